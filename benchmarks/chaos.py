@@ -57,9 +57,9 @@ from unique_identifier_msgs.msg import UUID
 
 from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.skill import Offer, read_skill
-from reactree_ros.nodes.goal_templates import NoValue
 from reactree_ros.nodes.heartbeat import Lives
-from reactree_ros.nodes.mapped_skill import values_of
+from reactree_ros.nodes.robot.goal_templates import NoValue
+from reactree_ros.nodes.robot.mapped_skill import values_of
 from reactree_ros.robot.config import load_robot
 from reactree_ros.robot.map_file import load_map
 from reactree_ros.robot.semantic_map import SemanticMap
@@ -440,10 +440,10 @@ class Chaos:
             "navigation": (sys.executable, str(TEST / "navigation.py"), "--speed", SPEED, *self.site.navigation),
             "watchdog": (sys.executable, "-m", "reactree_ros.nodes.watchdog", "--ros-args"),
             "robot_bridge": (
-                *(sys.executable, "-m", "reactree_ros.nodes.robot_bridge_node", "--ros-args"),
+                *(sys.executable, "-m", "reactree_ros.nodes.robot.robot_bridge_node", "--ros-args"),
                 *of_bridge,
             ),
-            "planner": (sys.executable, "-m", "reactree_ros.nodes.planner_node", "--ros-args", *of_planner),
+            "planner": (sys.executable, "-m", "reactree_ros.nodes.planner.planner_node", "--ros-args", *of_planner),
             "inference": (sys.executable, str(TEST / "slow_inference.py"), DECISION, *model, "--ros-args"),
         }[name]
         clock = ("-p", "use_sim_time:=true") if "--ros-args" in command else ()

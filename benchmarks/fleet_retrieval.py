@@ -30,12 +30,14 @@ import numpy as np
 from numpy.typing import NDArray
 from retrieval import DIMENSION, RUN, ReadyEmbedder, experiences, timed
 
+from reactree_doors.fleet import FleetMemory, link, schema
+from reactree_doors.fleet.server import key_of
 from reactree_ros.agent.tokens import approximate_tokens
 from reactree_ros.agent.turns import turn_to_dict
-from reactree_ros.memory.stores.postgresql import FleetMemory, link, schema
-from reactree_ros.memory.stores.postgresql.server import key_of
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "test" / "memory"))
+sys.path += [
+    str(Path(__file__).resolve().parents[1] / one) for one in ("test/memory", "ros2_ws/src/reactree_doors/test/fleet")
+]
 
 from postgres_server import PASSWORD, PostgresServer
 

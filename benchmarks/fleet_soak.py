@@ -23,10 +23,12 @@ from collections import Counter
 from pathlib import Path
 from typing import IO
 
+from reactree_doors.fleet import FleetMemory
 from reactree_ros.agent.tokens import approximate_tokens
-from reactree_ros.memory.stores.postgresql import FleetMemory
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "test" / "memory"))
+sys.path += [
+    str(Path(__file__).resolve().parents[1] / one) for one in ("test/memory", "ros2_ws/src/reactree_doors/test/fleet")
+]
 
 from postgres_server import PASSWORD, PostgresServer
 from word_hash_embedder import WordHashEmbedder, experience

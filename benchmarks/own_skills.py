@@ -43,7 +43,7 @@ from std_msgs.msg import Bool  # noqa: E402
 
 from reactree_ros.agent.parameters import Named  # noqa: E402
 from reactree_ros.agent.skill import Offer, Skill, SkillCall, offered_of  # noqa: E402
-from reactree_ros.nodes.mapped_skill import Leg  # noqa: E402
+from reactree_ros.nodes.robot.mapped_skill import Leg  # noqa: E402
 from reactree_ros.robot.config import NAV2_CODES, error_code, load_robot  # noqa: E402
 from reactree_ros.robot.map_file import HELD, load_map  # noqa: E402
 from reactree_ros.world.port import Outcome  # noqa: E402

@@ -58,14 +58,15 @@ from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
-from reactree_ros.nodes import adapters, inference_node
-from reactree_ros.nodes.bridge_node import BridgeNode
+from reactree_ros.nodes.bridge.bridge_node import BridgeNode
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.executors import make_executor
-from reactree_ros.nodes.inference_node import InferenceNode
+from reactree_ros.nodes.inference import inference_node
+from reactree_ros.nodes.inference.inference_node import InferenceNode
 from reactree_ros.nodes.messages import request_to_msg
-from reactree_ros.nodes.planner_node import PlannerNode
-from reactree_ros.nodes.skill_goals import SkillGoals
+from reactree_ros.nodes.planner import adapters
+from reactree_ros.nodes.planner.planner_node import PlannerNode
+from reactree_ros.nodes.planner.skill_goals import SkillGoals
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.nodes.waiting import Wake
 from reactree_ros.planners.spec import planner
@@ -315,9 +316,13 @@ def processes(bench: Bench, folder: str, *commands: list[str]) -> Iterator[list[
             process.wait(timeout=10)
 
 
+#: Starts a script of the nodes of any version.
+START = "import sys; sys.argv[0] = sys.argv.pop(1); from reactree_ros.nodes.start import main; main()"
+
+
 def node(name: str, **parameters: object) -> list[str]:
     given = [part for key, value in parameters.items() for part in ("-p", f"{key}:={value}")]
-    return [sys.executable, "-m", f"reactree_ros.nodes.{name}", "--ros-args", *given]
+    return [sys.executable, "-c", START, name, "--ros-args", *given]
 
 
 def served(name: str, *given: object) -> list[str]:

@@ -143,7 +143,7 @@ def against_vllm(options: argparse.Namespace) -> None:
     nodes = nodes_of(options.data, options.nodes)
     core, *others = sorted(os.sched_getaffinity(0))
     with on({core}):
-        many = {"model": str(options.model), "max_concurrent": AT_ONCE, "state_tokens": 512 * AT_ONCE}
+        many = {"model": str(options.model), "max_concurrent": AT_ONCE}
         small = make_model(*model_settings("small", many, where="small"))
         small.ready().result(timeout=60)
         server = TinyServer(options.model, max_model_len=8192, python=options.vllm)

@@ -17,10 +17,10 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from reactree_doors.telemetry.spans import Telemetry
 from reactree_ros.episode import Episode
+from reactree_ros.episode.telemetry import watching
 from reactree_ros.planners.spec import planner
-from reactree_ros.telemetry import watching
-from reactree_ros.telemetry.spans import Telemetry
 from reactree_ros.tree.options import TreeOptions
 
 DECISIONS = 2000

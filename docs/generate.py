@@ -25,7 +25,7 @@ from reactree_ros.nodes.settings import (
     PlannerNodeSettings,
     RobotBridgeSettings,
     TaskSettings,
-    WatchdogSettings,
+    Watching,
 )
 from reactree_ros.plugins import REGISTRIES
 from reactree_ros.plugins.settings import Settings
@@ -52,7 +52,7 @@ NODES: dict[str, tuple[Sequence[type[Settings]], str]] = {
     "household_bridge": ((HouseholdBridgeSettings, BridgeSettings), "those of its [world](worlds.md)"),
     "robot_bridge": ((RobotBridgeSettings, BridgeSettings), ""),
     "inference": ((InferenceNodeSettings,), "those of its [language model](language-models.md)"),
-    "watchdog": ((WatchdogSettings,), ""),
+    "watchdog": ((Watching,), ""),
 }
 #: The parts of a file, by its ending.
 PARTS = {".action": ("goal", "result", "feedback"), ".srv": ("request", "response"), ".msg": ("",)}

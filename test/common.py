@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "test" / "llm"))  # for openai_peer.py
+sys.path.insert(0, str(ROOT / "ros2_ws/src/reactree_doors/test"))  # for mcp_peer.py
 sys.path.insert(0, str(ROOT / "ros2_ws/src/reactree_lab/test"))  # for what tests of several planners and worlds share
 sys.path.insert(0, str(ROOT / "ros2_ws/src/reactree_lab/test/simulators"))  # for the peers of the simulators
 

@@ -11,9 +11,9 @@ TEST = Path(__file__).parent
 if str(TEST) not in sys.path:
     sys.path.insert(0, str(TEST))
 
+import common  # noqa: E402 - it adds folders from which the conftest of a folder may import
+
 
 def pytest_configure(config: pytest.Config) -> None:
-    import common
-
     if not config.pluginmanager.is_registered(common):
         config.pluginmanager.register(common, "common")

@@ -22,7 +22,7 @@ class Kept:
         self.lines: list[str] = []
 
     def write(self, event: dict[str, Any]) -> None:
-        self.lines.append(encoded(event))
+        self.lines.append(encoded(event).decode())
 
     @property
     def record(self) -> Record:

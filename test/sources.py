@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 
 #: The distributions beside the core.
-SIBLINGS = ("reactree_lab",)
+SIBLINGS = ("reactree_doors", "reactree_lab", "reactree_local")
 FOLDERS = {name: Path(str(import_module(name).__file__)).parent for name in ("reactree_ros", *SIBLINGS)}
 
 

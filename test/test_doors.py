@@ -21,6 +21,8 @@ from memory.word_hash_embedder import WordHashEmbedder
 from py_trees.composites import Sequence
 from sources import sources
 
+from reactree_doors.mcp.in_process import InProcess
+from reactree_doors.mcp.robot import Limits, Questions
 from reactree_lab.bench.job_runner import JobRunner
 from reactree_lab.bench.jobs import BenchSettings
 from reactree_lab.bootstrap import Bootstrap
@@ -35,8 +37,6 @@ from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
-from reactree_ros.mcp.in_process import InProcess
-from reactree_ros.mcp.robot import Limits, Questions
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.planners.own_tree import own_tree
 from reactree_ros.planners.spec import planner
@@ -48,10 +48,10 @@ from reactree_ros.world.port import Observation, World
 GUARDS = {"guarded", "guarded_by"}
 RUNS = {"assemble", "along_script", "WayBack", "InProcess"}
 #: The worlds of a run's tree, which :func:`assemble` has guarded, and those behind a bridge, which it guards.
-OF_THE_RUN, OF_THE_BRIDGE = "episode/assembly.py assemble", "nodes/world_host.py WorldHost._around"
+OF_THE_RUN, OF_THE_BRIDGE = "episode/assembly.py assemble", "nodes/bridge/world_host.py WorldHost._around"
 #: Each door, and where its world is guarded.
 DOORS = {
-    "cli/mcp.py _in_process": "mcp/in_process.py InProcess.__init__",
+    "reactree_doors/mcp/command.py _in_process": "reactree_doors/mcp/in_process.py InProcess.__init__",
     "episode/going_on.py WayBack.__init__": "episode/going_on.py WayBack.__init__",
     "episode/going_on.py go_on": "episode/going_on.py go_on",
     "episode/going_on.py _again": "episode/going_on.py go_on",
@@ -67,12 +67,12 @@ DOORS = {
     "reactree_lab/dataset/making.py Maker._carry_out": OF_THE_RUN,
     "reactree_lab/examples.py _experiences": OF_THE_RUN,
     "reactree_lab/replay_recordings.py episode_of": OF_THE_RUN,
-    "mcp/in_process.py InProcess.execute": "mcp/in_process.py InProcess.__init__",
-    "mcp/in_process.py InProcessRun._run": OF_THE_RUN,
-    "mcp/server.py Door.do_skill.start": "mcp/in_process.py InProcess.__init__",
-    "nodes/mcp_robot.py RosRobot.execute.execute": OF_THE_BRIDGE,
-    "nodes/skill_server.py SkillServer._carry_out": OF_THE_BRIDGE,
-    "nodes/task_runner.py TaskRunner._begin": OF_THE_RUN,
+    "reactree_doors/mcp/in_process.py InProcess.execute": "reactree_doors/mcp/in_process.py InProcess.__init__",
+    "reactree_doors/mcp/in_process.py InProcessRun._run": OF_THE_RUN,
+    "reactree_doors/mcp/server.py Door.do_skill.start": "reactree_doors/mcp/in_process.py InProcess.__init__",
+    "reactree_doors/mcp/over_ros.py RosRobot.execute.execute": OF_THE_BRIDGE,
+    "nodes/bridge/skill_server.py SkillServer._carry_out": OF_THE_BRIDGE,
+    "nodes/planner/task_runner.py TaskRunner._begin": OF_THE_RUN,
     "routine/skills.py _Run._does": OF_THE_BRIDGE,
     "tree/claims.py ClaimedSkill._carry_out": OF_THE_RUN,
     "tree/claims.py ClaimedSkill._not_granted": OF_THE_RUN,
@@ -84,7 +84,13 @@ DOORS = {
     "world/check.py _Check._stops": "the author of a world, who tries it",
 }
 #: What is called ``execute`` in other libraries: databases, and goals and callbacks of ROS.
-ELSEWHERE = ("memory/", "nodes/answering.py", "nodes/robot_goals.py", "nodes/task_queue.py")
+ELSEWHERE = (
+    "memory/",
+    "reactree_doors/fleet/",
+    "nodes/people/answering.py",
+    "nodes/robot/robot_goals.py",
+    "nodes/planner/task_queue.py",
+)
 
 
 @cache

@@ -38,7 +38,7 @@ parser: Any = importlib.import_module("re._parser" if hasattr(re, "_parser") els
 #: Folders whose patterns read what others have said.
 READING = (
     *("agent", "llm", "memory", "person", "planners", "tree", "world"),
-    *("cli", "household", "reactree_lab", "record", "robot", "view"),
+    *("cli", "household", "reactree_doors", "reactree_lab", "record", "robot", "view"),
     *("files", "plugins"),
 )
 METHODS = {"match": "match", "fullmatch": "fullmatch"} | dict.fromkeys(

@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from sources import FOLDERS, SIBLINGS
 
 import reactree_ros
 
@@ -70,10 +71,10 @@ def imported_by(*folders: str) -> set[str]:
 
 def test_what_is_imported_of_ros_is_named_in_package_xml() -> None:
     needed = {Requirement(text).name for text in metadata.requires("reactree_ros") or []}
-    python = {"yaml", "PIL"} | {name.replace("-", "_") for name in needed} | {"reactree_ros", "reactree_lab"}
+    python = {"yaml", "PIL"} | {name.replace("-", "_") for name in needed} | set(FOLDERS)
     run = {str(one.text) for one in MANIFEST.iterfind("exec_depend")}
     assert imported_by("reactree_ros/nodes", "launch") - python <= run
-    folders = [ROOT / "test", ROOT / "ros2_ws/src/reactree_lab/test"]
+    folders = [ROOT / "test", *(ROOT / "ros2_ws/src" / name / "test" for name in SIBLINGS)]
     tests = {path.stem for folder in folders for path in folder.rglob("*")}
     by_pip = {"mcp_types", "opentelemetry"}
     tested = {str(one.text) for one in MANIFEST.iterfind("test_depend")} | by_pip
@@ -99,7 +100,6 @@ def test_all_is_every_extra_for_users_but_what_wants_an_environment_of_its_own_o
         "docs",
         "test",
         "test-docs",
-        "test-fleet",
         "test-llm",
         "test-real",
         "test-view",

@@ -16,6 +16,7 @@ import yaml
 from command_line import Cli
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from reactree_doors.trees.xml_in import routine_of_xml
 from reactree_lab.bench.jobs import read_contenders
 from reactree_lab.training.settings import TrainSettings, read_recipe
 from reactree_ros.cli.completion import kinds
@@ -27,7 +28,6 @@ from reactree_ros.llm.settings import load_models_file
 from reactree_ros.plugins.settings import Settings, choices, fault_of, names_at, read_settings
 from reactree_ros.robot.config import RobotConfig, load_robot
 from reactree_ros.robot.map_file import MapDocument, load_map
-from reactree_ros.routine.xml_in import routine_of_xml
 from reactree_ros.world.skill_policy import load_policy
 from reactree_ros.world.tools.settings import check_programs, load_servers
 

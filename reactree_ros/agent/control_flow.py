@@ -156,8 +156,9 @@ def default_flows() -> tuple[type[ControlFlow], ...]:
 
 @cache
 def flows_by_word() -> Mapping[str, type[ControlFlow]]:
-    """Return every control flow without arguments by its name."""
-    return {flow.name: flow for flow in known_flows() if not takes(flow)}
+    """Return every control flow without arguments by its name, and by how it is said."""
+    plain = [flow for flow in known_flows() if not takes(flow)]
+    return {word.casefold(): flow for flow in plain for word in (flow.name, flow.wording.template)}
 
 
 @cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from reactree_ros.agent.foreign import as_seen
@@ -60,7 +60,7 @@ class Seen:
 
     word: str
     instance: int
-    room: str | None
+    room: str | None = None
     place: str | None = None
     held: bool = False
     states: tuple[str, ...] = ()
@@ -113,7 +113,7 @@ class Observation:
 
     text: str
     outcome: Outcome = Outcome.DONE
-    seen: Sequence[Seen] = ()
+    seen: tuple[Seen, ...] = ()
     looked_into: str | None = None
     rooms: tuple[str, ...] = ()
     pictures: tuple[Picture, ...] = ()
@@ -124,6 +124,7 @@ class Observation:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", as_seen(bounded(self.text, LONGEST_TOLD)))
+        object.__setattr__(self, "seen", tuple(self.seen))
 
     @property
     def told(self) -> str:

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from reactree_ros.agent.decision import as_object
@@ -351,6 +351,11 @@ def read_skill(said: str, skills: Sequence[Skill]) -> SkillCall:
     Raises:
         ParameterError: It is none of them, or may be two; the message says what is wrong with the nearest.
     """
+    return _read_skill(said, tuple(skills))
+
+
+@lru_cache(maxsize=1024)  # an act is read by the node and by the world
+def _read_skill(said: str, skills: tuple[Skill, ...]) -> SkillCall:
     reasons = []
     most_words_first = sorted(skills, key=lambda one: one.words.letters, reverse=True)
     for _, alike in itertools.groupby(most_words_first, key=lambda one: one.words.letters):

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
+from pydantic_core import CoreSchema, core_schema
+
 from reactree_ros.agent.decision import Decision, text_of
 from reactree_ros.agent.foreign import as_seen, cleaned, framed, in_lines
 from reactree_ros.agent.kinds import kinds, kinds_by_word
@@ -45,8 +47,17 @@ class About(enum.Enum):
 _OF_ONE_LINE = frozenset({About.SUMMARY, About.PERSON, About.LIMIT, About.FAILED, About.SEARCHED})
 
 
+class _AsJson:
+    """Has pydantic write a turn by :func:`turn_to_dict`, and read it by :func:`turn_from_dict`."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
+        written = core_schema.plain_serializer_function_ser_schema(turn_to_dict)
+        return core_schema.no_info_plain_validator_function(turn_from_dict, serialization=written)
+
+
 @dataclass(frozen=True)
-class Told:
+class Told(_AsJson):
     """Something that a goal node was told.
 
     Where it is told in one line, nothing that others have put into that can begin another line of the prompt's own.
@@ -63,7 +74,7 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Said:
+class Said(_AsJson):
     """Something that the language model said.
 
     Attributes:
@@ -80,7 +91,7 @@ class Said:
 
 
 @dataclass(frozen=True)
-class Saw:
+class Saw(_AsJson):
     """An observation.
 
     Attributes:

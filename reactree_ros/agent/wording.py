@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from string import Formatter
 from typing import Any
 
@@ -351,6 +351,7 @@ def _all(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
         at = match.start() + 1
 
 
+@lru_cache(maxsize=4096)
 def _between(literal: str) -> re.Pattern[str]:
     """Return a pattern for some words in any capitals and with any blanks."""
     inner = r"\s+".join(map(re.escape, literal.split())) or (r"\s+" if literal else "")

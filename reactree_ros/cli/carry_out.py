@@ -56,8 +56,8 @@ def carry_out(
     from reactree_ros.cli.view import kept_for_the_page, watched
     from reactree_ros.episode.assembly import make_world
     from reactree_ros.episode.remembering import Remembering
+    from reactree_ros.episode.telemetry import exporting
     from reactree_ros.record.writer import RecordFile
-    from reactree_ros.telemetry import exporting
     from reactree_ros.view.steering import Steering
 
     memory = spec.chosen_memory()

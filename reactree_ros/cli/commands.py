@@ -118,20 +118,28 @@ ROBOT = Command(
     panel=ROBOTS,
     module="reactree_ros.robot.command",
 )
-MCP = Command(
-    name="mcp",
-    summary="Serve the robot to an assistant by the Model Context Protocol.",
-    panel=ROBOTS,
-    module="reactree_ros.cli.mcp",
-)
 
 
 def over_ros(name: str, what: str = "--ros") -> Any:
     """Return the module of a command's part over ROS 2."""
     try:
         return OVER_ROS.get(name)
-    except ImportError as error:
+    except (ImportError, UserError) as error:
+        missing = error if isinstance(error, ImportError) else error.__cause__  # of another distribution's
+        if not isinstance(missing, ImportError):
+            raise
         raise UserError(
-            f"{what} needs ROS 2 and this package's workspace, built and sourced ({error}): source "
+            f"{what} needs ROS 2 and this package's workspace, built and sourced ({missing}): source "
             "/opt/ros/DISTRO/setup.bash, then ros2_ws/install/setup.bash"
         ) from error
+
+
+def add_more(command: str, app: Any) -> None:
+    """Add to a command's app what other distributions bring: apps in the group ``reactree_ros.commands.COMMAND``."""
+    import typer
+
+    more: Registry[typer.Typer] = Registry(
+        f"part of `reactree {command}`", f"reactree_ros.commands.{command}", typer.Typer, first=()
+    )
+    for one in more.every():
+        app.add_typer(one)

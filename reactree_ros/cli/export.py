@@ -48,8 +48,8 @@ def export(
         ExportKind,
         typer.Option(
             "--as",
-            help="experiences: for `reactree memory import` (.jsonl, or a folder of texts); text: every agent "
-            "node's text, likewise; sft: training data, one JSON line per decision; pictures: a folder of PNGs; "
+            help="experiences: for `reactree memory import` (.jsonl); text: every agent node's text, likewise; "
+            "sft: training data, one JSON line per decision; pictures: a folder of PNGs; "
             "svg, png, dot: a drawing of the tree; markdown: the run as a document; mcap: its events, for Foxglove; "
             "btlog: the tree as it changed, for Groot2. Several runs give a folder.",
         ),

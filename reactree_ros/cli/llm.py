@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -27,7 +25,7 @@ def llm() -> None:
 def check(planner: Planner = "", *, llm: Chosen) -> None:
     """Foretell how a language model will do: ask it a planner's own prompt and small questions, and say what to set.
 
-    It makes some 20 small requests, and says what it waits for. It remembers how a server's model is asked best.
+    It makes some ten requests, and says what it waits for.
 
     Exit code 0 if it can be used, 1 if something is wrong or a decision failed, 2 if it is unreachable.
     """
@@ -59,20 +57,6 @@ def check(planner: Planner = "", *, llm: Chosen) -> None:
     for one in report.advice:
         console.print(one, style="bold", markup=False, highlight=False, soft_wrap=True)
     if report.is_whole and not report.advice:
-        console.print("nothing to set: it is asked in the best way that was found", highlight=False)
+        console.print("nothing to set", highlight=False)
     if report.problems:
         raise typer.Exit(NOT_ACHIEVED)
-
-
-@app.command("forget")
-def forget(
-    base_url: Annotated[str, typer.Option(help="Forget this server only, e.g. http://127.0.0.1:8000/v1.")] = "",
-) -> None:
-    """Forget what servers were found to do; they are tried again when they are used next."""
-    from reactree_ros.llm.known import folder, forget_all
-    from reactree_ros.llm.openai.address import read_url
-
-    console = Console()
-    forgotten = list(forget_all(read_url(base_url) if base_url else ""))
-    for what in forgotten or [f"nothing; {folder()} is empty" if not base_url else f"nothing of {base_url}"]:
-        console.print(f"forgotten: {what}", markup=False, highlight=False, soft_wrap=True)

@@ -21,7 +21,7 @@ Memory = Annotated[NamedMemory, memory_option("The episodic memory.", "--memory"
 
 @app.command("import")
 def memory_import(
-    source: Annotated[Path, typer.Argument(help="JSON lines, or a folder of text files, in the recordings' format.")],
+    source: Annotated[Path, typer.Argument(help="JSON lines in the recordings' format.")],
     memory: Memory,
     outcomes: Annotated[
         Path | None, typer.Option(help="A file that says which runs reached their goal; without it, every run counts.")
@@ -53,7 +53,7 @@ def memory_import(
 
 @app.command("export")
 def memory_export(
-    out: Annotated[Path, typer.Argument(help="A file that ends in .jsonl, or a new folder for text files.")],
+    out: Annotated[Path, typer.Argument(help="A file that ends in .jsonl.")],
     memory: Memory,
 ) -> None:
     """Export a whole memory in the recordings' format."""

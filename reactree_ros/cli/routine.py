@@ -14,8 +14,8 @@ import typer
 from rich.console import Console
 
 from reactree_ros.agent.text import visible
+from reactree_ros.cli.commands import add_more
 from reactree_ros.cli.options import memory_option
-from reactree_ros.cli.routine_files import routine_export, routine_import, routine_nodes
 from reactree_ros.errors import UserError
 from reactree_ros.memory.spec import NamedMemory
 
@@ -135,9 +135,7 @@ def routine_keep(
     _say(f"{name}: kept in {memory}; it is for '{routine.goal}'")
 
 
-app.command("export")(routine_export)
-app.command("import")(routine_import)
-app.command("nodes")(routine_nodes)
+add_more("routine", app)
 
 
 def _edited(routine: Routine) -> Routine:

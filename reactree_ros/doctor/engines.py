@@ -1,4 +1,4 @@
-"""Libraries that run a language model in this process: torch, with or without CUDA, vLLM and llama.cpp."""
+"""Language models that run in this process, and torch, with or without CUDA."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from pathlib import Path
 
 from reactree_ros.doctor.probe import ProbeFailed, in_a_process
 from reactree_ros.errors import UserError
-from reactree_ros.llm.llama.library import VERSION
-from reactree_ros.llm.mind.engine import base
+from reactree_ros.llm.spec import MODELS, ModelSpec
 from reactree_ros.plugins.diagnosis import Diagnosis, Level
-from reactree_ros.plugins.installation import install_line, install_requirements
+from reactree_ros.plugins.installation import install_line
 
 #: Longest time to import torch, in seconds; a cold disk takes many.
 PATIENCE = 60.0
@@ -31,48 +30,35 @@ print(json.dumps({
 
 
 def local_engines() -> Iterator[Diagnosis]:
-    """Yield diagnoses about torch, CUDA, vLLM, llama.cpp and the base model of `--llm mind`."""
+    """Yield diagnoses about torch, CUDA, and what each language model needs."""
     if importlib.util.find_spec("torch") is None:
         said = "not installed; only --llm transformers, vllm, reactree lab train and episodic memory need it"
-        yield Diagnosis("torch", Level.NOTE, said, install_line("reactree_ros[transformers]"))
+        yield Diagnosis("torch", Level.NOTE, said, install_line("reactree_local[transformers]"))
     else:
         yield from _torch()
-    if importlib.util.find_spec("vllm") is None:
-        said = "not installed; only --llm vllm needs it"
-        yield Diagnosis("vLLM", Level.NOTE, said, install_line("reactree_ros[vllm]"))
-    else:
-        found = [_version(name) for name in metadata.packages_distributions().get("vllm", [])]
-        yield Diagnosis("vLLM", Level.RIGHT, ", ".join(dict.fromkeys(found)) or "installed, version unknown")
-    if importlib.util.find_spec("xllamacpp") is None:
-        said = "not installed; only --llm mind and llama need it"
-        yield Diagnosis("llama.cpp", Level.NOTE, said, install_line("reactree_ros[mind]"))
-    else:
-        yield from _llama()
+    for spec in MODELS:
+        if spec.needs:
+            yield _installed(spec)
 
 
-def _llama() -> Iterator[Diagnosis]:
-    found, wanted = metadata.version("xllamacpp"), f"xllamacpp=={VERSION}"
-    if found == VERSION:
-        yield Diagnosis("llama.cpp", Level.RIGHT, f"xllamacpp {found}")
-    else:
-        said = f"xllamacpp {found}, whose functions --llm mind and llama do not know"
-        yield Diagnosis("llama.cpp", Level.WRONG, said, install_requirements(wanted))
+def _installed(spec: ModelSpec) -> Diagnosis:
+    """Return whether what a language model needs is installed, and in which versions."""
     try:
-        yield Diagnosis("SmolLM2", Level.RIGHT, str(base()))
+        spec.check_installed()
+        spec.weights()
     except UserError as error:
         said, _, remedy = str(error).partition(": ")
-        yield Diagnosis("SmolLM2", Level.NOTE, said, remedy)
-
-
-def _version(distribution: str) -> str:
-    return f"{distribution} {metadata.version(distribution)}"
+        return Diagnosis(f"--llm {spec.name}", Level.NOTE, said, remedy)
+    named = metadata.packages_distributions()
+    found = [f"{one} {metadata.version(one)}" for module in spec.needs for one in named.get(module, [])]
+    return Diagnosis(f"--llm {spec.name}", Level.RIGHT, ", ".join(dict.fromkeys(found)) or "installed, version unknown")
 
 
 def _torch() -> Iterator[Diagnosis]:
     try:
         found = in_a_process(_LOOK, seconds=PATIENCE)
     except ProbeFailed as error:
-        remedy = f"{install_line('reactree_ros[transformers]')} --force-reinstall, or another build of it"
+        remedy = f"{install_line('reactree_local[transformers]')} --force-reinstall, or another build of it"
         yield Diagnosis("torch", Level.WRONG, f"cannot be imported: {error}", remedy)
         return
     yield Diagnosis("torch", Level.RIGHT, found["version"])

@@ -7,7 +7,6 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -29,7 +28,8 @@ from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.person.confirmation import confirmed_by
 from reactree_ros.person.port import Person, is_stop
-from reactree_ros.record.verdict import BROKEN, LIMITED, EpisodeEnd, Verdict, verdict_of
+from reactree_ros.record.verdict import LIMITED, EpisodeEnd
+from reactree_ros.record.verdict import EpisodeResult as EpisodeResult
 from reactree_ros.record.writer import Recorder
 from reactree_ros.routine.use import Wrap
 from reactree_ros.tree.context import Call, Listener, Listeners, RunContext
@@ -44,7 +44,7 @@ from reactree_ros.world.port import Observation, Score, World
 from reactree_ros.world.wrappers import SkillTimeLimit, guarded
 
 if TYPE_CHECKING:
-    from reactree_ros.telemetry.spans import Telemetry
+    from reactree_ros.episode.telemetry import Telemetry
 
 #: Longest time between two ticks, in seconds. When a call in flight ends, the next tick follows at once.
 TICK_PERIOD = 0.1
@@ -52,100 +52,6 @@ TICK_PERIOD = 0.1
 SCORE_TIMEOUT = 30.0
 #: Most undone things that are named at the end.
 MOST_NAMED = 5
-
-
-@dataclass(frozen=True)
-class EpisodeResult:
-    """The result of an episode.
-
-    Attributes:
-        task_id: The task, if the instruction belongs to one.
-        instruction: The instruction.
-        status: ``success`` or ``failure`` of the root goal node, ``interrupted`` if it was stopped.
-        gsr: Goal success rate, 0 or 1; None if the world knows no goal.
-        ssr: Subgoal success rate, 0 to 1; None if the world knows no goal.
-        decisions: Decisions taken.
-        steps: Skills and recalls taken.
-        max_depth: Depth of the deepest goal node; the root is 1.
-        agent_nodes: Goal nodes that started.
-        seconds: From the first tick to the last.
-        prompt_tokens: Tokens of all prompts together, those of questions about pictures too; None if the model does not
-            count.
-        cached_tokens: How many of them a prefix cache served; None if that is unknown.
-        output_tokens: Tokens that the model generated; None if it does not count.
-        reasoning_tokens: How many of them it spent on reasoning; None if it does not count them.
-        model_seconds: Time that the model took for its replies, together.
-        end: A value of :class:`EpisodeEnd`.
-        message: Problems on the way, whatever the end; empty if there were none.
-        reason: What the run itself says of its end: which limit is reached, or what the node that failed last thought,
-            saw or met; empty where it says nothing.
-        robots: How many robots there were.
-        makespan: Steps of the run, with simultaneous steps of several robots counted once; with one robot, all steps.
-        questions: Questions that a person was asked.
-        replies, attempts, refused_attempts, repeated_attempts, refused_tokens: As in
-            :class:`~reactree_ros.llm.tally.Tally`.
-        cost: Money, by the prices that were set, with what the model was tried with before its first reply; None where
-            none is set, or the model does not count.
-        goal: The goal that GSR and SSR are of, if it was read from the instruction; empty: it is the task's, or there
-            is none.
-        branches: How many things were to be done: the subgoals that ``reactree_ros.tree.tried.branches`` counts.
-        branches_done: How many of them were done as a whole.
-        undone: What was not, if there were several, in words: ``'…' failed: …`` or ``'…' was not reached``.
-        untouched: What the instruction names and no skill that was done has named.
-    """
-
-    task_id: int | None
-    instruction: str
-    status: str
-    gsr: float | None
-    ssr: float | None
-    decisions: int
-    steps: int
-    max_depth: int
-    agent_nodes: int
-    seconds: float
-    prompt_tokens: int | None
-    cached_tokens: int | None
-    output_tokens: int | None
-    reasoning_tokens: int | None
-    model_seconds: float
-    end: str
-    message: str
-    robots: int = 1
-    makespan: int = 0
-    questions: int = 0
-    cost: float | None = None
-    reason: str = ""
-    replies: int = 0
-    attempts: int = 0
-    refused_attempts: int = 0
-    repeated_attempts: int = 0
-    refused_tokens: int | None = 0
-    goal: Mapping[str, int] = field(default_factory=dict)
-    branches: int = 0
-    branches_done: int = 0
-    undone: Sequence[str] = field(default_factory=list)
-    untouched: Sequence[str] = field(default_factory=list)
-
-    @property
-    def verdict(self) -> Verdict:
-        """How it ended, in one value."""
-        return verdict_of(dataclasses.asdict(self))
-
-    @property
-    def achieved(self) -> bool:
-        """Whether the goal was reached, by the world's score."""
-        return self.verdict.achieved
-
-    @property
-    def whole(self) -> bool:
-        """Whether the goal was reached or, without a score, is claimed whole; see :attr:`Verdict.whole`."""
-        return self.verdict.whole
-
-    @property
-    def broken(self) -> bool:
-        """Whether something other than the planner failed; then this says nothing about the planner."""
-        return EpisodeEnd(self.end) in BROKEN
 
 
 #: Finds in-context examples for a subgoal.

@@ -11,6 +11,7 @@ from reactree_ros.episode import Builder, Episode
 from reactree_ros.episode.eyes import with_eyes
 from reactree_ros.episode.learning import Again
 from reactree_ros.episode.run_spec import RunSpec
+from reactree_ros.episode.telemetry import watching
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.memory.port import EpisodicMemory
@@ -19,7 +20,6 @@ from reactree_ros.person.confirmation import confirmed_by
 from reactree_ros.person.port import Person
 from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import Recorder
-from reactree_ros.telemetry import watching
 from reactree_ros.tree.options import Routines
 from reactree_ros.world.port import World
 from reactree_ros.world.spec import Place, Task, WorldSpec

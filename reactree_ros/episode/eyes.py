@@ -42,7 +42,6 @@ class WorldWithEyes(WorldWrapper):
         return WorldWithEyes(world, self._eyes, self._checks)
 
     def execute(self, skill: str) -> Pending[Observation]:
-        """See :meth:`World.execute`; a skill has ended when it was looked at."""
         return followed(asked(self.inner.execute, skill), lambda seen: self._looked(skill, seen))
 
     def close(self) -> None:
@@ -52,7 +51,7 @@ class WorldWithEyes(WorldWrapper):
 
     def _looked(self, skill: str, seen: Observation) -> Pending[Observation]:
         """Return what was observed after a skill, once the eyes have looked."""
-        name, values = self._said(skill)
+        name, values = self._skill_and_values(skill)
         if seen.outcome is not Outcome.DONE:
             return Pending.of(seen)
         if (check := self._checks.get(name)) is not None:
@@ -62,7 +61,7 @@ class WorldWithEyes(WorldWrapper):
         new = [number for number, one in enumerate(seen.pictures) if not one.words]
         return self._described(seen, [(number, thing) for number in new for thing in asks])
 
-    def _said(self, skill: str) -> tuple[str, Mapping[str, object]]:
+    def _skill_and_values(self, skill: str) -> tuple[str, Mapping[str, object]]:
         """Return a skill's name and its values; of one that is not declared its verb, and its thing."""
         if self.household.skills and not self.household.says_text(skill):
             try:

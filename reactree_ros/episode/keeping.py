@@ -2,21 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from py_trees.common import Status
 
-from reactree_ros.episode.player import (
-    Departure,
-    Script,
-    ScriptedModel,
-    ScriptedWorld,
-    along_script,
-    followed,
-    followed_to_the_end,
-    recorded_score,
-)
-from reactree_ros.episode.run_spec import RunSpec
+from reactree_ros.episode.player import replay
 from reactree_ros.errors import UserError
 from reactree_ros.record.reader import Record
 from reactree_ros.routine.fitting import Vocabulary
@@ -30,15 +18,10 @@ def routine_of(record: Record) -> Routine:
     Raises:
         UserError: The run did not end well, this version does not make it again, or nothing can be learnt from it.
     """
-    events = followed(record)
-    script = Script(events)
-    episode = None
-    with suppress(Departure):
-        world = ScriptedWorld(script, record, recorded_score(events))
-        episode = along_script(RunSpec.of_record(record), script, world=world, model=ScriptedModel(script))
-        followed_to_the_end(episode, script)
-    if script.difference or episode is None:
-        raise UserError(f"{record.name}: this version does not make the run again: {script.difference}")
+    replayed = replay(record)
+    episode = replayed.episode
+    if replayed.difference or episode is None:
+        raise UserError(f"{record.name}: this version does not make the run again: {replayed.difference}")
     root, context = episode.root, episode.context
     if root.status != Status.SUCCESS:
         raise UserError(f"{record.name}: the run did not reach its goal; only one that did can be kept as a routine")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -36,8 +36,8 @@ from reactree_ros.record.schema import (
     experience_from_dict,
     household_from_dict,
     observation_from_dict,
-    reply_from_dict,
     skills_after,
+    value_from_dict,
 )
 from reactree_ros.record.writer import encoded
 from reactree_ros.routine.fitting import Fit
@@ -59,6 +59,16 @@ _LONG = 1e7
 _IDLE_TICKS = 5
 #: Fields that may differ between two equal runs.
 _OWN = {"run": ("id", "started", "versions", "world", "llm", "memory", "parent", "seal")}
+
+#: What each kind of event answers, apart from a failure and from skills.
+_ANSWERS: Mapping[str, Callable[[Event], Any]] = {
+    "reply": lambda event: value_from_dict(Reply, event),
+    "answer": lambda event: Answer(event["text"], event["by"]),
+    "retrieved": lambda event: tuple(map(experience_from_dict, event["experiences"])),
+    "routine": lambda event: tuple(map(Fit.of_data, event["fits"])),
+    "corrections": lambda event: [offered_of(one) for one in event["offers"]],
+    "observation": observation_from_dict,
+}
 
 #: An awaited answer: its kind, and the request's id (reply), the subgoal (examples) or the robot (world).
 Key = tuple[str, str]
@@ -202,20 +212,13 @@ class Script:
 
     def _key(self, event: Event) -> Key:
         """Return the key of the call that an event answers; an empty key if it answers none or came late."""
-        kind, robot = event["e"], event.get("robot", "")
-        if kind in ("reply", "answer"):
-            return kind, event["id"]
-        if kind == "retrieved":
-            return "examples", self._subgoals[event["node"]]
+        kind = event["e"]
         if kind == "failed" and event.get("late"):
             return "", ""
-        if kind == "routine":
-            return "routine", self._subgoals[event["node"]]
-        if kind == "failed" and event["of"] in ("examples", "routine"):
-            return event["of"], self._subgoals[event["node"]]
-        if kind in ("failed", "observation"):
-            return str(event["of"]), str(event.get("id", robot))
-        return (kind, robot) if kind in ("skills", "corrections") else ("", "")
+        of = str(event["of"] if kind in ("failed", "observation") else "examples" if kind == "retrieved" else kind)
+        if of in ("examples", "routine"):
+            return of, self._subgoals[event["node"]]
+        return of, str(event.get("id", event.get("robot", "")))
 
     @cached_property
     def _subgoals(self) -> dict[int, str]:
@@ -251,21 +254,11 @@ class Script:
             raise Departure from error
 
     def _answer_in(self, event: Event) -> Any:
-        if event["e"] == "reply":
-            return reply_from_dict(event)
-        if event["e"] == "answer":
-            return Answer(event["text"], event["by"])
-        if event["e"] == "retrieved":
-            return tuple(map(experience_from_dict, event["experiences"]))
-        if event["e"] == "routine":
-            return tuple(map(Fit.of_data, event["fits"]))
         if event["e"] == "skills":
             robot = event.get("robot", "")
             self._skills[robot] = skills_after(self._skills.get(robot, ()), event)
             return self._skills[robot]
-        if event["e"] == "corrections":
-            return [offered_of(one) for one in event["offers"]]
-        return observation_from_dict(event)
+        return _ANSWERS[event["e"]](event)
 
     # ------------------------------------------------------------------ what the run asks for
 
@@ -426,27 +419,21 @@ class ScriptedWorld(SharedWorld):
         return self.observe()
 
     def observe(self) -> Pending[Observation]:
-        """See :meth:`World.observe`."""
         return self._ask("observe", lambda live: live.observe(), beside="look around")
 
     def survey(self) -> Pending[Observation]:
-        """See :meth:`World.survey`."""
         return self._ask("survey", lambda live: live.survey())
 
     def available_skills(self) -> Pending[Sequence[Offered]]:
-        """See :meth:`World.available_skills`."""
         return self._ask("skills", lambda live: live.available_skills())
 
     def corrections(self) -> Pending[Sequence[Offer]]:
-        """See :meth:`World.corrections`."""
         return self._ask("corrections", lambda live: live.corrections())
 
     def correct(self, correction: SkillCall) -> Pending[Observation]:
-        """See :meth:`World.correct`."""
         return self._ask("correct", lambda live: live.correct(correction), beside=correction)
 
     def execute(self, skill: str) -> Pending[Observation]:
-        """See :meth:`World.execute`."""
         return self._ask("execute", lambda live: live.execute(skill), beside=skill)
 
     def traced(self, trace: str) -> None:
@@ -458,21 +445,17 @@ class ScriptedWorld(SharedWorld):
         return self._script.ask((of, self._robot), lambda: ask(_live(self._live)), beside=beside)
 
     def score(self) -> Pending[Score | None]:
-        """See :meth:`World.score`."""
         return _live(self._live).score() if self._script.live else self._score()
 
     def judge(self, goal: Mapping[str, int]) -> Pending[Score | None]:
-        """See :meth:`World.judge`."""
         return _live(self._live).judge(goal) if self._script.live else super().judge(goal)
 
     def halted(self) -> str:
-        """See :meth:`World.halted`."""
         if self._script.live:
             return self._script.halted or (self._live.halted() if self._live is not None else "")
         return self._script.held.get(self._robot, "") or self._script.halted
 
     def at_rest(self) -> Pending[None]:
-        """See :meth:`World.at_rest`."""
         return Pending.of(None) if self._live is None else self._live.at_rest()
 
 
@@ -484,11 +467,13 @@ class Replayed:
         events: Number of events that came as recorded.
         recorded: Number of recorded events.
         difference: The first event that differed, in words; empty if none did.
+        episode: The episode that was made again; None if it did not begin.
     """
 
     events: int
     recorded: int
     difference: str
+    episode: Episode | None = None
 
     @property
     def identical(self) -> bool:
@@ -500,7 +485,7 @@ def replay(record: Record, *, builder: Builder | None = None) -> Replayed:
     """Replay a record, even an unfinished one, in its recorded world, and compare everything but times."""
     events = followed(record)
     script = Script(events)
-    model = ScriptedModel(script)
+    model, episode = ScriptedModel(script), None
     with suppress(Departure):
         world = ScriptedWorld(script, record, recorded_score(events))
         episode = along_script(RunSpec.of_record(record), script, world=world, model=model, builder=builder)
@@ -511,7 +496,7 @@ def replay(record: Record, *, builder: Builder | None = None) -> Replayed:
                 episode.scored()
     if not script.difference and (missing := script.next) is not None:
         script.difference = f"event {script.position} ({missing['e']}) did not come"
-    return Replayed(script.position, len(events), script.difference)
+    return Replayed(script.position, len(events), script.difference, episode)
 
 
 def followed(record: Record) -> list[Event]:
@@ -593,7 +578,7 @@ def follow_script(episode: Episode, script: Script) -> Generator[bool, None, boo
                 continue
             idle += 1
             if (script.waits_for_the_record and idle > _IDLE_TICKS) or time.monotonic() - since > OWN_WORK_TIMEOUT:
-                script.difference = f"event {before} ({event['e']}) did not come: {encoded(event)[:200]}"
+                script.difference = f"event {before} ({event['e']}) did not come: {encoded(event)[:200].decode()}"
                 return False
             yield not script.waits_for_the_record
     except Departure:
@@ -620,30 +605,22 @@ def recorded_score(events: Sequence[Event]) -> Callable[[], Pending[Score | None
 
 def _difference(expected: Event, event: Event) -> str:
     """Say how two events differ, apart from their times; empty if they do not."""
-    own = ("t", "unreached", *_OWN.get(expected["e"], ()))  # older records have a failure there
+    own = ("t", *_OWN.get(expected["e"], ()))
     recorded = {name: value for name, value in expected.items() if name not in own}
     now = {name: value for name, value in event.items() if name not in own}
-    if expected["e"] == "end" and event["e"] == "end":
-        recorded["result"], now["result"] = _counted(recorded["result"]), _counted(now["result"], recorded["result"])
-    if expected["e"] == "status" and event["e"] == "status":
-        for one in (recorded, now):
-            one["of"] = [[number, status or "failure", *said] for number, status, *said in one["of"]]
-    if expected["e"] == "run" and event["e"] == "run":
-        now["options"] = {name: now["options"].get(name) for name in recorded["options"]}
+    if expected["e"] == event["e"] == "end":
+        recorded["result"], now["result"] = _untimed(recorded["result"]), _untimed(now["result"])
     if recorded == now or recorded == (now := json.loads(encoded(now))):
         return ""
     name = next(name for name in {**recorded, **now} if recorded.get(name) != now.get(name))
     if name == "e":
-        return f"now {encoded(now)[:200]} instead of {encoded(recorded)[:200]}"
+        return f"now {encoded(now)[:200].decode()} instead of {encoded(recorded)[:200].decode()}"
     return f"{name} is {_shown(now.get(name))}, recorded {_shown(recorded.get(name))}"
 
 
-def _counted(result: Event, names: Iterable[str] | None = None) -> Event:
-    """Return the fields of a result that do not depend on timing, and that the older record already has."""
-    own = {"seconds", "makespan", "untouched"}
-    if "branches" not in (names or result):  # an older record's end is the root's
-        own |= {"end", "reason"}
-    return {name: result.get(name) for name in (names or result) if name not in own}
+def _untimed(result: Event) -> Event:
+    """Return the fields of a result that do not depend on timing."""
+    return {name: value for name, value in result.items() if name not in ("seconds", "makespan", "untouched")}
 
 
 def _shown(value: Any) -> str:

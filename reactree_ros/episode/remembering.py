@@ -37,7 +37,6 @@ class Remembering(WorldWrapper):
         self._goal, self._failed = "", False
 
     def team(self) -> Mapping[str, SharedWorld]:
-        """See :meth:`SharedWorld.team`."""
         return {
             name: Remembering(world, self._map, robot=name, feeds=self._feeds)
             for name, world in team_of(self.inner).items()
@@ -49,26 +48,22 @@ class Remembering(WorldWrapper):
         super().attend(goal)
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
-        """See :meth:`World.reset`."""
-        return self._told(self.inner.reset(seed))
+        return self._with_remembered(self.inner.reset(seed))
 
     def observe(self) -> Pending[Observation]:
-        """See :meth:`World.observe`; with what the map knows."""
-        return self._told(self.inner.observe())
+        return self._with_remembered(self.inner.observe())
 
     def correct(self, correction: SkillCall) -> Pending[Observation]:
-        """See :meth:`World.correct`."""
         return mapped(self.inner.correct(correction), self._taken)
 
     def execute(self, skill: str) -> Pending[Observation]:
-        """See :meth:`World.execute`."""
         return mapped(self.inner.execute(skill), self._taken)
 
     def _taken(self, observation: Observation) -> Observation:
         self._asks(lambda: self._take(observation))
         return observation
 
-    def _told(self, seen: Pending[Observation]) -> Pending[Observation]:
+    def _with_remembered(self, seen: Pending[Observation]) -> Pending[Observation]:
         """Return an observation with what the map knows, once it has taken that in; without it if that fails."""
         told: Pending[Observation] = Pending(on_cancel=seen.cancel)
 

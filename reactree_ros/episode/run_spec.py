@@ -21,11 +21,6 @@ from reactree_ros.world.spec import Place, Task, in_house
 
 #: Fields that name something which is started, opened, loaded or sent to.
 Opened: TypeAlias = Literal["world", "llm", "vision", "planner", "memory"]
-#: Options of runs that are older than the option.
-_OLDER = {
-    **{"stuck_after": 0, "refused_in_a_row": 0, "refused_share": 1.0},
-    **{"make_room": False, "check_done": False, "corrections": False},
-}
 _REGISTRIES = {"world": "worlds", "suite": "suites", "llm": "models"}
 
 
@@ -162,7 +157,7 @@ class RunSpec(Settings):
             fields = {name: run[name] for name in ("instruction", "task_id", "task_name", "working_memory")}
             fields |= {name: run[name] for name in ("memory", "person", "parent", "goal") if name in run}
             fields |= {"planner": run["planner"]["name"], "recorded": record.name or "a record"}
-            fields["options"] = {**_OLDER, **run["options"]}
+            fields["options"] = run["options"]
             fields["vision"] = surroundings(None, run.get("vision"), where=record.name)["llm"]
             return cls(**fields, **surroundings(run.get("world"), run.get("llm"), where=record.name))
         except ValidationError as error:

@@ -181,8 +181,8 @@ def generate_house(
     """Make an apartment and its tasks.
 
     The five WAH task types take turns, so that five tasks show each of them once. Every task can be solved: its things
-    are on or in something within reach, and never where the goal wants them; see :func:`solution`. The goal's
-    conditions are in the order of the instruction.
+    are on or in something within reach, and never where the goal wants them. The goal's conditions are in the order
+    of the instruction.
 
     Args:
         seed: Names the apartment; it becomes the ``env_id``.
@@ -232,19 +232,26 @@ def generate_house(
         in_order = replace(errand, wanted={(name, kind.receptacle): count for name, count in asked})
         plain = _instruct(rng, errand.name, dict(asked), said.names)
         things = _place_things(rng, apartment, kind, needed)
-        documents.append(
-            {
-                "task_id": number,
-                "task_name": errand.name,
-                "nl_instructions": [said.as_people(apartment, in_order, things, f"{seed} {rooms} {number}") or plain],
-                "task_goal": _goal_keys(kind, dict(asked)),
-                "env_id": seed,
-                "init_room": apartment.rooms[room],
-                "init_graph": _graph(apartment, things, room),
-                **said.fields,
-            }
-        )
+        goal = _goal_keys(kind, dict(asked))
+        text = said.as_people(apartment, in_order, things, f"{seed} {rooms} {number}") or plain
+        graph = _graph(apartment, things, room)
+        documents.append(_document(number, seed, errand.name, text, goal, apartment.rooms[room], graph, said))
     return documents
+
+
+def _document(
+    number: int, seed: int, name: str, text: str, goal: dict[str, int], room: str, graph: dict[str, Any], said: _Said
+) -> Task:
+    return {
+        "task_id": number,
+        "task_name": name,
+        "nl_instructions": [text],
+        "task_goal": goal,
+        "env_id": seed,
+        "init_room": room,
+        "init_graph": graph,
+        **({"names": dict(said.names)} if said.names else {}),
+    }
 
 
 @dataclass(frozen=True)
@@ -258,11 +265,6 @@ class _Said:
 
     names: Mapping[str, str]
     people: bool
-
-    @property
-    def fields(self) -> Task:
-        """The field of a task document for the names, if there are any."""
-        return {"names": dict(self.names)} if self.names else {}
 
     def as_people(self, apartment: _Apartment, errand: Errand, things: Sequence[_Thing], of: str) -> str:
         """Return a task's instruction as people say it, which draws nothing else; empty if they do not."""
@@ -281,8 +283,6 @@ def _names_in(seed: int, rooms: int, nouns: str) -> Mapping[str, str]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Choice:
-    """Selects the errands of a house that become its tasks."""
-
     house: str
     without: frozenset[str]
     about: frozenset[str]
@@ -341,18 +341,10 @@ def _varied_house(seed: int, rooms: int, tasks: int, choice: _Choice, said: _Sai
         things = _place_varied(rng, apartment, errand)
         plain = say_errands(rng, _wishes(rng, apartment, errand, things), errand.switches, said.names)
         goal = {f"{_relation(place)}_{thing}_{place}": count for (thing, place), count in errand.wanted.items()}
-        documents.append(
-            {
-                "task_id": number,
-                "task_name": errand.name,
-                "nl_instructions": [said.as_people(apartment, errand, things, f"{seed} {rooms} {number}") or plain],
-                "task_goal": goal | {f"turnOn_{name}": 1 for name in errand.switches},
-                "env_id": seed,
-                "init_room": apartment.rooms[room],
-                "init_graph": _graph(replace(apartment, clutter=()), things, room),
-                **said.fields,
-            }
-        )
+        goal |= {f"turnOn_{name}": 1 for name in errand.switches}
+        text = said.as_people(apartment, errand, things, f"{seed} {rooms} {number}") or plain
+        graph = _graph(replace(apartment, clutter=()), things, room)
+        documents.append(_document(number, seed, errand.name, text, goal, apartment.rooms[room], graph, said))
     return documents
 
 
@@ -361,7 +353,6 @@ def _relation(place: str) -> str:
 
 
 def _errand_of(rng: random.Random, name: str) -> Errand:
-    """Draw an errand of one of WAH's types."""
     kind = _KINDS[name]
     needed = _draw_goal(rng, kind)
     wanted = {(thing, kind.receptacle): count for thing, count in needed.items()}
@@ -711,97 +702,3 @@ def _joined(rng: random.Random, phrases: Sequence[str]) -> str:
     if len(first) == 1:
         return f"{first[0]} and {last}"
     return ", ".join(first) + rng.choice((", and ", " and ")) + last
-
-
-# ---- solution -----------------------------------------------------------------------------------------------------
-
-
-def solution(task: Task) -> list[str]:
-    """List the skills that reach the goal of a task of :func:`generate_house` from its start, read from its graph.
-
-    Two things are carried at a time. Destinations with a door are opened first and closed last.
-
-    Raises:
-        ValueError: The goal needs more things of a class than can be picked up.
-    """
-    errand = _Errand(task["init_graph"])
-    wanted: dict[int, list[int]] = {}
-    filled, turned_on = [], []
-    for key, count in task["task_goal"].items():
-        relation, *names = key.split("_")
-        receptacle = errand.instances(names[-1])[0]
-        if relation == "turnOn":
-            turned_on.append(receptacle)
-            continue
-        found = [node for node in errand.instances(names[0]) if errand.within_reach(node)]
-        if len(found) < count:
-            raise ValueError(f"{key} needs {count} of {names[0]}, of which {len(found)} can be picked up")
-        wanted.setdefault(receptacle, []).extend(found[:count])
-        openable = "CAN_OPEN" in CLASSES[names[-1]].properties
-        if relation == "inside" and openable and receptacle not in filled:
-            filled.append(receptacle)
-    for receptacle, things in wanted.items():
-        if receptacle in filled:
-            errand.open(receptacle)
-        for start in range(0, len(things), 2):
-            errand.carry(things[start : start + 2], receptacle)
-        if receptacle in filled:
-            errand.skills.append(f"close {errand.labels[receptacle]}")
-    for receptacle in turned_on:
-        if errand.at != receptacle:
-            errand.walk(receptacle)
-        errand.skills.append(f"turn on {errand.labels[receptacle]}")
-    return errand.skills
-
-
-class _Errand:
-    """Skills so far, and the resulting state of the agent and the doors."""
-
-    def __init__(self, graph: Mapping[str, Any]) -> None:
-        self.skills: list[str] = []
-        self.at = 0
-        self.labels: dict[int, str] = {}
-        self._classes: dict[int, str] = {node["id"]: node["class_name"] for node in graph["nodes"]}
-        self._closed = {node["id"] for node in graph["nodes"] if "CLOSED" in node["states"]}
-        self._inside = _targets(graph, "INSIDE")
-        self._places = self._inside | _targets(graph, "ON")
-        self._room = self._inside[1]
-        ranks: Counter[str] = Counter()
-        for node, name in sorted(self._classes.items()):
-            ranks[name] += 1
-            self.labels[node] = f"{CLASSES[name].word} {ranks[name]}"
-
-    def instances(self, class_name: str) -> list[int]:
-        return sorted(node for node, name in self._classes.items() if name == class_name)
-
-    def within_reach(self, thing: int) -> bool:
-        return thing in self._places and self._classes[self._inside[thing]] not in NEVER_OPEN
-
-    def walk(self, place: int) -> None:
-        room = self._inside[place]
-        if room != self._room:
-            self._room = room
-            self.skills.append(f"go to {self.labels[room]}")
-        self.skills.append(f"go to {self.labels[place]}")
-        self.at = place
-
-    def open(self, place: int) -> None:
-        self.walk(place)
-        if place in self._closed:
-            self._closed.remove(place)
-            self.skills.append(f"open {self.labels[place]}")
-
-    def carry(self, things: Sequence[int], receptacle: int) -> None:
-        for thing in things:
-            place = self._places[thing]
-            if self._inside[thing] == place:
-                self.open(place)
-            else:
-                self.walk(place)
-            self.skills.append(f"pick up {self.labels[thing]}")
-        self.walk(receptacle)
-        self.skills += [f"put down {self.labels[thing]}" for thing in things]
-
-
-def _targets(graph: Mapping[str, Any], relation: str) -> dict[int, int]:
-    return {edge["from_id"]: edge["to_id"] for edge in graph["edges"] if edge["relation_type"] == relation}

@@ -19,7 +19,7 @@ from typing import Any
 from reactree_ros.household.lexicon import TABLEWARE
 from reactree_ros.household.tasks import GoalCondition
 from reactree_ros.household.vocabulary import CLASSES
-from reactree_ros.household.wording import PLACES, THINGS, WORDS, Speaker, Wish, finished, plural
+from reactree_ros.household.wording import PLACES, THINGS, WORDS, Speaker, Wish, finished, listed, plural
 
 #: The tables of ``people.json``.
 PEOPLES: Mapping[str, Any] = json.loads((files(__package__) / "people.json").read_text(encoding="utf-8"))
@@ -83,8 +83,6 @@ def _filled(rng: random.Random, slot: str, slots: Mapping[str, Sequence[str]]) -
 
 
 class _Somebody(Speaker):
-    """Says errands as people do."""
-
     def _draw_name(self, names: Sequence[str]) -> str:
         return names[0] if self.rng.random() < 0.3 else self.rng.choice(names)
 
@@ -302,8 +300,7 @@ class _Opener:
         return f"{'in' if one.relation == 'inside' else 'on'} the {name}"
 
     def _named(self, some: Sequence[GoalCondition]) -> str:
-        *first, last = (f"the {CLASSES[one.item].word}" for one in some)
-        return f"{', '.join(first)} and {last}" if first else last
+        return listed([f"the {CLASSES[one.item].word}" for one in some])
 
     def _numbers(self, some: Sequence[GoalCondition]) -> list[str]:
         return [f"How many {plural(CLASSES[one.item].word)} should I put{self._at()}?" for one in self._uncertain(some)]
@@ -312,8 +309,7 @@ class _Opener:
         return [one for one in some if one.count > 1]
 
     def _said(self, some: Sequence[GoalCondition], *, open_number: bool = False) -> str:
-        *first, last = (self._thing(one, open_number=open_number) for one in some)
-        return f"{', '.join(first)} and {last}" if first else last
+        return listed([self._thing(one, open_number=open_number) for one in some])
 
     def _thing(self, one: GoalCondition, *, open_number: bool) -> str:
         name = self.rng.choice((_THINGS[one.item][0], self.rng.choice(_THINGS[one.item])))
@@ -340,7 +336,6 @@ class _Opener:
         return any(f" {name} " in text for name in (*one.split("|"), *several.split("|")))
 
     def _like(self, name: str) -> Iterator[str]:
-        """Yield things like a thing."""
         groups = [group[0].split() for group in PEOPLES["open"]["groups"]]
         return iter(next((group for group in groups if name in group), list(_THINGS)))
 

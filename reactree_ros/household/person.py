@@ -21,7 +21,7 @@ from reactree_ros.household.lexicon import TABLE, Topic, correct, look_up, named
 from reactree_ros.household.question import Asked, Form, GoalPart, read_question
 from reactree_ros.household.tasks import GoalCondition
 from reactree_ros.household.vocabulary import CLASSES
-from reactree_ros.household.wording import PLACES, THINGS, plural
+from reactree_ros.household.wording import PLACES, THINGS, listed, plural
 from reactree_ros.person.port import Answer, NobodyAnswers, Person, Question
 from reactree_ros.plugins.settings import Settings, read_settings
 
@@ -297,10 +297,10 @@ class _Answerer:
         if part is GoalPart.COUNT:
             return self._number(conditions[0].count, each=len(conditions) > 1)
         if part is GoalPart.THINGS:
-            return _joined([self._thing(one) for one in conditions])
+            return listed([self._thing(one) for one in conditions])
         if part is GoalPart.PLACE:
-            return _joined([self._where(one) for one in {one.target: one for one in conditions}.values()])
-        return _joined([f"the {CLASSES[one.target].word}" for one in conditions])
+            return listed([self._where(one) for one in {one.target: one for one in conditions}.values()])
+        return listed([f"the {CLASSES[one.target].word}" for one in conditions])
 
     def _sentence(self, facts: Sequence[Fact], parts: Sequence[GoalPart]) -> str:
         """Say several parts at once: ``two apples on the coffee table``."""
@@ -319,7 +319,7 @@ class _Answerer:
             if GoalPart.STATE in asked:
                 words.append(f"turn on the {CLASSES[one.target].word}")
             said.append(" ".join(words))
-        return _joined([*dict.fromkeys(said)])
+        return listed([*dict.fromkeys(said)])
 
     def _thing(self, condition: GoalCondition, *, bare: bool = False) -> str:
         word = CLASSES[condition.item].word
@@ -356,11 +356,6 @@ def _names(class_name: str) -> tuple[str, ...]:
     word = CLASSES[class_name].word
     names = THINGS.get(class_name) or PLACES.get(class_name) or (word,)
     return tuple(name for name in names if name == word or {*named(name), *named(plural(name))} == {(word,)})
-
-
-def _joined(phrases: Sequence[str]) -> str:
-    *first, last = phrases
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _covers(named_words: Sequence[Sequence[str]], word: str) -> bool:

@@ -179,12 +179,10 @@ def _mentions(words: list[str]) -> Iterator[_Mention]:
 
 
 def _of_noun(table: Mapping[str, tuple[str, ...]], noun: str) -> tuple[str, ...]:
-    """Look up a noun, in the singular or in the plural."""
     return next((table[one] for one in (noun, noun[:-1], noun[:-2]) if one in table), ())
 
 
 def _read(words: Sequence[str], mentions: Sequence[_Mention], before: Sequence[_Mention]) -> Asked:
-    """Read one sentence."""
     text = " ".join(words)
     own = [one for one in (mentions or before) if one.entry.kind is not Topic.ROOM]
     asked = Asked(

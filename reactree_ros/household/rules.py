@@ -218,7 +218,6 @@ def score(goal: Sequence[GoalCondition], scene: Scene) -> Score:
 
 
 def _best(target: str, conditions: Sequence[GoalCondition], scene: Scene) -> int:
-    """Return how many conditions one instance of their target fulfils at most."""
     instances = [thing for thing in scene.things.values() if thing.class_name == target]
     fulfilled = (
         sum(min(_fulfilled(condition, one, scene), condition.count) for condition in conditions) for one in instances

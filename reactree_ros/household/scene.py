@@ -113,6 +113,7 @@ class Scene:
         self._room: dict[int, int] = {}
         self._container: dict[int, int] = {}
         self._surface: dict[int, int] = {}
+        self._near: dict[tuple[int, ...], list[Thing]] = {}  # what is in a room, until something is moved
 
     def _read_places(self, graph: Graph, agent: int | None) -> None:
         for edge in graph.edges:
@@ -176,10 +177,11 @@ class Scene:
 
     def visible(self) -> Iterator[Thing]:
         """Yield visible things in the agent's room, in order of id: not hidden, and part of observations."""
-        room = self.agent_room
-        for thing in self.things.values():
-            if thing.observed and not thing.is_room and self.room_of(thing) is room and not self.hidden(thing):
-                yield thing
+        room, here = self.agent_room, (self.agent_room.id, *self.held)
+        if here not in self._near:
+            things = (thing for thing in self.things.values() if thing.observed and not thing.is_room)
+            self._near[here] = [thing for thing in things if self.room_of(thing) is room]
+        return (thing for thing in self._near[here] if not self.hidden(thing))
 
     def take(self, thing: Thing) -> None:
         """Put the thing into the agent's hand."""
@@ -195,6 +197,7 @@ class Scene:
             self._room[thing.id] = room.id
 
     def _leave(self, thing: Thing) -> None:
+        self._near.clear()
         for where in (self._room, self._container, self._surface):
             where.pop(thing.id, None)
         self.borne.pop(thing.id, None)

@@ -203,7 +203,6 @@ class SymbolicWorld(SharedWorld):
             self.scene.lose(thing)
 
     def _with_others(self, observation: Observation) -> Observation:
-        """Add the other agents in the room to an observation."""
         told = [
             teammate_here(name, tuple(thing.name for thing in looking.held(other.scene)))
             for name, other in self._team.items()
@@ -340,5 +339,5 @@ SPEC = WorldSpec(
     moved=moved,
     flags=("house", "tasks", "task_id"),
     checks=CHECKS,
-    words=lambda: [(one.use.value, one.properties, one.words) for one in word_groups()],
+    words=word_groups,
 )

@@ -45,10 +45,6 @@ def parts_of(name: str) -> tuple[str, int]:
     return (match[1], int(match[2])) if match else (name, 0)
 
 
-class TaskError(UserError, ValueError):
-    """A task file cannot be used; the message says where in the document and why."""
-
-
 class _Document(BaseModel):
     # Files of users contain more than is used here (bounding boxes, prefab names, …).
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
@@ -179,20 +175,17 @@ def load_tasks(path: str | Path) -> list[Task]:
     """Read a task file: a list of tasks, or one task.
 
     Raises:
-        TaskError: The file cannot be read, is not JSON, or a task in it is not usable; the message says where.
+        UserError: The file cannot be read, is not JSON, or a task in it is not usable; the message says where.
     """
-    try:
-        content = bytes_of(Path(path))
-    except UserError as error:
-        raise TaskError(str(error)) from None
+    content = bytes_of(Path(path))
     try:
         document = parse_json(content)
     except ValueError as error:
-        raise TaskError(f"{path}: is not JSON: {error}") from None
+        raise UserError(f"{path}: is not JSON: {error}") from None
     try:
         return parse_tasks(document)
-    except TaskError as error:
-        raise TaskError(f"{path}: {error}") from None
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
 
 
 def parse_tasks(document: Any) -> list[Task]:
@@ -206,22 +199,22 @@ def parse_tasks(document: Any) -> list[Task]:
         The tasks, in the document's order.
 
     Raises:
-        TaskError: A task is not usable; the message starts with the path inside the document.
+        UserError: A task is not usable; the message starts with the path inside the document.
     """
     one = isinstance(document, Mapping)
     try:
         tasks = TypeAdapter(list[Task]).validate_python([document] if one else document)
     except ValidationError as error:
         fault = fault_of(error, list[Task])
-        raise TaskError(f"{_path(fault.path[1:] if one else fault.path)}: {fault.with_value}") from None
+        raise UserError(f"{_path(fault.path[1:] if one else fault.path)}: {fault.with_value}") from None
     if not tasks:
-        raise TaskError("$: the list of tasks is empty")
+        raise UserError("$: the list of tasks is empty")
     seen: set[int] = set()
     for index, task in enumerate(tasks):
         start: tuple[int | str, ...] = () if one else (index,)
         _check(task, start)
         if task.task_id in seen:
-            raise TaskError(f"{_path((*start, 'task_id'))}: task_id {task.task_id} occurs twice")
+            raise UserError(f"{_path((*start, 'task_id'))}: task_id {task.task_id} occurs twice")
         seen.add(task.task_id)
     return tasks
 
@@ -231,26 +224,26 @@ def _check(task: Task, start: tuple[int | str, ...]) -> None:
     nodes: dict[int, Node] = {}
     for index, node in enumerate(task.init_graph.nodes):
         if node.id in nodes:
-            raise TaskError(f"{_path((*graph, 'nodes', index, 'id'))}: node id {node.id} occurs twice")
+            raise UserError(f"{_path((*graph, 'nodes', index, 'id'))}: node id {node.id} occurs twice")
         if node.class_name not in CLASSES:
-            raise TaskError(f"{_path((*graph, 'nodes', index, 'class_name'))}: unknown class {node.class_name!r}")
+            raise UserError(f"{_path((*graph, 'nodes', index, 'class_name'))}: unknown class {node.class_name!r}")
         nodes[node.id] = node
     inside_of: dict[int, int] = {}
     for index, edge in enumerate(task.init_graph.edges):
         for end, node_id in (("from_id", edge.from_id), ("to_id", edge.to_id)):
             if node_id not in nodes:
-                raise TaskError(f"{_path((*graph, 'edges', index, end))}: no node has the id {node_id}")
+                raise UserError(f"{_path((*graph, 'edges', index, end))}: no node has the id {node_id}")
         if edge.relation_type == "INSIDE" and nodes[edge.to_id].contains:
             inside_of[edge.from_id] = edge.to_id
             above = edge.to_id
             while above in inside_of and above != edge.from_id:
                 above = inside_of[above]
             if above == edge.from_id:
-                raise TaskError(f"{_path((*graph, 'edges', index))}: node {edge.from_id} is inside itself")
+                raise UserError(f"{_path((*graph, 'edges', index))}: node {edge.from_id} is inside itself")
     if not any(node.category == ROOMS and node.class_name == task.init_room for node in nodes.values()):
-        raise TaskError(f"{_path((*start, 'init_room'))}: the house has no room of class {task.init_room!r}")
+        raise UserError(f"{_path((*start, 'init_room'))}: the house has no room of class {task.init_room!r}")
     if not any(task.task_goal.values()):
-        raise TaskError(f"{_path((*start, 'task_goal'))}: every count is 0")
+        raise UserError(f"{_path((*start, 'task_goal'))}: every count is 0")
     _check_names(task.names, start)
     _check_own_names(task, (*graph, "nodes"))
     classes = {node.class_name for node in nodes.values()}
@@ -259,9 +252,9 @@ def _check(task: Task, start: tuple[int | str, ...]) -> None:
         try:
             condition = _condition(key, count)
         except ValueError as error:
-            raise TaskError(f"{place}: {error}") from None
+            raise UserError(f"{place}: {error}") from None
         if condition.target not in classes:
-            raise TaskError(f"{place}: the house has no {condition.target!r}")
+            raise UserError(f"{place}: the house has no {condition.target!r}")
 
 
 def _check_names(names: Mapping[str, str], start: tuple[int | str, ...]) -> None:
@@ -269,9 +262,9 @@ def _check_names(names: Mapping[str, str], start: tuple[int | str, ...]) -> None
     for name, word in names.items():
         place = _path((*start, "names", name))
         if name not in CLASSES:
-            raise TaskError(f"{place}: unknown class {name!r}")
+            raise UserError(f"{place}: unknown class {name!r}")
         if known[word] > 1:
-            raise TaskError(f"{place}: two classes are called {word!r}")
+            raise UserError(f"{place}: two classes are called {word!r}")
 
 
 def _check_own_names(task: Task, place: tuple[int | str, ...]) -> None:
@@ -280,7 +273,7 @@ def _check_own_names(task: Task, place: tuple[int | str, ...]) -> None:
     )
     for index, node in enumerate(task.init_graph.nodes):
         if node.name and times[node.name.casefold()] > 1:
-            raise TaskError(f"{_path((*place, index, 'name'))}: two things are called {node.name!r}")
+            raise UserError(f"{_path((*place, index, 'name'))}: two things are called {node.name!r}")
 
 
 def _condition(key: str, count: int) -> GoalCondition:

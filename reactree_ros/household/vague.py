@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from reactree_ros.household.tasks import GoalCondition
 from reactree_ros.household.vocabulary import CLASSES
-from reactree_ros.household.wording import plural
+from reactree_ros.household.wording import listed, plural
 
 #: Common names of classes, for one thing and for several; the last line is for any classes.
 _KINDS: Sequence[tuple[frozenset[str], tuple[str, ...], tuple[str, ...]]] = tuple(
@@ -53,12 +53,10 @@ def _things(rng: random.Random, moved: Sequence[GoalCondition], left_out: set[st
     phrases = [_phrase(rng, one, open_number="number" in left_out) for one in kept]
     if hidden is not None:
         phrases.append(_kind(rng, [hidden]))
-    *first, last = phrases
-    return f"{', '.join(first)} and {last}" if first else last
+    return listed(phrases)
 
 
 def _kind(rng: random.Random, moved: Sequence[GoalCondition]) -> str:
-    """Draw a common name of some things."""
     classes = {one.item for one in moved}
     fitting = [kind for kind in _KINDS if classes <= kind[0] or not kind[0]]
     _, one, several = rng.choice(fitting)

@@ -175,23 +175,11 @@ class Use(enum.Enum):
     ROOM = "a room"
 
 
-@dataclass(frozen=True, kw_only=True)
-class WordGroup:
-    """Words of classes that allow the same actions.
+def word_groups() -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
+    """Return every word of the vocabulary except the person's, grouped by the actions that they allow.
 
-    Attributes:
-        use: Their use.
-        properties: Their properties, in the table's order, without SITTABLE, which no skill uses.
-        words: The words, in alphabetical order.
+    A group is the use, the properties in the table's order, without SITTABLE, which no skill uses, and the words.
     """
-
-    use: Use
-    properties: tuple[str, ...]
-    words: tuple[str, ...]
-
-
-def word_groups() -> list[WordGroup]:
-    """Return every word of the vocabulary except the person's, grouped by the actions that they allow."""
     groups: dict[tuple[Use, tuple[str, ...]], list[str]] = {}
     for entry in CLASSES.values():
         if entry.category != "Characters":
@@ -199,7 +187,7 @@ def word_groups() -> list[WordGroup]:
             groups.setdefault((_use(entry), can), []).append(entry.word)
     order = list(Use)
     found = sorted(groups.items(), key=lambda one: (order.index(one[0][0]), one[0][1]))
-    return [WordGroup(use=use, properties=can, words=tuple(sorted(words))) for (use, can), words in found]
+    return [(use.value, can, tuple(sorted(words))) for (use, can), words in found]
 
 
 def _use(entry: ObjectClass) -> Use:
@@ -238,6 +226,11 @@ def properties_of_word(word: str) -> frozenset[str]:
     """Return the properties of the class with this word; none for unknown words."""
     known = _find(word)
     return frozenset() if known is None else known.properties
+
+
+def can_be_held(word: str) -> bool:
+    """Return whether a thing with this word can be picked up."""
+    return "GRABBABLE" in properties_of_word(word)
 
 
 def is_known(word: str) -> bool:

@@ -151,11 +151,9 @@ class Speaker:
         return self._one_of(kind).format(**words)
 
     def _names_of_place(self, group: Sequence[Wish]) -> Sequence[str]:
-        """Return the names of the place where some things are wanted."""
         return self.places[group[0].place]
 
     def _names_of_thing(self, wish: Wish, group: Sequence[Wish]) -> Sequence[str]:
-        """Return the names of a thing that is wanted with others."""
         return self.things[wish.thing]
 
     def _phrases(self, group: Sequence[Wish], style: str) -> list[str]:
@@ -223,6 +221,12 @@ class Speaker:
         return body
 
 
+def listed(phrases: Sequence[str], conjunction: str = "and") -> str:
+    """List phrases: ``the plate, the mug and the bowl``."""
+    *first, last = phrases
+    return f"{', '.join(first)} {conjunction} {last}" if first else last
+
+
 def plural(name: str) -> str:
     """Return the plural of a name of several words: ``glasses for wine``, ``bottles of juice``."""
     head, joint, rest = name.partition(" of ")
@@ -270,7 +274,6 @@ def _slip(rng: random.Random, text: str) -> str:
 
 
 def _beside(letter: str) -> Iterator[str]:
-    """Yield a letter's neighbours on the keyboard."""
     for row in _KEYS:
         at = row.find(letter.lower())
         if at >= 0:

@@ -6,7 +6,7 @@ import abc
 import enum
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reactree_ros.agent.grammar import choice_ebnf, choice_regex, choice_schema, chosen_of_json
 from reactree_ros.agent.text import LONGEST_GENERATED
@@ -15,9 +15,6 @@ from reactree_ros.agent.turns import Turn
 from reactree_ros.files.read_back import well_formed
 from reactree_ros.llm.port import prompt_text
 from reactree_ros.llm.seeing import Seeing, Showing, Shown, pictures_of
-
-if TYPE_CHECKING:
-    from reactree_ros.llm.decoding import Method
 
 
 class ConstraintKind(enum.Enum):
@@ -142,11 +139,9 @@ class Engine(abc.ABC):
         constraints: Constraints that it obeys; final after :meth:`open`.
         chat: Whether prompts are laid out as chat messages; None until :meth:`open` finds out.
         context: Most tokens of prompt and reply together; None if unknown; final after :meth:`open`.
-        lost: Whether it must be opened again: it has died, or it is tried with the first prompt.
+        lost: Whether it has died and must be opened again.
         loads: Whether opening it loads a model, which may take any time. Otherwise opening has a time limit.
         tried: Texts generated to find out what it can do; the next reply counts them.
-        begin: The beginning of the prompt that follows; None if the engine is opened before there is one.
-        method: How it is remembered to be asked best for a decision; None if nothing is remembered.
         sees: Whether its model is shown pictures, as far as it is known; it may turn out that it cannot see.
         seeing: How it is shown them.
     """
@@ -158,8 +153,6 @@ class Engine(abc.ABC):
     lost: bool = False
     loads: bool = True
     tried: Sequence[Generated] = ()
-    begin: Sequence[Turn] | None = None
-    method: Method | None = None
     sees: bool = False
     seeing: Seeing = Seeing()
 
@@ -192,18 +185,6 @@ class Engine(abc.ABC):
         text = approximate_tokens(generation.prompt) if counted is None else counted
         room = None if self.context is None else max(0, self.context - generation.max_tokens - text)
         return self.seeing.shown(generation.turns, room)
-
-    def doubt(self) -> bool:
-        """Have what is only remembered of the engine tried again when it is opened next.
-
-        Returns:
-            Whether anything was only remembered; then the engine is :attr:`lost`.
-        """
-        return False
-
-    async def learn(self, **found: Any) -> bool:
-        """Take in what was found out of it; see :meth:`LanguageModel.learn`."""
-        return False
 
     def count_tokens(self, text: str) -> int | None:
         """Count the tokens of a text; None if the tokenizer is unknown. Any thread may call this."""

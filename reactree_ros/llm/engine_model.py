@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, cast
 
-from reactree_ros.agent.turns import render
 from reactree_ros.background.pending import Pending, pass_on
 from reactree_ros.errors import UserError
 from reactree_ros.llm.decoding import Method, Noticed, Usage, decode, method_for
@@ -41,8 +40,7 @@ class EngineModel(LanguageModel):
     The first request (or :meth:`ready`) opens the engine; after a failure, the next request opens it again.
 
     Args:
-        method: How to ask for a decision; None takes the one that is remembered of the engine, or else the best that it
-            obeys.
+        method: How to ask for a decision; None takes the best that the engine obeys.
         request_timeout: Longest time for one reply, in seconds, including all retries. A request that is expected to
             take longer than usual has more time (:class:`Pace`). Opening an engine that loads nothing has as much time,
             again after each answer of a server that is tried; the asker's patience bounds both.
@@ -83,10 +81,6 @@ class EngineModel(LanguageModel):
         """Return what is to be expected by what was measured of the engine."""
         return self._pace.times(request.prompt)
 
-    def learn(self, **found: Any) -> Pending[bool]:
-        """Have the engine take it in."""
-        return self._start(partial(self.engine.learn, **found))
-
     def waits_for(self) -> Wait | None:
         """Return how long the oldest work in progress has taken."""
         since = next(iter(tuple(self._since.values())), None)
@@ -95,7 +89,7 @@ class EngineModel(LanguageModel):
     def status(self) -> Mapping[str, str]:
         """Describe the engine and the constraints that it obeys."""
         engine = self.engine
-        method = self._chosen or method_for(engine.constraints)
+        method = self._method or method_for(engine.constraints)
         return {
             "engine": engine.name,
             "constraints": ", ".join(sorted(kind.value for kind in engine.constraints)) or "none",
@@ -128,7 +122,7 @@ class EngineModel(LanguageModel):
     async def _answer(self, request: DecisionRequest) -> Reply:
         usage = Usage(self.engine, self._noticed)
         limit = min(self._request_timeout * self.slowness(request), request.patience)
-        decoded = partial(self._decoded, request, partial(self._decode, request, usage), limit)
+        decoded = partial(self._decoded, partial(self._decode, request, usage), limit)
         try:
             if self.engine.loads:
                 await self._open()
@@ -143,27 +137,13 @@ class EngineModel(LanguageModel):
         except UserError as error:  # a wrong setting may show only when the engine opens
             raise RequestRejected(str(error)) from error
 
-    async def _decoded(self, request: DecisionRequest, decode: Callable[[], Awaitable[Reply]], limit: float) -> Reply:
-        """Get a reply; if it is refused for what was only remembered of the engine, ask again."""
-        self.engine.begin = tuple(request.turns[:1])
-        await self._open()
-        if self.engine.lost:  # it was opened before there was a prompt to try it with
-            await self._open()
-        opened = self._opening
-        try:
-            return cast("Reply", await self._in_time(decode, limit))
-        except RequestRejected:
-            if not self.engine.doubt() and self._opening is opened:
-                raise
+    async def _decoded(self, decode: Callable[[], Awaitable[Reply]], limit: float) -> Reply:
+        """Get a reply of an open engine."""
         await self._open()
         return cast("Reply", await self._in_time(decode, limit))
 
     async def _decode(self, request: DecisionRequest, usage: Usage) -> Reply:
-        return await decode(self.engine, request, method=self._chosen, retries=self._retries, usage=usage)
-
-    @property
-    def _chosen(self) -> Method | None:
-        return self._method or self.engine.method
+        return await decode(self.engine, request, method=self._method, retries=self._retries, usage=usage)
 
     async def _in_time(self, work: Callable[[], Awaitable[Any]], limit: float) -> Any:
         """Do work within a time limit, in seconds."""
@@ -182,13 +162,12 @@ class EngineModel(LanguageModel):
     async def _opened(self) -> None:
         """Open the engine; unless it loads a model, within a time limit that begins again with each answer to a trial.
 
-        The first trial may read the beginning of a long prompt, which a cold server takes minutes for. All trials
-        together have :data:`TRIALS` times the limit.
+        All trials together have :data:`TRIALS` times the limit.
         """
         if self.engine.loads:
             await self.engine.open()
             return
-        limit = self._request_timeout * self._pace.times(render(self.engine.begin or ()))
+        limit = self._request_timeout
         opening, tried = asyncio.ensure_future(self._told(self.engine.open)), None
         end = self._loop.time() + TRIALS * limit
         try:

@@ -64,13 +64,11 @@ class EngineSettings(AnsweringLimits):
     )
     examples: Examples | None = Field(
         default=None,
-        description="how in-context examples stand in a chat: as turns of it or as text; auto: as `reactree llm check` "
-        "found best, or else turns",
+        description="how in-context examples stand in a chat: as turns of it or as text; auto: turns",
     )
     method: Method | None = Field(
         default=None,
-        description="how to ask for a decision; auto: as `reactree llm check` found best, or else the best method that "
-        "the engine obeys",
+        description="how to ask for a decision; auto: the best method that the engine obeys",
     )
     thinking: bool | None = Field(
         default=None, description="whether the model thinks before it answers; auto: its chat template decides"

@@ -319,14 +319,6 @@ class LanguageModel(abc.ABC):
         """Return how many times longer than usual to wait for a request: more than 1 if it has much to read, slowly."""
         return 1.0
 
-    def learn(self, **found: Any) -> Pending[bool]:
-        """Take in how it is asked best; the result is whether it remembers that when it is opened again.
-
-        Args:
-            found: ``examples`` or ``method``, as the settings have them; None: nobody knows.
-        """
-        return Pending.of(False)
-
     def waits_for(self) -> Wait | None:
         """Return the longest current wait; None if there is none."""
         return None
@@ -356,10 +348,6 @@ class Around(LanguageModel):
     def slowness(self, request: DecisionRequest) -> float:
         """Return the model's slowness."""
         return self.model.slowness(request)
-
-    def learn(self, **found: Any) -> Pending[bool]:
-        """Have the model take it in."""
-        return self.model.learn(**found)
 
     def waits_for(self) -> Wait | None:
         """Return what the model waits for."""

@@ -238,25 +238,18 @@ class VllmSettings(SeeingSettings, LocalEngineSettings):
         default="", description="number type of the weights, e.g. bfloat16; empty: the model's"
     )
     tensor_parallel_size: int = Field(default=0, ge=0, description="GPUs that share the model; 0: one")
-    quantization: Annotated[str, Harmless(plain)] = Field(
-        default="", description="how the weights are quantized, e.g. awq; empty: as the model is"
-    )
     max_model_len: int = Field(
         default=0, ge=0, description="most tokens of prompt and reply together; 0: the model's limit"
     )
     gpu_memory_utilization: float = Field(
         default=0.0, ge=0, le=1, description="share of the GPU's memory to use; 0: vLLM's default"
     )
-    kv_cache_dtype: Annotated[str, Harmless(plain)] = Field(
-        default="", description="number type of the KV cache, e.g. fp8; empty: the weights'"
-    )
-    enable_prefix_caching: bool = Field(default=True, description="keep the states of prompts' beginnings")
 
     @property
     def options(self) -> dict[str, Any]:
         """The engine arguments that are set."""
         own = self.model_dump(exclude={*LocalEngineSettings.model_fields, *SeeingSettings.model_fields})
-        return {name: value for name, value in own.items() if value or value is False} | self.engine_args
+        return {name: value for name, value in own.items() if value} | self.engine_args
 
 
 def _make(settings: VllmSettings) -> LanguageModel:

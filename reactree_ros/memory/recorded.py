@@ -1,4 +1,4 @@
-"""Recorded experiences: files of JSON lines and folders of text files, read and written without changing a byte."""
+"""Recorded experiences: files of JSON lines, read and written without changing a byte of their texts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import bytes_of, parse_json
 from reactree_ros.memory.experience import Experience, ExperienceError, one_line, shown
-from reactree_ros.memory.recorded_folder import read_folder, write_folder
 from reactree_ros.memory.recorded_lines import mapping, read_lines, write_lines
 
 
@@ -32,13 +31,12 @@ class Imported:
 
 
 def import_experiences(path: str | Path, *, succeeded: Callable[[str], bool] | None = None) -> Imported:
-    """Reads recorded experiences from a file of JSON lines or from a folder of text files.
+    """Read recorded experiences from a file of JSON lines.
 
-    The experiences of one task id are one run. Every experience is checked, also those that are left out. In a folder
-    only what is called ``*.txt`` is read.
+    The experiences of one task id are one run. Every experience is checked, also those that are left out.
 
     Args:
-        path: The file or the folder.
+        path: The file.
         succeeded: Says of a task id whether its run reached the goal; runs that did not are left out, because episodic
             memory holds successful runs only. None for recordings that hold nothing else: then every run counts.
 
@@ -46,39 +44,33 @@ def import_experiences(path: str | Path, *, succeeded: Callable[[str], bool] | N
         ExperienceError: with the file, the line and what is wrong there.
     """
     path = Path(path)
+    runs: dict[str, list[Experience]] = {}
     try:
-        experiences = list(read_folder(path) if path.is_dir() else read_lines(path))
+        for experience in read_lines(path):
+            runs.setdefault(experience.task_id, []).append(experience)
     except OSError as error:
         raise ExperienceError(f"{path}: cannot be read: {error.strerror}") from error
-    if not experiences:
-        raise ExperienceError(f"{path}: no experiences in it ({'no *.txt files' if path.is_dir() else 'no lines'})")
-    runs: dict[str, list[Experience]] = {}
-    for experience in experiences:
-        runs.setdefault(experience.task_id, []).append(experience)
+    if not runs:
+        raise ExperienceError(f"{path}: no experiences in it (no lines)")
     taken = [tuple(run) for task_id, run in runs.items() if succeeded is None or succeeded(task_id)]
-    return Imported(
-        runs=tuple(taken),
-        runs_left_out=len(runs) - len(taken),
-    )
+    return Imported(runs=tuple(taken), runs_left_out=len(runs) - len(taken))
 
 
-def export_experiences(experiences: Iterable[Experience], path: str | Path, *, flat: bool = False) -> int:
-    """Writes experiences as the recordings are written; returns their number.
+def export_experiences(experiences: Iterable[Experience], path: str | Path) -> int:
+    """Write experiences as the recordings are written; return their number.
 
     Args:
         experiences: What to write, in this order.
-        path: With the ending ``.jsonl``: a file of JSON lines, replaced if it exists. Otherwise: a folder of text
-            files, which must be empty or not exist yet. Either appears in one step, complete.
-        flat: Names files without decision and depth, as the ReAct recordings do.
+        path: A file that ends in ``.jsonl``, replaced if it exists. It appears in one step, complete.
 
     Raises:
-        ExperienceError: the folder is not empty, or an experience cannot be written so that it reads back the same.
+        ExperienceError: the file is called otherwise, or an experience is not writable as UTF-8.
         OSError: writing failed.
     """
     path = Path(path)
-    if path.suffix == ".jsonl":
-        return write_lines(experiences, path, flat=flat)
-    return write_folder(experiences, path, flat=flat)
+    if path.suffix != ".jsonl":
+        raise ExperienceError(f"{path}: experiences are written as JSON lines; name a file that ends in .jsonl")
+    return write_lines(experiences, path)
 
 
 def recorded_success(path: str | Path, *, variant: str) -> Callable[[str], bool]:

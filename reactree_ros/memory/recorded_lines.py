@@ -1,13 +1,14 @@
 """Recorded experiences as JSON lines.
 
-One object per experience with ``file``, ``task_id`` and ``task_name`` (or ``trial``, in ALFRED), ``decision``,
-``depth`` and ``text``. What reading the text again would not give (the turns of a planner whose text is no agent node's
-transcript) stands beside it: ``subgoal``, ``end`` and ``turns``.
+One object per experience with ``file`` (what the authors called its text file), ``task_id`` and ``task_name`` (or
+``trial``, in ALFRED), ``decision``, ``depth`` and ``text``. What reading the text again would not give (the turns of a
+planner whose text is no agent node's transcript) stands beside it: ``subgoal``, ``end`` and ``turns``.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ from reactree_ros.agent.turns import turn_from_dict, turn_to_dict
 from reactree_ros.files.read_back import LONGEST_LINE, parse_json
 from reactree_ros.files.whole_file import write_whole
 from reactree_ros.memory.experience import End, Experience, ExperienceError, one_line, shown
-from reactree_ros.memory.recorded_names import encoded, is_trial, trial_name, write_name
+
+_TRIAL = re.compile(r"(?P<name>[^-]+)-.*_trial_.*", re.DOTALL)
 
 
 def read_lines(path: Path) -> Iterator[Experience]:
@@ -37,12 +39,12 @@ def read_lines(path: Path) -> Iterator[Experience]:
                 raise ExperienceError(f"{path}, line {number}: not JSON: {one_line(error)}") from error
 
 
-def write_lines(experiences: Iterable[Experience], path: Path, *, flat: bool) -> int:
+def write_lines(experiences: Iterable[Experience], path: Path) -> int:
     """Writes a file of JSON lines, which appears in one step and replaces what was there; returns their number."""
     lines = []
     for experience in experiences:
-        encoded(experience)
-        lines.append(json.dumps(_record(experience, flat=flat), ensure_ascii=False) + "\n")
+        _check_encodable(experience)
+        lines.append(json.dumps(_record(experience), ensure_ascii=False) + "\n")
     write_whole(path, "".join(lines))
     return len(lines)
 
@@ -58,7 +60,7 @@ def _experience(record: Any) -> Experience:
     record = mapping(record)
     if "trial" in record:
         task_id: str = _field(record, "trial", str)
-        task_name: str = record["task_name"] if "task_name" in record else trial_name(task_id) or ""
+        task_name: str = record["task_name"] if "task_name" in record else _trial_name(task_id) or ""
     else:
         task_id = str(_field(record, "task_id", int, str))
         task_name = _field(record, "task_name", str)
@@ -76,7 +78,7 @@ def _experience(record: Any) -> Experience:
     experience = _with_turns(record, where) if "turns" in record else Experience.from_text(text, **where)
     if experience.text != text:
         raise ExperienceError("'turns' do not give 'text'; leave 'turns' out to have the text read")
-    encoded(experience)
+    _check_encodable(experience)
     return experience
 
 
@@ -88,21 +90,37 @@ def _with_turns(record: dict[str, Any], where: dict[str, Any]) -> Experience:
     return Experience(subgoal=subgoal, turns=turns, end=End(end), **where)
 
 
-def _record(experience: Experience, *, flat: bool) -> dict[str, object]:
-    """One line's object, with the keys in the recordings' order."""
-    task_id, record = experience.task_id, dict[str, object](file=write_name(experience, flat=flat))
-    if is_trial(experience):
+def _record(experience: Experience) -> dict[str, object]:
+    """Return one line's object, with the keys in the recordings' order."""
+    task_id = experience.task_id
+    is_trial = _trial_name(task_id) == experience.task_name
+    stem = task_id if is_trial else f"{task_id}_{experience.task_name}"
+    record: dict[str, object] = {"file": f"{stem}_dec{experience.decision:03d}_depth{experience.depth:02d}.txt"}
+    if is_trial:
         record["trial"] = task_id
     else:
         number = number_of(task_id)
-        record.update(
-            task_id=number if number is not None and str(number) == task_id else task_id, task_name=experience.task_name
-        )
+        record["task_id"] = number if number is not None and str(number) == task_id else task_id
+        record["task_name"] = experience.task_name
     record.update(decision=experience.decision, depth=experience.depth, text=experience.text)
     if not _is_read_from_text(experience):
         turns = [turn_to_dict(turn) for turn in experience.turns]
         record.update(subgoal=experience.subgoal, end=experience.end.value, turns=turns)
     return record
+
+
+def _trial_name(task_id: str) -> str | None:
+    """Return the task name that ALFRED's trials carry in them; None if it is no trial."""
+    trial = _TRIAL.fullmatch(task_id)
+    return trial["name"] if trial else None
+
+
+def _check_encodable(experience: Experience) -> None:
+    try:
+        for value in (experience.subgoal, experience.task_id, experience.task_name, experience.text):
+            value.encode()
+    except UnicodeEncodeError as error:
+        raise ExperienceError(f"not writable as UTF-8: {one_line(error)}") from error
 
 
 def _is_read_from_text(experience: Experience) -> bool:

@@ -51,7 +51,6 @@ STEPS = {
 
 
 def main() -> None:
-    """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("nodes", nargs="*", help="names of the nodes, relative to this one's namespace")
     parser.add_argument("--also", nargs="*", default=[], help="names of nodes that must live, but have no lifecycle")
@@ -196,7 +195,6 @@ class BringUp:
     # ------------------------------------------------------------------ what is asked of a node
 
     def _ask(self, kind: Any, service: str, request: Any, seconds: float) -> Any:
-        """Call a service; returns the answer, or None if there is none in time."""
         end, server = steady.now() + seconds, self._full(service.rpartition("/")[0])
         if service not in self._clients:
             self._clients[service] = self._node.create_client(kind, service), Introduction(self._node, server)
@@ -214,7 +212,6 @@ class BringUp:
         return None
 
     def _state(self, name: str, seconds: float = DISCOVERY) -> int | None:
-        """Return a node's state; asks again if an answer was lost, as that of a node that restarts."""
         end = steady.now() + seconds
         while (left := end - steady.now()) > 0 and not self._spinner.asked:
             answer = self._ask(GetState, f"{name}/get_state", GetState.Request(), min(left, DISCOVERY / 5))
@@ -223,13 +220,11 @@ class BringUp:
         return None
 
     def _changed(self, name: str, transition: int, before: int) -> bool:
-        """Request a transition; returns whether the node has left its state, by whatever request."""
         request = ChangeState.Request(transition=Transition(id=transition))
         answer = self._ask(ChangeState, f"{name}/change_state", request, CARRYING_OUT)
         return bool(answer is not None and answer.success) or self._state(name) not in (before, None)
 
     def _obstacle(self, name: str) -> str:
-        """Wait for a node's language model; returns why the node cannot be activated; empty: it can."""
         end = steady.now() + self._load_timeout
         while steady.now() < end:
             answer = self._ask(ModelReady, f"{name}/ready", ModelReady.Request(), DISCOVERY / 3)

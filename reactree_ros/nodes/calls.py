@@ -12,27 +12,19 @@ from rcl_interfaces.srv import GetParameters
 from rclpy.client import Client
 from rclpy.node import Node
 from rclpy.task import Future
+from std_srvs.srv import Trigger
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.heartbeat import Lives
-from reactree_ros.nodes.settings import SILENCE
 
 #: Stands for the number of servers after there was none: the next one may be another one.
 AWAY = sys.maxsize
 RESTARTED = "was restarted; what it was asked for is lost"
-#: How long a count of servers is used again, if the next request reaches one, in seconds.
-FRESH = 0.15
-#: Longest time for the middleware to list a killed server, in seconds.
-LISTED_FOR = 25.0
-#: How long a service may seem to be away while one of several servers leaves the list, in seconds.
-TAKES_OFF = 1.0
 #: Time between two questions of an introduction, in seconds.
 ASKED_AGAIN = 1.0
-#: Longest introduction before a call, in seconds: a node may have no service for it.
+#: Longest introduction to a node without a heartbeat, in seconds: it may have no service for it.
 INTRODUCED_FOR = 5.0
-#: How long a node may send heartbeats after its server left the list, in seconds.
-SPEAKS_ON = 5.0
 
 
 class ServerGone(Exception):
@@ -79,68 +71,6 @@ class Waiting:
     life: int | None = None
 
 
-@dataclass
-class _Listed:
-    """The servers of one service of a node with a heartbeat, as the middleware lists them.
-
-    The middleware lists a killed server for a while yet, and a request that only it gets is lost. So servers of silent
-    nodes count as dead, until that many have left the list, or the same life speaks again after a network failure.
-
-    Attributes:
-        node: Full name of the node.
-        servers: Counts them; 0 also for a moment while one of several leaves.
-        count: The last known number.
-        away_since: Since when there seem to be none; None: there are.
-        life: The node's life at the last look.
-        taken_off: When servers left the list whose node has not fallen silent since.
-        dead: When the others fell silent, and their lives.
-        looked: When the last look was.
-    """
-
-    node: str
-    servers: Callable[[], int]
-    count: int = 0
-    away_since: float | None = None
-    life: int | None = None
-    taken_off: list[float] = field(default_factory=list)
-    dead: list[tuple[float, int]] = field(default_factory=list)
-    looked: float = float("-inf")
-
-    def known(self, life: int | None) -> bool:
-        """Whether there was a server a moment ago, and the node has the same life."""
-        return self.living > 0 and life == self.life and steady.now() - self.looked < FRESH
-
-    def look(self, life: int | None) -> None:
-        """Update the number of servers and the node's life."""
-        now, count = steady.now(), self.servers()
-        back = count > 0 and self.away_since is not None
-        self.away_since = None if count else now if self.away_since is None else self.away_since
-        if self.away_since is None or now - self.away_since > TAKES_OFF:
-            # As many as before none seemed to be left: one has gone, and another one has come.
-            self._take_off(1 if back and count == self.count else self.count - count)
-            self.count = count
-        self.taken_off = [since for since in self.taken_off if now - since < SPEAKS_ON]
-        if self.life is not None and life != self.life:
-            if self.taken_off:
-                self.taken_off.pop(0)
-            elif len(self.dead) < self.count:
-                self.dead.append((now, self.life))
-        self.dead = [(since, dead) for since, dead in self.dead if now - since < LISTED_FOR and dead != life]
-        self.life, self.looked = life, now
-
-    def _take_off(self, servers: int) -> None:
-        for _ in range(servers):
-            if self.dead:
-                self.dead.pop(0)
-            else:
-                self.taken_off.append(steady.now())
-
-    @property
-    def living(self) -> int:
-        """Number of listed servers that are not known to be dead."""
-        return 0 if self.away_since is not None else max(0, self.count - len(self.dead))
-
-
 class Calls:
     """Sends requests as soon as their servers are there, and fails those whose server dies or stays away.
 
@@ -155,7 +85,6 @@ class Calls:
         self.patience = patience
         self._waiting: list[Waiting] = []
         self._later: list[tuple[float, Callable[[], object]]] = []
-        self._listed: dict[str, _Listed] = {}  # by what is waited for, of nodes with a heartbeat
         self._introductions: dict[str, Introduction] = {}  # by the server's node
 
     def call(
@@ -195,11 +124,15 @@ class Calls:
         return None if self._lives is None else self._lives.life(node)
 
     def introduce(self, node: str) -> bool:
-        """Introduce this node to another; returns whether that one knows it, or did not answer for too long."""
+        """Introduce this node to another; returns whether that one knows it.
+
+        The middleware lists a killed node and its services for a while yet, and a request that only it gets is lost.
+        A node makes ``~/check`` last, so whoever is answered on it reaches all services of the life that answers.
+        """
         if node not in self._introductions:
-            self._introductions[node] = Introduction(self._node, node, self._send_what_waits)
-        introduction = self._introductions[node]
-        return introduction.done(self.life(node)) or introduction.seconds > INTRODUCED_FOR
+            self._introductions[node] = Introduction(self._node, node, Trigger, "check", self._send_what_waits)
+        introduction, life = self._introductions[node], self.life(node)
+        return introduction.done(life) or (life is None and introduction.seconds > INTRODUCED_FOR)
 
     def later(self, seconds: float, call: Callable[[], object]) -> None:
         """Call a function after so many seconds."""
@@ -214,7 +147,6 @@ class Calls:
         return max(1, int(self._node.count_services(self._node.resolve_service_name(service))))
 
     def wait(self, waiting: Waiting) -> None:
-        """Send a request as soon as the server is there, and watch it until its result is settled."""
         self._waiting.append(waiting)
         self._look(waiting)
 
@@ -222,8 +154,6 @@ class Calls:
         """Watch all calls; to be called regularly."""
         if self._lives is not None:
             self._lives.ended()
-            for listed in self._listed.values():
-                listed.look(self._lives.life(listed.node))
         now, later = steady.now(), self._later
         self._later = [one for one in later if one[0] > now]
         for due, call in later:
@@ -235,11 +165,13 @@ class Calls:
         self._waiting = [waiting for waiting in self._waiting if not waiting.pending.done()]
 
     def _look(self, waiting: Waiting) -> None:
-        servers, life = self._servers(waiting), self._life(waiting)
+        servers = self.count(waiting.service, waiting.ready)
+        life = self.life(waiting.node) if waiting.node else None
         if waiting.sent_to and waiting.life is None:
             waiting.life = life
-        if waiting.life is not None and not self._lives_on(waiting):
-            self._give_up(waiting, f"has gone (silent for {SILENCE:g} s)" if life is None else RESTARTED, lost=True)
+        if self._lives is not None and waiting.life is not None and not self._lives_on(waiting):
+            why = f"has gone (silent for {self._lives.silence:g} s)" if life is None else RESTARTED
+            self._give_up(waiting, why, lost=True)
         elif not servers or (not waiting.sent_to and life is None and self._was_heard(waiting)):
             self._look_how_long(waiting)
         elif servers >= waiting.sent_to or (waiting.life is not None and waiting.sent_to < AWAY):
@@ -268,21 +200,6 @@ class Calls:
         elif waiting.sent_to:
             waiting.sent_to = AWAY
 
-    def _servers(self, waiting: Waiting) -> int:
-        """Count the servers; before sending, only those that are not known to be dead."""
-        count = partial(self.count, waiting.service, waiting.ready)
-        if self._lives is None or not waiting.node or waiting.sent_to:
-            return count()
-        listed = self._listed.setdefault(waiting.what, _Listed(waiting.node, count))
-        life = self._lives.life(waiting.node)
-        if not (listed.known(life) and waiting.ready()):
-            listed.look(life)
-        return listed.living
-
-    def _life(self, waiting: Waiting) -> int | None:
-        """Return the life of the node that would answer now; None if it is silent, or has no heartbeat."""
-        return self.life(waiting.node) if waiting.node else None
-
     def _lives_on(self, waiting: Waiting) -> bool:
         return self._lives is not None and any(waiting.life == said.life for said in self._lives.living(waiting.node))
 
@@ -303,11 +220,20 @@ class Introduction:
     and sends an empty request again and again until it is answered.
 
     Args:
+        server: Name of the other node.
+        kind: Type of a service of that node that does nothing.
         known: Called as soon as it is answered.
     """
 
-    def __init__(self, node: Node, server: str, known: Callable[[], object] = lambda: None) -> None:
-        self._client = node.create_client(GetParameters, f"{server}/get_parameters")
+    def __init__(
+        self,
+        node: Node,
+        server: str,
+        kind: Any = GetParameters,
+        name: str = "get_parameters",
+        known: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._client = node.create_client(kind, f"{server}/{name}")
         self._known = known
         self._begin(None)
 
@@ -330,7 +256,7 @@ class Introduction:
             self._begin(life)
         if not self._done and steady.now() - self._asked > ASKED_AGAIN and self._client.service_is_ready():
             self._asked = steady.now()
-            ask(self._client, GetParameters.Request(), partial(self._answered, life))
+            ask(self._client, self._client.srv_type.Request(), partial(self._answered, life))
         return self._done
 
     def _answered(self, life: int | None, future: Future) -> None:
@@ -340,12 +266,8 @@ class Introduction:
 
 
 def ask(client: Client, request: Any, answered: Callable[[Future], object]) -> Future:
-    """Send a request; ``answered`` is called with the future at once when the answer comes.
-
-    An executor would queue a task for it.
-    """
+    """Send a request; ``answered`` is called with the future when the answer comes."""
     future = client.call_async(request)
-    future._set_executor = lambda executor: None
     future.add_done_callback(answered)
     return future
 

@@ -47,7 +47,6 @@ class Heartbeat:
         """Announce a goal that is about to be sent; returns its id.
 
         Args:
-            action: Name of the action.
             over: Whether the goal has ended, or never began.
         """
         id = UUID(uuid=list(uuid.uuid4().bytes))
@@ -82,12 +81,13 @@ class Lives:
         namespaces: Further namespaces to hear, relative to the node's own.
 
     Attributes:
+        silence: The same.
         beats: How many heartbeats were heard, by the nodes' full names.
         first: When the first one was heard, in seconds (:func:`steady.now`), by the same.
     """
 
     def __init__(self, node: Node, *, silence: float = SILENCE, namespaces: Sequence[str] = ()) -> None:
-        self._silence = silence
+        self.silence = silence
         self._lives: dict[int, _Life] = {}
         self.beats = Counter[str]()
         self.first: dict[str, float] = {}
@@ -110,7 +110,7 @@ class Lives:
         self._looked = now
         for life in self._lives.values():
             life.heard = min(life.heard + late, now)
-        ended = [life.said for life in self._lives.values() if self._looked - life.heard > self._silence]
+        ended = [life.said for life in self._lives.values() if self._looked - life.heard > self.silence]
         for said in ended:
             del self._lives[said.life]
             self._died.add(said.node)

@@ -30,7 +30,7 @@ from launch_ros.substitutions import FindPackageShare
 from pydantic.fields import FieldInfo
 
 from reactree_ros.llm.spec import MODELS
-from reactree_ros.nodes.ending import SIGNALS, this_launch
+from reactree_ros.nodes.ending import SIGNALS
 from reactree_ros.nodes.parameters import from_text, refuse_foreign
 from reactree_ros.nodes.settings import InferenceNodeSettings, PlannerNodeSettings, TaskSettings
 from reactree_ros.nodes.spinning import LAST_WATCH
@@ -108,7 +108,6 @@ class NodeArguments:
         """Return arguments as parameters.
 
         Args:
-            given: The arguments.
             otherwise: The entry that is hosted if the arguments name none; empty: unknown here.
 
         Raises:
@@ -131,7 +130,7 @@ INFERENCE = NodeArguments(
 PLANNER = NodeArguments(
     "planner_node",
     "reactree_planner",
-    {**fields(TaskSettings), **fields(PlannerNodeSettings, "memory")},
+    {**fields(TaskSettings), **fields(PlannerNodeSettings, "memory", "silence")},
     derived=fields(PlannerNodeSettings, "robots", "triggers"),
 )
 
@@ -209,8 +208,6 @@ class Arguments:
         """Return a node with its parameters: of the package's files, of a parameter file, then the arguments.
 
         Args:
-            context: The launch's.
-            node: The node.
             files: Files in ``config/``.
             also: Further arguments; given ones override them.
             within: A namespace within that of all nodes; empty: that one.
@@ -235,11 +232,12 @@ class Arguments:
 
     def watchdog(self, context: LaunchContext) -> Node:
         """Return the watchdog."""
-        file = self.own(context, "params_file")
+        file, given = self.own(context, "params_file"), self.given(context, PLANNER)
+        silence = PLANNER.parameters({name: text for name, text in given.items() if name == "silence"})
         return ours(
             WATCHDOG,
             name=WATCHDOG,
-            parameters=[file] if file else [],
+            parameters=[*([file] if file else []), silence],
             sigterm_timeout=str(LAST_WATCH + 2.0),  # it stays to cancel what killed nodes left
             **self.kept(context),
         )
@@ -269,7 +267,6 @@ class Arguments:
             "package": "reactree_ros",
             "namespace": self.own(context, "namespace"),
             "output": "screen",
-            "additional_env": this_launch(),
             "ros_arguments": ["--log-level", self.own(context, "log_level"), *clock],
         }
 
@@ -295,7 +292,6 @@ def refuse_unknown(context: LaunchContext, declared: Sequence[str]) -> None:
 
 
 def _was_started(file: str) -> bool:
-    """Whether the command line names a launch file, by path or by package."""
     return Path(file).name in (Path(word).name for word in sys.argv[1:])
 
 
@@ -424,8 +420,9 @@ def ours(executable: str, **given: Any) -> Node:
 
 
 def before_ours() -> list[Any]:
-    """Return the prefix of a node of ours: it blocks signals until the node handles them."""
-    return _before("env", f"--block-signal={','.join(one.name.removeprefix('SIG') for one in SIGNALS)}")
+    """Return the prefix of a node of ours: it ends with the launch, and blocks signals until the node handles them."""
+    blocked = ",".join(one.name.removeprefix("SIG") for one in SIGNALS)
+    return _before("setpriv", "--pdeathsig", "TERM", "env", f"--block-signal={blocked}")
 
 
 def before_others() -> list[Any]:
@@ -434,7 +431,6 @@ def before_others() -> list[Any]:
 
 
 def _before(*command: str) -> list[Any]:
-    """Return the user's launch prefix with a command added, if that command works here."""
     there = shutil.which(command[0]) is not None
     works = there and not subprocess.run([*command, "true"], capture_output=True, check=False).returncode
     return [LaunchConfiguration("launch-prefix", default=""), " ", " ".join(command) if works else ""]

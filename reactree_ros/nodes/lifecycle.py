@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from lifecycle_msgs.srv import ChangeState
-from rclpy._rclpy_pybind11 import RCLError
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from std_srvs.srv import Trigger
 
@@ -36,16 +35,16 @@ class ManagedNode(LifecycleNode, abc.ABC):
 
     Services:
         ``~/check`` (std_srvs/Trigger): whether everything that the node needs is there; the message says what is not.
-
-    Args:
-        name: Its name.
-        kwargs: Passed on to :class:`rclpy.lifecycle.LifecycleNode`.
     """
 
     def __init__(self, name: str, **kwargs: Any) -> None:
         super().__init__(name, **kwargs)
-        service = self._service_change_state  # rclpy raises out of it, and has no other way to it
+        name = self.resolve_service_name("~/change_state")  # rclpy raises out of it, which would end the node
+        service = next(one for one in self.services if one.srv_name == name)
         service.callback = functools.partial(self._considered, service.callback)
+
+    def offer_check(self) -> None:
+        """Make ``~/check``, after all other endpoints: who is answered on it reaches them, too."""
         self.create_service(Trigger, "~/check", self._check)
 
     def _considered(
@@ -57,10 +56,9 @@ class ManagedNode(LifecycleNode, abc.ABC):
         """Carry out a requested transition, or refuse it if the state has no such transition."""
         try:
             return change(request, response)
-        except RCLError as error:
+        except RuntimeError as error:
             asked = request.transition.label or request.transition.id
-            _, state = self._state_machine.current_state
-            self.get_logger().warning(f"transition '{asked}' refused: the node is {state} ({error})")
+            self.get_logger().warning(f"transition '{asked}' refused: {error}")
             response.success = False
             return response
 
@@ -105,11 +103,6 @@ class ManagedNode(LifecycleNode, abc.ABC):
         self.begin_stop()
         self.release()
         return TransitionCallbackReturn.SUCCESS
-
-    def destroy_node(self) -> None:
-        """Release the endpoints, also those of rclpy's state machine: while one exists, the node does."""
-        super().destroy_node()
-        self._state_machine.destroy_when_not_in_use()
 
     @abc.abstractmethod
     def begin_stop(self) -> None:

@@ -6,9 +6,10 @@ import array
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, fields, replace
-from itertools import groupby, takewhile
-from typing import Any
+from dataclasses import fields
+from functools import cache
+from itertools import chain, groupby, takewhile
+from typing import Any, TypeVar, cast, get_args, get_type_hints
 
 from builtin_interfaces.msg import Time
 from pydantic import TypeAdapter
@@ -50,7 +51,7 @@ from reactree_ros.llm.port import (
     ServerUnavailable,
 )
 from reactree_ros.llm.seeing import MOST_SHOWN, pictures_of
-from reactree_ros.nodes.known_prompts import Known
+from reactree_ros.nodes.inference.known_prompts import Known
 from reactree_ros.world.spec import check_prompts
 
 #: Outcomes as the constants of ExecuteSkill.action.
@@ -59,38 +60,61 @@ OUTCOMES = {code: outcome for outcome, code in OUTCOME_CODES.items()}
 #: What somebody is told as the constants of Turn.msg.
 ABOUT_CODES = {about: getattr(TurnMsg, about.name) for about in About}
 ABOUT = {code: about for about, code in ABOUT_CODES.items()}
-_COUNTS = ("prompt_tokens", "cached_tokens", "output_tokens")
+#: What may be said as the constants of Generate.srv.
+KINDS: Mapping[type[MaySay], int] = {
+    DecisionGrammar: Generate.Request.DECISION,
+    Choice: Generate.Request.CHOICE,
+    FreeText: Generate.Request.TEXT,
+    SubgoalGrammar: Generate.Request.SUBGOAL,
+}
 _GLANCES = TypeAdapter(tuple[Glance, ...])
+#: What stands in a message for a value that is not known or not there.
+_NOTHING: Mapping[str, Any] = {"int32": -1, "string": "", "double": math.nan}
+T = TypeVar("T")
+
+
+def fill(msg: T, value: Any, **others: Any) -> T:
+    """Fill a message's fields with those that a value has by the same names, and with others."""
+    declared, of_value = cast("Any", msg), cast("Any", type(value))
+    for name, kind in declared.get_fields_and_field_types().items():
+        if name in others or name in _fields(of_value):
+            one = others[name] if name in others else getattr(value, name)
+            setattr(msg, name, list(one) if isinstance(one, tuple) else _NOTHING[kind] if one is None else one)
+    return msg
+
+
+def value_in(kind: type[T], msg: Any, **others: Any) -> T:
+    """Return the value that a message's fields stand for, with others in place of some."""
+    there, declared = msg.get_fields_and_field_types(), cast("Any", kind)
+    read = {name: _read(getattr(msg, name), may_lack) for name, may_lack in _fields(declared).items() if name in there}
+    return kind(**read | others)
+
+
+def _read(one: Any, may_lack: bool) -> Any:
+    if may_lack and (one == "" if isinstance(one, str) else not one >= 0):
+        return None
+    return tuple(one) if isinstance(one, (list, array.array)) else one
+
+
+@cache
+def _fields(kind: Any) -> Mapping[str, bool]:
+    """Return the fields of a dataclass by name, and whether each may lack."""
+    hints = get_type_hints(kind)
+    return {one.name: type(None) in get_args(hints[one.name]) for one in fields(kind)}
 
 
 def observation_to_msg(observation: Observation, stamp: Time) -> ObservationMsg:
     """Return an observation as a message; its outcome is not part of it."""
-    return ObservationMsg(
-        stamp=stamp,
-        text=observation.text,
-        rooms=list(observation.rooms),
-        objects=[
-            ObjectSighting(
-                word=seen.word,
-                instance=seen.instance,
-                room=seen.room or "",
-                place=seen.place or "",
-                states=list(seen.states),
-                held=seen.held,
-            )
-            for seen in (*observation.seen, *observation.remembered)
-        ],
-        looked_into=observation.looked_into or "",
-        spots=list(map(_spot_to_msg, observation.spots)),
+    glances = _GLANCES.dump_json(observation.glances, exclude_defaults=True).decode() if observation.glances else ""
+    return fill(
+        ObservationMsg(stamp=stamp),
+        observation,
+        objects=[fill(ObjectSighting(), seen) for seen in (*observation.seen, *observation.remembered)],
+        spots=[fill(SpotMsg(), spot, outline=list(chain(*spot.outline))) for spot in observation.spots],
         pictures=list(pictures_to_msgs(observation.pictures)),
         data=json.dumps(dict(observation.data)) if observation.data else "",
-        glances=_GLANCES.dump_json(observation.glances, exclude_defaults=True).decode() if observation.glances else "",
+        glances=glances,
     )
-
-
-def _spot_to_msg(spot: Spot) -> SpotMsg:
-    outline = [length for corner in spot.outline for length in corner]
-    return SpotMsg(name=spot.name, x=spot.x, y=spot.y, yaw=math.nan if spot.yaw is None else spot.yaw, outline=outline)
 
 
 def _spot_from_msg(msg: SpotMsg) -> Spot:
@@ -163,17 +187,13 @@ def image_to_msg(picture: Picture, data: bytes, stamp: Time) -> Image:
 
 def observation_from_msg(msg: ObservationMsg, outcome: Outcome = Outcome.DONE) -> Observation:
     """Return the observation that a message stands for."""
-    objects = [
-        Seen(seen.word, seen.instance, seen.room or None, seen.place or None, seen.held, tuple(seen.states))
-        for seen in msg.objects
-    ]
-    return Observation(
-        text=msg.text,
+    objects = [value_in(Seen, seen) for seen in msg.objects]
+    return value_in(
+        Observation,
+        msg,
         outcome=outcome,
         seen=tuple(seen for seen in objects if REMEMBERED not in seen.states),
         remembered=tuple(seen for seen in objects if REMEMBERED in seen.states),
-        looked_into=msg.looked_into or None,
-        rooms=tuple(msg.rooms),
         pictures=tuple(map(picture_from_msg, msg.pictures)),
         spots=tuple(map(_spot_from_msg, msg.spots)),
         data=settings_from(msg.data),
@@ -218,15 +238,14 @@ def household_to_msg(
     household: Household, recallable: Sequence[str], msg: DescribeHousehold.Response
 ) -> DescribeHousehold.Response:
     """Fill a service response with a household and what working memory may be asked about in it."""
-    msg.name, msg.actions, msg.recallable = household.name, list(household.actions), list(recallable)
-    msg.control_flows = list(household.control_flows)
-    msg.control_flow_texts = list(household.control_flows.values())
-    msg.naming, msg.rules, msg.start_line = household.naming, household.rules, household.start_line
-    msg.free_skills = household.free_skills
-    msg.skills = [json.dumps(skill.as_data()) for skill in household.skills]
-    msg.prompts = household.prompts
-    msg.max_decisions, msg.max_steps = household.max_decisions, household.max_steps
-    return msg
+    return fill(
+        msg,
+        household,
+        recallable=list(recallable),
+        control_flows=list(household.control_flows),
+        control_flow_texts=list(household.control_flows.values()),
+        skills=[json.dumps(skill.as_data()) for skill in household.skills],
+    )
 
 
 def household_from_msg(msg: DescribeHousehold.Response) -> Household:
@@ -238,20 +257,9 @@ def household_from_msg(msg: DescribeHousehold.Response) -> Household:
     flows = [flow.name for flow in _control_flows(msg.control_flows)]
     if len(flows) != len(msg.control_flow_texts):
         raise ValueError(f"control_flow_texts has {len(msg.control_flow_texts)} texts for {len(flows)} control_flows")
-    household = Household(
-        name=msg.name,
-        actions=tuple(msg.actions),
-        control_flows=dict(zip(flows, msg.control_flow_texts, strict=True)),
-        naming=msg.naming,
-        rules=msg.rules,
-        free_skills=msg.free_skills,
-        start_line=msg.start_line,
-        max_decisions=msg.max_decisions,
-        max_steps=msg.max_steps,
-        prompts=msg.prompts,
-        skills=tuple(skill_of(settings_from(text)) for text in msg.skills),
-    )
-    return check_prompts(household)
+    texts = dict(zip(flows, msg.control_flow_texts, strict=True))
+    skills = tuple(skill_of(settings_from(text)) for text in msg.skills)
+    return check_prompts(value_in(Household, msg, control_flows=texts, skills=skills))
 
 
 def request_to_msg(request: DecisionRequest, known: Known | None = None) -> Generate.Request:
@@ -261,36 +269,21 @@ def request_to_msg(request: DecisionRequest, known: Known | None = None) -> Gene
         request: The request.
         known: The beginning of its prompt that the node has already; None: it has nothing of it.
     """
-    msg = Generate.Request(
-        id=request.id,
+    msg = fill(
+        Generate.Request(),
+        request,
         turns=turns_to_msgs(request.turns) if known is None else _turns_after(known, request.turns),
-        begun=request.begun,
-        max_tokens=request.max_tokens,
-        temperature=request.temperature,
-        top_p=request.top_p,
-        seed=request.seed,
-        planner=request.planner,
-        patience=request.patience,
-        trace=request.trace,
         words="\n".join(request.words),  # one text takes a tenth of the time of hundreds
         things="\n".join(request.things),
     )
     may_say = request.may_say
-    if isinstance(may_say, DecisionGrammar):
-        msg.kind, msg.free = Generate.Request.DECISION, may_say.free
-        msg.options = list(may_say.skills)
-        msg.offers = offered_to_msg(may_say.offers)["offers"]
-        msg.control_flows = [flow.name for flow in may_say.control_flows]
-        msg.questions = -1 if may_say.questions is None else may_say.questions
-        msg.more, msg.longest_thought = list(may_say.more), may_say.longest_thought
-    elif isinstance(may_say, Choice):
-        msg.kind, msg.options = Generate.Request.CHOICE, list(may_say.options)
-    elif isinstance(may_say, SubgoalGrammar):
-        msg.kind, msg.options, msg.free = Generate.Request.SUBGOAL, list(may_say.skills), may_say.free
-        msg.offers = offered_to_msg(may_say.offers)["offers"]
-        msg.number, msg.begins, msg.goes_on = may_say.number, may_say.begins, may_say.goes_on
+    if isinstance(may_say, (DecisionGrammar, SubgoalGrammar)):
+        options, offers = list(may_say.skills), offered_to_msg(may_say.offers)["offers"]
+        flows = [flow.name for flow in may_say.control_flows] if isinstance(may_say, DecisionGrammar) else []
+        fill(msg, may_say, options=options, offers=offers, control_flows=flows)
     else:
-        msg.kind, msg.stops, msg.thinks = Generate.Request.TEXT, list(may_say.stops), may_say.thinks
+        fill(msg, may_say)
+    msg.kind = KINDS[type(may_say)]
     if known is not None and msg.options:
         together = "\n".join(msg.options)
         if together and together.count("\n") == len(msg.options) - 1:
@@ -320,27 +313,18 @@ def request_from_msg(msg: Generate.Request, before: Sequence[Turn] = ()) -> Deci
     """
     if before and msg.turns[0].rule:
         msg.options = msg.turns[0].rule.split("\n")
-    return DecisionRequest(
+    _positive("max_tokens", msg.max_tokens)
+    _positive("patience", msg.patience)
+    if not 0 < msg.top_p <= 1:
+        raise ValueError(f"top_p is {msg.top_p:g}; it must be above 0 and at most 1")
+    return value_in(
+        DecisionRequest,
+        msg,
         turns=(*before, *_turns(msg.turns[1:] if before else msg.turns)),
         may_say=_may_say(msg),
-        begun=msg.begun,
-        max_tokens=int(_positive("max_tokens", msg.max_tokens)),
-        temperature=msg.temperature,
-        top_p=_share(msg.top_p),
-        seed=msg.seed,
-        id=msg.id,
-        planner=msg.planner,
-        patience=_positive("patience", msg.patience),
-        trace=msg.trace,
         words=tuple(filter(None, msg.words.split("\n"))),
         things=tuple(filter(None, msg.things.split("\n"))),
     )
-
-
-def _share(top_p: float) -> float:
-    if not 0 < top_p <= 1:
-        raise ValueError(f"top_p is {top_p:g}; it must be above 0 and at most 1")
-    return top_p
 
 
 def turn_to_msgs(turn: Turn) -> Iterator[TurnMsg]:
@@ -408,24 +392,19 @@ def _turn(msg: TurnMsg, index: int) -> Turn:
 
 def _may_say(msg: Generate.Request) -> MaySay:
     if msg.kind == Generate.Request.DECISION:
-        flows, questions = _control_flows(msg.control_flows), None if msg.questions < 0 else msg.questions
-        skills, more, offers = tuple(msg.options), _more(msg), offers_from(msg.offers)
-        grammar = DecisionGrammar(skills, flows, free=msg.free, questions=questions, more=more, offers=offers)
-        return replace(grammar, longest_thought=msg.longest_thought)
+        flows, more, offers = _control_flows(msg.control_flows), _more(msg), offers_from(msg.offers)
+        skills = tuple(msg.options)
+        return value_in(DecisionGrammar, msg, skills=skills, control_flows=flows, more=more, offers=offers)
     if msg.kind == Generate.Request.CHOICE:
         if not msg.options:
             raise ValueError("options is empty; a choice needs at least one")
-        return Choice(tuple(msg.options))
+        return value_in(Choice, msg)
     if msg.kind == Generate.Request.TEXT:
-        return FreeText(tuple(msg.stops), msg.thinks)
+        return value_in(FreeText, msg)
     if msg.kind == Generate.Request.SUBGOAL:
         if not (msg.begins or msg.goes_on):
             raise ValueError("begins and goes_on are both false; one of them must be true")
-        return SubgoalGrammar(
-            *(tuple(msg.options), msg.number, msg.begins, msg.goes_on),
-            free=msg.free,
-            offers=offers_from(msg.offers),
-        )
+        return value_in(SubgoalGrammar, msg, skills=tuple(msg.options), offers=offers_from(msg.offers))
     raise ValueError(f"kind is {msg.kind}; it must be DECISION (0), CHOICE (1), TEXT (2) or SUBGOAL (3)")
 
 
@@ -443,10 +422,9 @@ def _more(msg: Generate.Request) -> tuple[str, ...]:
     return tuple(msg.more)
 
 
-def _positive(name: str, number: float) -> float:
+def _positive(name: str, number: float) -> None:
     if number <= 0:
         raise ValueError(f"{name} is {number:g}; it must be above 0")
-    return number
 
 
 def reply_from_msg(msg: Generate.Response) -> Reply:
@@ -455,52 +433,20 @@ def reply_from_msg(msg: Generate.Response) -> Reply:
     Raises:
         ValueError: One of its decisions is none.
     """
-    return Reply(
-        text=msg.text,
-        said=tuple(_said_from_msg(said) for said in msg.said),
-        finish_reason=msg.finish_reason,
-        prompt_tokens=known(msg.prompt_tokens),
-        longest_prompt=known(msg.longest_prompt),
-        cached_tokens=known(msg.cached_tokens),
-        output_tokens=known(msg.output_tokens),
-        pictures=msg.pictures,
-        picture_tokens=msg.picture_tokens,
-        tried_prompt_tokens=msg.tried_prompt_tokens,
-        tried_output_tokens=msg.tried_output_tokens,
-        reasoning=msg.reasoning,
-        reasoning_tokens=known(msg.reasoning_tokens),
-        seconds=msg.seconds,
-        answered_by=msg.answered_by,
-        objection=msg.objection,
-        warning=msg.message,
-        attempts=tuple(map(_attempt_from_msg, msg.attempts)),
-    )
+    said, attempts = tuple(map(_said_from_msg, msg.said)), tuple(value_in(Attempt, one) for one in msg.attempts)
+    return value_in(Reply, msg, said=said, attempts=attempts, warning=msg.message)
 
 
 def reply_to_msg(reply: Reply, msg: Generate.Response) -> Generate.Response:
     """Fill a service response with a reply; its time is the service's own."""
-    msg.text, msg.finish_reason = reply.text, reply.finish_reason
-    msg.prompt_tokens, msg.cached_tokens = counted(reply.prompt_tokens), counted(reply.cached_tokens)
-    msg.output_tokens, msg.longest_prompt = counted(reply.output_tokens), counted(reply.longest_prompt)
-    msg.tried_prompt_tokens, msg.tried_output_tokens = reply.tried_prompt_tokens, reply.tried_output_tokens
-    msg.pictures, msg.picture_tokens = reply.pictures, reply.picture_tokens
-    msg.answered_by, msg.objection, msg.message = reply.answered_by, reply.objection, reply.warning
-    msg.reasoning, msg.reasoning_tokens = reply.reasoning, counted(reply.reasoning_tokens)
-    msg.said = [_said_to_msg(said) for said in reply.said]
-    msg.attempts = attempts_to_msg(reply)
-    return msg
+    said = [_said_to_msg(said) for said in reply.said]
+    attempts = attempts_to_msg(reply)
+    return fill(msg, reply, said=said, attempts=attempts, message=reply.warning, seconds=msg.seconds)
 
 
 def attempts_to_msg(reply: Reply) -> list[AttemptMsg]:
     """Return the requests that a reply took as messages."""
-    return [
-        AttemptMsg(**asdict(one) | {name: counted(getattr(one, name)) for name in _COUNTS}) for one in reply.attempts
-    ]
-
-
-def _attempt_from_msg(msg: AttemptMsg) -> Attempt:
-    values: dict[str, Any] = {one.name: getattr(msg, one.name) for one in fields(Attempt)}
-    return Attempt(**values | {name: known(values[name]) for name in _COUNTS})
+    return [fill(AttemptMsg(), one) for one in reply.attempts]
 
 
 def decision_to_msg(decision: Decision) -> dict[str, Any]:
@@ -563,11 +509,6 @@ def _error_from_msg(msg: Generate.Response) -> LanguageModelError:
         Generate.Response.INVALID_REQUEST: RequestRejected,
     }
     return kinds.get(msg.error_code, LanguageModelError)(msg.message)
-
-
-def known(count: int) -> int | None:
-    """Return a token count of a message; None for -1, which stands for unknown."""
-    return None if count < 0 else count
 
 
 def counted(count: int | None) -> int:

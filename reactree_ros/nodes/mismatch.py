@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
-from rclpy._rclpy_pybind11 import NodeNameNonExistentError, RCLError
 from rclpy.action import get_action_server_names_and_types_by_node
-from rclpy.node import Node
+from rclpy.node import Node, NodeNameNonExistentError
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from reactree_ros.errors import UserError
@@ -31,7 +30,7 @@ def one_type(node: Node, topic: str, wanted: str) -> Iterator[None]:
     """
     try:
         yield
-    except RCLError as error:
+    except RuntimeError as error:
         full = node.resolve_topic_name(topic)
         unlike = another_type(full, dict(node.get_topic_names_and_types()).get(full, ()), wanted)
         if not unlike:
@@ -43,7 +42,6 @@ def topic_mismatch(node: Node, topic: str, wanted: str, hearing: QoSProfile | No
     """Say why no publisher of a topic can be heard; empty if one can, or if there is none.
 
     Args:
-        node: The node whose graph is searched.
         topic: Name of the topic, relative to the node.
         wanted: The subscriber's type.
         hearing: The subscriber's quality of service; None: any.
@@ -71,7 +69,6 @@ def server_mismatch(node: Node, name: str, wanted: str, *, action: bool) -> str:
     """Say that the servers of an action or service have another type; empty if they have not, or if there is none.
 
     Args:
-        node: The node whose graph is searched.
         name: Name of the action or service, relative to the node.
         wanted: The client's type.
         action: Whether it is an action.

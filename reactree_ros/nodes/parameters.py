@@ -34,8 +34,6 @@ def declare(node: Node, kind: type[Settings], *, read_only: bool = True) -> None
     """Declare every field of a class of settings as a parameter; one that is declared already counts for both.
 
     Args:
-        node: The node.
-        kind: The class.
         read_only: Whether they are fixed after the start; otherwise changes that make no sense are refused.
 
     Raises:
@@ -82,7 +80,6 @@ def refuse_unknown(node: Node, args: Sequence[str]) -> None:
     One that a file has for any node is only logged.
 
     Args:
-        node: The node.
         args: The command line of its process.
 
     Raises:

@@ -73,14 +73,14 @@ class RobotBridgeSettings(Settings):
     )
 
 
-class WatchdogSettings(Settings):
-    """Settings of the watchdog."""
+class Watching(Settings):
+    """Settings of the nodes that hear whether others live: the watchdog and the planner."""
 
     silence: float = Field(
         default=SILENCE,
         ge=0.5,
         le=60.0,
-        description="how long a node may be silent before its goals are canceled, in seconds",
+        description="how long a node may be silent before it counts as dead, in seconds; more on a busy computer",
     )
 
 
@@ -93,7 +93,7 @@ class InferenceNodeSettings(AnsweringLimits):
     )
 
 
-class PlannerNodeSettings(Settings):
+class PlannerNodeSettings(Watching):
     """Settings of the planner node."""
 
     bridge: str = Field(default="household_bridge", description="name of the bridge node")

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
 import rclpy
-from rclpy._rclpy_pybind11 import RCLError
 from rclpy.exceptions import ParameterException
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
+from reactree_ros.episode.telemetry import exporting
 from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.ending import deaf_when_it_ends, on_signals
@@ -24,7 +24,6 @@ from reactree_ros.nodes.executors import lacking, make_executor
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.parameters import refuse_unknown
 from reactree_ros.nodes.strays import cancel_apart
-from reactree_ros.telemetry import exporting
 
 #: How often a node checks whether it is to stop, in seconds.
 HEARTBEAT = 0.1
@@ -83,7 +82,7 @@ def interruptible(args: Sequence[str] | None = None) -> Iterator[list[int]]:
     deaf_when_it_ends()
     try:
         rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
-    except RCLError as error:  # e.g. a parameter file that is no YAML
+    except RuntimeError as error:  # e.g. a parameter file that is no YAML
         _refuse(error)
     try:
         yield asked
@@ -122,7 +121,6 @@ class _Run:
             self._executor.spin_once(timeout_sec=HEARTBEAT)
 
     def _rest(self, within: float) -> None:
-        """Wait until everything in flight has ended, whatever fails meanwhile."""
         end, node = steady.now() + within, self._node
         while rclpy.ok() and not node.stopped() and steady.now() < end:
             self._try(lambda: self._executor.spin_once(timeout_sec=HEARTBEAT))
@@ -139,7 +137,6 @@ class _Run:
             self._node.heartbeat.beat()
 
     def _try(self, do: Callable[[], object]) -> None:
-        """Call a function; an error is reported, and the caller goes on."""
         try:
             do()
         except ExternalShutdownException:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from reactree_ros.nodes.ending import started
+from reactree_ros.nodes.ending import SCRIPTS, started
 
 
 def main() -> None:
-    """Run the module of this folder that has the script's name."""
-    import_module(f"{__package__}.{started()}").main()
+    """Run the module of the script."""
+    import_module(f"{__package__}.{SCRIPTS[started()]}").main()

@@ -89,7 +89,6 @@ def cancel_apart(goals: Sequence[GoalUnderWay], *, within: float) -> bool:
     """Cancel goals in a ROS context of their own, when their node's context is lost.
 
     Args:
-        goals: The goals.
         within: Longest time, in seconds.
 
     Returns:

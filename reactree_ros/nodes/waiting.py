@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from rclpy.node import Node
-from rclpy.task import Future, Task
+from rclpy.task import Future
 
 from reactree_ros.background.pending import Pending
 
@@ -18,9 +18,6 @@ class Wake:
     """Has a node's executor call a function soon, once for any number of triggers before.
 
     Nothing happens while the node is not spun.
-
-    Args:
-        call: The function.
     """
 
     def __init__(self, node: Node, call: Callable[[], object]) -> None:
@@ -60,58 +57,11 @@ class Handover:
             self._calls.get()()
 
 
-class Awaited(Future):
-    """A future for one coroutine, which the executor resumes from its own queue.
-
-    rclpy's Future (7.1.9 to 7.1.11) resumes it past that queue: the EventsExecutor then keeps the task forever, and its
-    errors are lost.
-
-    Attributes:
-        polled: Whether the executor must be woken to check it, as before Jazzy.
-    """
-
-    polled = True
-
-    def _set_executor(self, executor: Any) -> None:  # the one of the coroutine
-        self._by = executor
-        super()._set_executor(executor=None)
-
-    def add_done_callback(self, callback: Callable[[Future], None]) -> None:
-        """Call a function when the future is done, or resume the coroutine."""
-        task, by = _task_of(callback), self._by
-        if task is None or not hasattr(by, "_call_task_in_next_spin"):
-            super().add_done_callback(callback)
-            return
-        self.polled = False
-        super().add_done_callback(lambda _: by._call_task_in_next_spin(task))
-
-
-def _task_of(callback: Callable[[Future], None]) -> Task | None:
-    """Return the task that a function of rclpy resumes; None if it resumes none."""
-    cells = getattr(callback, "__closure__", None) or ()
-    return next((cell.cell_contents for cell in cells if isinstance(cell.cell_contents, Task)), None)
-
-
-class Waker:
-    """Wakes a node's executor, from any thread, so that it resumes its coroutines."""
-
-    def __init__(self, node: Node) -> None:
-        self._wake = Wake(node, lambda: None)
-
-    def wake(self) -> None:
-        """Wake the executor."""
-        self._wake.trigger()
-
-    async def settled(self, pending: Pending[T]) -> Pending[T]:
-        """Wait until a pending result is settled or cancelled; other callbacks go on meanwhile."""
-        if not pending.done():
-            future = Awaited()
-
-            def done(_: object) -> None:
-                future.set_result(None)
-                if future.polled:
-                    self._wake.trigger()
-
-            pending.add_done_callback(done)
-            await future
-        return pending
+async def settled(node: Node, pending: Pending[T]) -> Pending[T]:
+    """Wait in a coroutine of a node's executor until a pending result is settled or cancelled, in whatever thread."""
+    executor = node.executor
+    if not pending.done() and executor is not None:
+        future = Future(executor=executor)
+        pending.add_done_callback(lambda _: executor.create_task(future.set_result, None))
+        await future
+    return pending

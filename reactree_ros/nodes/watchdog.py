@@ -10,7 +10,7 @@ from reactree_ros.nodes import steady
 from reactree_ros.nodes.diagnostics import ERROR, OK, WARN, Diagnostics, Report
 from reactree_ros.nodes.heartbeat import Heartbeat, Lives
 from reactree_ros.nodes.parameters import declare, settings_of
-from reactree_ros.nodes.settings import WatchdogSettings
+from reactree_ros.nodes.settings import Watching
 from reactree_ros.nodes.spinning import LAST_WATCH, run_node
 from reactree_ros.nodes.strays import Strays
 
@@ -32,13 +32,13 @@ class Watchdog(Node):
         the cancel services of the actions that have goals of silent nodes.
 
     Parameters:
-        those of :class:`WatchdogSettings`, read at the start.
+        those of :class:`Watching`, read at the start.
     """
 
     def __init__(self, name: str = "watchdog", **kwargs: Any) -> None:
         super().__init__(name, **kwargs)
-        declare(self, WatchdogSettings)
-        self._silence = settings_of(self, WatchdogSettings).silence
+        declare(self, Watching)
+        self._silence = settings_of(self, Watching).silence
         self._lives = Lives(self, silence=self._silence)
         self._gone = set[str]()  # names of nodes that fell silent
         self._strays = Strays(self)
@@ -83,7 +83,6 @@ class Watchdog(Node):
 
 
 def main() -> None:
-    """Run the node."""
     run_node(Watchdog, within=LAST_WATCH)
 
 

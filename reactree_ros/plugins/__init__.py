@@ -91,8 +91,9 @@ class Registry(Generic[S]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every name: this package's first, then those of others."""
-        return (*self.own, *self._plugins.points)
+        """Every name: those of ``first``, whoever brings them, then this package's, then those of others."""
+        every = (*self.own, *self._plugins.points)
+        return tuple(dict.fromkeys((*(name for name in self.first if name in every), *every)))
 
     @property
     def default(self) -> str:

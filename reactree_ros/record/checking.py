@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 from pydantic import ValidationError
 
 from reactree_ros.agent.picture import ALL_PICTURES, LARGEST_PICTURE, digest_of
-from reactree_ros.agent.turns import kind_in
 from reactree_ros.files.read_back import LARGEST_FILE, LONGEST_LINE, check_values, parse_json, problem_of, shown
-from reactree_ros.record.events import CHECKS, STATUSES
+from reactree_ros.record.events import STATUSES, check_form
 from reactree_ros.record.schema import SCHEMA, Event, bytes_of_picture
 
 #: Most events of a record, most values in them, most behaviours of its tree, and the tree's greatest depth.
@@ -55,14 +53,13 @@ class Check:
             kind = event["e"]
             if type(kind) is not str or not kind.isascii():
                 raise TypeError
-            check = CHECKS[kind]
         except (ValueError, TypeError, KeyError) as error:
             why = f" ({error})" if type(error) is ValueError else ""
             raise ValueError(f"is no event: {shown(line)}{why}") if self.lines else NoRecord from None
         if not self.lines:
             self._begin(event)
         try:
-            check.validate_python(event, strict=True)
+            check_form(event)
             if self._ended:
                 raise ValueError("comes after the end of the run")
             if "node" in event:
@@ -128,63 +125,17 @@ class Check:
         if event["id"] in self._texts:
             raise ValueError(f"the text {event['id']} is there already")
         self._texts.add(event["id"])
-        self._turns(event["turns"])
 
     def _on_request(self, event: Event) -> None:
         if "start" in event and event["start"] not in self._texts:
             raise ValueError(f"there is no text {event['start']}")
-        if "own" in event:
-            self._turns(event["own"])
-        elif "turns" not in event:
+        if "own" not in event and "turns" not in event:
             raise ValueError("turns lacks")
         self._requests.add(event["id"])
 
     def _on_reply(self, event: Event) -> None:
         if event["id"] not in self._requests:
             raise ValueError(f"there is no request {shown(event['id'])}")
-        self._turns(event.get("said", ()))
-
-    def _on_turn(self, event: Event) -> None:
-        """Check that fields that belong together are there; no turn is made from them, because that is slower."""
-        if "told" in event:
-            parts = ("about", *(("system", "rule") if "examples" in event else ()))
-            if missing := [part for part in parts if part not in event]:
-                raise ValueError(f"is no turn: {missing[0]} lacks")
-            for example in event.get("examples", ()):
-                self._turns(example)
-        elif "said" in event:
-            self._decision(event)
-        elif "saw" not in event:
-            raise ValueError(f"is no turn: {shown(event)}")
-
-    _on_refused = _on_turn
-
-    def _turns(self, turns: Any) -> None:
-        for turn in turns:
-            self._on_turn(turn)
-
-    def _decision(self, event: Event) -> bool:
-        kind = kind_in(event)
-        if kind is None:
-            return False
-        if missing := [name for name in kind.recorded_fields() if name not in event]:
-            raise ValueError(f"is no decision: {missing[0]} lacks")
-        try:
-            kind.from_dict(event)
-        except ValueError as error:
-            raise ValueError(f"{kind.name}: {error}") from None
-        return True
-
-    def _on_decided(self, event: Event) -> None:
-        if not self._decision(event):
-            raise ValueError("holds no decision")
-
-    def _on_retrieved(self, event: Event) -> None:
-        for one in event["experiences"]:
-            self._turns(one["turns"])
-
-    def _on_ended(self, event: Event) -> None:
-        self._turns(event.get("lesson", ()))
 
     def _on_observation(self, event: Event) -> None:
         for picture in event.get("pictures", ()):
@@ -204,7 +155,6 @@ class Check:
             raise ValueError(f"the type {shown(event['type'])} is no name")
         if ("excess" in event) != ("context" in event):
             raise ValueError("excess and context belong together")
-        self._turns(event.get("took", {}).get("said", ()))
 
     def _on_end(self, event: Event) -> None:
         result = event["result"]

@@ -10,7 +10,7 @@ from reactree_ros.agent.skill import Offered
 from reactree_ros.agent.turns import Turn, turn_from_dict
 from reactree_ros.llm.port import Reply
 from reactree_ros.record.reader import RecordError
-from reactree_ros.record.schema import Event, reply_from_dict, seen_from_dict, skills_after
+from reactree_ros.record.schema import Event, skills_after, value_from_dict
 from reactree_ros.record.verdict import Verdict, verdict_of
 
 
@@ -247,12 +247,12 @@ class Moment:
         self.skills[robot] = skills_after(self.skills.get(robot, []), event)
 
     def _on_reply(self, event: Event) -> None:
-        self.requests[event["id"]].reply = reply = reply_from_dict(event)
+        self.requests[event["id"]].reply = reply = value_from_dict(Reply, event)
         self._took(reply)
 
     def _on_failed(self, event: Event) -> None:
         if "took" in event and event.get("id") in self.requests:
-            self.requests[event["id"]].took = took = reply_from_dict(event["took"])
+            self.requests[event["id"]].took = took = value_from_dict(Reply, event["took"])
             self._took(took)
 
     def _took(self, reply: Reply) -> None:
@@ -281,7 +281,7 @@ class Moment:
             return
         self.rooms = tuple(event.get("rooms", ())) or self.rooms
         for values in event.get("seen", ()):
-            seen = seen_from_dict(values)
+            seen = value_from_dict(Seen, values)
             self.known.pop((seen.word, seen.instance), None)
             if GONE not in seen.states:
                 self.known[seen.word, seen.instance] = Known(seen, self.time, self.count)

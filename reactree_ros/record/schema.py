@@ -11,22 +11,23 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import compress, count
-from operator import attrgetter, ne
-from typing import Any
+from operator import ne
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from reactree_ros.agent.control_flow import ControlFlow
-from reactree_ros.agent.glance import Glance
 from reactree_ros.agent.grammar import DecisionGrammar, Grammar
 from reactree_ros.agent.household import Household
-from reactree_ros.agent.observation import Observation, Outcome, Seen, Spot
-from reactree_ros.agent.picture import PICTURES, Picture
+from reactree_ros.agent.observation import Observation
+from reactree_ros.agent.picture import PICTURES
 from reactree_ros.agent.skill import Offered, offered_of, skill_of
 from reactree_ros.agent.skill import as_data as offers_as_data
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
-from reactree_ros.agent.turns import Said, Turn, turn_from_dict, turn_to_dict
+from reactree_ros.agent.turns import turn_from_dict, turn_to_dict
+from reactree_ros.files.read_back import problem_of
 from reactree_ros.files.secrecy import redacted
 from reactree_ros.llm.port import (
-    Attempt,
     Choice,
     FreeText,
     InvalidReply,
@@ -45,40 +46,34 @@ from reactree_ros.world.spec import check_prompts
 SCHEMA = 1
 
 Event = dict[str, Any]
+T = TypeVar("T")
 
 
-class Defaults:
-    """Finds the fields of a value that do not have their default; most values have few, so all are compared at once.
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
 
-    Attributes:
-        names: The names of the fields.
 
-    Args:
-        defaults: The defaults by name.
+def value_to_dict(value: Any) -> Event:
+    """Return a reply, a picture or another dataclass without the fields that have their default."""
+    kind: Any = type(value)
+    return dict(_adapter(kind).dump_python(value, mode="json", exclude_defaults=True))
+
+
+def value_from_dict(kind: type[T], values: Event) -> T:
+    """Read a dataclass back, also from an event that has it.
+
+    Raises:
+        ValueError: A field is not what it must be.
     """
-
-    def __init__(self, defaults: Mapping[str, Any]) -> None:
-        self.names = tuple(defaults)
-        self._values = tuple(defaults.values())
-        self._fields = attrgetter(*self.names)
-
-    def left_out(self, of: object) -> Event:
-        """Return the fields that differ, by name."""
-        values = self._fields(of)
-        if values == self._values:
-            return {}
-        return {name: one for name, one, usual in zip(self.names, values, self._values, strict=True) if one != usual}
-
-    def given(self, values: Mapping[str, Any]) -> Event:
-        """Return the fields that are in an event."""
-        return {name: values[name] for name in self.names if name in values}
+    declared: Any = kind
+    try:
+        made: T = _adapter(declared).validate_python(values)
+    except ValidationError as error:
+        raise ValueError(problem_of(error)) from None
+    return made
 
 
-#: What of a reply is left out where it is as it is by default.
-_REPLY = Defaults(
-    {field.name: field.default for field in dataclasses.fields(Reply) if field.name not in ("text", "said", "attempts")}
-)
-_ATTEMPT = Defaults({field.name: field.default for field in dataclasses.fields(Attempt)})
 _OF_EXPERIENCE = ("task_id", "task_name", "decision", "depth")
 #: What an exception is that a failure of this kind stands for.
 _ERRORS: Mapping[FailureKind, type[Exception]] = {
@@ -90,11 +85,6 @@ _ERRORS: Mapping[FailureKind, type[Exception]] = {
     FailureKind.HELD: Held,
     FailureKind.BUG: Exception,
 }
-
-
-def turns_to_list(turns: Sequence[Turn]) -> list[dict[str, Any]]:
-    """Return turns for JSON."""
-    return [turn_to_dict(turn) for turn in turns]
 
 
 # ---------------------------------------------------------------------- the model
@@ -125,92 +115,12 @@ def _flows(control_flows: tuple[type[ControlFlow], ...]) -> tuple[str, ...]:
     return tuple(flow.name for flow in control_flows)
 
 
-def sampling_by(options: Mapping[str, Any]) -> Defaults:
-    """Return what tells the settings of a request that differ from the run's options."""
-    return Defaults({name: options[name] for name in ("max_tokens", "temperature", "seed")} | {"top_p": 1.0})
-
-
-def reply_to_dict(reply: Reply) -> Event:
-    """Return a reply without the fields that have their default."""
-    values: Event = {"text": reply.text}
-    if reply.said:
-        values["said"] = turns_to_list(reply.said)
-    values |= _REPLY.left_out(reply)
-    if reply.attempts:
-        values["attempts"] = list(map(_ATTEMPT.left_out, reply.attempts))
-    return values
-
-
-def reply_from_dict(values: Event) -> Reply:
-    """Read a reply back."""
-    said = tuple(turn for one in values.get("said", ()) if isinstance(turn := turn_from_dict(one), Said))
-    attempts = tuple(Attempt(**_ATTEMPT.given(one)) for one in values.get("attempts", ()))
-    return Reply(values["text"], said=said, attempts=attempts, **_REPLY.given(values))
-
-
 # ---------------------------------------------------------------------- the world
 
 
 def observation_to_dict(observation: Observation) -> Event:
     """Return an observation without its empty fields."""
-    values: Event = {"text": observation.text, "outcome": observation.outcome.value}
-    if observation.seen:
-        values["seen"] = [_seen_to_dict(seen) for seen in observation.seen]
-    if observation.looked_into is not None:
-        values["looked_into"] = observation.looked_into
-    if observation.rooms:
-        values["rooms"] = list(observation.rooms)
-    if observation.pictures:
-        values["pictures"] = [picture_to_dict(picture) for picture in observation.pictures]
-    if observation.spots:
-        values["spots"] = [_spot_to_dict(spot) for spot in observation.spots]
-    if observation.data:
-        values["data"] = dict(observation.data)
-    if observation.glances:
-        values["glances"] = glances_to_list(observation.glances)
-    if observation.remembered:
-        values["remembered"] = [_seen_to_dict(seen) for seen in observation.remembered]
-    return values
-
-
-_GLANCE = Defaults(
-    {
-        field.name: None if field.default is dataclasses.MISSING else field.default
-        for field in dataclasses.fields(Glance)
-    }
-)
-
-
-def glances_to_list(glances: Sequence[Glance]) -> list[Event]:
-    """Return what eyes were asked and said, without the fields that have their default."""
-    listed = map(_GLANCE.left_out, glances)
-    return [one | {"box": list(one["box"])} if "box" in one else one for one in listed]
-
-
-def glances_from_list(values: Sequence[Event]) -> tuple[Glance, ...]:
-    """Read back what eyes were asked and said."""
-    return tuple(Glance(**_GLANCE.given(one)) for one in values)
-
-
-_PICTURE = Defaults(
-    {field.name: "" if field.default is dataclasses.MISSING else field.default for field in dataclasses.fields(Picture)}
-)
-
-
-def picture_to_dict(picture: Picture) -> Event:
-    """Return a picture by reference, without the fields that have their default."""
-    return _PICTURE.left_out(picture)
-
-
-def picture_from_dict(values: Event) -> Picture:
-    """Read a picture back; where its bytes are in the event, they are kept from now on.
-
-    Raises:
-        ValueError: Its bytes are no base64.
-    """
-    if "data" in values:
-        PICTURES.keep(bytes_of_picture(values))
-    return Picture(**_PICTURE.given(values))
+    return {"outcome": observation.outcome.value, **value_to_dict(observation)}
 
 
 def bytes_of_picture(values: Event) -> bytes:
@@ -225,63 +135,16 @@ def bytes_of_picture(values: Event) -> bytes:
         raise ValueError(f"the picture is no base64: {error}") from error
 
 
-def _seen_to_dict(seen: Seen) -> Event:
-    values: Event = {"word": seen.word, "instance": seen.instance}
-    if seen.room is not None:
-        values["room"] = seen.room
-    if seen.place is not None:
-        values["place"] = seen.place
-    if seen.held:
-        values["held"] = True
-    if seen.states:
-        values["states"] = list(seen.states)
-    return values
-
-
-def _spot_to_dict(spot: Spot) -> Event:
-    values: Event = {"name": spot.name, "x": spot.x, "y": spot.y}
-    if spot.yaw is not None:
-        values["yaw"] = spot.yaw
-    if spot.outline:
-        values["outline"] = [list(corner) for corner in spot.outline]
-    return values
-
-
-def _spot_from_dict(values: Event) -> Spot:
-    outline = tuple((x, y) for x, y in values.get("outline", ()))
-    return Spot(values["name"], values["x"], values["y"], values.get("yaw"), outline)
-
-
-def seen_from_dict(values: Event) -> Seen:
-    """Read an object of an observation back."""
-    return Seen(
-        values["word"],
-        values["instance"],
-        values.get("room"),
-        values.get("place"),
-        bool(values.get("held", False)),
-        tuple(values.get("states", ())),
-    )
-
-
 def observation_from_dict(values: Event) -> Observation:
-    """Read an observation back.
+    """Read an observation back; bytes of pictures in the event are kept from now on.
 
     Raises:
         ValueError: Its outcome is unknown, or a picture is none.
     """
-    return Observation(
-        values["text"],
-        Outcome(values["outcome"]),
-        tuple(map(seen_from_dict, values.get("seen", ()))),
-        values.get("looked_into"),
-        tuple(values.get("rooms", ())),
-        tuple(map(picture_from_dict, values.get("pictures", ()))),
-        tuple(map(_spot_from_dict, values.get("spots", ()))),
-        dict(values.get("data", {})),
-        glances_from_list(values.get("glances", ())),
-        tuple(map(seen_from_dict, values.get("remembered", ()))),
-    )
+    for picture in values.get("pictures", ()):
+        if "data" in picture:
+            PICTURES.keep(bytes_of_picture(picture))
+    return value_from_dict(Observation, values)
 
 
 def household_to_dict(household: Household) -> Event:
@@ -291,10 +154,6 @@ def household_to_dict(household: Household) -> Event:
     return {name: value for name, value in values.items() if name != "skills"} | declared
 
 
-#: Where prompts were in records that were written before the worlds moved.
-_HOUSE = "reactree_ros.world.virtualhome:"
-
-
 def household_from_dict(values: Event) -> Household:
     """Read a household back.
 
@@ -302,10 +161,8 @@ def household_from_dict(values: Event) -> Household:
         ValueError: Its naming or prompts may not be used.
         TypeError: Something of it is missing or unknown.
     """
-    actions = tuple(values["actions"])
-    prompts = str(values["prompts"]).replace(_HOUSE, "reactree_ros.household:")
-    skills = tuple(map(skill_of, values.get("skills", ())))
-    return check_prompts(Household(**{**values, "actions": actions, "prompts": prompts, "skills": skills}))
+    actions, skills = tuple(values["actions"]), tuple(map(skill_of, values.get("skills", ())))
+    return check_prompts(Household(**{**values, "actions": actions, "skills": skills}))
 
 
 def skills_difference(old: Sequence[Offered], new: Sequence[Offered]) -> Event:
@@ -335,7 +192,7 @@ def experience_to_dict(experience: Experience) -> Event:
         "subgoal": experience.subgoal,
         "end": experience.end.value,
         **{name: getattr(experience, name) for name in _OF_EXPERIENCE},
-        "turns": turns_to_list(experience.turns),
+        "turns": [turn_to_dict(turn) for turn in experience.turns],
     }
     return values if experience.similarity is None else values | {"similarity": round(experience.similarity, 4)}
 
@@ -361,7 +218,7 @@ def error_to_dict(error: Exception) -> Event:
     if isinstance(error, PromptTooLong):
         values |= {"excess": error.excess, "context": error.context}
     if isinstance(error, LanguageModelError) and error.took is not None:
-        values["took"] = reply_to_dict(error.took)
+        values["took"] = value_to_dict(error.took)
     return values
 
 
@@ -369,7 +226,7 @@ def error_from_dict(values: Event) -> Exception:
     """Return an exception with the same meaning as the recorded one."""
     error = _error(values)
     if isinstance(error, LanguageModelError) and "took" in values:
-        error.took = reply_from_dict(values["took"])
+        error.took = value_from_dict(Reply, values["took"])
     return error
 
 

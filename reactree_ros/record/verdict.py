@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from reactree_ros.agent.budget import Limit
@@ -154,11 +154,105 @@ class Verdict:
         }
 
 
+@dataclass(frozen=True)
+class EpisodeResult:
+    """The result of an episode.
+
+    Attributes:
+        task_id: The task, if the instruction belongs to one.
+        instruction: The instruction.
+        status: ``success`` or ``failure`` of the root goal node, ``interrupted`` if it was stopped.
+        gsr: Goal success rate, 0 or 1; None if the world knows no goal.
+        ssr: Subgoal success rate, 0 to 1; None if the world knows no goal.
+        decisions: Decisions taken.
+        steps: Skills and recalls taken.
+        max_depth: Depth of the deepest goal node; the root is 1.
+        agent_nodes: Goal nodes that started.
+        seconds: From the first tick to the last.
+        prompt_tokens: Tokens of all prompts together, those of questions about pictures too; None if the model does not
+            count.
+        cached_tokens: How many of them a prefix cache served; None if that is unknown.
+        output_tokens: Tokens that the model generated; None if it does not count.
+        reasoning_tokens: How many of them it spent on reasoning; None if it does not count them.
+        model_seconds: Time that the model took for its replies, together.
+        end: A value of :class:`EpisodeEnd`.
+        message: Problems on the way, whatever the end; empty if there were none.
+        reason: What the run itself says of its end: which limit is reached, or what the node that failed last thought,
+            saw or met; empty where it says nothing.
+        robots: How many robots there were.
+        makespan: Steps of the run, with simultaneous steps of several robots counted once; with one robot, all steps.
+        questions: Questions that a person was asked.
+        replies, attempts, refused_attempts, repeated_attempts, refused_tokens: As in
+            :class:`~reactree_ros.llm.tally.Tally`.
+        cost: Money, by the prices that were set, with what the model was tried with before its first reply; None where
+            none is set, or the model does not count.
+        goal: The goal that GSR and SSR are of, if it was read from the instruction; empty: it is the task's, or there
+            is none.
+        branches: How many things were to be done: the subgoals that ``reactree_ros.tree.tried.branches`` counts.
+        branches_done: How many of them were done as a whole.
+        undone: What was not, if there were several, in words: ``'…' failed: …`` or ``'…' was not reached``.
+        untouched: What the instruction names and no skill that was done has named.
+    """
+
+    task_id: int | None
+    instruction: str
+    status: str
+    gsr: float | None
+    ssr: float | None
+    decisions: int
+    steps: int
+    max_depth: int
+    agent_nodes: int
+    seconds: float
+    prompt_tokens: int | None
+    cached_tokens: int | None
+    output_tokens: int | None
+    reasoning_tokens: int | None
+    model_seconds: float
+    end: str
+    message: str
+    robots: int = 1
+    makespan: int = 0
+    questions: int = 0
+    cost: float | None = None
+    reason: str = ""
+    replies: int = 0
+    attempts: int = 0
+    refused_attempts: int = 0
+    repeated_attempts: int = 0
+    refused_tokens: int | None = 0
+    goal: Mapping[str, int] = field(default_factory=dict)
+    branches: int = 0
+    branches_done: int = 0
+    undone: Sequence[str] = field(default_factory=list)
+    untouched: Sequence[str] = field(default_factory=list)
+
+    @property
+    def verdict(self) -> Verdict:
+        """How it ended, in one value."""
+        return verdict_of(asdict(self))
+
+    @property
+    def achieved(self) -> bool:
+        """Whether the goal was reached, by the world's score."""
+        return self.verdict.achieved
+
+    @property
+    def whole(self) -> bool:
+        """Whether the goal was reached or, without a score, is claimed whole; see :attr:`Verdict.whole`."""
+        return self.verdict.whole
+
+    @property
+    def broken(self) -> bool:
+        """Whether something other than the planner failed; then this says nothing about the planner."""
+        return EpisodeEnd(self.end) in BROKEN
+
+
 def verdict_of(result: Mapping[str, Any] | None) -> Verdict:
     """Return how a run ended, from a result in a record, a bench or a program.
 
     Args:
-        result: Fields of :class:`~reactree_ros.episode.EpisodeResult`; an older version may lack some. None: the run
+        result: Fields of :class:`~reactree_ros.episode.EpisodeResult`; some may lack. None: the run
             has no end.
     """
     if not isinstance(result, Mapping) or not result.get("end"):

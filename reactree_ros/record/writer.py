@@ -11,6 +11,7 @@ import platform
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timezone
 from functools import cache
 from importlib import metadata
@@ -21,6 +22,7 @@ from typing import Any, Protocol
 from py_trees.behaviour import Behaviour
 from py_trees.common import Status
 from py_trees.trees import BehaviourTree
+from pydantic_core import PydanticSerializationError, to_json
 
 from reactree_ros.agent.control_flow import flow_over
 from reactree_ros.agent.decision import Decision
@@ -35,17 +37,14 @@ from reactree_ros.planners.spec import Planner
 from reactree_ros.record.own import sealed
 from reactree_ros.record.schema import (
     SCHEMA,
-    Defaults,
     Event,
     error_to_dict,
     experience_to_dict,
     household_to_dict,
     may_say_to_dict,
     observation_to_dict,
-    reply_to_dict,
-    sampling_by,
     skills_difference,
-    turns_to_list,
+    value_to_dict,
 )
 from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.context import Call, Listener, RunContext
@@ -56,11 +55,6 @@ from reactree_ros.tree.skill_leaf import SkillLeaf
 from reactree_ros.tree.tried import is_unreached
 
 _log = logging.getLogger(__name__)
-_JSON = json.JSONEncoder(separators=(",", ":"), check_circular=False)
-#: The encoder, made once: :meth:`json.JSONEncoder.encode` makes a new one for each event, which is slow.
-_pieces: Callable[[Event, int], Sequence[str]] = json.encoder.c_make_encoder(  # type: ignore[attr-defined]
-    None, _JSON.default, json.encoder.encode_basestring_ascii, None, ":", ",", False, False, True
-)
 _STATUSES = {
     Status.RUNNING: "running",
     Status.SUCCESS: "success",
@@ -69,9 +63,12 @@ _STATUSES = {
 }
 
 
-def encoded(event: Event) -> str:
+def encoded(event: Event) -> bytes:
     """Write an event as its line, without the line's end; in ASCII, so that half a surrogate pair survives, too."""
-    return "".join(_pieces(event, 0))
+    with suppress(PydanticSerializationError):  # half a surrogate pair
+        if (line := to_json(event)).isascii():
+            return line
+    return json.dumps(event, separators=(",", ":")).encode("ascii")
 
 
 #: The kind of a behaviour that says nothing of what it does.
@@ -98,7 +95,7 @@ class RecordFile:
     def __init__(self, path: str | Path, *, own: bool = False) -> None:
         self.path, self._own = Path(path), own
         self.problem = ""
-        self._lines: list[str] = []  # those that are not in the file yet
+        self._lines: list[bytes] = []  # those that are not in the file yet
         self._latest = ""  # the kind of the latest event
         if self.path.exists():
             raise UserError(f"{path}: is there already; name a new file, so that no record is lost")
@@ -108,10 +105,10 @@ class RecordFile:
         except OSError as error:
             raise UserError(f"{path}: cannot be made: {error.strerror}") from error
 
-    def write(self, event: Event, line: str = "") -> None:
+    def write(self, event: Event, line: bytes = b"") -> None:
         """Take an event, with its line where that is made already; the next :meth:`flush` writes it."""
         if self._own and event["e"] == "run":
-            event, line = sealed(event), ""
+            event, line = sealed(event), b""
         self._lines.append(line or encoded(event))
         self._latest = event["e"]
 
@@ -120,7 +117,7 @@ class RecordFile:
         lines, self._lines = self._lines, []
         if not lines or self.problem:
             return
-        left = "\n".join([*lines, ""]).encode("ascii")
+        left = b"\n".join([*lines, b""])
         try:
             while (written := self._file.write(left)) < len(left):
                 left = left[written:]
@@ -184,7 +181,7 @@ class Recorder(Listener):
         self._parent = None if parent is None else dict(parent)
         self._clock: Callable[[], float] = time.monotonic
         self._begin = 0.0
-        self._sampling = Defaults({"id": ""})
+        self._sampling: Event = {}
         self._numbers: dict[Behaviour, int] = {}
         self._statuses: dict[Behaviour, Status] = {}
         self._touched: dict[Behaviour, None] = {}  # what may have changed its status in this tick
@@ -203,7 +200,7 @@ class Recorder(Listener):
         """Write what the run is, and the tree that it begins with."""
         self._episode, context = episode, episode.context
         options = context.options.model_dump(mode="json")
-        self._sampling = sampling_by(options)
+        self._sampling = {name: options[name] for name in ("max_tokens", "temperature", "seed")} | {"top_p": 1.0}
         self._begin = self._clock()
         budget, household = context.budget, context.household
         self._write(
@@ -257,7 +254,6 @@ class Recorder(Listener):
     # ------------------------------------------------------------------ the tree
 
     def grown(self, parent: Behaviour, subtree: Behaviour) -> None:
-        """See :meth:`Listener.grown`."""
         above = self._numbers[parent]
         if type(subtree) is SkillLeaf:  # as most are
             number = self._number_of(subtree)
@@ -271,7 +267,6 @@ class Recorder(Listener):
             self._unheard += own  # somebody else's composites interrupt them
 
     def manned(self, behaviour: Behaviour | None, robot: str) -> None:
-        """See :meth:`Listener.manned`."""
         number = 0 if behaviour is None else self._numbers[behaviour]
         self._write({"e": "robot", "node": number, "robot": robot})
 
@@ -330,13 +325,11 @@ class Recorder(Listener):
     # ------------------------------------------------------------------ goal nodes
 
     def node_started(self, node: GoalNode) -> None:
-        """See :meth:`Listener.node_started`."""
         self._turns[node] = 0
         self._touch(node)
         self._write({"e": "started", "node": self._numbers[node], "index": node.index, "decision": node.start})
 
     def turned(self, node: GoalNode, turn: Turn, *, anew: bool = False) -> None:
-        """See :meth:`Listener.turned`."""
         if anew:
             self._turns[node] = 0
         self._catch_up(node, len(node.turns) - 1)
@@ -356,25 +349,20 @@ class Recorder(Listener):
         self._turns[node] = count
 
     def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
-        """See :meth:`Listener.decided`."""
         self._write({"e": "decided", "node": self._numbers[node], **decision.as_dict(), **self._counts(node)})
 
     def refused(self, node: GoalNode, said: Said, reason: str) -> None:
-        """See :meth:`Listener.refused`."""
         event = {"e": "refused", "node": self._numbers[node], **turn_to_dict(said), "reason": reason}
         self._write(event | self._counts(node))
 
     def shortened(self, node: GoalNode, dropped: int, excess: int) -> None:
-        """See :meth:`Listener.shortened`."""
         self._write({"e": "shortened", "node": self._numbers[node], "dropped": dropped, "excess": excess})
 
     def held(self, node: GoalNode, reason: str) -> None:
-        """See :meth:`Listener.held`."""
         self._touch_leaf(node)  # it was stopped
         self._write({"e": "held", "node": self._numbers[node], "reason": reason, **_robot(node)})
 
     def node_ended(self, node: GoalNode) -> None:
-        """See :meth:`Listener.node_ended`."""
         failure = node.failure
         self._touch(node)
         self._catch_up(node, len(node.turns))
@@ -386,22 +374,19 @@ class Recorder(Listener):
                 "failure": None if failure is None else {"kind": failure.kind.value, "message": failure.message},
                 "feedback": node.feedback_message,
                 **({"unreached": True} if node.unreached else {}),
-                **({} if node.lesson is None else {"lesson": turns_to_list(node.lesson)}),
+                **({} if node.lesson is None else {"lesson": list(map(turn_to_dict, node.lesson))}),
             }
         )
 
     def routine_ended(self, node: GoalNode, routine: str, differed: str) -> None:
-        """See :meth:`Listener.routine_ended`."""
         self._write({"e": "routine_ended", "node": self._numbers[node], "routine": routine, "differed": differed})
 
     def leaf_stopped(self, node: GoalNode) -> None:
-        """See :meth:`Listener.leaf_stopped`."""
         self._touched |= dict.fromkeys(node.iterate())
 
     # ------------------------------------------------------------------ what is asked for outside
 
     def asked(self, node: GoalNode, request: DecisionRequest) -> None:
-        """See :meth:`Listener.asked`."""
         self._catch_up(node, len(node.turns))
         turns = request.turns
         start = turns.start if isinstance(turns, Prompt) else tuple(takewhile(_is_start, turns))
@@ -411,11 +396,11 @@ class Recorder(Listener):
         if isinstance(turns, Prompt) and turns.turns is node.turns:
             event["turns"] = (0, len(turns) - len(start))
         else:
-            event["own"] = turns_to_list(turns[len(start) :])
+            event["own"] = list(map(turn_to_dict, turns[len(start) :]))
         event["may_say"] = may_say_to_dict(request.may_say)
         if request.begun:
             event["begun"] = request.begun
-        event |= self._sampling.left_out(request)
+        event |= {name: own for name, usual in self._sampling.items() if (own := getattr(request, name)) != usual}
         self._write(event)
         self._flush()
 
@@ -426,21 +411,19 @@ class Recorder(Listener):
         number = self._texts.get(start)
         if number is None:
             number = self._texts[start] = len(self._texts)
-            self._write({"e": "text", "id": number, "turns": turns_to_list(start)})
+            self._write({"e": "text", "id": number, "turns": list(map(turn_to_dict, start))})
         self._last_text = start, number
         return number
 
     def sent(self, node: GoalNode, skill: str) -> None:
-        """See :meth:`Listener.sent`."""
         self._touch_leaf(node)
-        self._write({"e": "skill", "node": self._numbers[node], "skill": skill, **_robot(node)})
+        self._write({"e": "skill", "node": self._numbers[node], "skill": str(skill), **_robot(node)})
         self._flush()
 
     def came(self, node: GoalNode, call: Call, answer: Any) -> None:
-        """See :meth:`Listener.came`."""
         number = self._numbers[node]
         if call.of == "reply":
-            self._write({"e": "reply", "node": number, "id": call.id, **reply_to_dict(answer)})
+            self._write({"e": "reply", "node": number, "id": call.id, **value_to_dict(answer)})
         elif call.of == "answer":
             self._write({"e": "answer", "node": number, "id": call.id, "text": answer.text, "by": answer.by})
         elif call.of == "skills":
@@ -489,7 +472,6 @@ class Recorder(Listener):
         return b""
 
     def call_failed(self, node: GoalNode, call: Call, error: Exception, *, late: bool = False) -> None:
-        """See :meth:`Listener.call_failed`."""
         self._touch_leaf(node)
         event = {"e": "failed", "node": self._numbers[node], "of": call.of, **_robot(node), **error_to_dict(error)}
         if call.id:
@@ -497,15 +479,12 @@ class Recorder(Listener):
         self._write(event | {"late": True} if late else event)
 
     def heard(self, words: str) -> None:
-        """See :meth:`Listener.heard`."""
         self._write({"e": "heard", "text": words})
 
     def time_is_up(self) -> None:
-        """See :meth:`Listener.time_is_up`."""
         self._write({"e": "time_is_up"})
 
     def counted(self, tokens: int) -> None:
-        """See :meth:`Listener.counted`."""
         self._counted.append(tokens)
 
     # ------------------------------------------------------------------ writing

@@ -14,8 +14,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from reactree_ros.cli import NOT_ACHIEVED
-from reactree_ros.cli.commands import over_ros
-from reactree_ros.cli.routine_files import Goal, Memory, Out, Tree, keep_file, put_nodes
+from reactree_ros.cli.commands import add_more, over_ros
 from reactree_ros.errors import UserError
 from reactree_ros.files.whole_file import write_whole
 from reactree_ros.plugins.diagnosis import Level
@@ -137,34 +136,6 @@ def robot_check(
     raise typer.Exit(NOT_ACHIEVED if wrong else 0)
 
 
-Config = Annotated[Path, typer.Argument(help="The robot's configuration, a file like robot.yaml.")]
-
-
-@app.command("nodes")
-def robot_nodes(config: Config, out: Out = None) -> None:
-    """Write the nodes model for Groot2: this package's nodes, and the robot's skills with their ports."""
-    from reactree_ros.robot.config import load_robot
-
-    put_nodes(load_robot(config).declared, out)
-
-
-@app.command("routine")
-def robot_routine(
-    config: Config,
-    file: Tree,
-    memory: Memory,
-    goal: Goal = "",
-) -> None:
-    """Keep a routine that a person wrote as XML of this robot's skills; see `reactree routine import`."""
-    from reactree_ros.agent.parameters import any_name
-    from reactree_ros.robot.config import load_robot
-    from reactree_ros.robot.map_file import load_map
-
-    robot = load_robot(config)
-    names = load_map(robot.map).names if robot.map else any_name
-    typer.echo(keep_file(file, (*robot.declared, *robot.waits), memory, goal=goal, names=names))
-
-
 @app.command()
 def answer(
     planner_node: Annotated[
@@ -178,3 +149,6 @@ def answer(
     next question, and it ends after the last one.
     """
     raise typer.Exit(over_ros("answer", "reactree robot answer").serve(planner_node, args=[]))
+
+
+add_more("robot", app)

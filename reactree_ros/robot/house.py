@@ -205,13 +205,14 @@ class House(Scene):
     def meet(self, person: MapPerson, pose: Pose, seen: float) -> None:
         """Take in where a person was seen."""
         person.pose, person.seen = pose, seen
-        self._room.pop(person.id, None)
+        self._leave(person)
         for room in self.rooms:
             if isinstance(room, Room) and room.surrounds(pose):
                 self.stand(person, room)
 
     def stand(self, thing: MapThing, room: Thing) -> None:
         """Take in that something is in a room."""
+        self._near.clear()
         self._room[thing.id] = room.id
 
     def _add(self, thing: MapThing) -> None:

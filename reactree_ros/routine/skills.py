@@ -7,15 +7,18 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from pathlib import Path
+from types import FunctionType
 from typing import Any, NamedTuple, TypeAlias
 
 from reactree_ros.agent.conditions import LONGEST, WAIT
-from reactree_ros.agent.parameters import Named, Parameter, ParameterError
+from reactree_ros.agent.parameters import Named, Names, Parameter, ParameterError
 from reactree_ros.agent.skill import Skill as Declared
 from reactree_ros.agent.skill import SkillCall, check_told_apart
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.background.pending import Pending, asked, mapped, where_late
-from reactree_ros.routine.bt_skills import taken_apart
+from reactree_ros.errors import UserError
+from reactree_ros.plugins import Registry
 from reactree_ros.routine.model import (
     MOST_ALIKE,
     Always,
@@ -34,15 +37,35 @@ from reactree_ros.routine.model import (
 from reactree_ros.routine.model import (
     Sequence as InOrder,
 )
+from reactree_ros.routine.wordings import taken_apart
 from reactree_ros.world.check import REFUSALS
 from reactree_ros.world.port import Observation, Offer, Offered, Outcome, Seen, World
 from reactree_ros.world.team import SharedWorld, Use
 from reactree_ros.world.wrappers import AddedSkills
 
+#: What reads routines from a file or a folder, by the form that these have.
+FORMS: Registry[FunctionType] = Registry("form of routines", "reactree_ros.routine_forms", FunctionType, first=())
 #: The most steps of one skill: one that goes round for ever fails.
 MOST_STEPS = 1000
 #: What a step asks of the world, and comes to.
 Steps: TypeAlias = Generator[Pending[Observation], Observation, Observation]
+
+
+def routines_in(path: Path, skills: Sequence[Declared], names: Names) -> list[Routine]:
+    """Read the routines of a file of XML, or of a folder of them.
+
+    Args:
+        path: The file or the folder.
+        skills: The declared skills of the world, which are the nodes.
+        names: Says which names can ever stand in a place of a skill.
+
+    Raises:
+        UserError: They cannot be read, or nothing that reads XML is installed.
+    """
+    if "xml" not in FORMS.names:
+        raise UserError(f"{path}: routines in XML need reactree_doors: install it beside reactree_ros")
+    read: list[Routine] = FORMS.get("xml")(path, skills, names)
+    return read
 
 
 class RoutineSkills(AddedSkills):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from textwrap import wrap
 from xml.sax.saxutils import escape
 
@@ -33,8 +33,7 @@ _LINE, _LINES = 22, 3
 
 def as_svg(moment: Moment) -> str:
     """Draw a tree as SVG, in light colours."""
-    nodes = list(walk(moment))
-    places = _places(nodes)
+    places = places_in(moment)
     left = min((x for x, _ in places.values()), default=0) - _WIDE / 2 - _MARGIN
     right = max((x for x, _ in places.values()), default=0) + _WIDE / 2 + _MARGIN
     height = max((y for _, y in places.values()), default=0) + _LEVEL + _MARGIN
@@ -48,12 +47,14 @@ def as_svg(moment: Moment) -> str:
         f"<title>{title}</title>",
         f'<rect x="{left:g}" y="{-top}" width="100%" height="100%" fill="#ffffff"/>',
     ]
-    for node, _ in nodes:
-        if node.parent is not None:
-            parts.append(_edge(places[node.parent], places[node.number]))
-    parts += [_drawn(node, moment.status_of(node), *places[node.number]) for node, _ in nodes]
-    parts += ending
-    return "\n".join([*parts, "</svg>", ""])
+    return "\n".join([*parts, *draw(moment, places), *ending, "</svg>", ""])
+
+
+def draw(moment: Moment, places: Mapping[int, tuple[float, float]]) -> list[str]:
+    """Draw the nodes of a tree where they have their place, and below them the lines that join them."""
+    nodes = [node for node, _ in walk(moment)]
+    edges = [_edge(places[node.parent], places[node.number]) for node in nodes if node.parent is not None]
+    return edges + [_drawn(node, moment.status_of(node), *places[node.number]) for node in nodes]
 
 
 def as_png(moment: Moment) -> bytes:
@@ -100,8 +101,9 @@ def walk(moment: Moment) -> Iterator[tuple[Node, int]]:
             waiting += [(child, depth + 1) for child in reversed(moment.nodes[number].children)]
 
 
-def _places(nodes: list[tuple[Node, int]]) -> dict[int, tuple[float, float]]:
-    """Place nodes: leaves in a row, parents above the middle of their children."""
+def places_in(moment: Moment) -> dict[int, tuple[float, float]]:
+    """Place the nodes of a tree by their numbers: leaves in a row, parents above the middle of their children."""
+    nodes = list(walk(moment))
     across: dict[int, float] = {}
     under: dict[int, list[float]] = {}
     parents = {node.parent for node, _ in nodes}

@@ -71,13 +71,13 @@ def _messages(event: Event, number: int, time: int) -> Iterator[tuple[str, str, 
         form = picture["media"].removeprefix("image/")
         image = {"frame_id": picture.get("frame") or "camera", "data": picture["data"], "format": form}
         yield "/picture", IMAGE, {"timestamp": stamp, **image}
-    for level, words in _said(event):
+    for level, words in _log_lines(event):
         name = f"node {event['node']}" if "node" in event else "run"
         log = {"timestamp": stamp, "level": level, "message": words, "name": name, "file": "record", "line": number}
         yield "/log", LOG, log
 
 
-def _said(event: Event) -> Iterator[tuple[int, str]]:
+def _log_lines(event: Event) -> Iterator[tuple[int, str]]:
     """Yield an event's lines in the log, with their level."""
     kind = event["e"]
     if kind == "run":

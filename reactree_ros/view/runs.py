@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import LARGEST_FILE, LONGEST_LINE, in_a_line, parse_json, shown
-from reactree_ros.record.events import CHECKS
+from reactree_ros.record.events import check_form
 from reactree_ros.record.reader import OPENING, SUFFIXES, UNREADABLE, RecordError, opened, opened_as, read_header
 from reactree_ros.record.schema import Event
 from reactree_ros.record.verdict import verdict_of
@@ -187,7 +187,7 @@ def _last_events(file: BinaryIO) -> Iterator[Event]:
     for line in reversed(lines):
         try:
             event = parse_json(line, halves=True)
-            CHECKS[event["e"]].validate_python(event, strict=True)
+            check_form(event)
         except (ValueError, TypeError, KeyError) as error:
             raise ValueError(f"{shown(line)} is no event") from error
         yield event

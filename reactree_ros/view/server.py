@@ -215,7 +215,7 @@ class ViewServer:
                     yield _line({"e": "unreadable", "reason": str(error)})
                     return
                 skipped, skip = found[:skip], max(0, skip - len(found))
-                if lines := [_told(line, event) for line, event in found[len(skipped) :]]:
+                if lines := [_with_verdict(line, event) for line, event in found[len(skipped) :]]:
                     quiet = 0.0
                     yield b"".join(lines)
                 elif quiet >= QUIET_PERIOD:
@@ -236,7 +236,7 @@ def _loosely(line: bytes) -> Event:
     return event if isinstance(event, dict) and event.get("e") == "end" else {"e": ""}
 
 
-def _told(line: bytes, event: Event) -> bytes:
+def _with_verdict(line: bytes, event: Event) -> bytes:
     """Return a line of a record for the page; the last one gets the verdict, so that the page need not judge."""
     if event["e"] != "end":
         return line

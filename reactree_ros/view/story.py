@@ -18,7 +18,7 @@ def as_markdown(moment: Moment) -> str:
     lines = [f"# {_inline(moment.run['instruction'])}", ""]
     lines += _table({name: _named(moment.run[name]) for name in ("planner", "llm", "world")} | _counts(moment))
     for node in moment.goal_nodes:
-        lines += _told(node, moment)
+        lines += _section(node, moment)
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
@@ -38,7 +38,7 @@ def _table(rows: dict[str, Any]) -> list[str]:
     return ["| | |", "| --- | --- |", *cells, ""]
 
 
-def _told(node: Node, moment: Moment) -> list[str]:
+def _section(node: Node, moment: Moment) -> list[str]:
     lines = [f"## {(node.index or 0) + 1}. {_inline(node.name)}", ""]
     for number, turn in enumerate(node.turns):
         lines += _turn(turn)

@@ -6,7 +6,7 @@ import shlex
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -26,7 +26,7 @@ from reactree_ros.llm.tally import requests_in_words
 from reactree_ros.llm.waiting import kept_out_of_the_log, words_of
 from reactree_ros.record.moment import Moment, Node
 from reactree_ros.record.reader import RecordError, read_record
-from reactree_ros.record.schema import Event, reply_from_dict
+from reactree_ros.record.schema import Event, value_from_dict
 from reactree_ros.record.verdict import BROKEN, LIMITED, SCORES, EpisodeEnd
 from reactree_ros.view.words import COUNTS, STATUSES, sign_of
 from reactree_ros.world.port import Outcome
@@ -201,7 +201,7 @@ def tree_rows(moment: Moment, *, folded: bool) -> Iterator[Row]:
         hidden = folded and bool(below) and node.status in _ENDED
         active = node.number in path and moment.result is None
         status = moment.status_of(node)
-        text = f"{_indented(depth)}{_told(node, status)}{' …' if hidden else ''}"
+        text = f"{_indented(depth)}{_label(node, status)}{' …' if hidden else ''}"
         yield Row(text, _STYLES[status], active=active)
         if not hidden:
             waiting += [(child, depth + 1) for child in reversed(below)]
@@ -212,7 +212,7 @@ def _indented(depth: int) -> str:
     return "  " * depth if depth <= DEEPEST else f"{'  ' * DEEPEST}({depth}) "
 
 
-def _told(node: Node, status: str) -> str:
+def _label(node: Node, status: str) -> str:
     why = f": {node.failure['message']}" if node.failure else ""
     sign = f"{sign} " if (sign := sign_of(node.kind)) else ""
     return f"{_MARKS[status]} {sign}{_by(node.robot)}{_cut(node.name + why)}"
@@ -254,25 +254,6 @@ def _answers(event: Event) -> bool:
     return "answer" in (event["e"], event.get("of"))
 
 
-def _nothing(moment: Moment, event: Event) -> Iterator[Line]:
-    yield from ()
-
-
-def _run(moment: Moment, event: Event) -> Iterator[Line]:
-    limits, model = event["limits"], event["llm"].get("llm", "")
-    by = f"; decided by {model}" if model else ""
-    yield Line(
-        f"{event['instruction']} ({event['planner']['name']}{by}; at most {limits['decisions']} decisions, "
-        f"{limits['steps']} steps)",
-        indent=0,
-    )
-
-
-def _started(moment: Moment, event: Event) -> Iterator[Line]:
-    node = event["node"]
-    yield Line(f"● {_by(moment.robot_of(node))}{moment.nodes[node].name}", "bold", indent=0)
-
-
 def _decided(moment: Moment, event: Event) -> Iterator[Line]:
     decision = decision_from_dict(event)
     if decision is None:
@@ -283,30 +264,17 @@ def _decided(moment: Moment, event: Event) -> Iterator[Line]:
     yield from (Line(line, decision.look.style, indent=2) for line in more)
 
 
-def _answer(moment: Moment, event: Event) -> Iterator[Line]:
-    yield Line(f"The person answers: {event['text']}", "green", indent=2)
-
-
 def _failed(moment: Moment, event: Event) -> Iterator[Line]:
     if event["of"] == "answer":
         yield Line(f"Nobody answers: {event['message']}", "yellow", indent=2)
     elif "took" in event:
-        yield from _in_vain(reply_from_dict(event["took"]))
-
-
-def _heard(moment: Moment, event: Event) -> Iterator[Line]:
-    yield Line(f"The person says: {event['text']}", "green", indent=0)
-
-
-def _refused(moment: Moment, event: Event) -> Iterator[Line]:
-    yield Line(event["said"], "yellow")
-    yield Line(f"✗ {event['reason']}", "yellow")
+        yield from _in_vain(value_from_dict(Reply, event["took"]))
 
 
 def _reply(moment: Moment, event: Event) -> Iterator[Line]:
     if event.get("warning"):
         yield Line(f"! {event['warning']}", "yellow")
-    yield from _in_vain(reply_from_dict(event))
+    yield from _in_vain(value_from_dict(Reply, event))
 
 
 def _in_vain(reply: Reply) -> Iterator[Line]:
@@ -314,22 +282,11 @@ def _in_vain(reply: Reply) -> Iterator[Line]:
         yield Line(f"↻ asked again{f' {count} times' if count > 1 else ''}: {objection}", "yellow")
 
 
-def _shortened(moment: Moment, event: Event) -> Iterator[Line]:
-    too_long = f"the prompt was {event['excess']} tokens too long"
-    dropped = event["dropped"]
-    yield Line(f"{too_long}: {f'{dropped} examples dropped' if dropped else 'its example is shorter now'}", "yellow")
-
-
 def _skill(moment: Moment, event: Event) -> Iterator[Line]:
     """Show a skill that no decision has shown, as those of a routine's search."""
     node = moment.nodes[event["node"]]
     if node.kind == "goal" and node.name != event["skill"]:
         yield Line(f"{_by(event.get('robot', ''))}{event['skill']}", Act(event["skill"]).look.style)
-
-
-def _routine_ended(moment: Moment, event: Event) -> Iterator[Line]:
-    if event["differed"]:
-        yield Line(f"↷ an agent node goes on after routine '{event['routine']}': {event['differed']}", "yellow")
 
 
 def _observation(moment: Moment, event: Event) -> Iterator[Line]:
@@ -343,25 +300,44 @@ def _observation(moment: Moment, event: Event) -> Iterator[Line]:
             yield Line(f"▣ a picture{camera}, {size}{said}", "dim", indent=2)
 
 
-def _held(moment: Moment, event: Event) -> Iterator[Line]:
-    who = event.get("robot", "it")
-    yield Line(f"{who} holds: {event['reason']}" if event["reason"] else f"{who} goes on", "yellow")
+def _run(moment: Moment, event: Event) -> Iterable[Line]:
+    limits, model = event["limits"], event["llm"].get("llm", "")
+    by = f"; decided by {model}" if model else ""
+    most = f"at most {limits['decisions']} decisions, {limits['steps']} steps"
+    return [Line(f"{event['instruction']} ({event['planner']['name']}{by}; {most})", indent=0)]
 
 
-def _ended(moment: Moment, event: Event) -> Iterator[Line]:
+def _ended(moment: Moment, event: Event) -> Iterable[Line]:
     status = "" if event.get("unreached") else "failure" if event["failure"] else "success"
     text = f"{_MARKS[status]} {moment.nodes[event['node']].name}: {event['feedback']}"
-    yield Line(text, _STYLES[status], indent=0)
+    return [Line(text, _STYLES[status], indent=0)]
 
 
-_LINES: dict[str, Callable[[Moment, Event], Iterator[Line]]] = {
+def _shortened(moment: Moment, event: Event) -> Iterable[Line]:
+    dropped = f"{event['dropped']} examples dropped" if event["dropped"] else "its example is shorter now"
+    return [Line(f"the prompt was {event['excess']} tokens too long: {dropped}", "yellow")]
+
+
+def _routine_ended(moment: Moment, event: Event) -> Iterable[Line]:
+    text = f"↷ an agent node goes on after routine '{event['routine']}': {event['differed']}"
+    return [Line(text, "yellow")] if event["differed"] else []
+
+
+def _held(moment: Moment, event: Event) -> Iterable[Line]:
+    who = event.get("robot", "it")
+    return [Line(f"{who} holds: {event['reason']}" if event["reason"] else f"{who} goes on", "yellow")]
+
+
+_LINES: dict[str, Callable[[Moment, Event], Iterable[Line]]] = {
     "run": _run,
-    "started": _started,
+    "started": lambda moment, event: [
+        Line(f"● {_by(moment.robot_of(event['node']))}{moment.nodes[event['node']].name}", "bold", indent=0)
+    ],
     "decided": _decided,
-    "answer": _answer,
+    "answer": lambda _, event: [Line(f"The person answers: {event['text']}", "green", indent=2)],
     "failed": _failed,
-    "heard": _heard,
-    "refused": _refused,
+    "heard": lambda _, event: [Line(f"The person says: {event['text']}", "green", indent=0)],
+    "refused": lambda _, event: [Line(event["said"], "yellow"), Line(f"✗ {event['reason']}", "yellow")],
     "reply": _reply,
     "shortened": _shortened,
     "skill": _skill,
@@ -372,9 +348,10 @@ _LINES: dict[str, Callable[[Moment, Event], Iterator[Line]]] = {
 }
 
 
-def event_lines(moment: Moment, event: Event) -> Iterator[Line]:
-    """Yield the lines of an event that the moment has taken in; none if people need not know of it."""
-    return _LINES.get(event["e"], _nothing)(moment, event)
+def event_lines(moment: Moment, event: Event) -> Iterable[Line]:
+    """Return the lines of an event that the moment has taken in; none if people need not know of it."""
+    lines = _LINES.get(event["e"])
+    return lines(moment, event) if lines else ()
 
 
 # ---------------------------------------------------------------------- the result

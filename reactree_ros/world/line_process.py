@@ -17,8 +17,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, Protocol, TypeVar
 
 from reactree_ros.background.own_python import python_module
 from reactree_ros.world.port import WorldError
@@ -42,9 +42,9 @@ class LineProcess:
         WorldError: It cannot be started.
     """
 
-    name: ClassVar[str]
-    module: ClassVar[str]
-    answer_limit: ClassVar[float]
+    name: str
+    module: str
+    answer_limit: float
 
     def __init__(self) -> None:
         self.lost = ""
@@ -86,13 +86,14 @@ class LineProcess:
         return answer
 
     def stop(self) -> None:
-        """Let it end, from any thread; a caller that waits for its answer is told that it has ended."""
-        self._process.kill()
+        """Let it end with all that it has started, from any thread; who waits for its answer is told so."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
 
     def kill(self) -> None:
         """End it."""
         self.lost = self.lost or f"{self.name} was closed"
-        self._process.kill()
+        self.stop()
         self._process.wait()
         for pipe in (self._to, self._from, self._written):
             with contextlib.suppress(OSError):  # what it did not read any more
@@ -192,8 +193,10 @@ def serve(player: Callable[[], object]) -> None:
     """
     answers = os.fdopen(os.dup(1), "w", encoding="ascii", buffering=1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    asked = os.fdopen(os.dup(0), encoding="ascii")  # not for what the player starts
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     requests: queue.SimpleQueue[str] = queue.SimpleQueue()
-    threading.Thread(target=_hear, args=(requests,), daemon=True).start()
+    threading.Thread(target=_hear, args=(asked, requests), daemon=True).start()
     served: object = None
     while True:
         name, *arguments = json.loads(requests.get())
@@ -206,8 +209,8 @@ def serve(player: Callable[[], object]) -> None:
         answers.write(f"{json.dumps(answer)}\n")
 
 
-def _hear(requests: queue.SimpleQueue[str]) -> None:
-    """Take requests in; ends the process together with its parent, whatever it is doing."""
-    for line in sys.stdin:
+def _hear(asked: Iterable[str], requests: queue.SimpleQueue[str]) -> None:
+    """Take requests in; ends the process, and what it has started, together with its parent, whatever it is doing."""
+    for line in asked:
         requests.put(line)
-    os._exit(0)
+    os.killpg(0, signal.SIGKILL)

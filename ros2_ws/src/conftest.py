@@ -11,9 +11,9 @@ TEST = Path(__file__).resolve().parents[2] / "test"
 if str(TEST) not in sys.path:
     sys.path.insert(0, str(TEST))
 
+import common  # noqa: E402
+
 
 def pytest_configure(config: pytest.Config) -> None:
-    import common
-
     if not config.pluginmanager.is_registered(common):
         config.pluginmanager.register(common, "common")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import llguidance
 import pytest
@@ -39,8 +39,7 @@ from reactree_ros.episode.player import replay
 from reactree_ros.errors import UserError
 from reactree_ros.person.port import Answer, Person, Question
 from reactree_ros.planners.spec import planner
-from reactree_ros.record.checking import Check
-from reactree_ros.record.events import Decided, Refused, TurnOf
+from reactree_ros.record.events import check_decision, check_turn, forms
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import Record
 from reactree_ros.record.schema import Event
@@ -183,10 +182,10 @@ def test_it_is_written_down_and_read_back(decision: Decision) -> None:
     turn = Said(str(decision), decision)
     values = json.loads(json.dumps(turn_to_dict(turn)))
     assert turn_from_dict(values) == turn
-    Check()._on_turn(values)
+    check_turn(values)
     for name in decision.recorded_fields():
         with pytest.raises(ValueError, match=r"is no decision|holds no|must be|may not|is unknown|not said"):
-            Check()._on_decided({key: value for key, value in values.items() if key != name} | {"said": 1})
+            check_decision({key: value for key, value in values.items() if key != name} | {"said": 1})
 
 
 @each
@@ -408,7 +407,7 @@ def test_a_line_that_has_no_place_for_an_argument_is_refused(kind: Any) -> None:
 
 
 def test_the_names_of_a_record_are_no_arguments() -> None:
-    fields = {name for event in (TurnOf, Decided, Refused) for name in get_type_hints(event)}
+    fields = {name for kind in ("turn", "decided", "refused") for name in get_type_hints(get_args(forms()[kind])[0])}
     assert fields <= RECORDED
 
 
@@ -421,7 +420,6 @@ NAMES_SEVERAL = {
     "household/expert/decisions.py": "what the expert says",
     "reactree_lab/planners/hiagent/examples.py": "takes experiences apart into subgoals and what they came to",
     "reactree_lab/planners/recode/code_runner.py": "what code planners tell listeners",
-    "llm/check/questions.py": "asks a model for an act, and for a thought",
 }
 _CLASSES = {kind.__name__: kind.name for kind in kinds().values()}
 _WORDS = re.compile(rf"(?<!\w)({'|'.join({kind.word for kind in kinds().values()})}):")

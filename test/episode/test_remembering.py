@@ -35,6 +35,7 @@ def remembering(task: Task, kept: HouseMap, **given: object) -> Came:
     return carry_out(task, None, routines=Routines.OFF, world=world, **given)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_the_second_run_goes_straight_to_where_things_were_seen(tmp_path: Path, seed: int) -> None:
     task = tasks(seed)[0]
@@ -55,6 +56,7 @@ def look_about(kept: HouseMap, task: Task) -> None:
     kept.do(lambda: None).result()
 
 
+@pytest.mark.slow
 def test_recall_says_what_was_seen_before_this_task_and_when(tmp_path: Path) -> None:
     task = tasks(1)[0]
     with HouseMap(tmp_path / "house.map", clock=iter_clock()) as kept:
@@ -70,6 +72,7 @@ def iter_clock() -> object:
     return lambda: float(next(seconds))
 
 
+@pytest.mark.slow
 def test_a_run_with_a_map_is_replayed_without_one_and_has_the_same_record(tmp_path: Path) -> None:
     task = tasks(2)[1]
     with HouseMap(tmp_path / "house.map") as kept:
@@ -84,6 +87,7 @@ def test_without_a_map_no_record_has_anything_of_it() -> None:
     assert not any("remembered" in event for event in came.kept.record.events)
 
 
+@pytest.mark.slow
 def test_a_search_begins_where_the_map_takes_a_thing_to_be(tmp_path: Path) -> None:
     task, searched, sent = tasks(1)[0], 0, 0
     with SqliteMemory(tmp_path / "memory.db", embedder()) as memory:
@@ -151,6 +155,7 @@ def test_a_world_that_fails_or_is_cancelled_does_so_with_a_map_too(tmp_path: Pat
         assert silent.asked.cancelled()
 
 
+@pytest.mark.slow
 def test_each_robot_of_a_team_feeds_the_map_and_is_told_by_it(tmp_path: Path) -> None:
     task = tasks(1)[0]
     with HouseMap(tmp_path / "house.map") as kept:

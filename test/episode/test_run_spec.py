@@ -166,6 +166,7 @@ MAKERS: dict[Callable[..., Record | None], Callable[[RunSpec], Mapping[str, Any]
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
 def test_the_same_settings_are_the_same_value_whoever_makes_the_run(
     make: Callable[..., Record | None],
@@ -214,7 +215,8 @@ def test_one_place_makes_episodes() -> None:
     makers = [
         name
         for name, path in sources().items()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if "Episode(" in (text := path.read_text(encoding="utf-8"))
+        for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Episode"
     ]
     assert makers == ["episode/assembly.py"]
@@ -269,18 +271,6 @@ def test_a_record_gives_back_what_its_run_was(spec: RunSpec) -> None:
     read = RunSpec.of_record(Record(json.loads(json.dumps(events))))
     assert read.recorded
     assert read.but(recorded="") == spec
-
-
-def test_a_record_of_an_older_version_is_the_same_value(expected: RunSpec, task: Task) -> None:
-    header = next(iter(events_of(expected.but(planner="react", working_memory=False), task)))
-    older = {name: value for name, value in header.items() if name not in ("person", "memory", "parent", "robots")}
-    refusals = {"refused_in_a_row": 0, "refused_share": 1.0}
-    before = {"stuck_after": 0, "thoughts_in_a_row": 0, "make_room": False, **refusals}
-    for later in (*before, "max_cost", "answer_timeout"):
-        del older["options"][later]
-    spec = RunSpec.of_record(Record([{**older, "id": "old"}]))
-    same = expected.but(planner="react", working_memory=False, recorded="old")
-    assert dict(spec) == dict(same.but(options=same.options.model_copy(update=before)))
 
 
 @pytest.mark.parametrize(
@@ -365,6 +355,7 @@ def chosen_of(spec: RunSpec, field: str) -> Any:
     return getattr(spec, f"chosen_{field}")() if field in ("planner", "memory") else spec.chosen(cast("Any", field))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("said", "own"), [(False, False), (True, False), (False, True)])
 def test_a_recorded_memory_is_opened_if_the_user_names_it_or_named_it_then(
     said: bool,

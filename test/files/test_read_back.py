@@ -17,6 +17,7 @@ import pytest
 from command_line import Cli
 from recorded_runs import Kept, recorded_episode
 
+from reactree_doors.trees.xml_in import read_routine
 from reactree_lab.bench.jobs import read_contenders
 from reactree_ros.agent.text import number_of
 from reactree_ros.episode import EpisodeResult
@@ -29,7 +30,6 @@ from reactree_ros.household.tasks import load_tasks
 from reactree_ros.llm.openai.address import read_key
 from reactree_ros.record import checking
 from reactree_ros.record.reader import RecordError, follow, is_record, read_record
-from reactree_ros.routine.xml_in import read_routine
 from reactree_ros.view.terminal import next_steps
 
 MIB = 1 << 20
@@ -65,13 +65,14 @@ def node(number: int, parent: int | None, **more: Any) -> dict[str, Any]:
         ({"e": "grow", "nodes": [node(2, None)]}, "the node 2 has no parent"),
         ({"e": "grow", "nodes": [node(9, 0)]}, "the node 9 comes before the node 2"),
         ({"e": "grow", "nodes": [node(2, 0, kind="cat")]}, "nodes.0.kind should be 'agent', "),
-        ({"e": "grow", "nodes": [node(2, 0, name=None)]}, "nodes.0.name should be an instance of str, not None"),
+        ({"e": "grow", "nodes": [node(2, 0, name=None)]}, "nodes.0.name should be a valid string, not None"),
         ({"e": "grow", "nodes": [node(10**400, 0)]}, "nodes.0.node should be less than or equal to"),
         ({"e": "status", "of": [[7, "running"]]}, "there is no node 7"),
         ({"e": "status", "of": [[0, "asleep"]]}, "'asleep' is none of the statuses running, "),
         ({"e": "turn", "node": 0, "told": "a"}, "is no turn"),
         ({"e": "text", "id": 9, "turns": [{"told": "a", "about": "system", "examples": []}]}, "system lacks"),
         ({"e": "turn", "node": 0, "said": "a", "expand": "loop", "subgoals": []}, "control flow 'loop' is unknown"),
+        ({"e": "turn", "node": 0, "said": "a", "expand": "sequence", "subgoals": True}, "expand: 'bool' object"),
         ({"e": "turn", "node": True, "said": "a"}, "node should be a valid integer, not True"),
         ({"e": "request", "node": 0, "id": "9", "may_say": {"kind": "text"}}, "turns lacks"),
         ({"e": "request", "node": 0, "id": "9", "own": [], "start": 5, "may_say": {"kind": "text"}}, "no text 5"),
@@ -316,7 +317,7 @@ def files_of_at_most(size: int) -> Iterator[None]:
 @pytest.mark.parametrize(
     "command",
     ["export RUN --as svg --out OUT", "export RUN --as markdown --out OUT", "export RUN --as sft --out OUT",
-     "export RUN --as experiences --out OUT/e.jsonl", "export RUN --as text --out OUT",
+     "export RUN --as experiences --out OUT/e.jsonl", "export RUN --as text --out OUT/t.jsonl",
      "export RUN RUN --as dot --out OUT", "house --seed 1 --out OUT", "house --seed 1 --as pyrobosim --out OUT"],
 )  # fmt: skip
 def test_on_a_full_disk_nothing_half_written_is_left(command: str, cli: Cli, tmp_path: Path) -> None:

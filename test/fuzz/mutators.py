@@ -178,8 +178,7 @@ def made_up(kind: Any, rng: random.Random, levels: int = 6) -> Any:
         return strange(rng)
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        values = next((values for one in arguments[1:] if (values := getattr(one, "_values", None))), None)
-        return rng.choice(values) if values else made_up(arguments[0], rng, levels)
+        return made_up(arguments[0], rng, levels)
     if origin in (NotRequired, Required):
         return made_up(arguments[0], rng, levels)
     if origin is Literal:

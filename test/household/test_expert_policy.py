@@ -447,7 +447,7 @@ def test_a_decision_follows_from_every_prefix_of_the_recordings(wah_nl: Path) ->
 @pytest.mark.parametrize("expand", [True, False], ids=["tree", "flat"])
 @pytest.mark.parametrize("recall", [True, False], ids=["recall", "no recall"])
 def test_it_reaches_the_goals_of_generated_houses(recall: bool, expand: bool) -> None:
-    tasks = [parse_tasks(generate_house(seed=seed, rooms=3 + seed % 6))[seed % 5] for seed in range(1000, 1030)]
+    tasks = [parse_tasks(generate_house(seed=seed, rooms=3 + seed % 6))[seed % 5] for seed in range(1000, 1008)]
     assert [task.instruction for task in tasks if not _reaches(task, recall=recall, expand=expand)] == []
 
 

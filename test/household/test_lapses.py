@@ -51,6 +51,7 @@ def test_the_same_seeds_give_the_same_lapses_and_others_give_others() -> None:
     assert len({tuple(lapsing(lapse_seed=seed)) for seed in range(4)}) > 1
 
 
+@pytest.mark.slow
 def test_who_forgets_searches_the_same_places_again_and_search_memory_reminds_it() -> None:
     for name in ("react_wm", "reactree_wm"):
         without, forgets, reminded = (
@@ -61,6 +62,7 @@ def test_who_forgets_searches_the_same_places_again_and_search_memory_reminds_it
         assert reminded < forgets - (forgets - without) / 2
 
 
+@pytest.mark.slow
 def test_who_gives_up_fails_and_deciding_again_helps() -> None:
     never, again = (
         [run.gsr for run in runs(f"reactree_wm:re_expand={times}", gives_up=0.03, lapse_seed=1)] for times in (0, 2)

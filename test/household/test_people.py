@@ -7,10 +7,12 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
 
+from reactree_ros.errors import UserError
 from reactree_ros.household import people
 from reactree_ros.household.errands import DESTINATIONS, draw_errand
 from reactree_ros.household.expert.knowledge import rooms_for
@@ -21,7 +23,7 @@ from reactree_ros.household.naming import KEPT, NOUNS, TAUGHT, Naming, draw_name
 from reactree_ros.household.people import say_as_people, say_impossible, say_openly
 from reactree_ros.household.person import SimulatedPerson
 from reactree_ros.household.symbolic import SymbolicWorld
-from reactree_ros.household.tasks import GoalCondition, Task, TaskError, parse_tasks
+from reactree_ros.household.tasks import GoalCondition, Task, parse_tasks
 from reactree_ros.household.vocabulary import CLASSES
 from reactree_ros.household.wording import PLACES, THINGS, Wish
 from reactree_ros.person.port import Question
@@ -41,10 +43,10 @@ def texts(value: Any) -> Iterator[str]:
             yield from texts(one)
 
 
-def goals() -> Iterator[tuple[GoalCondition, ...]]:
-    for seed in range(60):
-        for task in parse_tasks(generate_house(seed=seed, tasks=3, varied=seed % 2 == 0)):
-            yield task.goal
+@cache
+def goals() -> list[tuple[GoalCondition, ...]]:
+    houses = (generate_house(seed=seed, tasks=3, varied=seed % 2 == 0) for seed in range(30))
+    return [task.goal for house in houses for task in parse_tasks(house)]
 
 
 def test_no_noun_is_a_word_of_the_package() -> None:
@@ -105,14 +107,14 @@ def test_names_are_translated_there_and_back() -> None:
 )
 def test_names_that_leave_it_open_what_is_meant_are_refused(names: dict[str, str], why: str) -> None:
     (document,) = generate_house(seed=1, tasks=1)
-    with pytest.raises(TaskError, match=why):
+    with pytest.raises(UserError, match=why):
         parse_tasks({**document, "names": names})
 
 
 def test_people_name_each_thing_and_place_with_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reactree_ros.household.wording._TYPING", 0)
     served = {name: {said.lower()} for name, said in people._SERVED.items()}
-    for number in range(600):
+    for number in range(200):
         rng = random.Random(number)
         errand = draw_errand(rng, PLACES)
         wishes = [
@@ -132,14 +134,14 @@ def test_things_are_wanted_in_the_order_in_which_they_are_named(varied: bool, mo
     """What the expert lists follows from the instruction."""
     monkeypatch.setattr("reactree_ros.household.wording._TYPING", 0)
     compared = 0
-    for seed in range(40):
+    for seed in range(16):
         for task in parse_tasks(generate_house(seed=seed, tasks=3, varied=varied, nouns=TAUGHT, people=True)):
             text = task.instruction.lower()
             at = [text.find(task.names[one.item]) for one in task.goal if one.item in task.names]
             if -1 not in at and len(at) > 1:
                 compared += 1
                 assert at == sorted(at), (text, task.goal)
-    assert compared > 30
+    assert compared > 10
 
 
 def test_no_name_of_people_is_of_two_classes() -> None:

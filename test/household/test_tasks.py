@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from reactree_ros.errors import UserError
 from reactree_ros.household.houses import HOUSES
-from reactree_ros.household.tasks import TaskError, load_tasks, parse_tasks
+from reactree_ros.household.tasks import load_tasks, parse_tasks
 
 GOOD = json.loads(HOUSES["apartment"].read_text(encoding="utf-8"))
 Change = Callable[[Any], object]
@@ -69,7 +70,7 @@ BAD: list[tuple[str, Change, str]] = [
 def test_a_bad_task_is_refused_with_its_place(change: Change, message: str) -> None:
     document = copy.deepcopy(GOOD)
     change(document[0])
-    with pytest.raises(TaskError) as refused:
+    with pytest.raises(UserError) as refused:
         parse_tasks(document)
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
@@ -81,12 +82,12 @@ def test_things_inside_each_other_are_refused() -> None:
     containers = [n["id"] for n in document[0]["init_graph"]["nodes"] if "CONTAINERS" in n["properties"]][:2]
     for a, b in (containers, containers[::-1]):
         document[0]["init_graph"]["edges"].append({"from_id": a, "relation_type": "INSIDE", "to_id": b})
-    with pytest.raises(TaskError, match="is inside itself"):
+    with pytest.raises(UserError, match="is inside itself"):
         parse_tasks(document)
 
 
 def test_the_same_task_id_twice_is_refused() -> None:
-    with pytest.raises(TaskError, match=r"\$\[1\].task_id: task_id 1 occurs twice"):
+    with pytest.raises(UserError, match=r"\$\[1\].task_id: task_id 1 occurs twice"):
         parse_tasks([GOOD[0], GOOD[0]])
 
 
@@ -107,14 +108,14 @@ def test_the_same_task_id_twice_is_refused() -> None:
 def test_a_file_that_is_no_task_file_is_refused_with_its_name(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "tasks.json"
     path.write_bytes(content)
-    with pytest.raises(TaskError) as refused:
+    with pytest.raises(UserError) as refused:
         load_tasks(path)
     assert str(refused.value).startswith(f"{path}: ")
     assert message in str(refused.value)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(TaskError, match=r"nothing.json: cannot be read: .*No such file"):
+    with pytest.raises(UserError, match=r"nothing.json: cannot be read: .*No such file"):
         load_tasks(tmp_path / "nothing.json")
 
 

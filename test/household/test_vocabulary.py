@@ -80,17 +80,17 @@ def test_a_room_view_shows_furniture_and_appliances_and_nothing_small() -> None:
 
 
 def test_every_word_but_a_persons_is_listed_once_under_what_can_be_done() -> None:
-    listed = [word for group in word_groups() for word in group.words]
+    listed = [word for _, _, words in word_groups() for word in words]
     assert sorted(listed) == sorted(entry.word for entry in CLASSES.values() if entry.category != "Characters")
-    by_use = {use: [word for group in word_groups() if group.use is use for word in group.words] for use in Use}
+    by_use = {use: [word for name, _, words in word_groups() if name == use.value for word in words] for use in Use}
     assert {"kitchen table", "fridge", "bed", "sink"} <= set(by_use[Use.RECEPTACLE])
     assert "table lamp" in by_use[Use.APPLIANCE]
     assert "apple" in by_use[Use.OBJECT]
     assert "shelf" in by_use[Use.NOTHING]
     assert by_use[Use.ROOM] == ["bathroom", "bedroom", "kitchen", "living room"]
-    for group in word_groups():
-        for word in group.words:
-            assert set(group.properties) == class_of_word(word).properties - {"SITTABLE"}
+    for _, properties, words in word_groups():
+        for word in words:
+            assert set(properties) == class_of_word(word).properties - {"SITTABLE"}
 
 
 def test_recallable_are_the_words_of_what_can_be_grabbed() -> None:

@@ -8,10 +8,11 @@ import re
 from collections import Counter
 
 import pytest
+from solving import solution
 
 from reactree_ros.household import rules, wording
 from reactree_ros.household.errands import DESTINATIONS, KINDS, draw_errand
-from reactree_ros.household.generator import generate_house, solution
+from reactree_ros.household.generator import generate_house
 from reactree_ros.household.scene import Scene
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, parse_tasks
@@ -45,7 +46,7 @@ def test_whatever_may_be_asked_for_has_names_and_can_be_done() -> None:
 
 def test_instructions_know_many_words() -> None:
     words: set[str] = set()
-    for number in range(2000):
+    for number in range(1200):
         rng = random.Random(number)
         errand = draw_errand(rng, PLACES)
         wishes = [
@@ -61,7 +62,7 @@ def test_instructions_know_many_words() -> None:
 
 def test_what_is_said_names_everything_with_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wording, "_TYPING", 0)
-    for seed in range(300):
+    for seed in range(100):
         wishes = [
             Wish(thing="plate", count=2, place="dishwasher", inside=True),
             Wish(thing="mug", count=1, place="desk", inside=False, source=("in", "kitchencabinet", "kitchen")),
@@ -94,27 +95,27 @@ def test_the_same_arguments_make_the_same_varied_house_and_plain_ones_stay() -> 
 
 @pytest.mark.parametrize("rooms", range(3, 9))
 def test_every_varied_task_is_open_at_its_start_and_can_be_solved(rooms: int) -> None:
-    for seed in range(4):
-        documents = generate_house(seed=seed, rooms=rooms, tasks=6, varied=True)
-        for document, task in zip(documents, parse_tasks(documents), strict=True):
-            assert rules.score(task.goal, Scene(task.init_graph, init_room=task.init_room)).ssr == 0
-            with SymbolicWorld(task) as world:
-                for skill in solution(document):
-                    assert world.execute(skill).result().outcome.value == "done", (seed, task.task_id, skill)
-                score = world.score().result()
-            assert score is not None
-            assert score.gsr == 1
+    documents = generate_house(seed=rooms, rooms=rooms, tasks=4, varied=True)
+    for document, task in zip(documents, parse_tasks(documents), strict=True):
+        assert rules.score(task.goal, Scene(task.init_graph, init_room=task.init_room)).ssr == 0
+        with SymbolicWorld(task) as world:
+            for skill in solution(document):
+                assert world.execute(skill).result().outcome.value == "done", (task.task_id, skill)
+            score = world.score().result()
+        assert score is not None
+        assert score.gsr == 1
 
 
+@pytest.mark.slow
 def test_half_of_the_types_are_new_and_some_go_to_several_places() -> None:
-    tasks = [task for seed in range(60) for task in varied(seed)]
+    tasks = [task for seed in range(24) for task in varied(seed)]
     names = Counter(task.task_name for task in tasks)
     usual = {"setup_table", "put_dishwasher", "prepare_food", "put_fridge", "prepare_snack"}
     assert 0.35 < sum(names[name] for name in usual) / len(tasks) < 0.65
-    assert len(names) > 30
+    assert len(names) > 20
     targets = Counter(len({one.target for one in task.goal}) for task in tasks)
-    assert targets[2] > 20
-    assert targets[3] > 3
+    assert targets[2] > 8
+    assert targets[3] > 1
     assert {sum(one.count for one in task.goal if one.item) for task in tasks} >= {0, 1, 2, 3, 4, 5}
 
 

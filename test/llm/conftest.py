@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 from clients import Model, clients
 from metered_server import SECRET, MeteredServer
-from tiny import make_tiny_model
+from tiny_models import tiny_model, tiny_thinking_model
 
 from reactree_ros.llm import waiting
+
+__all__ = ["tiny_model", "tiny_thinking_model"]
 
 # Of torch and of vLLM in this process: several threads of several engines on few cores wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -45,30 +47,12 @@ def model() -> Iterator[Model]:
 
 
 @pytest.fixture(scope="session")
-def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    _need_transformers()
-    return make_tiny_model(tmp_path_factory.mktemp("model") / "tiny")
-
-
-@pytest.fixture(scope="session")
-def tiny_thinking_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One whose chat template opens a thought, which the model of this seed ends at some time."""
-    _need_transformers()
-    return make_tiny_model(tmp_path_factory.mktemp("model") / "thinking", seed=2, thinking=True)
-
-
-@pytest.fixture(scope="session")
 def tiny_server(tiny_model: Path) -> Iterator[MeteredServer]:
     """One server for all tests, which leave it alive: starting one takes as long as all of them. It asks for a key."""
     _need_vllm()
     with MeteredServer(tiny_model, max_model_len=8192, api_key=SECRET) as server:
         server.wait_until_ready()
         yield server
-
-
-def _need_transformers() -> None:
-    if find_spec("torch") is None or find_spec("transformers") is None:
-        pytest.skip("needs torch and transformers; `make test-llm` has them")
 
 
 def _need_vllm() -> None:

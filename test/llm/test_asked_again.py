@@ -51,7 +51,7 @@ def test_no_request_of_a_run_is_sent_twice(
 ) -> None:
     with Peer(owned_by="someone", speaks="llamacpp", obeys=obeys, chats=chats, lacks=lacks) as peer:
         method = "unconstrained" if obeys else "auto"
-        one = model(peer, method=method, constraints=None if not obeys else ("grammar",), retries=0)
+        one = model(peer, method=method, dialect="llamacpp" if obeys else "none", retries=0)
         one.ready().result(20)
         peer.say, peer.within = stubborn(*replies), lambda kind, value, prompt: "Act: fly"  # type: ignore[method-assign]
         run(one)

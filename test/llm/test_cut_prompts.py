@@ -87,7 +87,7 @@ def test_a_count_without_what_was_cached_shows_nothing() -> None:
 
 @pytest.fixture
 def model() -> Iterator[Model]:
-    with clients(constraints=(), retries=0) as make:
+    with clients(dialect="none", retries=0) as make:
         yield make
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from reactree_ros.agent.grammar import DecisionGrammar
-from reactree_ros.agent.turns import About, Told
+from reactree_ros.agent.turns import Told
 from reactree_ros.errors import UserError
 from reactree_ros.llm.engine import Engine, Generated, Generation
 from reactree_ros.llm.engine_model import EngineModel
@@ -154,42 +154,6 @@ def test_a_server_that_is_tried_has_its_time_again_after_each_answer() -> None:
         with pytest.raises(NoAnswerInTime, match="no answer within 120 s"):
             one.decide(patient).result(PATIENCE)
         assert engine.opened == 0
-
-
-def test_a_server_that_is_tried_with_a_long_prompt_has_longer() -> None:
-    turns = (Told("a word of it, " * 1500, About.SYSTEM), *REQUEST.turns)
-    request = replace(REQUEST, turns=turns, patience=1000.0)
-    with closing(EngineModel(Tried(300.0), request_timeout=120.0)) as one:
-        assert one.decide(request).result(PATIENCE).text == "Act: done"
-
-
-def test_a_prompt_that_comes_while_it_is_opened_without_one_is_not_asked_before_it_is_tried() -> None:
-    class PutsOff(Moody):
-        loads = False
-        begun = threading.Event()
-
-        async def open(self) -> None:
-            self.lost = self.begin is None
-            if self.lost:
-                self.go_on = asyncio.Event()
-                self.begun.set()
-                await self.go_on.wait()
-            await super().open()
-
-        async def generate(self, generation: Generation) -> Generated:
-            assert self.begin == REQUEST.turns[:1]
-            self.mood = f"Act: {'failure' if self.lost else 'done'}"
-            return await super().generate(generation)
-
-    with closing(EngineModel(engine := PutsOff())) as one:
-        ready = one.ready()
-        assert engine.begun.wait(PATIENCE)
-        pending = one.decide(REQUEST)
-        one._loop.call_soon_threadsafe(lambda: engine.go_on.set())
-        assert pending.result(PATIENCE).text == "Act: done"
-        ready.result(PATIENCE)
-        assert one.decide(REQUEST).result(PATIENCE).text == "Act: done"
-        assert engine.opened == 2
 
 
 def test_a_request_that_is_broken_off_before_it_begins_leaves_nothing_behind(

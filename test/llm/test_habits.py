@@ -67,7 +67,7 @@ class Speaker:
 def speaker() -> Iterator[Speaker]:
     with (
         Peer(owned_by="somebody", obeys=(), chats=True, context=None) as peer,
-        clients(chat=True, method="unconstrained", constraints=("json_schema",)) as make,
+        clients(chat=True, method="unconstrained", dialect="openai") as make,
     ):
         yield Speaker(peer, make(peer))
 
@@ -124,6 +124,7 @@ def test_a_habit_that_is_lost_is_refused_in_every_decision(name: str) -> None:
             read(HABITS[name](Plain(text, "")), DecisionGrammar(["done"]))
 
 
+@pytest.mark.slow
 @pytest.mark.sweep
 @pytest.mark.parametrize("name", sorted(HABITS.keys() - LOST))
 def test_a_habit_of_speech_reaches_what_the_plain_phrasing_reaches(
@@ -132,6 +133,7 @@ def test_a_habit_of_speech_reaches_what_the_plain_phrasing_reaches(
     check(name, speaker.run_all(dressed(HABITS[name])), plainly)
 
 
+@pytest.mark.slow
 def test_a_model_that_calls_tools_reaches_it_too(
     speaker: Speaker, plainly: list[Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,6 +141,7 @@ def test_a_model_that_calls_tools_reaches_it_too(
     check("calls of tools", speaker.run_all(decide), plainly)
 
 
+@pytest.mark.slow
 def test_a_model_whose_thinking_is_left_open_once_reaches_it_too(speaker: Speaker, plainly: list[Run]) -> None:
     thought = "<think>\nI could say Act: failure, or"
     runs = [speaker.run(decide, task, planned_by, thought) for task, planned_by in TASKS]
@@ -151,6 +154,7 @@ def test_a_model_whose_thinking_is_left_open_once_reaches_it_too(speaker: Speake
 NEAREST = re.compile(r"is not among the skills that are available now\. The nearest that are: (.*?)(?:, .*)?\.$")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("act", ["Act: {}", "{}", "**Action:** {}.", '{{"action": "{}"}}'])
 def test_a_model_with_words_of_its_own_reaches_it_by_the_first_skill_that_a_refusal_names(
     speaker: Speaker, plainly: list[Run], act: str
@@ -175,6 +179,7 @@ def test_a_model_with_words_of_its_own_reaches_it_by_the_first_skill_that_a_refu
     assert sum(run.requests for run in runs) == sum(run.requests for run in plainly) + missed
 
 
+@pytest.mark.slow
 def test_a_model_that_asks_for_an_instance_that_is_not_here_learns_which_are(
     speaker: Speaker, plainly: list[Run]
 ) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from clients import PATIENCE, Model
 from hosted_peers import (
-    drops_the_system_message,
     fastapi_lacks,
     groq_lacks,
     mistral_lacks,
@@ -82,8 +81,8 @@ SERVERS = {
         {**CHAT, "chat layout": JOINED, "method": "one_request", "constraints": "grammar, json_schema"},
         (NO_CACHE,),
     ),
-    "SGLang with a template that drops the system text": Server(
-        {"owned_by": "sglang", "template": drops_the_system_message},
+    "SGLang with a template that knows no system role": Server(
+        {"owned_by": "sglang", "template": takes_no_system_role},
         {**CHAT, "chat layout": JOINED, "method": "one_request"},
         (NO_CACHE,),
     ),
@@ -229,6 +228,7 @@ def test_check_says_what_a_server_is_and_what_could_be_better(
     )
 
 
+@pytest.mark.slow
 def test_a_run_takes_the_decisions_of_the_expert_with_a_request_each(
     server: Server, peer: Peer, model: Model, by_the_expert: tuple[EpisodeResult, int]
 ) -> None:
@@ -240,6 +240,7 @@ def test_a_run_takes_the_decisions_of_the_expert_with_a_request_each(
     assert len(peer.asked) == requests
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["one_schema", "unconstrained"])
 def test_one_schema_serves_a_whole_run(model: Model, method: str) -> None:
     with Peer(owned_by="system", speaks="openai", chats=True, say=as_the_expert, context=1_000_000) as peer:

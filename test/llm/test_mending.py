@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from reactree_local.transformers_engine import TransformersEngine
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.parser import parse_decision
 from reactree_ros.agent.turns import About, Saw, Told
@@ -18,7 +19,6 @@ from reactree_ros.llm.engine import Engine
 from reactree_ros.llm.engine_model import EngineModel
 from reactree_ros.llm.mending import mend
 from reactree_ros.llm.port import DecisionRequest
-from reactree_ros.llm.transformers_engine import TransformersEngine
 
 pytestmark = pytest.mark.llm
 

@@ -116,7 +116,7 @@ def test_getting_ready_has_one_limit_whatever_stands_in_between(model: Model, be
 @pytest.mark.parametrize("behaviour", [never_answers, only_begins, drips, keeps_alive])
 def test_a_decision_has_one_limit_whatever_comes_meanwhile(model: Model, behaviour: Behaviour) -> None:
     with Peer(say=lambda prompt: THOUGHT) as peer:
-        one = model(peer, constraints=("grammar",), chat=False)
+        one = model(peer, chat=False)
         assert ask(one).text == THOUGHT
         peer.script.append(behaviour)
         with pytest.raises(NoAnswerInTime, match="no answer within 1 s"):

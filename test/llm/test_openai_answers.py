@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 from clients import Model, ask, clients, decided, refusal
-from openai_peer import GRAMMAR, Behaviour, Exchange, Peer, answers, fails, says
+from openai_peer import Behaviour, Exchange, Peer, answers, fails, says
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import Told
 from reactree_ros.llm.engine import Generated, ToolCall
 from reactree_ros.llm.openai.answer import read_answer
-from reactree_ros.llm.openai.way import LONGEST_ANSWER
+from reactree_ros.llm.openai.connection import LONGEST_ANSWER
 from reactree_ros.llm.port import (
     FreeText,
     LanguageModelError,
@@ -35,7 +35,7 @@ def _the_key_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def model() -> Iterator[Model]:
-    with clients(constraints=("grammar",), chat=True, method="unconstrained") as make:
+    with clients(chat=True, method="unconstrained") as make:
         yield make
 
 
@@ -217,7 +217,7 @@ def test_a_prompt_that_is_too_long_may_be_told_in_an_answer(model: Model) -> Non
     told = "The maximum context length is 3000 tokens. However, you requested 3300 tokens (3100 in the messages)."
     with Peer(owned_by="hosted", chats=True) as peer:
         peer.script.append(answers({"error": broken(told, code="context_length_exceeded")}))
-        failure = refusal(model(peer, constraints=("json_schema",)), max_tokens=200)
+        failure = refusal(model(peer, dialect="openai"), max_tokens=200)
     assert isinstance(failure, PromptTooLong)
     assert (failure.excess, failure.context) == (300, 3000)
 
@@ -226,8 +226,10 @@ def test_thinking_up_to_the_limit_is_a_reply_of_nothing_also_where_that_is_an_er
     told = "Could not finish the message because max_tokens or model output limit was reached."
     one = model(peer)
     peer.script.append(fails(400, told))
+    peer.script.append(fails(400, told))  # it was taken for thinking, and asked for again with room for that
     reply = ask(one, may_say=FreeText())
     assert (reply.text, reply.cut) == ("", True)
+    assert peer.asked[1].limit > peer.asked[0].limit
 
 
 # ---------------------------------------------------------------------- half characters
@@ -247,7 +249,7 @@ def test_half_a_character_in_a_prompt_or_a_skill_is_sent_as_a_question_mark(
     assert decided(ask(one, Told("A sign: \ud83d"), may_say=grammar)) == "Think: well"
     (request,) = peer.asked
     assert request.prompt.strip() == "A sign: ?"
-    assert '"pick up ?"' in request.body["structured_outputs"][GRAMMAR.value]
+    assert r"pick\ up\ ?" in request.body["structured_outputs"]["regex"]
     json.dumps(request.body, ensure_ascii=False).encode()
 
 

@@ -6,7 +6,6 @@ import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from clients import GRAMMAR_OF_THREE, PATIENCE, Model, ask, clients, decided, refusal
@@ -64,7 +63,7 @@ def peer() -> Iterator[Peer]:
 @pytest.fixture
 def model() -> Iterator[Model]:
     """Makes language models of a peer; without settings that say otherwise, what it obeys need not be tried out."""
-    with clients(constraints=("grammar",), chat=False) as make:
+    with clients(chat=False) as make:
         yield make
 
 
@@ -74,8 +73,8 @@ FAILURES: dict[str, tuple[Behaviour, type[LanguageModelError], str, int]] = {
     "500": (fails(500, "CUDA error"), ServerUnavailable, "answered HTTP 500: CUDA error", 2),
     "503": (fails(503, "loading model"), ServerUnavailable, "answered HTTP 503: loading model", 2),
     "429": (fails(429, "slow down"), ServerUnavailable, "answered HTTP 429: slow down", 2),
-    "400": (fails(400, "bad\ngrammar"), RequestRejected, "answered HTTP 400: bad grammar", 2),
-    "422": (fails(422, "no such field"), RequestRejected, "answered HTTP 422: no such field", 2),
+    "400": (fails(400, "bad\ngrammar"), RequestRejected, "answered HTTP 400: bad grammar", 1),
+    "422": (fails(422, "no such field"), RequestRejected, "answered HTTP 422: no such field", 1),
     "404": (fails(404, "The model `tiny` does not exist."), RequestRejected, "The model `tiny` does not exist", 1),
     "401": (fails(401, "no"), RequestRejected, "does not accept the key (HTTP 401); set OPENAI_API_KEY or api_key", 1),
     "403": (fails(403, "no"), RequestRejected, "does not accept the key (HTTP 403); set OPENAI_API_KEY or api_key", 1),
@@ -194,8 +193,7 @@ def test_closing_ends_what_is_in_flight(peer: Peer, model: Model) -> None:
 @pytest.mark.parametrize("owner", ["vllm", "llamacpp", "sglang", "tgi", "openai"])
 def test_a_prompt_that_is_too_long_says_by_how_much(model: Model, owner: str) -> None:
     with Peer(owned_by=owner, context=3000, say=lambda prompt: THOUGHT) as peer:
-        kinds: Any = (JSON_SCHEMA,) if owner in ("tgi", "openai") else (GRAMMAR,)
-        one = model(peer, constraints=kinds)
+        one = model(peer)
         for words, excess in ((3000, 200), (4900, 2100)):
             failure = refusal(one, "word " * words, max_tokens=200)
             assert isinstance(failure, PromptTooLong)
@@ -244,7 +242,7 @@ def test_the_key_reaches_the_server_and_nothing_else(
         caplog.set_level(logging.DEBUG, name)
     long = answers({"an answer that is no completion " + "x" * 68: SECRET})
     with Peer(key=SECRET, say=lambda prompt: THOUGHT) as peer:
-        one = model(peer, constraints=None, chat=None, **key_settings)
+        one = model(peer, chat=None, **key_settings)
         shown = [repr(ask(one))]
         for behaviour in (says_the_key, fails(500, f"I know {SECRET}"), fails(500, f"I know {SECRET}"), long):
             peer.script.append(behaviour)
@@ -463,7 +461,7 @@ def test_a_completion_holds_what_was_asked_for(peer: Peer, model: Model) -> None
         "temperature": 0.5,
         "top_p": 0.9,
         "seed": 9,
-        "structured_outputs": {"grammar": GRAMMAR_OF_THREE.ebnf()},
+        "structured_outputs": {"regex": GRAMMAR_OF_THREE.regex()},
     }
     assert (reply.prompt_tokens, reply.cached_tokens, reply.output_tokens) == (4, 2, 2)
     assert reply.answered_by == f"vllm 0.32.0 at {peer.base_url}"
@@ -501,7 +499,7 @@ def test_a_chat_has_what_the_model_said_as_its_messages(model: Model) -> None:
 
 def test_what_a_chat_has_begun_to_say_is_its_last_message_to_be_continued(model: Model) -> None:
     with Peer(chats=True, choose=lambda options: options[1 if "Act:" in options else 0]) as peer:
-        one = model(peer, chat=True, constraints=("choice",))
+        one = model(peer, chat=True, method="rounds")
         assert ask(one, Told("System.", About.SYSTEM), "task").text == "Act: done"
         first, second = peer.asked
         assert first.body["messages"][-1] == {"role": "user", "content": "task"}
@@ -512,7 +510,7 @@ def test_what_a_chat_has_begun_to_say_is_its_last_message_to_be_continued(model:
 @pytest.mark.parametrize("owner", ["openai", "mistralai", "llamacpp"])
 def test_a_server_that_is_not_known_to_continue_a_message_is_not_asked_to(model: Model, owner: str) -> None:
     with Peer(owned_by=owner, chats=True, say=lambda prompt: "fetch it") as peer:
-        one = model(peer, chat=True, constraints=("json_schema",))
+        one = model(peer, chat=True, dialect="openai")
         assert ask(one, "task", may_say=FreeText(), begun="Subgoal 1:").text == "fetch it"
         (request,) = peer.asked
         assert request.body["messages"][-1] == {"role": "user", "content": "task"}
@@ -532,7 +530,7 @@ def test_the_chat_is_used_where_there_is_one(model: Model, chats: bool, complete
 
 def test_an_openai_chat_has_its_limit_under_its_newer_name(model: Model) -> None:
     with Peer(owned_by="system", speaks="openai", chats=True, say=lambda prompt: THOUGHT) as peer:
-        assert decided(ask(model(peer, chat=True, constraints=("json_schema",)), max_tokens=70)) == THOUGHT
+        assert decided(ask(model(peer, chat=True, dialect="openai"), max_tokens=70)) == THOUGHT
         assert peer.asked[0].body["max_completion_tokens"] == 70
         assert "max_tokens" not in peer.asked[0].body
         (form,) = [peer.asked[0].body["response_format"]]
@@ -541,7 +539,7 @@ def test_an_openai_chat_has_its_limit_under_its_newer_name(model: Model) -> None
 
 def test_ollama_which_knows_the_older_name_of_the_limit_alone_is_sent_that(model: Model) -> None:
     with Peer(owned_by="library", speaks="openai", chats=True, say=lambda prompt: THOUGHT) as peer:
-        assert decided(ask(model(peer, chat=None, constraints=None), max_tokens=70)) == THOUGHT
+        assert decided(ask(model(peer, chat=None), max_tokens=70)) == THOUGHT
         assert all("max_completion_tokens" not in request.body for request in peer.requests if request.body)
         assert peer.asked[0].body["max_tokens"] == 70
 
@@ -557,7 +555,6 @@ def test_further_settings_of_the_server_are_put_into_every_request_and_win(model
     with Peer(chats=True, say=lambda prompt: THOUGHT) as peer:
         assert ask(model(peer, chat=True, extra_body=extra), temperature=0.1).text == THOUGHT
         texts = [request for request in peer.requests if request.path == "/v1/chat/completions"]
-        assert len(texts) > len(peer.asked)
         for request in texts:
             assert (request.body["top_k"], request.body["temperature"]) == (20, 0.7)
             assert request.body["provider"] == {"sort": "price"}
@@ -581,7 +578,6 @@ OWNERS = {
     "OpenAI": ("system", "openai", {JSON_SCHEMA}),
     "Ollama": ("library", "openai", {JSON_SCHEMA}),
     "a gateway to vLLM": ("my company", "vllm", EVERYTHING),
-    "a gateway to llama.cpp": ("", "llamacpp", {GRAMMAR, JSON_SCHEMA}),
     "a gateway to OpenAI": ("me", "openai", {JSON_SCHEMA}),
 }
 
@@ -591,7 +587,7 @@ def test_what_a_server_obeys_is_found_out_in_its_own_words(
     model: Model, owner: str, speaks: str, obeys: set[ConstraintKind]
 ) -> None:
     with Peer(owned_by=owner, speaks=speaks, say=lambda prompt: THOUGHT) as peer:
-        one = model(peer, constraints=None)
+        one = model(peer)
         assert decided(ask(one)) == THOUGHT
         assert one.status()["constraints"] == ", ".join(sorted(kind.value for kind in obeys))
         assert one.status()["method"] == ("one_schema" if obeys == {JSON_SCHEMA} else "one_request")
@@ -599,42 +595,44 @@ def test_what_a_server_obeys_is_found_out_in_its_own_words(
 
 
 SOME = {
-    "grammar only": ({GRAMMAR}, "one_request", 1),
-    "regex only": ({REGEX}, "one_request", 1),
-    "JSON only": ({JSON_SCHEMA}, "one_schema", 1),
-    "choice only": ({CHOICE}, "rounds", 2),
-    "regex and choice": ({REGEX, CHOICE}, "one_request", 1),
+    "everything": (EVERYTHING, "vllm", "one_request"),
+    "regex only": ({REGEX}, "vllm", "one_request"),
+    "schemas of OpenAI's": ({JSON_SCHEMA}, "openai", "one_schema"),
+    "nothing": (set(), "vllm", "unconstrained"),
 }
 
 
 @pytest.mark.parametrize("refused", [False, True], ids=["ignored", "refused"])
-@pytest.mark.parametrize(("obeys", "method", "requests"), SOME.values(), ids=SOME)
-def test_constraints_that_are_ignored_or_refused_are_not_relied_on(
-    model: Model, obeys: set[ConstraintKind], method: str, requests: int, refused: bool
+@pytest.mark.parametrize("chats", [False, True], ids=["completions", "chat"])
+@pytest.mark.parametrize(("obeys", "speaks", "method"), SOME.values(), ids=SOME)
+def test_a_server_that_nobody_knows_is_tried_with_three_requests_at_most(
+    model: Model, obeys: set[ConstraintKind], speaks: str, method: str, chats: bool, refused: bool
 ) -> None:
     act = "Act: go to kitchen 1"
-    wanted = ("Act:", " go to kitchen 1")
-    choose = lambda options: next((one for one in options if one in wanted), options[0])  # noqa: E731
     others = EVERYTHING - obeys if refused else ()
-    with Peer(obeys=obeys, refuses=others, say=lambda prompt: act, choose=choose) as peer:
-        one = model(peer, constraints=None)
+    with Peer(owned_by="me", speaks=speaks, obeys=obeys, refuses=others, chats=chats, say=lambda prompt: act) as peer:
+        one = model(peer, chat=None)
         assert decided(ask(one)) == act
-        assert (one.status()["method"], len(peer.asked)) == (method, requests)
+        told = one.status()
+        assert told["prompts"] == ("chat" if chats else "completion")
+        assert told["method"] == (method if chats or speaks == "vllm" else "unconstrained")
+        trials = [request for request in peer.requests if request.is_a_trial]
+        assert (len(trials) <= 3, len(peer.asked)) == (True, 1)
 
 
 def test_a_choice_is_asked_for_in_whatever_the_server_obeys(model: Model) -> None:
     options = ("go to kitchen 1", 'say "a|b" (1.5)', "end")
-    for kind in ConstraintKind:
+    for owner in ("vllm", "llamacpp", "sglang", "tgi", "openai"):
         say = lambda prompt: options[1]  # noqa: E731
-        with Peer(obeys={kind}, say=say, choose=lambda options: options[len(options) // 2]) as peer:
-            assert ask(model(peer, constraints=None), may_say=Choice(options)).text == options[1]
+        with Peer(owned_by=owner, say=say, choose=lambda options: options[len(options) // 2]) as peer:
+            assert ask(model(peer), may_say=Choice(options)).text == options[1]
 
 
 def test_a_server_that_obeys_nothing_is_asked_again_with_the_reason(model: Model) -> None:
     texts = [says(text) for text in ("I would go.", "Act: fly", "Act: done\nYou are done.\n" + "more " * 600)]
     with Peer(obeys=()) as peer:
         peer.script.extend(texts)
-        one = model(peer, constraints=None)
+        one = model(peer, dialect="none")
         assert decided(ask(one, "Do.")) == "Act: done"
         assert one.status()["method"] == "unconstrained"
         first, second, third = [request.prompt for request in peer.asked]
@@ -645,7 +643,7 @@ def test_a_server_that_obeys_nothing_is_asked_again_with_the_reason(model: Model
 
 def test_a_server_that_never_says_what_may_be_said_is_given_up(model: Model) -> None:
     with Peer(obeys=(), say=lambda prompt: "Act: fly") as peer:
-        one = model(peer, constraints=None)
+        one = model(peer, dialect="none")
         reply = ask(one)
         assert reply.text == "Act: fly"
         assert reply.objection.startswith("'fly' is not among ")
@@ -657,21 +655,27 @@ def test_a_server_that_never_says_what_may_be_said_is_given_up(model: Model) -> 
         assert len(peer.asked) == 8
 
 
-def test_constraints_that_are_configured_are_not_tried_out(peer: Peer, model: Model) -> None:
-    assert ask(model(peer, constraints=("regex",))).text == THOUGHT
+@pytest.mark.parametrize("dialect", ["vllm", "auto"])
+def test_a_server_that_is_known_by_its_name_is_not_tried_out(peer: Peer, model: Model, dialect: str) -> None:
+    assert ask(model(peer, dialect=dialect)).text == THOUGHT
     assert [request.path for request in peer.requests] == ["/v1/models", "/version", "/v1/completions"]
     assert peer.asked[0].body["structured_outputs"] == {"regex": GRAMMAR_OF_THREE.regex()}
 
 
-def test_constraints_that_the_server_has_no_words_for_are_refused(model: Model) -> None:
-    with Peer(owned_by="tgi") as peer:
-        failure = refusal(model(peer, constraints=("grammar", "regex")))
+def test_a_dialect_that_nobody_knows_is_the_users_error(peer: Peer, model: Model) -> None:
+    with pytest.raises(UserError, match="dialect is 'klingon': use one of auto, vllm, llamacpp"):
+        model(peer, dialect="klingon")
+
+
+def test_a_constraint_that_a_server_of_its_name_refuses_says_what_to_set(model: Model) -> None:
+    with Peer(refuses=(REGEX,)) as peer:
+        failure = refusal(model(peer))
     assert type(failure) is RequestRejected
-    assert str(failure).endswith("cannot be asked for grammar; leave constraints empty")
+    assert str(failure).endswith("regex is not supported; if it takes no constraints, set dialect=none")
 
 
 def test_a_method_that_the_server_cannot_do_is_refused(peer: Peer, model: Model) -> None:
-    failure = refusal(model(peer, constraints=("choice",), method="one_request"))
+    failure = refusal(model(peer, dialect="none", method="one_request"))
     assert type(failure) is RequestRejected
     assert "obeys none of grammar, json_schema, regex; the method 'one_request' needs one of them" in str(failure)
 

@@ -17,7 +17,7 @@ from hosted_peers import (
     out_of_range,
     xai_lacks,
 )
-from openai_peer import CHOICE, GRAMMAR, JSON_SCHEMA, REGEX, Behaviour, Peer, answers, fails
+from openai_peer import JSON_SCHEMA, REGEX, Behaviour, Peer, answers, fails
 
 from reactree_ros.agent.turns import Told
 from reactree_ros.llm.openai.parameters import LIMIT, NEWER_LIMIT, Parameters
@@ -39,7 +39,7 @@ SENT = {"temperature": 0.5, "top_p": 0.9, "seed": 9, "max_tokens": 70, "stop": [
 
 @pytest.fixture
 def model() -> Iterator[Model]:
-    with clients(constraints=("json_schema",)) as make:
+    with clients(dialect="ollama") as make:
         yield make
 
 
@@ -87,7 +87,7 @@ def test_the_token_limit_gets_its_newer_name(model: Model, lacks: Callable[[str]
 def test_the_token_limit_gets_its_older_name_where_the_newer_one_is_not_known(model: Model) -> None:
     lacks = {"max_completion_tokens": fails(400, "Unrecognized request argument supplied: max_completion_tokens")}
     with Peer(owned_by="system", speaks="openai", chats=True, lacks=lacks, say=lambda _: THOUGHT) as peer:
-        one = model(peer)
+        one = model(peer, dialect="auto")
         assert ask(one, may_say=FreeText(), max_tokens=70).text == THOUGHT
         assert one.status()["renamed"] == "max_completion_tokens to max_tokens"
         assert peer.asked[-1].body["max_tokens"] == 70
@@ -339,11 +339,11 @@ def test_a_server_that_refuses_whatever_is_sent_is_asked_a_bounded_number_of_tim
 
 
 def test_a_constraint_that_is_refused_is_no_reason_to_leave_parameters_out(model: Model) -> None:
-    with Peer(chats=True, say=lambda prompt: THOUGHT, refuses=(GRAMMAR, REGEX, CHOICE)) as peer:
-        one = model(peer, constraints=None)
+    with Peer(owned_by="me", chats=True, say=lambda prompt: THOUGHT, refuses=(REGEX, JSON_SCHEMA)) as peer:
+        one = model(peer, dialect="auto")
         ask(one)
-        assert one.status()["constraints"] == "json_schema"
+        assert one.status()["constraints"] == "none"
         assert "left out" not in one.status()
         tried = [request.body for request in peer.requests if "Say a word:" in request.prompt]
-        assert len(tried) == 4
+        assert len(tried) == 2
         assert all({"temperature", "seed"} <= body.keys() for body in tried)

@@ -92,7 +92,7 @@ def test_older_pictures_are_left_out(engine: EngineModel) -> None:
 def test_vllms_server_counts_and_caches_a_picture_that_came_with_a_request(tmp_path: Path, model: Model) -> None:
     with TinyServer(make("Idefics 3")(tmp_path / "model"), max_model_len=2048) as server:
         server.wait_until_ready()
-        sees = model(server.base_url, sees_newest=2, remember=False)
+        sees = model(server.base_url, sees_newest=2)
         blank, shown, again = (
             ask(sees, *START, *turns, may_say=FreeText(), max_tokens=4)
             for turns in ((saw(),), (saw(shade(1)), saw()), (saw(shade(1)), saw()))

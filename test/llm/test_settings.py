@@ -14,7 +14,6 @@ from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import Saw, Told
 from reactree_ros.errors import UserError
 from reactree_ros.llm.decoding import Method
-from reactree_ros.llm.engine import ConstraintKind
 from reactree_ros.llm.engine_settings import EngineSettings
 from reactree_ros.llm.fallback import FallbackModel, FallbackSettings
 from reactree_ros.llm.openai.settings import OpenAISettings
@@ -43,7 +42,7 @@ def made(name: str, **values: Any) -> LanguageModel:
 def test_settings_are_read_from_yaml(tmp_path: Path) -> None:
     text = (
         f"llm: openai\nmodel: a/b\nbase_url: {URL}\nchat: true\nmethod: rounds\n"
-        "constraints: [choice, regex]\nrequest_timeout: 5\nretries: 0\nmax_concurrent: 2\n"
+        "dialect: vllm\nrequest_timeout: 5\nretries: 0\nmax_concurrent: 2\n"
     )
     spec, settings = load_models_file(written(tmp_path, text))
     assert spec.name == "openai"
@@ -52,7 +51,7 @@ def test_settings_are_read_from_yaml(tmp_path: Path) -> None:
         base_url=URL,
         chat=True,
         method=Method.ROUNDS,
-        constraints=(ConstraintKind.CHOICE, ConstraintKind.REGEX),
+        dialect="vllm",
         request_timeout=5.0,
         retries=0,
         max_concurrent=2,
@@ -60,12 +59,11 @@ def test_settings_are_read_from_yaml(tmp_path: Path) -> None:
 
 
 def test_texts_of_a_command_line_are_read_as_what_they_stand_for() -> None:
-    texts = {"constraints": "regex, choice", "chat": "false", "method": "auto", "request_timeout": "5", "retries": "0"}
+    texts = {"dialect": "tgi", "chat": "false", "method": "auto", "request_timeout": "5", "retries": "0"}
     assert model_settings("openai", texts, where="options")[1] == OpenAISettings(
-        constraints=(ConstraintKind.REGEX, ConstraintKind.CHOICE), chat=False, request_timeout=5.0, retries=0
+        dialect="tgi", chat=False, request_timeout=5.0, retries=0
     )
-    assert model_settings("openai", {"base_url": URL, "constraints": []}, where="x")[1].constraints is None  # type: ignore[attr-defined]
-    nothing = {"constraints": "", "chat": "", "method": "", "model": ""}
+    nothing = {"chat": "", "method": "", "model": ""}
     assert model_settings("openai", nothing, where="options")[1] == OpenAISettings()
     _, settings = model_settings(
         "vllm", {"engine_args": "{max_num_seqs: 64}", "max_model_len": "4096"}, where="options"
@@ -88,11 +86,9 @@ def test_every_engine_gets_how_examples_stand_in_a_chat(name: str, monkeypatch: 
 
 
 def test_what_is_not_set_is_left_to_vllm() -> None:
-    assert VllmSettings().options == {"enable_prefix_caching": True}
-    more = VllmSettings(
-        dtype="bfloat16", gpu_memory_utilization=0.5, enable_prefix_caching=False, engine_args={"dtype": "half"}
-    )
-    assert more.options == {"dtype": "half", "gpu_memory_utilization": 0.5, "enable_prefix_caching": False}
+    assert VllmSettings().options == {}
+    more = VllmSettings(dtype="bfloat16", gpu_memory_utilization=0.5, engine_args={"dtype": "half"})
+    assert more.options == {"dtype": "half", "gpu_memory_utilization": 0.5}
 
 
 BAD: dict[str, tuple[str | bytes, str]] = {
@@ -152,7 +148,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
         "llm: vllm\nmethod: magic",
         "method is 'magic': use one of one_request, one_schema, rounds",
     ),
-    "constraint": ("llm: openai\nconstraints: [regexp]", "constraints.0 is 'regexp': did you mean 'regex'?"),
+    "dialect": ("llm: openai\ndialect: vlllm", "dialect is 'vlllm': did you mean 'vllm'?"),
     "no mapping": ("llm: vllm\nengine_args: [64]", "engine_args must be like {max_num_seqs: 64}"),
     "no list": ("llm: fallback\nmodels: 7", "models must be a list, one language model an entry"),
     "further in": (
@@ -198,8 +194,8 @@ def test_options_are_checked_as_files_are() -> None:
     ("name", "values"),
     [
         ("expert", {}),
-        ("openai", {"base_url": URL, "constraints": ["regex"], "method": "rounds", "api_key_file": "~/key"}),
-        ("vllm", {"model": "a/b", "engine_args": {"max_num_seqs": 64}, "enable_prefix_caching": False}),
+        ("openai", {"base_url": URL, "dialect": "vllm", "method": "rounds", "api_key_file": "~/key"}),
+        ("vllm", {"model": "a/b", "engine_args": {"max_num_seqs": 64}, "max_model_len": 4096}),
         ("fallback", {"models": [{"llm": "openai", "request_timeout": 5}, {"llm": "expert"}]}),
     ],
 )
@@ -234,7 +230,8 @@ def test_without_its_extra_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch,
     )
     with pytest.raises(UserError) as refused:
         made("fallback", models=[{"llm": llm, "model": "x"}]) if inside else made(llm, model="some/model")
-    assert str(refused.value).endswith(f": {install_line(f'reactree_ros[{llm}]')}")
+    extra = f"reactree_local[{llm}]" if llm == "transformers" else f"reactree_ros[{llm}]"
+    assert str(refused.value).endswith(f": {install_line(extra)}")
     assert "\n" not in str(refused.value)
 
 
@@ -249,7 +246,7 @@ def test_every_setting_is_described_and_every_flag_is_a_setting(name: str) -> No
 
 def test_a_fallback_asks_its_models_in_order_and_says_who_answered() -> None:
     with Peer(say=lambda prompt: "Act: done") as peer:
-        server = {"llm": "openai", "model": "tiny", "base_url": peer.base_url, "constraints": ["grammar"], "retries": 0}
+        server = {"llm": "openai", "model": "tiny", "base_url": peer.base_url, "dialect": "vllm", "retries": 0}
         model = made("fallback", models=[server, {"llm": "expert"}])
         assert isinstance(model, FallbackModel)
         request = DecisionRequest(TASK, DecisionGrammar(["done", "failure"]))

@@ -17,7 +17,7 @@ from reactree_ros.agent.control_flow import default_flows
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.reading import read, whole_part
 from reactree_ros.agent.turns import Told
-from reactree_ros.llm.openai.way import LONGEST_ANSWER
+from reactree_ros.llm.openai.connection import LONGEST_ANSWER
 from reactree_ros.llm.port import DecisionRequest, FreeText, RequestRejected, ServerUnavailable
 
 SKILLS = ("done", "failure", "go to kitchen 1", "go to kitchen 12", "pick up apple 1")
@@ -27,7 +27,7 @@ BABBLE = "You arrive at the kitchen (1). You see a lot.\\n"
 
 @pytest.fixture
 def model() -> Iterator[Model]:
-    with clients(method="unconstrained", constraints=("grammar",), chat=True) as make:
+    with clients(method="unconstrained", chat=True) as make:
         yield make
 
 
@@ -153,7 +153,7 @@ def test_a_server_that_streams_for_ever_is_left_at_the_limit(peer: Peer, model: 
 
 
 def test_what_is_constrained_is_not_streamed(peer: Peer) -> None:
-    with clients(constraints=("grammar",), chat=True) as make:
+    with clients(chat=True) as make:
         peer.script.append(says("Act: done"))
         ask(make(peer), may_say=GRAMMAR)
     assert "stream" not in peer.asked[0].body

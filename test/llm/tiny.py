@@ -88,7 +88,7 @@ def make_tiny_model(folder: str | Path, *, seed: int = 0, chat: bool = False, th
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder}: holds something else; name a new folder for the tiny model")
     if any(importlib.util.find_spec(name) is None for name in ("torch", "transformers")):
-        raise UserError(f"the tiny model needs torch and transformers: {install_line('reactree_ros[transformers]')}")
+        raise UserError(f"the tiny model needs torch and transformers: {install_line('reactree_local[transformers]')}")
     folder.parent.mkdir(parents=True, exist_ok=True)
     # Made beside it and then renamed, so that what is cut short leaves no half model.
     half = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))

@@ -1,4 +1,4 @@
-"""A private ROS graph for each test; collected, though not run, without ROS."""
+"""A private ROS graph for each test; without ROS, none is collected."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from processes import Processes
 
 if importlib.util.find_spec("rclpy"):
     from ros_graph import Graph
+else:
+    collect_ignore_glob = ["test_*.py"]
 
 #: Domains of graphs inside this process, and of processes: a node that a failed test left behind here hears no process.
 #: One after the other, so that nothing of a test that has ended is heard in the next.
@@ -50,6 +52,7 @@ def lacks(error: BaseException | None) -> str:
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Let SWEEP leave cases out, but no test: each takes processor time in several nodes."""
+    item.add_marker("ros")
     if item.get_closest_marker("parametrize") is not None:
         item.add_marker("sweep")
 

@@ -29,8 +29,8 @@ from rosidl_runtime_py.utilities import get_message
 
 from reactree_ros.agent.parameters import Named
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.goal_templates import compiled, names_of
-from reactree_ros.nodes.mapped_skill import MappedCall, MappedSkill
+from reactree_ros.nodes.robot.goal_templates import compiled, names_of
+from reactree_ros.nodes.robot.mapped_skill import MappedCall, MappedSkill
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.robot.config import RobotConfig, load_robot
 from reactree_ros.robot.map_file import load_map

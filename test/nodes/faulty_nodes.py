@@ -15,8 +15,8 @@ import rclpy
 from held_nodes import held_bridge, held_inference
 from rclpy.node import Node
 
-from reactree_ros.nodes.planner_node import PlannerNode
-from reactree_ros.nodes.robot_bridge_node import RobotBridgeNode
+from reactree_ros.nodes.planner.planner_node import PlannerNode
+from reactree_ros.nodes.robot.robot_bridge_node import RobotBridgeNode
 from reactree_ros.nodes.spinning import run_node
 
 NODES = {

@@ -18,8 +18,8 @@ from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import load_tasks
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
-from reactree_ros.nodes.bridge_node import BridgeNode
-from reactree_ros.nodes.inference_node import InferenceNode
+from reactree_ros.nodes.bridge.bridge_node import BridgeNode
+from reactree_ros.nodes.inference.inference_node import InferenceNode
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.world.port import Observation, Score, World
 

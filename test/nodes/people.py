@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rclpy.action import ActionServer, CancelResponse
 from rclpy.task import Future
 from reactree_interfaces.action import AskPerson
+from ros_graph import Graph
 
 from reactree_ros.agent.turns import About, Told
-from reactree_ros.nodes.answering import Answering
+from reactree_ros.nodes.people.answering import Answering
+from reactree_ros.nodes.planner.planner_node import PlannerNode
 from reactree_ros.person.desk import Desk, Open
-
-if TYPE_CHECKING:
-    from ros_graph import Graph
-
-    from reactree_ros.nodes.planner_node import PlannerNode
 
 PLANNER, BRIDGE = "/reactree_planner", "/household_bridge"
 

@@ -19,6 +19,8 @@ from typing import Any
 
 import pytest
 
+from reactree_ros.nodes.ending import SCRIPTS
+
 #: Longest wait in which nothing goes on, in seconds, and longest wait of all.
 PATIENCE, LONGEST = 60.0, 900.0
 #: Time between two looks whether anything goes on, in seconds.
@@ -290,7 +292,7 @@ class Processes:
 
     def node(self, name: str, *arguments: str) -> Process:
         """Start a node of the package."""
-        return self.start(sys.executable, "-m", f"reactree_ros.nodes.{name}", *arguments)
+        return self.start(sys.executable, "-m", f"reactree_ros.nodes.{SCRIPTS[name]}", *arguments)
 
     def held(self, kind: str, *arguments: str) -> Process:
         """Start a bridge or an inference node that holds what it is asked until :meth:`release`."""

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 from rclpy.parameter import Parameter
 from reactree_interfaces.action import ExecuteSkill
 from robot_servers import LATCHED, Robot
-from ros_graph import activate
+from ros_graph import Goal, Graph, activate
 from std_msgs.msg import Bool
 
-from reactree_ros.nodes.robot_bridge_node import RobotBridgeNode
+from reactree_ros.nodes.robot.robot_bridge_node import RobotBridgeNode
 from reactree_ros.world.wrappers import unwrapped
-
-if TYPE_CHECKING:
-    from ros_graph import Goal, Graph
 
 CONFIG = Path(__file__).parents[2] / "config"
 Result = ExecuteSkill.Result

@@ -22,11 +22,11 @@ from unique_identifier_msgs.msg import UUID
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import LanguageModel
-from reactree_ros.nodes.bridge_node import BridgeNode
+from reactree_ros.nodes.bridge.bridge_node import BridgeNode
 from reactree_ros.nodes.calls import Introduction
 from reactree_ros.nodes.executors import make_executor
-from reactree_ros.nodes.inference_node import InferenceNode
-from reactree_ros.nodes.planner_node import PlannerNode
+from reactree_ros.nodes.inference.inference_node import InferenceNode
+from reactree_ros.nodes.planner.planner_node import PlannerNode
 from reactree_ros.world.port import Observation, World
 
 
@@ -221,6 +221,8 @@ class Graph:
         executor = self._executors.pop(node)
         executor.remove_node(node)
         node.destroy_node()
+        if hasattr(node, "trigger_shutdown"):  # while rclpy's state machine exists, the node does
+            node._state_machine.destroy_when_not_in_use()
         executor.shutdown()
 
     def close(self) -> None:

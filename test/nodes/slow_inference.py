@@ -21,7 +21,7 @@ from reactree_ros.agent.turns import Said
 from reactree_ros.background.pending import Pending, pass_on
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
-from reactree_ros.nodes.inference_node import InferenceNode
+from reactree_ros.nodes.inference.inference_node import InferenceNode
 from reactree_ros.nodes.spinning import run_node
 
 sys.path.insert(0, str(Path(__file__).parents[1]))

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from py_trees_ros_interfaces.msg import Behaviour, BehaviourTree
 from py_trees_ros_interfaces.srv import OpenSnapshotStream, ReconfigureSnapshotStream
 from rclpy.qos import DurabilityPolicy, QoSProfile
-
-if TYPE_CHECKING:
-    from ros_graph import Graph
+from ros_graph import Graph
 
 #: Who comes late hears the last snapshots, too.
 LATCHED = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)

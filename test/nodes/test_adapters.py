@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from builtin_interfaces.msg import Time
 from doubles import ScriptedModel, ScriptedWorld
 from drawn import drawn, png
+from reactree_interfaces.action import ExecuteSkill
+from reactree_interfaces.msg import SkillEnded
+from reactree_interfaces.srv import DescribeHousehold
+from ros_graph import Graph, HeldWorld
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.household import Household
@@ -16,43 +20,28 @@ from reactree_ros.agent.picture import Picture, picture_of
 from reactree_ros.agent.turns import Told
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import DecisionRequest, ServerUnavailable
+from reactree_ros.nodes.calls import Calls
+from reactree_ros.nodes.heartbeat import Heartbeat
+from reactree_ros.nodes.messages import observation_from_msg, observation_to_msg
+from reactree_ros.nodes.planner.adapters import RosLanguageModel, RosWorld
 from reactree_ros.plugins import Registry
 from reactree_ros.world.port import Observation, WorldError
-
-if importlib.util.find_spec("rclpy"):
-    from builtin_interfaces.msg import Time
-    from reactree_interfaces.action import ExecuteSkill
-    from reactree_interfaces.msg import SkillEnded
-    from reactree_interfaces.srv import DescribeHousehold
-    from ros_graph import HeldWorld
-
-    from reactree_ros.nodes.adapters import RosLanguageModel, RosWorld
-    from reactree_ros.nodes.calls import Calls
-    from reactree_ros.nodes.heartbeat import Heartbeat
-    from reactree_ros.nodes.messages import observation_from_msg, observation_to_msg
-
-if TYPE_CHECKING:
-    from ros_graph import Graph
-
-pytestmark = pytest.mark.ros
 
 REQUEST = DecisionRequest((Told("Your task is to: root"),), DecisionGrammar((), ()), id="0.1")
 
 
-if importlib.util.find_spec("rclpy"):
+class Restless(HeldWorld):
+    """Is at rest when the test says so."""
 
-    class Restless(HeldWorld):
-        """Is at rest when the test says so."""
+    def __init__(self) -> None:
+        super().__init__()
+        self.resting: Pending[None] = Pending()
 
-        def __init__(self) -> None:
-            super().__init__()
-            self.resting: Pending[None] = Pending()
+    def at_rest(self) -> Pending[None]:
+        return self.resting
 
-        def at_rest(self) -> Pending[None]:
-            return self.resting
-
-        def comes_to_rest(self) -> None:
-            self.resting.succeed(None)
+    def comes_to_rest(self) -> None:
+        self.resting.succeed(None)
 
 
 def ros_world(graph: Graph, *, patience: float = 3600.0) -> RosWorld:

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from doubles import ScriptedModel, ScriptedWorld
+from people import told
 from processes import Processes
+from reactree_interfaces.action import ExecuteSkill, ExecuteTask
+from ros_graph import Graph, HeldWorld
 
-if importlib.util.find_spec("rclpy"):
-    from people import told
-    from reactree_interfaces.action import ExecuteSkill, ExecuteTask
-    from ros_graph import HeldWorld
+from reactree_ros.nodes.planner.planner_node import PlannerNode
 
-    Result = ExecuteTask.Result
+Result = ExecuteTask.Result
 
-if TYPE_CHECKING:
-    from ros_graph import Graph
-
-    from reactree_ros.nodes.planner_node import PlannerNode
-
-pytestmark = pytest.mark.ros
 
 ASKS = {"planner": "reactree:questions=2", "answer_timeout": 600.0}
 ONE = {"root": ["Ask: Which apple?", "Act: done"]}

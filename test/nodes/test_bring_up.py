@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState, GetState
 from processes import Process, Processes, release
-
-if importlib.util.find_spec("rclpy"):
-    from lifecycle_msgs.msg import Transition
-    from lifecycle_msgs.srv import ChangeState, GetState
-    from reactree_interfaces.msg import Heartbeat
-    from ros_graph import Graph
-
-pytestmark = pytest.mark.ros
+from reactree_interfaces.msg import Heartbeat
+from ros_graph import Graph
 
 INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"
 

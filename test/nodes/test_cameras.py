@@ -4,38 +4,29 @@ from __future__ import annotations
 
 import importlib.util
 import io
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
+from builtin_interfaces.msg import Time
 from drawn import data_of, drawn, png
+from reactree_interfaces.msg import Turn as TurnMsg
+from robot_house import House, Result
+from ros_graph import Graph
+from sensor_msgs.msg import CompressedImage, Image
+from std_msgs.msg import Header
+from test_robot_check import checked, wrong
 
 from reactree_ros.agent.observation import Observation
 from reactree_ros.agent.turns import Saw, Told, Turn
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, Reply
 from reactree_ros.llm.seeing import MOST_SHOWN, pictures_of
-
-NAV2 = bool(importlib.util.find_spec("nav2_msgs"))
-if NAV2:
-    from builtin_interfaces.msg import Time
-    from reactree_interfaces.msg import Turn as TurnMsg
-    from robot_house import House, Result
-    from sensor_msgs.msg import CompressedImage, Image
-    from std_msgs.msg import Header
-    from test_robot_check import checked, wrong
-
-    from reactree_ros.nodes.adapters import RosLanguageModel, RosWorld
-    from reactree_ros.nodes.calls import Calls
-    from reactree_ros.nodes.camera import picture_from_camera
-    from reactree_ros.nodes.heartbeat import Heartbeat
-    from reactree_ros.nodes.messages import _turns, observation_from_msg, turns_to_msgs
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ros_graph import Graph
-
-pytestmark = [pytest.mark.ros, pytest.mark.skipif(not NAV2, reason="needs nav2_msgs")]
+from reactree_ros.nodes.calls import Calls
+from reactree_ros.nodes.heartbeat import Heartbeat
+from reactree_ros.nodes.messages import _turns, observation_from_msg, turns_to_msgs
+from reactree_ros.nodes.planner.adapters import RosLanguageModel, RosWorld
+from reactree_ros.nodes.robot.camera import picture_from_camera
 
 HEADER = {"frame_id": "head_optical", "stamp": {"sec": 1790000000, "nanosec": 250_000_000}}
 SKILLS: dict[str, Any] = {

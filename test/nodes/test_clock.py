@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 from processes import Processes, release
 
-pytestmark = pytest.mark.ros
-
 INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"
 CLOCK = ("--ros-args", "-p", "use_sim_time:=true")
 CONFIG = Path(__file__).parents[2] / "config"

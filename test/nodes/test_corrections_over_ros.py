@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from doubles import Reader
-
-NAV2 = bool(importlib.util.find_spec("nav2_msgs"))
-if NAV2:
-    from people import PLANNER, Answerer, told
-    from reactree_interfaces.srv import AvailableSkills, CorrectWorld, Hear
-    from robot_house import House
-    from std_srvs.srv import Trigger
-
-if TYPE_CHECKING:
-    from ros_graph import Graph
-
-pytestmark = [pytest.mark.ros, pytest.mark.skipif(not NAV2, reason="needs nav2_msgs")]
+from people import PLANNER, Answerer, told
+from reactree_interfaces.srv import AvailableSkills, CorrectWorld, Hear
+from robot_house import House
+from ros_graph import Graph
+from std_srvs.srv import Trigger
 
 GOES = ["Act: go to kitchen table 1", "Act: done"]
 

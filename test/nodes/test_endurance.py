@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import gc
-import importlib.util
 import threading
 from collections import Counter
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import pytest
 from doubles import ScriptedModel, ScriptedWorld, expand
-
-if importlib.util.find_spec("rclpy"):
-    from reactree_interfaces.action import ExecuteSkill
-    from ros_graph import entities
-
-if TYPE_CHECKING:
-    from ros_graph import Graph
-
-pytestmark = pytest.mark.ros
+from reactree_interfaces.action import ExecuteSkill
+from ros_graph import Graph, entities
 
 TASKS, WARM_UP = 100, 10
 SCRIPT = {

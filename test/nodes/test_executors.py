@@ -3,33 +3,22 @@
 from __future__ import annotations
 
 import gc
-import importlib.util
 import signal
 import sys
 import threading
 
 import pytest
 from processes import Processes
+from rclpy.task import Task
+from reactree_interfaces.action import ExecuteSkill
+from reactree_interfaces.msg import RecordPart
+from ros_graph import Graph, HeldWorld
+from std_msgs.msg import Bool
 
 from reactree_ros.background.pending import Pending
-
-if importlib.util.find_spec("rclpy"):
-    import rclpy
-    from rclpy.event_handler import PublisherEventCallbacks
-    from rclpy.guard_condition import GuardCondition
-    from rclpy.qos import QoSProfile, ReliabilityPolicy
-    from rclpy.task import Task
-    from reactree_interfaces.action import ExecuteSkill
-    from reactree_interfaces.msg import RecordPart
-    from ros_graph import Graph, HeldWorld
-    from std_msgs.msg import Bool
-    from std_srvs.srv import Trigger
-
-    from reactree_ros.nodes import executors, steady
-    from reactree_ros.nodes.record_topic import QOS, RecordTopic
-    from reactree_ros.nodes.waiting import Wake, Waker
-
-pytestmark = pytest.mark.ros
+from reactree_ros.nodes import executors, steady
+from reactree_ros.nodes.planner.record_topic import QOS, RecordTopic
+from reactree_ros.nodes.waiting import Wake, settled
 
 FALLEN_BACK = """
 from reactree_ros.nodes import executors, watchdog
@@ -172,7 +161,7 @@ def test_what_a_coroutine_raises_after_it_has_waited_ends_the_spin(graph: Graph)
     pending: Pending[None] = Pending()
 
     async def fail() -> None:
-        await Waker(graph.probe).settled(pending)
+        await settled(graph.probe, pending)
         raise RuntimeError("a fault of the test")
 
     graph.until(lambda: graph.probe.executor)
@@ -183,85 +172,14 @@ def test_what_a_coroutine_raises_after_it_has_waited_ends_the_spin(graph: Graph)
         graph.until(lambda: False)
 
 
-@pytest.fixture
-def woken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The threads by which guard conditions were triggered, with the executor of an older rclpy."""
-    threads: list[int] = []
-    trigger = GuardCondition.trigger
-    monkeypatch.setattr(executors, "lacking", lambda: "this rclpy is old")
-    monkeypatch.setattr(GuardCondition, "trigger", lambda self: (threads.append(threading.get_ident()), trigger(self)))
-    return threads
-
-
-def test_callbacks_do_not_wake_the_executor_that_runs_them(woken: list[int], domain: int) -> None:
-    graph = Graph(domain)
-    try:
-        calls = 0
-
-        def call() -> None:
-            nonlocal calls
-            calls += 1
-
-        steady.every(graph.probe, 0.001, call)
-        woken.clear()
-        graph.until(lambda: calls >= 20)
-        assert woken == []
-    finally:
-        graph.close()
-
-
-def test_what_a_task_or_another_thread_leaves_to_be_done_wakes_the_executor(woken: list[int], domain: int) -> None:
-    context = rclpy.Context()
-    rclpy.init(context=context, domain_id=domain)
-    executor = executors.make_executor(context)
-    called: list[str] = []
-    try:
-        executor.create_task(lambda: executor.create_task(lambda: called.append("by a task")))
-        for _ in range(2):  # nothing else wakes it: in vain it would wait for a minute, and call nothing
-            executor.spin_once(timeout_sec=60.0)
-        assert called == ["by a task"]
-        thread = threading.Thread(target=lambda: executor.create_task(lambda: called.append("by a thread")))
-        thread.start()
-        while len(called) < 2:
-            executor.spin_once(timeout_sec=60.0)
-        thread.join()
-        assert called == ["by a task", "by a thread"]
-        assert threading.get_ident() in woken
-    finally:
-        executor.shutdown()
-        context.try_shutdown()
-
-
-def test_events_and_answers_come_though_they_are_not_always_waited_for(woken: list[int], domain: int) -> None:
-    graph = Graph(domain)
-    try:
-        told: list[object] = []
-        loose = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-        events = PublisherEventCallbacks(incompatible_qos=told.append)
-        publisher = graph.probe.create_publisher(Bool, "loose", loose, event_callbacks=events)
-        graph.probe.create_service(Trigger, "asked", lambda request, response: response)
-        client = graph.probe.create_client(Trigger, "asked")
-        graph.until(lambda: client.service_is_ready(), "the service is there")
-        executor = graph.probe.executor
-        graph.until(lambda: not any(map(executor.can_execute, publisher.event_handlers)), "events were looked for")
-        assert not executor.can_execute(client)
-        graph.probe.create_subscription(Bool, "loose", told.append, 1)  # it wants to have all
-        answer = client.call_async(Trigger.Request())
-        assert executor.can_execute(client)
-        graph.until(answer.done, "the answer comes")
-        graph.until(lambda: told, "the event comes")
-    finally:
-        graph.close()
-
-
 def test_a_record_that_nobody_hears_is_told_from_its_beginning_to_who_comes(graph: Graph) -> None:
     topic, heard = RecordTopic(graph.probe), list[RecordPart]()
     write = topic.begin(RecordPart().goal_id)
-    write({"e": "run", "id": "a" * 32}, "first")
+    write({"e": "run", "id": "a" * 32}, b"first")
     topic.publish()
     graph.probe.create_subscription(RecordPart, "probe/record", heard.append, QOS)
     graph.until(lambda: graph.probe.count_subscribers("probe/record"), "somebody hears")
-    write({"e": "interrupted"}, "second")
+    write({"e": "interrupted"}, b"second")
 
     def told() -> bool:
         topic.publish()
@@ -269,7 +187,7 @@ def test_a_record_that_nobody_hears_is_told_from_its_beginning_to_who_comes(grap
 
     graph.until(told, "the record is told")
     assert [(part.begin, part.data) for part in heard] == [(0, "first\nsecond\n")]
-    write({"e": "end"}, "third")
+    write({"e": "end"}, b"third")
     topic.publish(unheard=True)
     graph.until(lambda: heard[1:], "the rest is told")
     assert (heard[1].begin, heard[1].data) == (len("first\nsecond\n"), "third\n")

@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from drawn import data_of, drawn, png
 from openai_peer import Peer, fails, never_answers
 from processes import Patience
+from rclpy.parameter import Parameter
+from reactree_interfaces.msg import Observation as ObservationMsg
+from robot_house import House, Result
+from ros_graph import Graph, activate
+from sensor_msgs.msg import CompressedImage
+from test_robot_check import checked, wrong
 
 from reactree_ros.agent.glance import CANNOT_SEE, NO, YES, Glance
 from reactree_ros.agent.observation import Observation
 from reactree_ros.errors import UserError
-
-NAV2 = bool(importlib.util.find_spec("nav2_msgs"))
-if NAV2:
-    from rclpy.parameter import Parameter
-    from reactree_interfaces.msg import Observation as ObservationMsg
-    from robot_house import House, Result
-    from ros_graph import activate
-    from sensor_msgs.msg import CompressedImage
-    from test_robot_check import checked, wrong
-
-    from reactree_ros.nodes.bridge_node import BridgeNode
-    from reactree_ros.nodes.messages import observation_from_msg, observation_to_msg
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ros_graph import Graph
-
-pytestmark = [pytest.mark.ros, pytest.mark.skipif(not NAV2, reason="needs nav2_msgs")]
+from reactree_ros.nodes.bridge.bridge_node import BridgeNode
+from reactree_ros.nodes.messages import observation_from_msg, observation_to_msg
 
 SWITCH = "turn on light switch 1"
 HELD, FULL = (0, 255, 0), (255, 0, 0)

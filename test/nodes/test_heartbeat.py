@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-from typing import TYPE_CHECKING
-
 import pytest
+from rclpy.node import Node
+from reactree_interfaces.msg import Heartbeat as HeartbeatMsg
+from ros_graph import Graph
 
-if importlib.util.find_spec("rclpy"):
-    from rclpy.node import Node
-    from reactree_interfaces.msg import Heartbeat as HeartbeatMsg
-
-    from reactree_ros.nodes import steady
-    from reactree_ros.nodes.heartbeat import Heartbeat, Lives
-
-if TYPE_CHECKING:
-    from ros_graph import Graph
-
-pytestmark = pytest.mark.ros
+from reactree_ros.nodes import steady
+from reactree_ros.nodes.heartbeat import Heartbeat, Lives
 
 
 def test_nodes_that_beat_at_the_same_moment_are_all_heard(graph: Graph) -> None:

@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from action_msgs.msg import GoalStatus
 from doubles import ScriptedModel
+from reactree_interfaces.action import ExecuteSkill, ExecuteTask
+from reactree_interfaces.msg import BridgeStatus
+from ros_graph import Goal, Graph, HeldWorld
+from std_srvs.srv import Trigger
 
-if importlib.util.find_spec("rclpy"):
-    from action_msgs.msg import GoalStatus
-    from reactree_interfaces.action import ExecuteSkill, ExecuteTask
-    from reactree_interfaces.msg import BridgeStatus
-    from ros_graph import HeldWorld
-    from std_srvs.srv import Trigger
+Result = ExecuteTask.Result
 
-    Result = ExecuteTask.Result
-
-if TYPE_CHECKING:
-    from ros_graph import Goal, Graph
-
-pytestmark = pytest.mark.ros
 
 PRESSED = "the emergency stop is engaged"
 SCRIPT = {"root": ["Act: open fridge 1", "Act: open fridge 1", "Act: done"]}
 
 
-class StopWorld(HeldWorld if importlib.util.find_spec("rclpy") else object):  # type: ignore[misc]
+class StopWorld(HeldWorld):
     """A world with an emergency stop."""
 
     stop = ""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from action_msgs.msg import GoalStatus
 from doubles import ScriptedModel, ScriptedWorld
+from reactree_interfaces.action import ExecuteTask
+from ros_graph import Graph
 
 from reactree_lab.worlds.ai2thor.household import ALFRED
 from reactree_ros.agent.household import Household
@@ -17,16 +18,7 @@ from reactree_ros.household.household import WAH_NL
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.plugins import Registry
 
-if importlib.util.find_spec("rclpy"):
-    from action_msgs.msg import GoalStatus
-    from reactree_interfaces.action import ExecuteTask
-
-    Result = ExecuteTask.Result
-
-if TYPE_CHECKING:
-    from ros_graph import Graph
-
-pytestmark = pytest.mark.ros
+Result = ExecuteTask.Result
 
 
 class Mute(LanguageModel):

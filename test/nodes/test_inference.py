@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from rclpy.lifecycle import TransitionCallbackReturn
+from reactree_interfaces.msg import Argument, SpokenDecision, Turn
+from reactree_interfaces.srv import AbortGeneration, Generate
+from ros_graph import Graph
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.kinds.act import Act
@@ -17,22 +21,10 @@ from reactree_ros.agent.turns import About, Said, Saw, Told
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import Attempt, Choice, DecisionRequest, FreeText, LanguageModel, LanguageModelError, Reply
+from reactree_ros.nodes.messages import reply_from_msg, request_from_msg, request_to_msg
 from reactree_ros.tree.flows.fallback import FallbackFlow
 
-if importlib.util.find_spec("rclpy"):
-    from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-    from rclpy.lifecycle import TransitionCallbackReturn
-    from reactree_interfaces.msg import Argument, SpokenDecision, Turn
-    from reactree_interfaces.srv import AbortGeneration, Generate
-
-    from reactree_ros.nodes.messages import reply_from_msg, request_from_msg, request_to_msg
-
-    OK, FAILED = Generate.Response.NONE, Generate.Response
-
-if TYPE_CHECKING:
-    from ros_graph import Graph
-
-pytestmark = pytest.mark.ros
+OK, FAILED = Generate.Response.NONE, Generate.Response
 
 
 class HeldModel(LanguageModel):

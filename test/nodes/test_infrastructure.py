@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from doubles import ScriptedModel
+from navigation import Navigation
+from processes import Process, Processes
+from reactree_interfaces.action import ExecuteSkill, ExecuteTask
+from robot_servers import VELOCITY_LASTS
+from ros_graph import Goal, Graph
+from test_robot_bridge import House, in_skill
 
-NAV2 = bool(importlib.util.find_spec("nav2_msgs"))
-if NAV2:
-    from navigation import Navigation
-    from reactree_interfaces.action import ExecuteSkill, ExecuteTask
-    from robot_servers import VELOCITY_LASTS
-    from ros_graph import Graph
-    from test_robot_bridge import House, in_skill
+from reactree_ros.nodes import steady
+from reactree_ros.nodes.calls import AWAY
 
-    from reactree_ros.nodes import steady
-    from reactree_ros.nodes.calls import AWAY
+Result = ExecuteSkill.Result
 
-    Result = ExecuteSkill.Result
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from processes import Process, Processes
-    from ros_graph import Goal
-
-pytestmark = [pytest.mark.ros, pytest.mark.skipif(not NAV2, reason="needs nav2_msgs")]
 
 CONFIG = Path(__file__).parents[2] / "config/robot.yaml"
 ACTS = ("go to kitchen 1", "go to fridge 1", "open fridge 1", "pick up apple 1", "done")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from doubles import ScriptedModel
-
-pytestmark = pytest.mark.ros
+from ros_graph import Graph
 
 if importlib.util.find_spec("nav2_msgs"):
     from rcl_interfaces.srv import ListParameters
@@ -22,12 +21,10 @@ if importlib.util.find_spec("nav2_msgs"):
 
     from reactree_ros.agent.observation import REMEMBERED
     from reactree_ros.memory.house_map import HouseMap
-    from reactree_ros.nodes.bridge_node import BridgeNode
+    from reactree_ros.nodes.bridge.bridge_node import BridgeNode
 else:
     pytest.skip("needs nav2_msgs", allow_module_level=True)
 
-if TYPE_CHECKING:
-    from ros_graph import Graph
 
 KNOWN = {"apple": "apple"}
 OTHERS = {"min_score": 0.5, "times": 3, "never": ["pudding"]}

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from drawn import png
+from reactree_interfaces.msg import Turn as TurnMsg
+from reactree_interfaces.srv import Generate
+from ros_graph import Graph
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.observation import Observation
@@ -17,19 +19,9 @@ from reactree_ros.agent.picture import PICTURES, picture_of
 from reactree_ros.agent.turns import Prompt, Said, Saw, Told, ToldStart, Turn
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import Choice, DecisionRequest, LanguageModel, LanguageModelError, Reply
-
-if importlib.util.find_spec("rclpy"):
-    from reactree_interfaces.msg import Turn as TurnMsg
-    from reactree_interfaces.srv import Generate
-
-    from reactree_ros.nodes.adapters import RosLanguageModel
-    from reactree_ros.nodes.calls import Calls
-    from reactree_ros.nodes.known_prompts import KeptPrompts, Known, SentPrompts, UnknownPrompt
-
-if TYPE_CHECKING:
-    from ros_graph import Graph
-
-pytestmark = pytest.mark.ros
+from reactree_ros.nodes.calls import Calls
+from reactree_ros.nodes.inference.known_prompts import KeptPrompts, Known, SentPrompts, UnknownPrompt
+from reactree_ros.nodes.planner.adapters import RosLanguageModel
 
 START = (ToldStart(system="You are a robot.", examples=((Told("Your task is to: a"), Said("Act: done")),)),)
 

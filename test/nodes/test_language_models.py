@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from diagnostic_msgs.msg import DiagnosticArray
 from openai_peer import Peer
 from processes import Process, Processes, need_in_nodes
+from rclpy.lifecycle import TransitionCallbackReturn
+from reactree_interfaces.srv import ModelReady
+from ros_graph import Graph, activate
 
+from reactree_local.small import PACKAGED
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import About, Said, Saw, Told, ToldStart
 from reactree_ros.background.pending import Pending
@@ -29,24 +33,11 @@ from reactree_ros.llm.port import (
     RequestRejected,
     ServerUnavailable,
 )
-from reactree_ros.llm.small.engine import PACKAGED
 from reactree_ros.llm.trained import trained_for
+from reactree_ros.nodes.calls import Calls
+from reactree_ros.nodes.planner.adapters import RosLanguageModel
 from reactree_ros.plugins.installation import install_line
 from reactree_ros.record.reader import read_record
-
-if importlib.util.find_spec("rclpy"):
-    from diagnostic_msgs.msg import DiagnosticArray
-    from rclpy.lifecycle import TransitionCallbackReturn
-    from reactree_interfaces.srv import ModelReady
-    from ros_graph import activate
-
-    from reactree_ros.nodes.adapters import RosLanguageModel
-    from reactree_ros.nodes.calls import Calls
-
-if TYPE_CHECKING:
-    from ros_graph import Graph
-
-pytestmark = pytest.mark.ros
 
 INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"
 SECRET = "sk-hush-4711"
@@ -135,24 +126,6 @@ def test_a_long_prompt_has_more_time_and_the_next_one_after_a_late_reply_more_ye
 TOLD = Told("Zähl: eins", About.SYSTEM)
 EXAMPLES = ((Told("Tu:"), Saw("da"), Said("so"), Told("OK.", About.ANSWER)), (Told("Text", About.SYSTEM),))
 START = ToldStart(system="Zähl: eins", examples=EXAMPLES, rule="Zähl weiter.")
-
-
-@pytest.mark.parametrize("start", [TOLD, START, ToldStart()], ids=["as text", "as data", "without anything"])
-def test_request_and_reply_travel_whole(graph: Graph, start: Told) -> None:
-    model = Loading()
-    model.loaded.succeed(None)
-    graph.inference(model)
-    turns = (start, Said("zwei"), Saw("drei\nvier"))
-    request = DecisionRequest(turns, DecisionGrammar(("a",), free=True), begun="Act:", id="1", planner="me")
-    pending = ros_model(graph).decide(request)
-    graph.until(pending.done)
-    reply = pending.take()
-    assert (reply.text, reply.answered_by, reply.objection) == ("Think: so", "the loaded one", "of no use")
-    assert (reply.prompt_tokens, reply.cached_tokens, reply.attempts) == (None, 3, ATTEMPTS)
-    (came,) = model.asked
-    assert (came.turns, came.begun, came.planner) == (request.turns, "Act:", "me")
-    assert 0 < came.patience <= request.patience
-    assert (came.prompt, came.may_say) == (request.prompt, request.may_say)
 
 
 # ---------------------------------------------------------------------- loading, settings

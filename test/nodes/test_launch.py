@@ -20,8 +20,6 @@ from reactree_ros.llm.spec import MODELS
 from reactree_ros.tree.options import RunOptions
 from reactree_ros.world.spec import WORLDS
 
-pytestmark = pytest.mark.ros
-
 INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"
 
 
@@ -65,23 +63,11 @@ def test_a_goal_that_is_not_reached_ends_the_launch_with_1(processes: Processes,
     assert launch.output.count("the goal was not reached") == 1
 
 
-def test_a_task_without_instruction_is_carried_out_by_its_own(processes: Processes) -> None:
-    launch = processes.launch("task_id:=1", "house:=villa", "namespace:=robot1/arm", "log_level:=warn")
-    assert launch.ended_cleanly(0)
-    assert "Goal reached (end: done, GSR 1.00, SSR 1.00)" in launch.output
-
-
 def test_two_robots_share_an_instruction_each_by_a_bridge_of_its_own(processes: Processes) -> None:
     launch = processes.launch(f"instruction:={INSTRUCTION}", "robots:=2", "namespace:=house", "planner:=reactree_wm")
     assert launch.ended_cleanly(0)
     assert "robot_1 is here, too" in launch.output
     assert "Goal reached (end: done, GSR 1.00, SSR 1.00)" in launch.output
-
-
-def test_an_instruction_that_is_no_task_of_the_house_is_judged_by_its_tree(processes: Processes) -> None:
-    launch = processes.launch("instruction:=Pick up 1 apple")
-    assert launch.ended_cleanly(0)
-    assert "Claimed, not checked (end: done)" in launch.output
 
 
 def test_an_instruction_arrives_as_it_was_written(processes: Processes, tmp_path: Path) -> None:
@@ -309,21 +295,3 @@ def test_goals_are_carried_out_and_cancelled_by_ctrl_c(processes: Processes, hel
     assert "success: true" in second.output
     launch.interrupt()
     assert launch.ended_cleanly(0)
-
-
-def test_two_robots_in_two_namespaces_do_not_hear_each_other(processes: Processes, held_parameters: str) -> None:
-    bridge, inference = held_nodes(processes, "--ros-args", "-r", "__ns:=/a")
-    release(inference)
-    one = processes.launch("namespace:=a", f"instruction:={INSTRUCTION}", held_parameters)
-    one.wait_for("[8] Act: go to kitchen 1")
-    said = one.output
-
-    other = processes.launch("namespace:=b", "house:=villa", "task_id:=1")
-    assert other.ended_cleanly(0)
-    assert "GSR 1.00, SSR 1.00" in other.output
-    assert bridge.output.count("holds:") == 1
-    assert one.output == said
-
-    release(bridge)
-    assert one.ended_cleanly(0)
-    assert "GSR 1.00, SSR 1.00" in one.output

@@ -4,37 +4,30 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from doubles import ScriptedModel, ScriptedWorld
+from lifecycle_msgs.msg import State, Transition
+from lifecycle_msgs.srv import ChangeState, GetState
+from rclpy._rclpy_pybind11 import InvalidHandle
+from rclpy.lifecycle import TransitionCallbackReturn
+from rclpy.parameter import Parameter
+from reactree_interfaces.action import ExecuteSkill
+from reactree_interfaces.srv import Generate
+from ros_graph import Graph, HeldWorld, activate
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
+from reactree_ros.nodes.bridge.bridge_node import BridgeNode
+from reactree_ros.nodes.inference.inference_node import InferenceNode
+from reactree_ros.nodes.planner.planner_node import PlannerNode
+from reactree_ros.nodes.robot.robot_bridge_node import RobotBridgeNode
 from reactree_ros.world.port import Observation
-
-if importlib.util.find_spec("rclpy"):
-    from lifecycle_msgs.msg import State, Transition
-    from lifecycle_msgs.srv import ChangeState, GetState
-    from rclpy._rclpy_pybind11 import InvalidHandle
-    from rclpy.lifecycle import TransitionCallbackReturn
-    from rclpy.parameter import Parameter
-    from reactree_interfaces.action import ExecuteSkill
-    from reactree_interfaces.srv import Generate
-    from ros_graph import HeldWorld, activate
-
-    from reactree_ros.nodes.bridge_node import BridgeNode
-    from reactree_ros.nodes.inference_node import InferenceNode
-    from reactree_ros.nodes.planner_node import PlannerNode
-    from reactree_ros.nodes.robot_bridge_node import RobotBridgeNode
 
 if importlib.util.find_spec("nav2_msgs"):
     from robot_servers import Robot
 
-if TYPE_CHECKING:
-    from ros_graph import Graph
-
-pytestmark = pytest.mark.ros
 
 NAV2 = pytest.mark.skipif(importlib.util.find_spec("nav2_msgs") is None, reason="needs nav2_msgs")
 ROBOT = Path(__file__).parents[2] / "config/robot.yaml"
@@ -203,19 +196,6 @@ def test_a_world_is_closed_only_when_nothing_of_it_moves_any_more(graph: Graph) 
     world.resting.succeed(None)
     graph.until(node.stopped)
     assert world.closed == 1
-
-
-# ---------------------------------------------------------------------- gone
-
-
-@pytest.mark.parametrize("kind", ["household_bridge", "inference"])
-def test_a_node_that_was_destroyed_is_gone_also_while_somebody_refers_to_it(graph: Graph, kind: str) -> None:
-    make: Any = {"household_bridge": graph.bridge, "inference": graph.inference}[kind]
-    node = make(alone=True)
-    graph.until(lambda: kind in graph.probe.get_node_names(), "it is there")
-    graph.kill(node)
-    graph.until(lambda: kind not in graph.probe.get_node_names(), "it is gone")
-    assert node is not None
 
 
 # ---------------------------------------------------------------------- half made

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.util
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import pytest
 from doubles import ScriptedModel, expand, goal_of
+from office_robot import OFFICE, OfficeRobot
+from rclpy.parameter import Parameter
+from robot_servers import LATCHED
+from ros_graph import Graph, activate
+from rosgraph_msgs.msg import Clock
+from std_msgs.msg import Bool
+from test_robot_check import wrong
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
-
-NAV2 = bool(importlib.util.find_spec("nav2_msgs"))
-if NAV2:
-    from office_robot import OFFICE, OfficeRobot
-    from rclpy.parameter import Parameter
-    from robot_servers import LATCHED
-    from ros_graph import activate
-    from rosgraph_msgs.msg import Clock
-    from std_msgs.msg import Bool
-    from test_robot_check import wrong
-
-    from reactree_ros.nodes.robot_bridge_node import RobotBridgeNode
-    from reactree_ros.nodes.robot_check import Walk
-
-if TYPE_CHECKING:
-    from ros_graph import Graph
-
-pytestmark = [pytest.mark.ros, pytest.mark.skipif(not NAV2, reason="needs nav2_msgs")]
+from reactree_ros.nodes.robot.robot_bridge_node import RobotBridgeNode
+from reactree_ros.nodes.robot.robot_check import Walk
 
 TO_ANNA = "Bring the stapler from office 204 to Anna in the meeting room on floor 2, and tell her that it is from Bob"
 ROUND = "Water the plant in the lobby, wipe the table there for 20 seconds, and dock"

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from doubles import ScriptedModel, ScriptedWorld
+from rcl_interfaces.msg import Log
+from ros_graph import Goal, Graph, HeldWorld, activate
+from std_srvs.srv import Trigger
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import Reply, ServerUnavailable
+from reactree_ros.nodes.watchdog import Watchdog
 from reactree_ros.world.port import Score
-
-if importlib.util.find_spec("rclpy"):
-    from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-    from rcl_interfaces.msg import Log
-    from ros_graph import HeldWorld, activate
-    from std_srvs.srv import Trigger
-
-    from reactree_ros.nodes.watchdog import Watchdog
-
-if TYPE_CHECKING:
-    from ros_graph import Goal, Graph
-
-pytestmark = pytest.mark.ros
 
 #: Log levels are bytes in some releases of rclpy, and numbers in others.
 INFO = 20

@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
+from action_msgs.msg import GoalStatus
+from reactree_interfaces.srv import AvailableSkills, DescribeHousehold
+from robot_house import House, Result
+from ros_graph import Graph
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.skill import Offer, SkillCall
 from reactree_ros.agent.turns import Told
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest
+from reactree_ros.nodes.calls import Calls
+from reactree_ros.nodes.heartbeat import Heartbeat
+from reactree_ros.nodes.messages import request_from_msg, request_to_msg
+from reactree_ros.nodes.planner.adapters import RosWorld
 from reactree_ros.world.port import Outcome
-
-NAV2 = bool(importlib.util.find_spec("nav2_msgs"))
-if NAV2:
-    from action_msgs.msg import GoalStatus
-    from reactree_interfaces.srv import AvailableSkills, DescribeHousehold
-    from robot_house import House, Result
-
-    from reactree_ros.nodes.adapters import RosWorld
-    from reactree_ros.nodes.calls import Calls
-    from reactree_ros.nodes.heartbeat import Heartbeat
-    from reactree_ros.nodes.messages import request_from_msg, request_to_msg
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ros_graph import Graph
-
-pytestmark = [pytest.mark.ros, pytest.mark.skipif(not NAV2, reason="needs nav2_msgs")]
 
 SQUEEZE: dict[str, Any] = {
     "wording": "squeeze {thing} by {newton} N in {mode} mode",

@@ -9,10 +9,7 @@ import pytest
 from docs.blocks import ROOT, blocks_of
 from processes import Process, Processes
 
-pytestmark = [
-    pytest.mark.ros,
-    pytest.mark.skipif(importlib.util.find_spec("nav2_msgs") is None, reason="needs nav2_msgs"),
-]
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("nav2_msgs") is None, reason="needs nav2_msgs")
 
 BLOCKS = list(blocks_of(ROOT / "docs/tutorials/own-skills.md"))
 #: An alias holds in a terminal alone.

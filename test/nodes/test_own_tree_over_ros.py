@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any
 
 import pytest
 from docs.blocks import ROOT, blocks_of
 from py_trees.common import Status
-
-if importlib.util.find_spec("rclpy"):
-    from ros_graph import HeldWorld
-
-pytestmark = pytest.mark.ros
+from ros_graph import HeldWorld
 
 PAGE = ROOT / "docs/how-to/trees-of-your-own.md"
 

@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import runpy
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import pytest
+from launch import LaunchContext
 from pydantic import Field, field_validator
+from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValueException
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from ros_graph import Graph
 
 from reactree_ros.errors import UserError
+from reactree_ros.nodes.launching import INFERENCE, Arguments, NodeArguments, fields, refuse_unknown
+from reactree_ros.nodes.parameters import declare, settings_of
 from reactree_ros.plugins.settings import Settings
 from reactree_ros.tree.options import ParallelPolicy
-
-if importlib.util.find_spec("rclpy"):
-    from launch import LaunchContext
-    from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValueException
-    from rclpy.node import Node
-    from rclpy.parameter import Parameter
-
-    from reactree_ros.nodes.launching import INFERENCE, Arguments, NodeArguments, fields, refuse_unknown
-    from reactree_ros.nodes.parameters import declare, settings_of
-
-if TYPE_CHECKING:
-    from ros_graph import Graph
-
-pytestmark = pytest.mark.ros
 
 
 class Oven(Settings):

@@ -8,43 +8,38 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from persons import Says
 from planners.test_adaplanner import EXAMPLE as REFINED
 from planners.test_codeact import EXAMPLE
 from planners.test_recode_example import REPLIES
+from rclpy.lifecycle import TransitionCallbackReturn
+from reactree_interfaces.action import ExecuteTask
 from recode_doubles import Writes
 from record.test_every_replay import GivesUpAtFirst
+from ros_graph import Graph
+from solving import solution
 
 from reactree_lab.planners.plan import tidied
+from reactree_local.small import PACKAGED
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.turns import Said
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode.assembly import assemble
 from reactree_ros.episode.run_spec import RunSpec, Selection
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.generator import generate_house, solution
+from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, load_tasks
 from reactree_ros.llm.port import Choice, DecisionRequest, LanguageModel, Reply
 from reactree_ros.llm.settings import make_model, model_settings
-from reactree_ros.llm.small.engine import PACKAGED
 from reactree_ros.record.reader import read_record
 from reactree_ros.record.writer import RecordFile
 from reactree_ros.tree.context import Listener
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.world.spec import WORLDS
-
-if importlib.util.find_spec("rclpy"):
-    from rclpy.lifecycle import TransitionCallbackReturn
-    from reactree_interfaces.action import ExecuteTask
-
-if TYPE_CHECKING:
-    from ros_graph import Graph
-
-pytestmark = pytest.mark.ros
 
 #: With SWEEP fewer: each decision takes long.
 TASKS, SMALL_TASKS = (number // min(5, int(os.environ.get("SWEEP", "1"))) for number in (20, 10))

@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from action_msgs.msg import GoalStatus
 from doubles import ScriptedModel, ScriptedWorld
+from people import PLANNER, Answerer, Stubborn, told
+from reactree_interfaces.action import ExecuteTask
+from reactree_interfaces.srv import Hear
+from ros_graph import Graph, HeldWorld
 
+from reactree_ros.nodes.people.askers import askers
+from reactree_ros.nodes.people.ros_person import HINT
+from reactree_ros.nodes.watchdog import Watchdog
 from reactree_ros.person.port import Answer
 
-if importlib.util.find_spec("rclpy"):
-    from action_msgs.msg import GoalStatus
-    from people import PLANNER, Answerer, Stubborn, told
-    from reactree_interfaces.action import ExecuteTask
-    from reactree_interfaces.srv import Hear
-    from ros_graph import Graph, HeldWorld
+Result = ExecuteTask.Result
 
-    from reactree_ros.nodes.askers import askers
-    from reactree_ros.nodes.ros_person import HINT
-    from reactree_ros.nodes.watchdog import Watchdog
-
-    Result = ExecuteTask.Result
-
-if TYPE_CHECKING:
-    from ros_graph import Graph
-
-pytestmark = pytest.mark.ros
 
 ONE = {"root": ["Ask: Which apple?", "Act: done"]}
 TWO = {"root": ["Ask: Which apple?", "Ask: Which door?", "Act: done"]}

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from action_msgs.msg import GoalStatus
 from chatting import Chatting, saying
 from doubles import ScriptedModel, ScriptedWorld, expand, scripted_episode
 from memory.word_hash_embedder import WordHashEmbedder, experience
+from rcl_interfaces.msg import Log
+from rclpy.action import ActionServer
+from rclpy.parameter import Parameter
+from reactree_interfaces.action import ExecuteTask
+from reactree_interfaces.msg import Decision as DecisionMsg
+from ros_graph import Graph, HeldWorld
 
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.grammar import DecisionGrammar
@@ -23,6 +29,7 @@ from reactree_ros.llm.engine import Generated
 from reactree_ros.llm.port import Reply
 from reactree_ros.memory.spec import memory as named
 from reactree_ros.memory.stores.sqlite import SqliteMemory
+from reactree_ros.nodes.planner.execute_task import TaskClient
 from reactree_ros.planners.spec import planner_names
 from reactree_ros.record.reader import read_record
 from reactree_ros.tree.context import Listener
@@ -30,24 +37,8 @@ from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import RunOptions
 from reactree_ros.world.port import Score
 
-if importlib.util.find_spec("rclpy"):
-    import py_trees
-    from action_msgs.msg import GoalStatus
-    from rcl_interfaces.msg import Log
-    from rclpy.action import ActionServer
-    from rclpy.parameter import Parameter
-    from reactree_interfaces.action import ExecuteTask
-    from reactree_interfaces.msg import Decision as DecisionMsg
-    from ros_graph import HeldWorld
+Result = ExecuteTask.Result
 
-    from reactree_ros.nodes.execute_task import TaskClient
-
-    Result = ExecuteTask.Result
-
-if TYPE_CHECKING:
-    from ros_graph import Graph
-
-pytestmark = pytest.mark.ros
 
 DONE = {"root": ["Think: so", "Act: done"]}
 EMPTY = "the instruction is empty; say what to do, e.g. 'Put 1 apple on the coffee table'"
@@ -87,34 +78,6 @@ def line(msg: DecisionMsg) -> tuple[Any, ...]:
 
 
 # ---------------------------------------------------------------------- speed
-
-
-def test_a_skill_is_on_its_way_before_anything_is_told_of_the_decision(
-    graph: Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    node = graph.household({"root": ["Act: open fridge 1", "Act: done"]})
-    happened: list[str] = []
-    send, publish = node._world._skills.send, node._reporter._decisions.publish
-    monkeypatch.setattr(node._world._skills, "send", lambda *goal: (happened.append("sent"), send(*goal)))
-    monkeypatch.setattr(node._reporter._decisions, "publish", lambda msg: (happened.append(msg.text), publish(msg)))
-    assert graph.task().result.success
-    assert happened == ["sent", "Act: open fridge 1", "Act: done"]
-
-
-def test_a_tick_walks_through_the_whole_tree_only_for_visitors_that_want_it(graph: Graph) -> None:
-    tree = graph.planner()._reporter.tree
-    later = py_trees.behaviours.Success("later")
-    tree.root.add_children([py_trees.behaviours.Running("now"), later])
-    later.iterate = lambda: pytest.fail("it is walked through")
-    tree.tick()
-    assert (tree.root.status, tree.count) == (py_trees.common.Status.RUNNING, 1)
-    del later.iterate
-    seen: list[str] = []
-    visitor = py_trees.visitors.VisitorBase(full=True)
-    visitor.run = lambda behaviour: seen.append(behaviour.name)
-    tree.add_visitor(visitor)
-    tree.tick()
-    assert seen == ["now", "later", tree.root.name]
 
 
 # ---------------------------------------------------------------------- results
@@ -281,7 +244,7 @@ def test_a_planner_that_names_no_memory_has_the_examples_of_the_household(
         ScriptedModel({"find and pick up the apple": ["Act: pick up apple 1", "Act: done"]}),
     )
     monkeypatch.setattr("reactree_ros.household.memory.lacking", lambda extra: {extra: ""})
-    monkeypatch.setattr("reactree_ros.nodes.inference_node.make_model", lambda spec, settings: model)
+    monkeypatch.setattr("reactree_ros.nodes.inference.inference_node.make_model", lambda spec, settings: model)
     graph.inference(llm="openai", base_url="http://localhost:1/v1", model="m")
     graph.bridge(ScriptedWorld())
     graph.planner(memory=given)
@@ -592,18 +555,3 @@ def test_two_robots_in_two_namespaces_do_not_hear_each_other(graph: Graph) -> No
     assert graph.task(to="/two/reactree_planner").result.success
     assert {name: messages[0].text for name, messages in heard.items()} == {"one": "Think: one", "two": "Think: two"}
     assert len(heard["one"]) == len(heard["two"]) == 3
-
-
-def test_statistics_of_ticks_are_made_as_long_as_somebody_watches(graph: Graph) -> None:
-    from snapshots import open_stream
-
-    world = HeldWorld()
-    planner = graph.household({"root": ["Act: open fridge 1", "Act: done"]}, world=world)
-    goal = graph.task()
-    graph.until(lambda: world.held)
-    assert len(planner._reporter.tree.time_series) == 0, "nobody watches"
-    trees = open_stream(graph)
-    graph.until(lambda: any(tree.statistics.tick_interval_average > 0 for tree in trees))
-    assert len(planner._reporter.tree.time_series) > 1
-    world.finish()
-    assert goal.result.end == "done"

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from action_msgs.msg import GoalStatus
 from doubles import ScriptedModel, ScriptedWorld, expand
+from reactree_interfaces.action import ExecuteTask
+from ros_graph import Goal, Graph, HeldWorld
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.world.port import Observation
 
-if importlib.util.find_spec("rclpy"):
-    from action_msgs.msg import GoalStatus
-    from reactree_interfaces.action import ExecuteTask
-    from ros_graph import Goal, HeldWorld
-
-    Result = ExecuteTask.Result
-
-if TYPE_CHECKING:
-    from ros_graph import Graph
-
-pytestmark = pytest.mark.ros
+Result = ExecuteTask.Result
 
 
 def assert_canceled(goal: Goal) -> None:
@@ -280,7 +272,7 @@ def test_a_planner_that_is_interrupted_tells_its_client_before_it_goes(graph: Gr
     world = HeldWorld()
     graph.inference(ScriptedModel({"root": ["Act: open fridge 1"]}))
     graph.bridge(world)
-    command = [sys.executable, "-m", "reactree_ros.nodes.planner_node"]
+    command = [sys.executable, "-m", "reactree_ros.nodes.planner.planner_node"]
     environment = {**os.environ, "ROS_DOMAIN_ID": str(graph.domain_id)}
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as planner:
         goal = graph.task()

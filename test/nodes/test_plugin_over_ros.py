@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 from processes import Processes
 
-pytestmark = pytest.mark.ros
-
 GARDEN = ("world:=garden", "llm:=gardener")
 
 

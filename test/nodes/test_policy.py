@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from action_msgs.msg import GoalStatus
 from doubles import ScriptedWorld
+from people import BRIDGE, Answerer, Stubborn
+from rcl_interfaces.msg import Log
+from rclpy.lifecycle import TransitionCallbackReturn
+from reactree_interfaces.action import ExecuteSkill
+from reactree_interfaces.srv import AvailableSkills, DescribeHousehold
+from ros_graph import Graph
 
 from reactree_ros.errors import UserError
+from reactree_ros.nodes.people.ros_person import HINT
 from reactree_ros.person.port import Answer
 
-if importlib.util.find_spec("rclpy"):
-    from action_msgs.msg import GoalStatus
-    from people import BRIDGE, Answerer, Stubborn
-    from rcl_interfaces.msg import Log
-    from rclpy.lifecycle import TransitionCallbackReturn
-    from reactree_interfaces.action import ExecuteSkill
-    from reactree_interfaces.srv import AvailableSkills, DescribeHousehold
+Result = ExecuteSkill.Result
 
-    from reactree_ros.nodes.ros_person import HINT
-
-    Result = ExecuteSkill.Result
-
-if TYPE_CHECKING:
-    from ros_graph import Graph
-
-pytestmark = pytest.mark.ros
 
 POLICY = """
 rules:

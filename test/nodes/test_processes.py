@@ -13,8 +13,6 @@ from pathlib import Path
 import pytest
 from processes import LOOK, Patience, Process, Processes, release
 
-pytestmark = pytest.mark.ros
-
 INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"
 #: A test run whose command has started another one, in a session of its own, as a bridge may start a simulator.
 RUN = """

@@ -12,7 +12,6 @@ from processes import Processes
 
 NEEDED = ("pyrobosim", "pyrobosim_msgs", "pyrobosim_ros")
 pytestmark = [
-    pytest.mark.ros,
     pytest.mark.skipif(
         not all(map(importlib.util.find_spec, NEEDED)),
         reason="needs pyrobosim, and its ROS packages pyrobosim_msgs and pyrobosim_ros in a sourced workspace",

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import pytest
 from doubles import ScriptedModel, ScriptedWorld
+from ros_graph import Graph
 
-if TYPE_CHECKING:
-    from ros_graph import Graph
-
-    from reactree_ros.background.pending import Pending
-    from reactree_ros.llm.port import DecisionRequest, Reply
-
-pytestmark = pytest.mark.ros
+from reactree_ros.background.pending import Pending
+from reactree_ros.llm.port import DecisionRequest, Reply
 
 
 class Ponders(ScriptedModel):

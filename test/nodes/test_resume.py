@@ -5,10 +5,15 @@ from __future__ import annotations
 import importlib.util
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from action_msgs.msg import GoalStatus
 from doubles import START, ScriptedModel, expand
+from processes import Processes
+from reactree_interfaces.action import ExecuteTask
+from ros_graph import Graph, HeldWorld
+from std_srvs.srv import Trigger
 
 from reactree_ros.agent.observation import Observation, Seen
 from reactree_ros.background.pending import Pending
@@ -16,18 +21,6 @@ from reactree_ros.episode.player import LATER, replay
 from reactree_ros.household.generator import generate_house
 from reactree_ros.record.reader import Record, read_record
 from reactree_ros.view.steering import PAUSED
-
-if importlib.util.find_spec("rclpy"):
-    from action_msgs.msg import GoalStatus
-    from reactree_interfaces.action import ExecuteTask
-    from ros_graph import HeldWorld
-    from std_srvs.srv import Trigger
-
-if TYPE_CHECKING:
-    from processes import Processes
-    from ros_graph import Graph
-
-pytestmark = pytest.mark.ros
 
 NAV2 = bool(importlib.util.find_spec("nav2_msgs"))
 APPLE = "Put 1 apple on the coffee table"
@@ -167,7 +160,7 @@ def test_a_run_of_a_household_goes_on_to_its_goal(graph: Graph, tmp_path: Path) 
 
 
 def test_a_run_is_stopped_on_its_way_back(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from reactree_ros.nodes import task_runner
+    from reactree_ros.nodes.planner import task_runner
 
     world = HeldWorld()
     graph.household(SCRIPT, world=world, save_to=str(tmp_path))

@@ -2,41 +2,30 @@
 
 from __future__ import annotations
 
-import importlib.util
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+import rclpy
+from action_msgs.msg import GoalStatus
+from action_msgs.srv import CancelGoal
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from nav2_msgs.action import Spin
+from rcl_interfaces.msg import Log
+from rclpy.action import ActionServer
+from rclpy.lifecycle import TransitionCallbackReturn
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from reactree_interfaces.action import ExecuteSkill
+from reactree_interfaces.srv import AvailableSkills, DescribeHousehold, Observe, ResetWorld
+from robot_house import Change, House, Result, in_skill
+from robot_servers import LATCHED
+from ros_graph import Graph, entities
+from std_msgs.msg import Bool, Int32, String
+from std_srvs.srv import Trigger
 
 from reactree_ros.errors import UserError
 from reactree_ros.robot.config import load_robot
-
-NAV2 = bool(importlib.util.find_spec("nav2_msgs"))
-if NAV2:
-    import rclpy
-    from action_msgs.msg import GoalStatus
-    from action_msgs.srv import CancelGoal
-    from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-    from nav2_msgs.action import Spin
-    from rcl_interfaces.msg import Log
-    from rclpy.action import ActionServer
-    from rclpy.lifecycle import TransitionCallbackReturn
-    from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
-    from reactree_interfaces.action import ExecuteSkill
-    from reactree_interfaces.srv import AvailableSkills, DescribeHousehold, Observe, ResetWorld
-    from robot_house import House, Result, in_skill
-    from robot_servers import LATCHED
-    from ros_graph import entities
-    from std_msgs.msg import Bool, Int32, String
-    from std_srvs.srv import Trigger
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from robot_house import Change
-    from ros_graph import Graph
-
-pytestmark = [pytest.mark.ros, pytest.mark.skipif(not NAV2, reason="needs nav2_msgs")]
 
 CONFIG = Path(__file__).parents[2] / "config"
 #: How many of the bridge's subscriptions hear a publisher of the emergency stop.

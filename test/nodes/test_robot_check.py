@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import importlib.util
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from nav2_msgs.action import ComputePathToPose
+from rclpy.action import ActionServer
+from robot_house import Change, House, in_skill
+from robot_servers import LATCHED
+from ros_graph import Graph
+from std_msgs.msg import Bool, Int32
 
+from reactree_ros.nodes.robot.robot_check import Walk
 from reactree_ros.plugins.diagnosis import Diagnosis, Level
-
-NAV2 = bool(importlib.util.find_spec("nav2_msgs"))
-if NAV2:
-    from nav2_msgs.action import ComputePathToPose
-    from rclpy.action import ActionServer
-    from robot_house import House, in_skill
-    from robot_servers import LATCHED
-    from std_msgs.msg import Bool, Int32
-
-    from reactree_ros.nodes.robot_check import Walk
-
-if TYPE_CHECKING:
-    from robot_house import Change
-    from ros_graph import Graph
-
-pytestmark = [pytest.mark.ros, pytest.mark.skipif(not NAV2, reason="needs nav2_msgs")]
 
 
 @pytest.fixture

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
+from action_msgs.msg import GoalStatus
+from reactree_interfaces.srv import DescribeHousehold, Observe
+from robot_house import House, Result
+from ros_graph import Graph
+from sensor_msgs.msg import BatteryState
+from std_msgs.msg import Bool, Int32
 
 from reactree_ros.errors import UserError
-
-NAV2 = bool(importlib.util.find_spec("nav2_msgs"))
-if NAV2:
-    from action_msgs.msg import GoalStatus
-    from reactree_interfaces.srv import DescribeHousehold, Observe
-    from robot_house import House, Result
-    from sensor_msgs.msg import BatteryState
-    from std_msgs.msg import Bool, Int32
-
-    from reactree_ros.nodes import charging
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ros_graph import Graph
-
-pytestmark = [pytest.mark.ros, pytest.mark.skipif(not NAV2, reason="needs nav2_msgs")]
+from reactree_ros.nodes.robot import charging
 
 CONDITIONS: dict[str, Any] = {
     "paper": {

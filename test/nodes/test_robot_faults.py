@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from action_msgs.msg import GoalStatus
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from geometry_msgs.msg import PoseStamped
+from nav2_msgs.action import FollowWaypoints
+from nav2_msgs.msg import MissedWaypoint
+from rcl_interfaces.msg import Log
+from rclpy.action import ActionServer, CancelResponse
+from rclpy.task import Future
+from robot_house import House, Result, in_skill
+from ros_graph import Graph, activate
+from sensor_msgs.msg import BatteryState
+from visualization_msgs.msg import InteractiveMarker
+from visualization_msgs.srv import GetInteractiveMarkers
 
 from reactree_ros.errors import UserError
-
-NAV2 = bool(importlib.util.find_spec("nav2_msgs"))
-if NAV2:
-    from action_msgs.msg import GoalStatus
-    from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-    from geometry_msgs.msg import PoseStamped
-    from nav2_msgs.action import FollowWaypoints
-    from nav2_msgs.msg import MissedWaypoint
-    from rcl_interfaces.msg import Log
-    from rclpy.action import ActionServer, CancelResponse
-    from rclpy.task import Future
-    from robot_house import House, Result, in_skill
-    from ros_graph import activate
-    from sensor_msgs.msg import BatteryState
-    from visualization_msgs.msg import InteractiveMarker
-    from visualization_msgs.srv import GetInteractiveMarkers
-
-if TYPE_CHECKING:
-    from ros_graph import Graph
-
-pytestmark = [pytest.mark.ros, pytest.mark.skipif(not NAV2, reason="needs nav2_msgs")]
 
 #: A detector that is asked: a service whose answer is a list of things with class, pose and a name of their own.
 ASKED = {

@@ -12,10 +12,7 @@ import pytest
 import yaml
 from processes import Process, Processes
 
-pytestmark = [
-    pytest.mark.ros,
-    pytest.mark.skipif(importlib.util.find_spec("nav2_msgs") is None, reason="needs nav2_msgs"),
-]
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("nav2_msgs") is None, reason="needs nav2_msgs")
 
 CONFIG = Path(__file__).parents[2] / "config"
 INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from memory.word_hash_embedder import WordHashEmbedder
+from people import Answerer
+from rcl_interfaces.msg import Log
+from reactree_interfaces.action import ExecuteTask
+from reactree_interfaces.srv import Hear, SayDecision
+from ros_graph import Goal, Graph
+from std_srvs.srv import Trigger
 
 from reactree_ros.agent.corrections import stated_in
 from reactree_ros.background.pending import Pending
@@ -19,24 +24,12 @@ from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.generator import generate_house
 from reactree_ros.llm.port import DecisionRequest, Reply
 from reactree_ros.memory.stores.sqlite import SqliteMemory
+from reactree_ros.nodes.bridge.bridge_node import BridgeNode
+from reactree_ros.nodes.planner.planner_node import PlannerNode
 from reactree_ros.record.reader import read_record
 from reactree_ros.routine.keeping import Kept
 from reactree_ros.world.port import Observation, Outcome, World
 from reactree_ros.world.wrappers import WorldWrapper
-
-if importlib.util.find_spec("rclpy"):
-    from people import Answerer
-    from rcl_interfaces.msg import Log
-    from reactree_interfaces.action import ExecuteTask
-    from reactree_interfaces.srv import Hear, SayDecision
-    from ros_graph import Goal, Graph
-    from std_srvs.srv import Trigger
-
-if TYPE_CHECKING:
-    from reactree_ros.nodes.bridge_node import BridgeNode
-    from reactree_ros.nodes.planner_node import PlannerNode
-
-pytestmark = pytest.mark.ros
 
 #: The task of the house whose routine takes a thing from one place to another.
 TASK = 2

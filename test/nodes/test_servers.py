@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-import pytest
+from action_msgs.msg import GoalStatus
 from doubles import ScriptedModel, ScriptedWorld, expand
 from memory.word_hash_embedder import WordHashEmbedder
+from rclpy.lifecycle import LifecycleNode
+from reactree_interfaces.action import ExecuteTask
+from ros_graph import Goal, Graph, HeldWorld, activate
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.background.pending import Pending
@@ -18,22 +20,11 @@ from reactree_ros.llm.port import DecisionRequest, LanguageModel, PromptTooLong,
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.port import EpisodicMemoryError
 from reactree_ros.memory.stores.sqlite import SqliteMemory
+from reactree_ros.nodes.planner.planner_node import PlannerNode
 from reactree_ros.world.port import Observation, Outcome, Score, WorldError
 
-if importlib.util.find_spec("rclpy"):
-    from action_msgs.msg import GoalStatus
-    from reactree_interfaces.action import ExecuteTask
-    from ros_graph import Goal, HeldWorld, activate
+Result = ExecuteTask.Result
 
-    Result = ExecuteTask.Result
-
-if TYPE_CHECKING:
-    from rclpy.lifecycle import LifecycleNode
-    from ros_graph import Graph
-
-    from reactree_ros.nodes.planner_node import PlannerNode
-
-pytestmark = pytest.mark.ros
 
 ACT = ["Act: open fridge 1", "Act: done"]
 
@@ -86,12 +77,12 @@ def wait_for_decision(graph: Graph, *, server_timeout: float = 3600.0) -> Waitin
     return Waiting(goal, planner, inference, model)
 
 
-def wait_for_skill(graph: Graph) -> Waiting:
+def wait_for_skill(graph: Graph, **parameters: Any) -> Waiting:
     """Begin a task that waits for a skill of the bridge; the model has words for another one after it."""
     world, model = HeldWorld(), ScriptedModel({"root": ["Act: open fridge 1", *ACT]})
     graph.inference(model)
     bridge = graph.bridge(world, alone=True)
-    planner = graph.planner(server_timeout=3600.0)
+    planner = graph.planner(server_timeout=3600.0, **parameters)
     goal = graph.task()
     graph.until(lambda: world.held)
     return Waiting(goal, planner, bridge, model)
@@ -484,10 +475,10 @@ def test_a_bridge_that_is_deactivated_in_the_midst_of_a_skill_ends_the_task_and_
 
 
 def test_the_death_of_a_bridge_is_heard_before_the_middleware_notices(graph: Graph) -> None:
-    waits = wait_for_skill(graph)
+    waits = wait_for_skill(graph, silence=0.6)
     let_tick(graph, waits.planner)  # so that the heartbeat was heard
     graph.halt(waits.node)
-    assert_world_gone(waits.goal, "'open fridge 1' failed: household_bridge/execute_skill has gone (silent for 1.5 s)")
+    assert_world_gone(waits.goal, "'open fridge 1' failed: household_bridge/execute_skill has gone (silent for 0.6 s)")
     assert graph.probe.count_services("/household_bridge/execute_skill/_action/send_goal") == 1
 
 

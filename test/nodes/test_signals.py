@@ -14,8 +14,6 @@ from processes import Process, Processes
 
 from reactree_ros.nodes.ending import INTERRUPTED
 
-pytestmark = pytest.mark.ros
-
 NODES = ("bridge_node", "inference_node", "planner_node", "robot_bridge_node", "watchdog", "view", "answer", "voice")
 TOOLS = {"bring_up": ("nobody",), "execute_task": ("Put 1 apple on the coffee table",)}
 #: How many modules are imported at a moment of the start, of some 550.

@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
-import importlib.util
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
+from action_msgs.msg import GoalStatus
+from diagnostic_msgs.msg import KeyValue
+from geometry_msgs.msg import Twist
+from nav2_msgs.action import NavigateToPose
+from rcl_interfaces.msg import Log
+from rclpy.task import Future
+from robot_house import CONFIG, House, Result
+from robot_servers import LATCHED
+from ros_graph import Graph, activate
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Bool, Int32, String
+from test_robot_check import checked, plans_paths, wrong
 
 from reactree_ros.errors import UserError
+from reactree_ros.nodes.robot.wanted import Field
 from reactree_ros.world.skill_policy import Range
 
-NAV2 = bool(importlib.util.find_spec("nav2_msgs"))
-if NAV2:
-    from action_msgs.msg import GoalStatus
-    from diagnostic_msgs.msg import KeyValue
-    from geometry_msgs.msg import Twist
-    from nav2_msgs.action import NavigateToPose
-    from rcl_interfaces.msg import Log
-    from rclpy.task import Future
-    from robot_house import CONFIG, House, Result
-    from robot_servers import LATCHED
-    from ros_graph import activate
-    from sensor_msgs.msg import JointState
-    from std_msgs.msg import Bool, Int32, String
-    from test_robot_check import checked, plans_paths, wrong
+OFFICE = CONFIG / "robots/office.yaml"
 
-    from reactree_ros.nodes.wanted import Field
-
-    OFFICE = CONFIG / "robots/office.yaml"
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ros_graph import Graph
-
-pytestmark = [pytest.mark.ros, pytest.mark.skipif(not NAV2, reason="needs nav2_msgs")]
 
 SECONDS = {"number": {"from": 1, "to": 60, "unit": "s"}}
 ARM = {"action": "arm", "type": "nav2_msgs/action/DummyBehavior"}

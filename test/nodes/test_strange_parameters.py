@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from rclpy.node import Node
+from ros_graph import Graph
 
 from reactree_ros.errors import UserError
-
-if importlib.util.find_spec("rclpy"):
-    from rclpy.node import Node
-
-    from reactree_ros.nodes.parameters import declare, refuse_unknown
-    from reactree_ros.nodes.settings import WatchdogSettings
-
-if TYPE_CHECKING:
-    from ros_graph import Graph
-
-pytestmark = pytest.mark.ros
+from reactree_ros.nodes.parameters import declare, refuse_unknown
+from reactree_ros.nodes.settings import Watching
 
 
 def given(graph: Graph, *args: str, name: str = "watchdog") -> Node:
     """Return a node that is given parameters, once it was looked whether it has them."""
     args = ("--ros-args", *args)
     node = graph.add(Node(name, context=graph.context, cli_args=args, use_global_arguments=False))
-    declare(node, WatchdogSettings)
+    declare(node, Watching)
     refuse_unknown(node, args)
     return node
 

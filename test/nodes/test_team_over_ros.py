@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from doubles import ScriptedModel, ScriptedWorld, expand
+from people import Answerer, told
+from reactree_interfaces.action import ExecuteSkill, ExecuteTask
+from ros_graph import Graph, HeldWorld
 
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
+from reactree_ros.nodes.planner.planner_node import PlannerNode
 
-if importlib.util.find_spec("rclpy"):
-    from people import Answerer, told
-    from reactree_interfaces.action import ExecuteSkill, ExecuteTask
-    from ros_graph import HeldWorld
+Result, Skill = ExecuteTask.Result, ExecuteSkill.Result
 
-    Result, Skill = ExecuteTask.Result, ExecuteSkill.Result
-
-if TYPE_CHECKING:
-    from ros_graph import Graph
-
-    from reactree_ros.nodes.planner_node import PlannerNode
-
-pytestmark = pytest.mark.ros
 
 OPEN = "Act: open fridge 1"
 BOTH = {"root": [expand("parallel", "a", "b")], "a": [OPEN, "Act: done"], "b": [OPEN, "Act: done"]}

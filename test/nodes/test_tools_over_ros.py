@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
+from people import BRIDGE, Answerer
+from reactree_interfaces.action import ExecuteSkill
+from ros_graph import Graph
 
-if importlib.util.find_spec("rclpy"):
-    from people import BRIDGE, Answerer
-    from reactree_interfaces.action import ExecuteSkill
+Result = ExecuteSkill.Result
 
-    Result = ExecuteSkill.Result
 
-if TYPE_CHECKING:
-    from ros_graph import Graph
-
-pytestmark = pytest.mark.ros
 pytest.importorskip("mcp")
 
 

@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
+from diagnostic_msgs.msg import DiagnosticArray
 from doubles import ScriptedModel
+from reactree_interfaces.action import ExecuteTask
+from reactree_interfaces.srv import Hear
+from ros_graph import Graph, HeldWorld
+from std_msgs.msg import Bool
+from std_srvs.srv import SetBool
 
 from reactree_ros.errors import UserError
+from reactree_ros.nodes.planner import triggers
 
-if importlib.util.find_spec("rclpy"):
-    from diagnostic_msgs.msg import DiagnosticArray
-    from reactree_interfaces.action import ExecuteTask
-    from reactree_interfaces.srv import Hear
-    from ros_graph import HeldWorld
-    from std_msgs.msg import Bool
-    from std_srvs.srv import SetBool
+Result = ExecuteTask.Result
 
-    from reactree_ros.nodes import triggers
-
-    Result = ExecuteTask.Result
-
-if TYPE_CHECKING:
-    from ros_graph import Graph
-
-pytestmark = pytest.mark.ros
 
 CONFIG = Path(__file__).parents[2] / "config/robots/office.yaml"
 REFILL = {"instruction": "refill the printer", "when": "no paper", "limits": {"max_steps": 7, "max_seconds": 600}}
@@ -79,9 +71,8 @@ class Printer:
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have triggers looked at often, and what was refused sent again soon."""
-    if importlib.util.find_spec("rclpy"):
-        monkeypatch.setattr(triggers, "PERIOD", 0.01)
-        monkeypatch.setattr(triggers, "AGAIN", 0.05)
+    monkeypatch.setattr(triggers, "PERIOD", 0.01)
+    monkeypatch.setattr(triggers, "AGAIN", 0.05)
 
 
 def test_a_condition_starts_its_instruction_with_its_limits_once_each_time_that_it_begins(

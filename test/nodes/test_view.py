@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
@@ -13,33 +12,26 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
+from action_msgs.msg import GoalStatus
 from command_line import Cli
 from doubles import ScriptedModel, ScriptedWorld
+from people import told as told_by_the_person
 from processes import LONGEST, Patience, Process, Processes
+from reactree_interfaces.action import ExecuteTask
+from reactree_interfaces.msg import RecordPart
+from reactree_interfaces.srv import SayDecision
+from ros_graph import Graph, HeldWorld
+from std_srvs.srv import Trigger
 from view.writing import cookie_of, origin_of
 
 from reactree_ros.errors import UserError
-
-if importlib.util.find_spec("rclpy"):
-    from action_msgs.msg import GoalStatus
-    from people import told as told_by_the_person
-    from reactree_interfaces.action import ExecuteTask
-    from reactree_interfaces.msg import RecordPart
-    from reactree_interfaces.srv import SayDecision
-    from ros_graph import HeldWorld
-    from std_srvs.srv import Trigger
-
-    from reactree_ros.nodes import record_follower, record_topic
-    from reactree_ros.nodes.record_follower import RecordFollower
-
-if TYPE_CHECKING:
-    from ros_graph import Graph
-
-pytestmark = pytest.mark.ros
+from reactree_ros.nodes.people import record_follower
+from reactree_ros.nodes.people.record_follower import RecordFollower
+from reactree_ros.nodes.planner import record_topic
 
 APPLE = "Put 1 apple on the coffee table"
 THREE = {"root": ["Think: first", "Act: open fridge 1", "Act: done"]}

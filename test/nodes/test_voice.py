@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from diagnostic_msgs.msg import KeyValue
 from doubles import ScriptedModel
+from people import told
+from rclpy.action import ActionServer, CancelResponse
+from rclpy.task import Future
+from reactree_interfaces.action import ExecuteTask
+from ros_graph import Graph, HeldWorld
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
 
 from reactree_ros.errors import UserError
+from reactree_ros.nodes.people.voice import VoiceNode
 from reactree_ros.robot.config import HearsEntry, SaysEntry, VoiceEntry
 
-if importlib.util.find_spec("rclpy"):
-    from diagnostic_msgs.msg import KeyValue
-    from people import told
-    from rclpy.action import ActionServer, CancelResponse
-    from rclpy.task import Future
-    from reactree_interfaces.action import ExecuteTask
-    from ros_graph import HeldWorld
-    from sensor_msgs.msg import JointState
-    from std_msgs.msg import String
+Result = ExecuteTask.Result
 
-    from reactree_ros.nodes.voice import VoiceNode
-
-    Result = ExecuteTask.Result
-
-if TYPE_CHECKING:
-    from ros_graph import Graph
-
-pytestmark = pytest.mark.ros
 
 ASKS = {"planner": "reactree:questions=2", "answer_timeout": 600.0}
 #: A recogniser that tells what it has so far, and when a sentence has ended.

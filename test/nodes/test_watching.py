@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.util
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import py_trees_ros
 import pytest
 from doubles import ScriptedModel, ScriptedWorld, expand
+from py_trees.behaviours import Success
+from py_trees.composites import Sequence
+from py_trees_ros.conversions import msg_to_behaviour
+from py_trees_ros_interfaces.msg import Behaviour, BehaviourTree
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from ros_graph import Graph, HeldWorld
+from snapshots import Viewer
 
+from reactree_ros.nodes.planner import shown_tree
+from reactree_ros.nodes.planner.shown_tree import ShownTree
 from reactree_ros.world.port import Observation, Seen
-
-if importlib.util.find_spec("rclpy"):
-    import py_trees_ros
-    from py_trees.behaviours import Success
-    from py_trees.composites import Sequence
-    from py_trees_ros.conversions import msg_to_behaviour
-    from py_trees_ros_interfaces.msg import Behaviour, BehaviourTree
-    from rclpy.qos import DurabilityPolicy, QoSProfile
-    from ros_graph import HeldWorld
-    from snapshots import Viewer
-
-    from reactree_ros.nodes import shown_tree
-    from reactree_ros.nodes.shown_tree import ShownTree
-
-if TYPE_CHECKING:
-    from ros_graph import Graph
-
-pytestmark = pytest.mark.ros
 
 SIBLINGS = ("find and pick up apple", "find and pick up juice", "put them down")
 SCRIPT = {

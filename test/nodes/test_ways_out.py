@@ -12,8 +12,6 @@ from pathlib import Path
 import pytest
 from processes import Process, Processes, need_program, release
 
-pytestmark = pytest.mark.ros
-
 HERE = Path(__file__).parent
 CONFIG = HERE.parents[1] / "config"
 INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"

@@ -14,8 +14,6 @@ from pathlib import Path
 import pytest
 from processes import need_program
 
-pytestmark = pytest.mark.ros
-
 LIMIT = 60.0
 ROOT = Path(__file__).resolve().parents[2]
 SITE = Path("lib", Path(sysconfig.get_path("purelib")).parent.name, "site-packages")

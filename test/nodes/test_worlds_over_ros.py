@@ -7,36 +7,27 @@ import queue
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from doubles import ScriptedModel
 from plans import BARE
-from webshop_catalogue import GOALS
+from reactree_interfaces.srv import DescribeHousehold
+from ros_graph import Graph
+from webshop_catalogue import GOALS, way_to
 from webshop_peer import WebShopPeer
-from webshop_plans import parts_of
 
 from reactree_ros.background.pending import Pending, asked, pass_on
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import load_tasks
+from reactree_ros.nodes.calls import Calls
+from reactree_ros.nodes.heartbeat import Heartbeat
+from reactree_ros.nodes.planner.adapters import RosWorld
 from reactree_ros.world.check import check_world
 from reactree_ros.world.port import Observation, Score, World
 from reactree_ros.world.wrappers import WorldWrapper
-
-if importlib.util.find_spec("rclpy"):
-    from reactree_interfaces.srv import DescribeHousehold
-
-    from reactree_ros.nodes.adapters import RosWorld
-    from reactree_ros.nodes.calls import Calls
-    from reactree_ros.nodes.heartbeat import Heartbeat
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ros_graph import Graph
-
-pytestmark = pytest.mark.ros
 
 #: Longest time for a whole check, in seconds.
 BOUND = 120.0
@@ -115,7 +106,7 @@ def test_a_robot_behind_a_bridge_keeps_to_the_port(graph: Graph, tmp_path: Path)
 
 def test_a_shop_over_http_is_shopped_in_over_ros_and_one_that_is_gone_is_told(graph: Graph) -> None:
     goal = GOALS[2]
-    said = [*(decision for part in parts_of(goal).values() for decision in part), "Act: done"]
+    said = way_to(goal)
     graph.inference(ScriptedModel({goal.instruction: said}))
     graph.planner(planner=f"react:{BARE}")
     with WebShopPeer() as peer:

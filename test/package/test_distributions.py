@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from pathlib import Path, PurePosixPath
 
 import pytest
+from sources import SIBLINGS
 
 pytestmark = pytest.mark.package
 
@@ -22,7 +23,7 @@ NAMED = "reactree_ros-"
 #: Files that are markers: there is nothing in them.
 MARKERS = {"py.typed", "reactree_ros"}
 SHARED = ROOT.parent / "shared"
-LARGEST_MB = 22  # 15 of them are the adapter of mind, in two forms
+LARGEST_MB = 3
 
 
 def only(pattern: str) -> Path:
@@ -139,11 +140,12 @@ def recorded(content: bytes) -> set[tuple[str, ...]]:
     return {tuple(line) for line in csv.reader(content.decode().splitlines())}
 
 
-def test_the_lab_has_its_package_and_nothing_of_the_core(tracked: set[str]) -> None:
-    home = "ros2_ws/src/reactree_lab/"
-    names = set(contents(only("reactree_lab-*.whl")))
-    own = {name.removeprefix(home) for name in tracked if name.startswith(f"{home}reactree_lab/")}
+@pytest.mark.parametrize("sibling", SIBLINGS)
+def test_a_sibling_has_its_package_and_nothing_of_the_core(tracked: set[str], sibling: str) -> None:
+    home = f"ros2_ws/src/{sibling}/"
+    names = set(contents(only(f"{sibling}-*.whl")))
+    own = {name.removeprefix(home) for name in tracked if name.startswith(f"{home}{sibling}/")}
     assert {name for name in names if name.startswith("reactree_")} - own == {
-        name for name in names if name.startswith("reactree_lab-")
+        name for name in names if name.startswith(f"{sibling}-")
     }
     assert own <= names

@@ -19,6 +19,7 @@ from openai_peer import Peer
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.household.expert.policy import decide
+from reactree_ros.person import terminal
 from reactree_ros.person.desk import Desk
 from reactree_ros.person.port import Answer, NobodyAnswers, Question
 from reactree_ros.person.terminal import at_the_terminal
@@ -37,9 +38,14 @@ class Typed:
     def ask(self, text: str, seconds: float = PATIENCE, skill: str = "") -> Pending[Answer]:
         """Ask, and wait until the question was printed."""
         pending = self.desk.ask(Question(text, seconds, goal="root", skill=skill))
-        while text not in self.said.get(timeout=PATIENCE):
-            pass
+        self.shows(text)
         return pending
+
+    def shows(self, text: str) -> str:
+        """Wait for a line with a text."""
+        while text not in (line := self.said.get(timeout=PATIENCE)):
+            pass
+        return line
 
     def type(self, text: str) -> None:
         os.write(self._keys, text.encode())
@@ -53,19 +59,55 @@ class Typed:
 def typed() -> Iterator[Typed]:
     desk, said, heard = Desk(), queue.Queue[str](), queue.Queue[str]()
     desk.follow(heard.put)
-    terminal, keys = os.pipe()
-    with at_the_terminal(desk, terminal, said.put):
+    there, keys = os.pipe()
+    with at_the_terminal(desk, there, said.put):
         person = Typed(desk, keys, said, heard)
         yield person
         if person._keys >= 0:
             person.leave()
-    os.close(terminal)
+    os.close(there)
 
 
-def test_a_line_answers_the_question_that_was_printed(typed: Typed) -> None:
-    pending = typed.ask("Which apple?")
+def test_a_question_is_shown_with_who_asks_and_what_is_typed_answers_it(typed: Typed) -> None:
+    answer = typed.desk.ask(Question("Which \x1b[31mapple?", 600.0, goal="bring an apple", asker="/planner"))
+    assert typed.shows("apple?") == "/planner: Which ␛[31mapple? (bring an apple; 600 s)"
     typed.type("the red one\n")
-    assert pending.result(PATIENCE) == Answer("the red one", "terminal")
+    assert answer.result(PATIENCE) == Answer("the red one", "terminal")
+
+
+def test_a_yes_that_comes_sooner_than_anybody_can_read_is_not_taken(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(terminal, "REACTION", PATIENCE)
+    answer = typed.ask("May it?", skill="turn on stove 1")
+    typed.shows("y: yes; anything else: no")
+    typed.type("y\n")
+    typed.shows("type it again")
+    assert not answer.done()
+    monkeypatch.setattr(terminal, "REACTION", 0.0)
+    typed.type("y\n")
+    assert answer.result(PATIENCE).text == "y"
+
+
+@pytest.mark.parametrize(
+    "gone", [lambda answer: answer.cancel(), lambda answer: answer.fail(NobodyAnswers("too late"))]
+)
+def test_an_answer_to_a_question_that_is_gone_goes_neither_to_the_run_nor_to_the_next_one(
+    typed: Typed, gone: Callable[..., object]
+) -> None:
+    gone(typed.ask("May stove 1?", skill="turn on stove 1"))
+    typed.shows("(that question is not open any more)")
+    second = typed.ask("May stove 2?", skill="turn on stove 2")
+    typed.type("no\n")
+    assert second.result(PATIENCE).text == "no"
+    assert typed.heard.empty()
+
+
+def test_stop_stops_the_run_whatever_is_asked_and_is_no_yes(typed: Typed) -> None:
+    answer = typed.ask("May it?", skill="turn on stove 1")
+    typed.type("stop\n")
+    assert answer.result(PATIENCE).text == "stop"
+    assert typed.heard.get(timeout=PATIENCE) == "stop"
 
 
 def test_half_a_line_is_none_before_its_end_is_there(typed: Typed) -> None:
@@ -77,6 +119,7 @@ def test_half_a_line_is_none_before_its_end_is_there(typed: Typed) -> None:
 
 def test_what_is_typed_while_nothing_is_asked_goes_to_the_run(typed: Typed) -> None:
     typed.type("first close the fridge\n")
+    typed.shows("(passed on to the run)")
     assert typed.heard.get(timeout=PATIENCE) == "first close the fridge"
 
 
@@ -85,8 +128,7 @@ def test_two_questions_need_two_lines(typed: Typed) -> None:
     second = typed.desk.ask(Question("Which table?", PATIENCE))
     typed.type("the red one\n")
     assert first.result(PATIENCE).text == "the red one"
-    while "Which table?" not in typed.said.get(timeout=PATIENCE):
-        pass
+    typed.shows("Which table?")
     typed.type("the small one\n")
     assert second.result(PATIENCE).text == "the small one"
 
@@ -195,6 +237,7 @@ def asks_first(prompt: str) -> str:
     return decide(prompt) if knows else "Ask: Which apple?"
 
 
+@pytest.mark.slow
 def test_a_question_is_answered_in_a_terminal() -> None:
     asked = ["--planner", "reactree_wm:questions=1:fixed_example=false"]
     code, printed = run_by(asks_first, {"Type the answer, then Enter.": "the red one\n"}, *asked)
@@ -202,6 +245,7 @@ def test_a_question_is_answered_in_a_terminal() -> None:
     assert code == 0, printed
 
 
+@pytest.mark.slow
 def test_a_question_that_nobody_answers_in_a_terminal_is_given_up() -> None:
     asked = ["--planner", "reactree_wm:questions=1:fixed_example=false", "--option", "answer_timeout=0.5"]
     code, printed = run_by(asks_first, {}, *asked)
@@ -213,6 +257,7 @@ def test_a_question_that_nobody_answers_in_a_terminal_is_given_up() -> None:
 FOR_LONG = ("--max-decisions", "100000", "--option", "stuck_after=0")
 
 
+@pytest.mark.slow
 def test_a_run_in_a_terminal_is_stopped_by_a_word() -> None:
     code, printed = run_by(lambda _: "Think: hm", {"Think: hm": "please stop\n"}, *FOR_LONG)
     assert "The person says: please stop" in printed
@@ -220,6 +265,7 @@ def test_a_run_in_a_terminal_is_stopped_by_a_word() -> None:
     assert code == 1
 
 
+@pytest.mark.slow
 def test_a_word_in_a_terminal_corrects_the_house_once_it_is_shown_and_confirmed() -> None:
     def say(prompt: str) -> str:
         return "Act: failure" if "The person confirms it" in prompt else "Think: hm"

@@ -89,11 +89,13 @@ def test_of_many_who_answer_at_once_one_is_heard() -> None:
 
 def test_stop_refuses_a_skill_and_ends_the_run() -> None:
     desk, heard = Desk(), list[str]()
-    desk.follow(heard.append)
     pending = desk.ask(asks(skill="turn on stove 1"))
-    desk.answer(number_of(desk), "stop!")
-    assert heard == ["stop!"]
-    assert pending.take().text == "stop!"
+    with pytest.raises(UserError, match="no run is going on"):
+        desk.answer(number_of(desk), "stop!")
+    assert pending.take().text == "stop!", "also where no run hears it"
+    desk.follow(heard.append)
+    desk.answer(1, "stop")
+    assert heard == ["stop"], "also to a question that is not open any more"
 
 
 def test_who_leaves_answers_nothing_any_more() -> None:
@@ -103,8 +105,3 @@ def test_who_leaves_answers_nothing_any_more() -> None:
     for pending in (before, desk.ask(asks())):
         with pytest.raises(NobodyAnswers):
             pending.take()
-
-
-def test_without_a_run_nobody_takes_words_in() -> None:
-    with pytest.raises(UserError, match="no run is going on"):
-        Desk().say("the red one")

@@ -143,7 +143,7 @@ def test_a_page_installs_what_ubuntu_has_too_old(page: str) -> None:
     """On Ubuntu 22.04 pydantic is 1.8, typer 0.4 and setuptools 59; on 24.04 1.10, 0.9 and 68. The rest is enough."""
     text = (ROOT / page).read_text(encoding="utf-8")
     line, *others = re.findall(r"^\.venv-ros/bin/python -m pip install (.*)$", text, re.MULTILINE)
-    small = asked_for(install_line("reactree_ros[small]"))
+    small = asked_for(install_line("reactree_local[small]"))
     assert [asked_for(f"-m pip install {one}") for one in others] == ([small] if page.endswith("on-ros-2.md") else [])
     lines = {Requirement(one).name: Requirement(one) for one in metadata.requires("reactree_ros") or []}
     told = {one.name: one for one in map(Requirement, shlex.split(line.partition("#")[0]))}

@@ -68,9 +68,10 @@ def test_its_task_is_carried_out_on_the_command_line(cli: Cli, planner: str, tmp
     result = ended.json
     assert (ended.code, result["gsr"], result["end"], result["instruction"]) == (0, 1, "done", "Water every bean")
     assert cli("record", "replay", tmp_path / "saved").code == 0
-    assert cli("record", "export", tmp_path / "saved", "--as", "text", "--out", tmp_path / "texts").code == 0
-    text = (tmp_path / "texts" / "1_water_bean_dec001_depth01.txt").read_text()
-    assert text.startswith("Your task is to: Water every bean\nYou stand in the garden, at shed-1.")
+    assert cli("record", "export", tmp_path / "saved", "--as", "text", "--out", tmp_path / "texts.jsonl").code == 0
+    first, *_ = map(json.loads, (tmp_path / "texts.jsonl").read_text().splitlines())
+    assert first["file"] == "1_water_bean_dec001_depth01.txt"
+    assert first["text"].startswith("Your task is to: Water every bean\nYou stand in the garden, at shed-1.")
     assert result["agent_nodes"] == (3 if planner.startswith("reactree") else 1)
 
 

@@ -19,6 +19,7 @@ from persons import Says
 from planners.test_zsp import WordEmbedder
 from recode_doubles import Coder
 from recorded_runs import Kept, assert_replays, recorded_episode
+from solving import solution
 
 from reactree_lab.planners.plan import tidied
 from reactree_lab.planners.recode.sandbox import Limits
@@ -26,7 +27,7 @@ from reactree_lab.planners.zsp import ZspNode
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.background.pending import Pending
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.generator import generate_house, solution
+from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.llm.port import (
@@ -269,6 +270,7 @@ def test_whatever_the_end_a_run_is_played_again(name: str, ending: str, house: i
     assert_replays(kept, BUILDERS.get(name))
 
 
+@pytest.mark.slow
 def test_every_ending_is_reached_by_some_planner() -> None:
     for ending, (ends, change) in ENDINGS.items():
         given: dict[str, Any] = {"options": TreeOptions(max_decisions=60), "clock": (clock := Clock())}
@@ -318,6 +320,7 @@ GOALS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["react", "react_wm", "react:questions=3", "reactree", "reactree_wm:re_expand=2"])
 @settings(max_examples=10, deadline=None)
 @given(

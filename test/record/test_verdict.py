@@ -22,7 +22,7 @@ from reactree_ros.record.verdict import EpisodeEnd, Judgement, verdict_of
 from reactree_ros.record.writer import Recorder, encoded
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.view.drawing import STATUSES, as_dot, as_svg
-from reactree_ros.view.mcap_file import _said
+from reactree_ros.view.mcap_file import _log_lines
 from reactree_ros.view.runs import Runs
 from reactree_ros.view.story import as_markdown
 from reactree_ros.view.terminal import show_result
@@ -150,7 +150,7 @@ def test_every_surface_says_the_same(values: dict[str, object], tmp_path: Path) 
     result, events, screen = ended(**values), record_of(**values), io.StringIO()
     show_result(result, Console(file=screen, width=1000))
     file = tmp_path / "run.jsonl"
-    file.write_text("".join(encoded(event) + "\n" for event in events), encoding="ascii")
+    file.write_bytes(b"".join(encoded(event) + b"\n" for event in events))
     moment, told = Moment.after(read_record(file).events), str(result.verdict)
     [row] = Runs(file).table()
     colour = STATUSES[result.verdict.judgement.status][0]
@@ -162,25 +162,15 @@ def test_every_surface_says_the_same(values: dict[str, object], tmp_path: Path) 
     assert words.partition(" ")[2].removesuffix(" …") in told
     assert result.verdict.words in words
     assert as_svg(moment).count(colour) == 1 + len(re.findall('font-weight="600"', as_svg(moment))) + 1
-    assert [words for _, words in _said(events[-1])] == [told]
+    assert [words for _, words in _log_lines(events[-1])] == [told]
     assert (row["verdict"], row["cause"]) == (result.verdict.as_dict(), result.verdict.because)
-
-
-def test_a_record_from_before_reasons_were_kept_shows_right(tmp_path: Path) -> None:
-    events = record_of(gsr=0.0, ssr=0.0, end="context_full", status="failure", message="too long")
-    for name in ("reason", "questions", "makespan", "robots"):
-        del events[-1]["result"][name]
-    (file := tmp_path / "old.jsonl").write_text("".join(encoded(event) + "\n" for event in events), encoding="ascii")
-
-    [row] = Runs(file).table()
-
-    assert row["verdict"]["judgement"] == "not_reached"
-    assert row["cause"] == "the prompt no longer fits into the language model's context: too long"
 
 
 def test_a_torn_record_has_no_end_yet(tmp_path: Path) -> None:
     file = tmp_path / "torn.jsonl"
-    file.write_text("".join(encoded(event) + "\n" for event in record_of()[:-1]) + '{"e": "end"', encoding="ascii")
+    file.write_text(
+        "".join(encoded(event).decode() + "\n" for event in record_of()[:-1]) + '{"e": "end"', encoding="ascii"
+    )
 
     assert Runs(file).table()[0]["verdict"]["judgement"] == "open"
     assert "No end yet" in as_markdown(Moment.after(read_record(file).events))

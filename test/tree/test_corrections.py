@@ -413,13 +413,3 @@ def test_a_run_that_is_resumed_or_forked_takes_in_again_what_was_confirmed(anew:
     episode = go_on(record, until, spec, world=again, model=Reader({"root": [DONE]}), person=Says(), anew=anew)
     assert episode.run().end == "done"
     assert again.map.room_of(again.map.by_name["jug 1"]) is None
-
-
-def test_records_from_before_replay_without_looking_for_a_correction() -> None:
-    run = Run("the jug is gone", person=Says(), decides=[DONE])
-    run.episode.context.options = run.episode.context.options.model_copy(update={"corrections": False})
-    run.episode.run()
-    events = [dict(event) for event in run.events]
-    del events[0]["options"]["corrections"]
-    assert replays(events)
-    assert [event["e"] for event in events].count("corrections") == 0

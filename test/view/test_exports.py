@@ -22,7 +22,7 @@ from reactree_ros.agent.text import visible
 from reactree_ros.files.xml import Element, parse_xml
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import Record, read_record
-from reactree_ros.record.schema import picture_to_dict
+from reactree_ros.record.schema import value_to_dict
 from reactree_ros.view import drawing
 from reactree_ros.view.exports import EXPORTS, export, write_exports
 from reactree_ros.view.terminal import DEEPEST, tree_rows
@@ -91,6 +91,7 @@ def test_hostile_words_stay_words_in_every_export(hostile: Record) -> None:
         assert not set(text) & {"\x00", "\x1b", "\u202e"}
 
 
+@pytest.mark.slow
 def test_a_tree_of_two_thousand_levels_is_drawn_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drawing, "LONGEST", 6000)
     deep(tmp_path / "deep.jsonl", 2000)
@@ -153,7 +154,7 @@ def test_a_picture_is_one_that_foxglove_shows(tmp_path: Path) -> None:
     lines.add("grow", nodes=[{"node": 0, "parent": None, "kind": "agent", "name": "Look"}])
     shown = drawn()
     data = b64encode(data_of(shown)).decode()
-    pictures = [picture_to_dict(shown) | {"data": data}]
+    pictures = [value_to_dict(shown) | {"data": data}]
     lines.add("observation", node=0, of="observe", text="A kitchen.", outcome="done", pictures=pictures)
     messages = read_mcap(export(read_record(lines.path), "mcap"))
     (picture,) = [value for topic, _, value in messages if topic == "/picture"]
@@ -212,6 +213,7 @@ def test_groot2_replays_the_tree_that_the_run_had_come_to(record: Record) -> Non
     assert changes[0][1:] == (1, 1)  # the root runs first
 
 
+@pytest.mark.slow
 def test_a_log_for_groot2_takes_hostile_and_deep_trees(hostile: Record, tmp_path: Path) -> None:
     root, _, _ = read_btlog(export(hostile, "btlog"))
     (tree,) = root.named("BehaviorTree")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from reactree_ros.agent.decision import Decision, DecisionKind
-from reactree_ros.agent.reading.labels import Announced, Label, Mark, label_of, undressed
+from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.reading.labels import Label, Mark, label_of, undressed
 from reactree_ros.agent.reading.values import holds_an_object, value_at
 
 if TYPE_CHECKING:
@@ -45,33 +45,56 @@ _TRIED = 12
 
 
 @dataclass
-class Item:
+class Part:
     """What one label announces, or one value in JSON says.
 
     Attributes:
-        kind: What it is; None: nothing announces it.
-        lines: What it says.
-        value: What it says in JSON; None: nothing.
+        kind: The kind of decision; None: it is none.
+        said: Its text; from JSON its arguments, too.
+        whole: Whether it is known to be whole though the reply was cut.
+        value: What it says in JSON, before that is read; None: nothing.
+        mark: What else its label announces; None: nothing.
     """
 
-    kind: Announced | None
-    lines: list[str] = field(default_factory=list)
+    kind: type[Decision] | None
+    said: Any = ""
+    whole: bool = False
     value: Any = None
+    mark: Mark | None = None
 
     @property
     def text(self) -> str:
-        """What it says."""
-        return "\n".join(self.lines).strip()
+        """Its text on one line."""
+        return " ".join(str(self.said).split())
 
     @property
-    def is_empty(self) -> bool:
-        """Whether it is a label, and nothing yet."""
-        return self.kind is not None and self.value is None and not any(self.lines)
+    def decides(self) -> bool:
+        """Whether it is a decision that nothing follows."""
+        return self.kind is not None and not (self.kind.accompanies or self.kind.leads)
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether its list may go on in the next line."""
+        return self.kind is not None and self.kind.of_lines
 
     @property
     def goes_on(self) -> bool:
         """Whether the lines after its label are its own, too, as those of a thought and of an expansion are."""
-        return isinstance(self.kind, DecisionKind) and (self.kind.accompanies or self.kind.of_lines)
+        return self.has_lines or (self.kind is not None and self.kind.accompanies)
+
+    @property
+    def is_prose(self) -> bool:
+        """Whether no label announces it."""
+        return self.kind is None and self.mark is None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is a label, and nothing yet."""
+        return not self.is_prose and self.value is None and not self.said
+
+    def add(self, line: str) -> None:
+        """Add a line."""
+        self.said = f"{self.said}\n{line}" if self.said else line
 
 
 def own_words(text: str, grammar: Grammar) -> str:
@@ -110,11 +133,6 @@ def _is_quoted(text: str, mark: re.Match[str]) -> bool:
     return _ESCAPED.sub("", text[begin : mark.start()]).count('"') % 2 == 1 and '"' in _ESCAPED.sub("", after)
 
 
-def items_of(text: str, grammar: Grammar) -> list[Item]:
-    """Take a reply apart; labels of kinds that the model was not told of are plain words."""
-    return _Items(text, grammar).found
-
-
 def sentence_that_decides(
     line: str, grammar: Grammar, ends: re.Pattern[str] = _SENTENCE
 ) -> tuple[str, type[Decision], str] | None:
@@ -127,13 +145,19 @@ def sentence_that_decides(
     return None
 
 
-class _Items:
+class Parts:
+    """Takes a reply apart, line by line; labels of kinds that the model was not told of are plain words.
+
+    Attributes:
+        found: Its parts.
+    """
+
     def __init__(self, text: str, grammar: Grammar) -> None:
         self._grammar = grammar
         self._expands = next((kind for kind in grammar.kinds if kind.of_lines), None)
         self._labels = {*grammar.kinds, Mark.ANSWER, Mark.ARGUMENT}
         self._tried = 0
-        self.found = [Item(None)]
+        self.found = [Part(None)]
         text = text.strip()
         if text.count('"') == 2 and text[0] == text[-1] == '"':
             text = text[1:-1]
@@ -148,21 +172,19 @@ class _Items:
         line, last = lines[at], self.found[-1]
         label = self._label(line, at)
         said = undressed(line) if label is None else label.rest
-        if said.startswith(("{", "[")) and not (
-            label is None and last.goes_on and not last.is_empty and said[0] == "["
-        ):
+        in_a_list = label is None and last.goes_on and not last.is_empty
+        if said.startswith("{") or (said.startswith("[") and not in_a_list):
             value, took = self._value(said, lines[at + 1 :])
             if took:
-                kind = label.kind if label is not None else self.found.pop().kind if last.is_empty else None
-                self.found += [Item(kind, value=value), Item(None)]
+                begun = _labelled(label) if label is not None else self.found.pop() if last.is_empty else Part(None)
+                self.found += [replace(begun, said="", value=value), Part(None)]
                 return took
         if label is not None:
-            self.found.append(Item(label.kind, [label.rest]))
-        elif last.kind is None or last.goes_on or last.is_empty:
-            if said if last.is_empty else not (last.goes_on and _OK.fullmatch(line)):
-                last.lines.append(line.removeprefix("> ") if last.kind is self._expands and last.kind else said)
-        else:
-            self.found.append(Item(None, [said]))
+            self.found.append(_labelled(label))
+        elif not (last.is_prose or last.goes_on or last.is_empty):
+            self.found.append(Part(None, said))
+        elif last.is_empty or not (last.goes_on and _OK.fullmatch(line)):
+            last.add(line.removeprefix("> ") if said and last.has_lines else said)
         self._split()
         return 1
 
@@ -195,9 +217,15 @@ class _Items:
     def _split(self) -> None:
         """Take the last line of a thought apart where a decision follows on it."""
         last = self.found[-1]
-        if not (last.lines and isinstance(last.kind, DecisionKind) and (last.kind.accompanies or last.kind.leads)):
+        if last.kind is None or last.decides or not last.said:
             return
-        ends = BLANK if last.kind.leads else _SENTENCE
-        if (found := sentence_that_decides(last.lines[-1], self._grammar, ends)) is not None:
-            last.lines[-1], kind, said = found
-            self.found.append(Item(kind, [said]))
+        before, line_end, line = last.said.rpartition("\n")
+        if found := sentence_that_decides(line, self._grammar, BLANK if last.kind.leads else _SENTENCE):
+            line, kind, said = found
+            last.said = f"{before}{line_end}{line}"
+            self.found.append(Part(kind, said))
+
+
+def _labelled(label: Label) -> Part:
+    mark = label.kind if isinstance(label.kind, Mark) else None
+    return Part(None if isinstance(label.kind, Mark) else label.kind, label.rest, mark=mark)

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from reactree_ros.agent.decision import Decision, DecisionKind
+from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.grammar import Grammar
 from reactree_ros.agent.reading.calls import call_of, named_by, worded
 from reactree_ros.agent.reading.labels import Mark
-from reactree_ros.agent.reading.lines import BLANK, Item, items_of, sentence_that_decides
+from reactree_ros.agent.reading.lines import BLANK, Part, Parts, sentence_that_decides
 from reactree_ros.agent.reading.refusal import Unreadable, shortened
 from reactree_ros.agent.reading.skills import Skills, act_of
 from reactree_ros.agent.reading.values import argument_in, said_in
@@ -34,36 +33,6 @@ COURTESY = re.compile(
 )
 
 
-@dataclass
-class Part:
-    """What is said of one kind.
-
-    Attributes:
-        kind: The kind of decision; None: it is none.
-        said: Its text; from JSON its arguments, too.
-        whole: Whether it is known to be whole though the reply was cut.
-    """
-
-    kind: type[Decision] | None
-    said: Any
-    whole: bool = False
-
-    @property
-    def text(self) -> str:
-        """Its text on one line."""
-        return " ".join(str(self.said).split())
-
-    @property
-    def decides(self) -> bool:
-        """Whether it is a decision that nothing follows."""
-        return self.kind is not None and not (self.kind.accompanies or self.kind.leads)
-
-    @property
-    def has_lines(self) -> bool:
-        """Whether its list may go on in the next line."""
-        return self.kind is not None and self.kind.of_lines
-
-
 class Reader:
     """Reads one reply; ``cut``: whether the token limit ended it."""
 
@@ -73,8 +42,9 @@ class Reader:
 
     def parts_of(self, text: str, values: Iterable[Any] = ()) -> list[Part]:
         """Take a reply apart, with the values in JSON that were said after it."""
+        found = [*Parts(text, self.grammar).found, *(Part(None, value=value) for value in values)]
         try:
-            return list(self._parts([*items_of(text, self.grammar), *(Item(None, value=value) for value in values)]))
+            return list(self._resolved(found))
         except RecursionError:
             raise Unreadable("The JSON is nested too deeply; say one decision.") from None
 
@@ -101,43 +71,41 @@ class Reader:
 
     # ------------------------------------------------------------------ parts
 
-    def _parts(self, items: Sequence[Item]) -> Iterator[Part]:
+    def _resolved(self, parts: Sequence[Part]) -> Iterator[Part]:
+        """Yield parts that are of a kind or prose: JSON is read, and so are labels that announce any kind."""
         acts = type(act_of(""))
-        last = Part(None, "")
-        for item in items:
-            if item.kind is Mark.ARGUMENT and last.kind is acts:
-                self._add_argument(last, item)
+        last = Part(None)
+        for part in parts:
+            if part.mark is Mark.ARGUMENT and last.kind is acts:
+                self._add_argument(last, part)
                 continue
-            for last in self._parts_of(item):
+            for last in self._in_json(part) if part.value is not None else [self._announced(part)]:
                 yield last
 
-    def _add_argument(self, act: Part, item: Item) -> None:
+    def _add_argument(self, act: Part, part: Part) -> None:
         called = named_by(act.said, self.grammar.offers)
-        if called and item.value is not None:
-            act.said, act.whole = str(call_of(called, item.value)), True
+        if called and part.value is not None:
+            act.said, act.whole = str(call_of(called, part.value)), True
             return
-        argument = argument_in(item.value) if item.value is not None else item.text.partition("\n")[0]
+        argument = argument_in(part.value) if part.value is not None else part.said.partition("\n")[0]
         if self.skills.meant(act.said) is None or not {"none", *words(act.said)}.issuperset(words(argument)):
             act.said = f"{act.said} {argument}"
 
-    def _parts_of(self, item: Item) -> Iterator[Part]:
-        if item.value is not None:
-            yield from self._in_json(item)
-        elif item.kind is Mark.ANSWER:
-            skill = self.skills.meant(item.text)
-            yield Part(None if skill is None else type(act_of(skill)), item.text)
-        else:
-            yield Part(None if isinstance(item.kind, Mark) else item.kind, item.text)
+    def _announced(self, part: Part) -> Part:
+        said = part.said.strip()
+        if part.mark is Mark.ANSWER and (skill := self.skills.meant(said)) is not None:
+            return Part(type(act_of(skill)), said)
+        return Part(part.kind, said)
 
-    def _in_json(self, item: Item) -> Iterator[Part]:
-        for kind, said in said_in(worded(item.value, self.grammar)):
+    def _in_json(self, part: Part) -> Iterator[Part]:
+        for kind, said in said_in(worded(part.value, self.grammar)):
             if kind is Mark.ANSWER:
                 inside = self.parts_of(said)
-                yield from inside if any(part.kind for part in inside) else self._parts_of(Item(kind, [said]))
+                yield from inside if any(one.kind for one in inside) else [self._announced(Part(None, said, mark=kind))]
                 continue
             assert not isinstance(kind, Mark)
-            fits = item.kind in (None, Mark.ANSWER, kind) or kind.accompanies
-            if not (fits or (isinstance(item.kind, DecisionKind) and item.kind.leads)):
+            fits = part.kind is kind or (part.kind is None and part.mark is not Mark.ARGUMENT) or kind.accompanies
+            if not (fits or (part.kind is not None and part.kind.leads)):
                 raise Unreadable("One kind of decision is announced, and another is said; say one decision.")
             yield Part(kind, said, whole=True)
 
@@ -164,7 +132,7 @@ class Reader:
 
     def _said_in_prose(self, part: Part) -> Iterator[Part]:
         """Yield the decisions in prose: those with a label in a line, and skills that are one."""
-        for line in dict.fromkeys(part.said.split("\n")):
+        for line in filter(str.strip, dict.fromkeys(part.said.split("\n"))):
             if (found := sentence_that_decides(line, self.grammar, BLANK)) is not None:
                 yield Part(*found[1:])
             elif (skill := self.skills.meant(line)) is not None:

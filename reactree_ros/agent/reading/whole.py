@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 
 from reactree_ros.agent.grammar import Grammar
-from reactree_ros.agent.reading.lines import first_turn, own_words
-from reactree_ros.agent.reading.reader import Part, Reader
+from reactree_ros.agent.reading.lines import Part, first_turn, own_words
+from reactree_ros.agent.reading.reader import Reader
 from reactree_ros.agent.reading.refusal import Unreadable
 from reactree_ros.agent.reading.values import object_of
 

@@ -33,8 +33,8 @@ from reactree_ros.household.lexicon import (
     look_up,
     word_set,
 )
-from reactree_ros.household.vocabulary import is_known, properties_of_word
-from reactree_ros.household.wording import plural
+from reactree_ros.household.vocabulary import can_be_held, is_known
+from reactree_ros.household.wording import listed, plural
 
 _VAGUE = word_set("anything bits essentials everything goods item items something stuff thing things whatever")
 _TIDYING = word_set("arrange clear organise organize sort straighten tidy")
@@ -192,7 +192,7 @@ class _Clarifying:
         moved = [errand for errand in self.errands if errand.items and errand.place is not None]
         if not moved:
             return
-        things = _joined([_named_things(errand) for errand in moved])
+        things = listed([_named_things(errand) for errand in moved])
         where = _where(moved[0].place) if len(moved) == 1 else ""
         asks = (
             f"Should anything else go{where} than {things}?" if where else f"Do you want anything else than {things}?",
@@ -234,7 +234,7 @@ class _Clarifying:
             errand = left.pop(0)
             if not errand.items or not self._is_place_open(errand):
                 continue
-            things = _joined([f"the {_word(item)}" for item in errand.items])
+            things = listed([f"the {_word(item)}" for item in errand.items])
             asks = (f"Where should I put {things}?", f"On or in what should I put {things}?")
             if errand.place == TABLE:
                 asks = (f"On which table should I put {things}?", f"Where should {things} go?")
@@ -295,12 +295,11 @@ def _without_summaries(items: list[Item]) -> list[Item]:
 
 
 def _things_in(answer: str, asked: Item | None) -> list[Item]:
-    """Return the things that an answer names, each with its count."""
     if asked is not None:
         answer = _ONE.sub(partial(_with_head, head=_head(asked)), answer.casefold())
     read = read_sentence(answer)
     items = [item for errand in read.errands for item in errand.items]
-    told = [item for item in items if item.entry.kind is Topic.THING and _can_be_held(item.entry.words[0])]
+    told = [item for item in items if item.entry.kind is Topic.THING and can_be_held(item.entry.words[0])]
     if len(told) != 1 or asked is None:
         return told
     only = told[0]
@@ -331,7 +330,7 @@ def _places_in(answer: str, *, head: str) -> list[str]:
         if entry is None or (entry.words[0] in (TABLE, WASHER) and not is_known(entry.words[0])):
             continue
         word = SURFACE_OF_ROOM.get(entry.words[0], "") if entry.kind is Topic.ROOM else entry.words[0]
-        if word and not _can_be_held(word) and not (entry.kind is Topic.ROOM and found):
+        if word and not can_be_held(word) and not (entry.kind is Topic.ROOM and found):
             found.append(word)
     return list(dict.fromkeys(found))
 
@@ -345,10 +344,6 @@ def _number_in(answer: str) -> int:
     return found
 
 
-def _can_be_held(word: str) -> bool:
-    return "GRABBABLE" in properties_of_word(word)
-
-
 # ---- words --------------------------------------------------------------------------------------------------------
 
 
@@ -357,7 +352,7 @@ def _word(item: Item) -> str:
 
 
 def _named_things(errand: Errand) -> str:
-    return _joined([f"the {_word(item)}" for item in errand.items])
+    return listed([f"the {_word(item)}" for item in errand.items])
 
 
 def _where(place: str | None) -> str:
@@ -366,8 +361,3 @@ def _where(place: str | None) -> str:
     if place in (TABLE, WASHER):
         return " on the table" if place == TABLE else " in the washer"
     return f" {preposition(place)} the {place}"
-
-
-def _joined(phrases: Sequence[str]) -> str:
-    *first, last = phrases
-    return f"{', '.join(first)} and {last}" if first else last

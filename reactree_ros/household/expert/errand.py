@@ -11,7 +11,7 @@ from collections.abc import Container, Iterator, Sequence
 from reactree_ros.household.expert import knowledge
 from reactree_ros.household.expert.goals import Goal, Move, Operate, PutDown, Take
 from reactree_ros.household.expert.reading import Sighting, Situation, word_of
-from reactree_ros.household.vocabulary import class_of_word, properties_of_word
+from reactree_ros.household.vocabulary import can_be_held, class_of_word, properties_of_word
 
 
 def achieved(goal: Goal, situation: Situation) -> bool:
@@ -97,11 +97,6 @@ def _takes_things(spot: str, situation: Situation) -> bool:
         return spot in situation.opened
     properties = properties_of_word(word_of(spot))
     return bool(properties & {"SURFACES", "CONTAINERS"}) and "GRABBABLE" not in properties
-
-
-def can_be_held(thing: str) -> bool:
-    """Return whether a thing can be picked up."""
-    return "GRABBABLE" in properties_of_word(thing)
 
 
 def opens(place: str) -> bool:

@@ -20,7 +20,7 @@ from reactree_ros.household.expert.reading import Situation, read_prompt, split_
 from reactree_ros.household.expert.thor_policy import decide_in_thor
 from reactree_ros.household.expert.thor_reading import read_thor_prompt
 from reactree_ros.household.question import read_question
-from reactree_ros.household.vocabulary import is_known, own_classes
+from reactree_ros.household.vocabulary import can_be_held, is_known, own_classes
 
 _NO_HOUSEHOLD = "I do not understand this task: it does not start in a house of rooms that I know how to read."
 
@@ -128,7 +128,7 @@ def _pursue_one(goals: Sequence[Goal], situation: Situation) -> str:
     if len(goals) == 1:
         if isinstance(goal, Move) and errand.can_be_held_at_once(goal, situation):
             return _find_then_put(goal, situation)
-        if isinstance(goal, Take) and errand.can_be_held(goal.thing) and not (goal.room or goal.closer):
+        if isinstance(goal, Take) and can_be_held(goal.thing) and not (goal.room or goal.closer):
             several = goal.count > 1 and not goal.another and not errand.achieved(goal, situation)
             return _expand("sequence", _one_by_one(goal), situation) if several else _search_rooms(goal, situation)
     return _work_through(goals, situation)
@@ -239,11 +239,10 @@ def _work_through(goals: Sequence[Goal], situation: Situation) -> str:
 
 
 def _regret(goal: Goal, situation: Situation) -> str:
-    """Say why a goal is given up."""
     held = any(word_of(instance) == goal.thing for instance in situation.held)
     if isinstance(goal, Operate):
         return f"I cannot {goal.action} the {goal.thing}.{_strange(goal.thing, situation)}"
-    if not errand.can_be_held(goal.thing):
+    if not can_be_held(goal.thing):
         return f"The {goal.thing} is nothing that I can pick up."
     if held and not isinstance(goal, Take):
         where = f"{preposition(goal.place)} the {goal.place}"

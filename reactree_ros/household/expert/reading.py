@@ -251,13 +251,11 @@ class Situation:
         )
 
     def _lie(self, thing: str) -> None:
-        """Record that a thing was put down at the agent's place."""
         room, names = self.looks.pop(self.at, (self.room, ()))
         self.looks[self.at] = room, (*names, thing)
         self.near = (*self.near, thing)
 
     def _forget(self, thing: str) -> None:
-        """Record that a thing is not where it was seen."""
         self.near = tuple(name for name in self.near if name != thing)
         for spot, (room, names) in self.looks.items():
             self.looks[spot] = room, tuple(name for name in names if name != thing)

@@ -28,7 +28,7 @@ from reactree_ros.household.lexicon import (
     look_up,
     word_set,
 )
-from reactree_ros.household.vocabulary import properties_of_word
+from reactree_ros.household.vocabulary import can_be_held, properties_of_word
 
 #: A larger count is reduced to this one, which no house can hold.
 MANY = 10_000
@@ -415,7 +415,7 @@ class Sentence:
             if entry.kind is Topic.PLACE:
                 self.last_place = word
                 self.open_place = self.open_place if self.pending else word
-        elif entry.kind is Topic.PLACE and (self._towards or not _grabbable(word) or self._verb not in ("get", "put")):
+        elif entry.kind is Topic.PLACE and (self._towards or not can_be_held(word) or self._verb not in ("get", "put")):
             self._place(word, span)
         elif self._towards and entry.kind is Topic.THING:
             self._vessel(word, span)
@@ -668,16 +668,11 @@ class Sentence:
 
 
 def _holds(place: str) -> bool:
-    """Return whether things can be put in or on a place."""
     return place in (TABLE, WASHER) or not properties_of_word(place).isdisjoint({"SURFACES", "CONTAINERS"})
 
 
 def _is_surface(place: str) -> bool:
     return place == TABLE or "SURFACES" in properties_of_word(place)
-
-
-def _grabbable(word: str) -> bool:
-    return "GRABBABLE" in properties_of_word(word)
 
 
 def _operable(action: str, word: str) -> bool:

@@ -55,7 +55,6 @@ def _first_open(steps: Sequence[Step], situation: ThorSituation) -> Step | None:
 
 
 def _completes(skill: str, held: str, step: Step, situation: ThorSituation) -> bool:
-    """Return whether an act that had an effect completes a step."""
     verb, thing = ("pick up", skill.removeprefix("pick up ")) if skill.startswith("pick up ") else ("", "")
     if step.verb == "take":
         return verb == "pick up" and class_of(thing) in step.thing

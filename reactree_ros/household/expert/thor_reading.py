@@ -181,7 +181,6 @@ def read_thor_prompt(system: str, lines: Sequence[str]) -> ThorSituation | None:
 
 
 def _read_trajectory(situation: ThorSituation, lines: Iterable[str]) -> None:
-    """Read decisions and the line after each."""
     acted = ""
     for line in lines:
         if (kind := kind_said(line)) is not None and kind.accompanies:

@@ -9,7 +9,7 @@ from reactree_ros.agent.reading import Unreadable, own_words
 from reactree_ros.agent.turns import About, Said, Told, Turn
 from reactree_ros.llm.decoding.checking import Taken, checked
 from reactree_ros.llm.decoding.noticed import Noticed
-from reactree_ros.llm.decoding.strategy import HELD, Method, ask, check_method, method_for, method_of_try
+from reactree_ros.llm.decoding.strategy import Method, ask, check_method, method_for, method_of_try
 from reactree_ros.llm.decoding.usage import Usage
 from reactree_ros.llm.engine import Engine, Generation
 from reactree_ros.llm.port import DecisionRequest, InvalidReply, MaySay, Reply
@@ -77,8 +77,6 @@ async def decode(
         try:
             return usage.reply(checked(uttered, request.may_say), time.monotonic() - begin)
         except Unreadable as error:
-            if how in HELD and usage.finish_reason == "stop":
-                engine.doubt()  # it may ignore a constraint that it is remembered to obey
             objection = _STILL_THINKING if usage.unfinished else str(error)
             taken = Taken(_own_words(uttered.words, request.may_say), error.said)
         again = again or taken.text.strip() in said

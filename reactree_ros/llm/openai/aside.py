@@ -8,8 +8,8 @@ from typing import Any
 
 from reactree_ros.llm.chat import Message
 from reactree_ros.llm.markers import is_chat, markers_of_chat
-from reactree_ros.llm.openai import dialects
 from reactree_ros.llm.openai.connection import Connection
+from reactree_ros.llm.openai.dialects import Dialect
 from reactree_ros.llm.openai.refusal import Refused
 from reactree_ros.llm.port import RequestRejected, ServerUnavailable
 
@@ -23,25 +23,25 @@ class Aside:
     """Asks a server outside of the protocol; what it does not tell is None. Nothing is generated.
 
     Attributes:
-        kind: The kind of server, as in :mod:`~reactree_ros.llm.openai.dialects`.
         model: The server's name of the model.
         template: Fields of the request that hold arguments of its chat template.
     """
 
     connection: Connection
-    kind: str
+    dialect: Dialect
     model: str
     template: Mapping[str, Any] = field(default_factory=dict)
 
     async def version(self) -> str:
         """Return the server's version; empty if it does not say."""
-        path, name = dialects.VERSIONS.get(self.kind, ("", ""))
-        return str(await self._ask(path, name) or "") if path else ""
+        return str(await self._ask(*self.dialect.version) or "") if self.dialect.version else ""
 
     async def sees(self) -> bool | None:
         """Return whether the model sees pictures."""
-        path, name, part = dialects.SEEING.get(self.kind, ("", "", ""))
-        found = await self._ask(path, name) if path else None
+        if self.dialect.sees is None:
+            return None
+        path, name, part = self.dialect.sees
+        found = await self._ask(path, name)
         return bool(found[part]) if isinstance(found, Mapping) and part in found else None
 
     async def shown(self, messages: list[Message] | None = None) -> str | list[int] | None:
@@ -50,9 +50,9 @@ class Aside:
         Raises:
             RequestRejected: The template refuses them.
         """
-        if self.kind not in dialects.RENDERING:
+        if self.dialect.renders is None:
             return None
-        path, name = dialects.RENDERING[self.kind]
+        path, name = self.dialect.renders
         told = {"messages": messages or _CHAT, "add_generation_prompt": False, **self.template}
         try:
             found = (await self.connection.post_aside(path, {"model": self.model, **told}))[name]
@@ -72,15 +72,15 @@ class Aside:
         text = written
         if not isinstance(text, str):
             text = await self._ask("/detokenize", "prompt", {"model": self.model, "tokens": written})
-        if self.kind not in dialects.COUNTING or not isinstance(text, str):
+        if self.dialect.counts is None or not isinstance(text, str):
             return None
-        as_one = dialects.COUNTING[self.kind]
-        found = [await self._ask("/tokenize", "tokens", as_one(self.model, one)) for one in markers_of_chat(text)]
+        bodies = [self.dialect.counts(self.model, one) for one in markers_of_chat(text)]
+        found = [await self._ask("/tokenize", "tokens", body) for body in bodies]
         return is_chat([len(one) for one in found]) if all(isinstance(one, list) for one in found) else None
 
     async def counted(self, body: Mapping[str, Any]) -> int | None:
         """Return the number of tokens of the prompt in a request."""
-        if self.kind != "vllm":
+        if self.dialect.renders is None or self.dialect.renders[0] != "/tokenize":
             return None
         found = await self._ask("/tokenize", "count", {"model": self.model, **body})
         return found if isinstance(found, int) else None

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from typing import Any
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
+from urllib.request import getproxies
 
 from reactree_ros.errors import UserError
+from reactree_ros.files.addresses import is_loopback
 from reactree_ros.files.read_back import well_formed
 from reactree_ros.files.secrecy import HIDDEN, redacted, shown_address
 from reactree_ros.llm.openai.answer import error_in
 from reactree_ros.llm.openai.refusal import Refused
-from reactree_ros.llm.openai.way import Proxy, http_client, proxy_to
 from reactree_ros.llm.port import LanguageModelError, ServerUnavailable
+from reactree_ros.plugins.installation import install_line
 
 #: A dying server refuses or resets a connection by chance: the error does not depend on which.
 GONE = "cannot be reached: nothing listens there, or it closed the connection"
+#: The longest answer that is read, in bytes; far above the longest text that is used.
+LONGEST_ANSWER = 16 * 2**20
 #: Longest time for a request outside of the protocol, in seconds.
 _ASIDE = 10.0
 _CLOSED = (ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
@@ -47,7 +51,7 @@ class Connection:
         self._key = key
         self._retries = retries
         self._timeout = timeout
-        self._proxy: Proxy | None = None
+        self._is_here = is_loopback(urlsplit(url).hostname or "")
         self._client: Any = None
 
     @property
@@ -57,8 +61,8 @@ class Connection:
 
     @property
     def called(self) -> str:
-        """The server's name in errors, with the proxy on the way to it."""
-        return f"{self.name} (through {self._proxy})" if self._proxy else self.name
+        """The server's name in errors, with the variables of proxies that may be on the way to it."""
+        return self.name if self._is_here or not _proxies() else f"{self.name} (the environment has {_proxies()})"
 
     async def get(self, path: str, *, retries: int | None = None) -> Any:
         """Send a GET request.
@@ -126,7 +130,7 @@ class Connection:
         """
         import openai
 
-        client = self._client or await self._opened()
+        client = self._client or self._opened()
         failure: LanguageModelError | Refused
         try:
             return await call(client)
@@ -157,17 +161,17 @@ class Connection:
                 return f"it redirects to {base}; if that is the server, set --base-url {base}"
         return "it redirects in circles; is its base URL right?"
 
-    async def _opened(self) -> Any:
+    def _opened(self) -> Any:
         """Return the client, made at the first call; a check whether the server answers uses the same client."""
         import openai
 
-        proxy = await asyncio.to_thread(proxy_to, self.url)
-        if self._client is None:  # no other call was quicker
-            try:
-                http = http_client(proxy)
-            except UserError as error:
-                raise UserError(f"{self.name}: {error}") from None
-            self._proxy = proxy
+        try:
+            http = _http_client(is_here=self._is_here)
+        except ImportError:
+            problem = f"SOCKS needs the package socksio: {install_line('socksio')}"
+        except Exception:  # the library's errors may repeat a password
+            problem = "it is no proxy URL; a proxy URL looks like http://proxy:3128 or socks5://proxy:1080"
+        else:
             self._client = openai.AsyncOpenAI(
                 base_url=self.url,
                 api_key=self._key or "none",
@@ -175,7 +179,8 @@ class Connection:
                 timeout=openai.Timeout(None, connect=self._timeout),  # whoever asks bounds the whole request
                 http_client=http,
             )
-        return self._client
+            return self._client
+        raise UserError(f"{self.name}: {_proxies()} cannot be used: {problem}")
 
     def redacted(self, message: str) -> str:
         """Return a message without this key or any other."""
@@ -186,6 +191,47 @@ class Connection:
         if self._client is not None:
             await self._client.close()
             self._client = None
+
+
+def _proxies() -> str:
+    """Name the variables that hold proxies; their values may hold a password."""
+    named = (scheme for scheme in sorted(getproxies()) if scheme in ("http", "https", "all"))
+    return ", ".join(f"${scheme.upper()}_PROXY" for scheme in named)
+
+
+def _http_client(*, is_here: bool) -> Any:
+    """Make the SDK's HTTP client: it follows no redirect, bounds an answer, and asks this machine without a proxy."""
+    import openai
+
+    client: Any = openai.DefaultAsyncHttpxClient
+    base = next(kind for kind in client.__mro__ if kind.__name__ == "AsyncClient")
+    library: Any = sys.modules[base.__module__.partition(".")[0]]  # the SDK has used two HTTP libraries
+
+    async def bound(response: Any) -> None:
+        if (packed := response.headers.get("content-encoding", "identity").lower()) != "identity":
+            raise library.DecodingError(f"its answer is compressed ({packed}), which was not asked for")
+        response.stream = Bounded(response.stream)
+
+    class Bounded(library.AsyncByteStream):  # type: ignore[misc]
+        def __init__(self, inner: Any) -> None:
+            self._inner = inner
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            length = 0
+            async for part in self._inner:
+                length += len(part)
+                if length > LONGEST_ANSWER:
+                    raise library.DecodingError(f"its answer is longer than {LONGEST_ANSWER >> 20} MiB")
+                yield part
+
+        async def aclose(self) -> None:
+            await self._inner.aclose()
+
+    # A short compressed answer may be a very long one.
+    more = {"event_hooks": {"response": [bound]}, "headers": {"Accept-Encoding": "identity"}, "follow_redirects": False}
+    if is_here:  # with a transport of its own, the client takes no proxy
+        more["transport"] = library.AsyncHTTPTransport(limits=openai.DEFAULT_CONNECTION_LIMITS)
+    return client(**more)
 
 
 def _whole(value: Any) -> Any:

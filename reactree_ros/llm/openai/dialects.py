@@ -1,13 +1,18 @@
-"""Differences between servers of the OpenAI protocol: their fields for constraints, and their extra features."""
+"""What servers of the OpenAI protocol take, by their names: one dialect is one value here."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from reactree_ros.llm.chat import Message
 from reactree_ros.llm.engine import ConstraintKind
+from reactree_ros.llm.openai.parameters import LIMIT, NEWER_LIMIT
+
+#: The dialects that a user may name. ``auto`` takes the one whose name the server gives itself, or else tries it.
+DialectName = Literal["auto", "vllm", "llamacpp", "sglang", "tgi", "openai", "ollama", "none"]
 
 _GRAMMAR, _REGEX, _JSON, _CHOICE = (
     ConstraintKind.GRAMMAR,
@@ -15,9 +20,43 @@ _GRAMMAR, _REGEX, _JSON, _CHOICE = (
     ConstraintKind.JSON_SCHEMA,
     ConstraintKind.CHOICE,
 )
+#: The fields of a request that hold a text to a constraint, by the kind of constraint.
+Fields = Mapping[ConstraintKind, Callable[[Any], dict[str, Any]]]
 
-#: The fields for each constraint that a server supports.
-Dialect = Mapping[ConstraintKind, Callable[[Any], dict[str, Any]]]
+
+@dataclass(frozen=True, kw_only=True)
+class Dialect:
+    """What a server takes beyond the protocol, and what it tells outside of it.
+
+    Attributes:
+        owners: What the server calls itself (``owned_by`` of its models).
+        constraints: Its fields for the constraints that it obeys.
+        limit: Its name of the token limit of a chat.
+        streams: Further fields for a streamed answer; with them, each part counts the tokens so far.
+        continues: Whether it can continue the last message of a chat; strict servers refuse the fields.
+        templated: Whether it passes arguments on to the chat template.
+        renders: The path that shows what the chat template makes of messages, and the field of the answer.
+        counts: The body of ``POST /tokenize`` for a model and a text in which markers are read as such.
+        version: The path that tells its version, and the field of the answer.
+        sees: The path that tells whether the model sees, and the way to it in the answer.
+    """
+
+    owners: tuple[str, ...] = ()
+    constraints: Fields = field(default_factory=dict)
+    limit: str = LIMIT
+    streams: Mapping[str, Any] = field(default_factory=dict)
+    continues: bool = False
+    templated: bool = False
+    renders: tuple[str, str] | None = None
+    counts: Callable[[str, str], dict[str, Any]] | None = None
+    version: tuple[str, str] | None = None
+    sees: tuple[str, str, str] | None = None
+
+    @property
+    def streaming(self) -> dict[str, Any]:
+        """The fields with which it streams its answers, and counts tokens."""
+        options = {"include_usage": True, **self.streams.get("stream_options", {})}
+        return {**self.streams, "stream": True, "stream_options": options}
 
 
 def _named_schema(schema: Any) -> dict[str, Any]:
@@ -25,48 +64,63 @@ def _named_schema(schema: Any) -> dict[str, Any]:
     return {"response_format": {"type": "json_schema", "json_schema": named}}
 
 
-#: By the name that the server gives itself (``owned_by`` of its models).
 DIALECTS: Mapping[str, Dialect] = {
-    "vllm": {
-        _GRAMMAR: lambda value: {"structured_outputs": {"grammar": value}},
-        _REGEX: lambda value: {"structured_outputs": {"regex": value}},
-        _JSON: lambda value: {"structured_outputs": {"json": value}},
-        _CHOICE: lambda value: {"structured_outputs": {"choice": value}},
-    },
-    "llamacpp": {
-        _GRAMMAR: lambda value: {"grammar": value},
-        _JSON: lambda value: {"json_schema": value},
-    },
-    "sglang": {
-        _GRAMMAR: lambda value: {"ebnf": value},
-        _REGEX: lambda value: {"regex": value},
-        _JSON: lambda value: {"json_schema": json.dumps(value)},
-    },
-    "tgi": {
-        _REGEX: lambda value: {"response_format": {"type": "regex", "value": value}},
-        _JSON: lambda value: {"response_format": {"type": "json_object", "value": value}},
-    },
-    "openai": {_JSON: _named_schema},
+    "vllm": Dialect(
+        owners=("vllm",),
+        constraints={
+            _GRAMMAR: lambda value: {"structured_outputs": {"grammar": value}},
+            _REGEX: lambda value: {"structured_outputs": {"regex": value}},
+            _JSON: lambda value: {"structured_outputs": {"json": value}},
+            _CHOICE: lambda value: {"structured_outputs": {"choice": value}},
+        },
+        streams={"stream_options": {"continuous_usage_stats": True}},
+        continues=True,
+        templated=True,
+        renders=("/tokenize", "tokens"),
+        counts=lambda model, text: {"model": model, "prompt": text, "add_special_tokens": False},
+        version=("/version", "version"),
+    ),
+    "llamacpp": Dialect(
+        owners=("llamacpp",),
+        constraints={_GRAMMAR: lambda value: {"grammar": value}, _JSON: lambda value: {"json_schema": value}},
+        streams={"timings_per_token": True},
+        templated=True,
+        renders=("/apply-template", "prompt"),
+        counts=lambda model, text: {"content": text, "add_special": False, "parse_special": True},
+        sees=("/props", "modalities", "vision"),
+    ),
+    "sglang": Dialect(
+        owners=("sglang",),
+        constraints={
+            _GRAMMAR: lambda value: {"ebnf": value},
+            _REGEX: lambda value: {"regex": value},
+            _JSON: lambda value: {"json_schema": json.dumps(value)},
+        },
+        continues=True,
+        templated=True,
+    ),
+    "tgi": Dialect(
+        owners=("tgi",),
+        constraints={
+            _REGEX: lambda value: {"response_format": {"type": "regex", "value": value}},
+            _JSON: lambda value: {"response_format": {"type": "json_object", "value": value}},
+        },
+    ),
+    "openai": Dialect(
+        owners=("openai", "system", "openai-internal"), constraints={_JSON: _named_schema}, limit=NEWER_LIMIT
+    ),
+    "ollama": Dialect(owners=("library",), constraints={_JSON: _named_schema}),
+    "none": Dialect(),
 }
-#: Servers that can continue the last message of a chat; strict ones of the others refuse the fields.
-CONTINUING = ("vllm", "sglang")
-#: Servers that render chat messages outside of the protocol: path, and field of the answer.
-RENDERING: Mapping[str, tuple[str, str]] = {"vllm": ("/tokenize", "tokens"), "llamacpp": ("/apply-template", "prompt")}
-#: Servers that count the tokens of a text (``POST /tokenize``): the body, in which markers are read as such.
-COUNTING: Mapping[str, Callable[[str, str], dict[str, Any]]] = {
-    "vllm": lambda model, text: {"model": model, "prompt": text, "add_special_tokens": False},
-    "llamacpp": lambda model, text: {"content": text, "add_special": False, "parse_special": True},
-}
-#: Servers that tell their version: path, and field of the answer.
-VERSIONS: Mapping[str, tuple[str, str]] = {"vllm": ("/version", "version"), "llamacpp": ("/props", "build_info")}
-#: Servers that tell whether their model sees: path, and the way to it in the answer.
-SEEING: Mapping[str, tuple[str, str, str]] = {"llamacpp": ("/props", "modalities", "vision")}
-#: Servers that pass arguments on to the chat template.
-TEMPLATED = ("vllm", "sglang", "llamacpp")
-#: Servers under other names that speak one of the dialects.
-OWNERS = {"library": "openai", "system": "openai", "openai-internal": "openai"}
-#: Those that know only the older name of the token limit: Ollama.
-OLDER = ("library",)
+#: How a server with another name is tried, the most useful constraint first.
+TRIED: Sequence[tuple[str, ConstraintKind]] = (("vllm", _REGEX), ("openai", _JSON))
+
+
+def dialect_of(name: DialectName, owner: str) -> Dialect | None:
+    """Return the named dialect, or the one of a server's own name; None if nobody knows it."""
+    if name != "auto":
+        return DIALECTS[name]
+    return next((one for one in DIALECTS.values() if owner in one.owners), None)
 
 
 def with_images(messages: Sequence[Message]) -> list[Message]:
@@ -76,9 +130,3 @@ def with_images(messages: Sequence[Message]) -> list[Message]:
 
 def _parts(parts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"type": "image_url", "image_url": {"url": one["image"].url}} if "image" in one else one for one in parts]
-
-
-def streaming(kind: str) -> dict[str, Any]:
-    """Return the parameters with which a server streams its answers, and counts tokens in each part if it can."""
-    options = {"include_usage": True, **({"continuous_usage_stats": True} if kind == "vllm" else {})}
-    return {"stream": True, "stream_options": options, **({"timings_per_token": True} if kind == "llamacpp" else {})}

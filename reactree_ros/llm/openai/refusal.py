@@ -24,9 +24,11 @@ _BAD_VALUE = re.compile(
 )
 #: Errors of chat templates; some servers report them as their own.
 _OF_TEMPLATE = re.compile(r"jinja|chat.?template|\broles?\b", re.IGNORECASE)
+#: What it says of messages of the system, or of roles that do not alternate.
+_OF_ROLES = re.compile(r"\b(?:system|roles?)\b", re.IGNORECASE)
 #: What a refusal of pictures says; llama.cpp's comes as a failure of its own (500).
 _OF_PICTURES = re.compile(r"\bimages?\b|image_url|multi-?modal|vision|mmproj", re.IGNORECASE)
-_OF_THIS_PICTURE = re.compile(
+_PICTURE = re.compile(
     r"decod|corrupt|truncat|could not (?:process|be read|load)|(?:invalid|unsupported|cannot identify) image"
     r"|image (?:is|was|has|size|dimension|format|data)|too (?:large|small|big)",
     re.IGNORECASE,
@@ -82,8 +84,8 @@ class Refused(Exception):
 
     @property
     def is_of_the_request(self) -> bool:
-        """Whether the server refuses this very request."""
-        return self.status in (400, 422)
+        """Whether the server refuses this very request, and not what its chat template takes of no request."""
+        return self.status in (400, 422) and not _OF_TEMPLATE.search(self.message)
 
     def parameters(self, sent: Collection[str]) -> tuple[str, ...]:
         """Return the sent parameters that are refused; none if the refusal is about something else."""
@@ -138,9 +140,9 @@ def speaks_of_pictures(message: str) -> bool:
     return _OF_PICTURES.search(message) is not None
 
 
-def speaks_of_this_picture(message: str) -> bool:
-    """Return whether a server's message is about what is wrong with one picture."""
-    return _OF_THIS_PICTURE.search(message) is not None
+def speaks_of_roles(message: str) -> bool:
+    """Return whether a server's message is about who may say something in a chat."""
+    return _OF_ROLES.search(message) is not None
 
 
 def _words(said: Any) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from typing import Annotated, Any
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from reactree_ros.files.secrecy import are_harmless
-from reactree_ros.llm.engine import ConstraintKind
 from reactree_ros.llm.engine_settings import EngineSettings, SeeingSettings, read_arguments
 from reactree_ros.llm.openai.address import KEY_IN_URL, may_hold_a_key
+from reactree_ros.llm.openai.dialects import DialectName
 from reactree_ros.llm.openai.engine import OpenAIEngine
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.llm.spec import ModelSpec
@@ -31,9 +31,10 @@ class OpenAISettings(SeeingSettings, EngineSettings):
         default="", description="base URL of the server, e.g. http://127.0.0.1:8000/v1; empty: $OPENAI_BASE_URL"
     )
     api_key_file: str = Field(default="", description="file with the server's key; empty: $OPENAI_API_KEY, or none")
-    constraints: tuple[ConstraintKind, ...] | None = Field(
-        default=None,
-        description="constraints that the server obeys: grammar, regex, json_schema, choice; empty: try them",
+    dialect: DialectName = Field(
+        default="auto",
+        description="what the server takes: vllm, llamacpp, sglang, tgi, openai, ollama; none: no constraint; auto: by "
+        "the name that it gives itself, or else it is tried with at most three requests",
     )
     retries: int = Field(
         default=3, ge=0, le=100, description="how often to repeat a request that failed for a passing reason"
@@ -44,11 +45,6 @@ class OpenAISettings(SeeingSettings, EngineSettings):
         description="fields for every request for a text; they win, e.g. {top_k: 20, provider: {sort: price}}",
     )
 
-    remember: bool = Field(
-        default=True,
-        description="remember what the server can do, in the user's cache folder; `reactree llm forget` forgets it",
-    )
-
     @model_validator(mode="before")
     @classmethod
     def _hold_no_key(cls, values: dict[str, Any]) -> dict[str, Any]:
@@ -56,13 +52,6 @@ class OpenAISettings(SeeingSettings, EngineSettings):
         if may_hold_a_key(str(values.get("base_url", ""))):
             raise ValueError(KEY_IN_URL)
         return read_arguments(values, "extra_body", example="{top_k: 20}")
-
-    @field_validator("constraints", mode="before")
-    @classmethod
-    def _listed(cls, value: Any) -> Any:
-        if not isinstance(value, str):
-            return None if isinstance(value, (list, tuple)) and not value else value
-        return [name for one in value.strip("[] ").split(",") if (name := one.strip())] or None
 
 
 def _make(settings: OpenAISettings) -> LanguageModel:
@@ -72,12 +61,11 @@ def _make(settings: OpenAISettings) -> LanguageModel:
         api_key_file=settings.api_key_file,
         chat=settings.chat,
         examples=settings.examples,
-        constraints=settings.constraints,
+        dialect=settings.dialect,
         retries=settings.retries,
         request_timeout=settings.request_timeout,
         reasoning=settings.reasoning,
         extra_body=settings.extra_body,
-        remember=settings.remember,
         sees=settings.sees,
         seeing=settings.seeing,
     )

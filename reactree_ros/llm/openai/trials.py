@@ -1,20 +1,22 @@
-"""Tries what a server can do: some servers silently ignore a constraint."""
+"""Tries what a server takes whose dialect nobody knows, and finds where a thinking model leaves its thoughts."""
 
 from __future__ import annotations
 
-import asyncio
 import enum
-from collections.abc import Awaitable, Callable, Sequence
 
-from reactree_ros.agent.turns import Told, Turn
+from reactree_ros.agent.turns import About, Said, Told
 from reactree_ros.llm.engine import Constraint, ConstraintKind, Generated, Generation, chosen
-from reactree_ros.llm.openai.dialects import DIALECTS, Dialect
-from reactree_ros.llm.port import RequestRejected
 from reactree_ros.llm.reasoning import split_reasoning
 
-_WORD = "Zq7kx"  # no model says this unprompted
+#: The most requests for a text that try a server.
+MOST = 3
 #: Longest answer to a trial, in tokens.
 TOKENS = 32
+_WORD = "Zq7kx"  # no model says this unprompted
+#: Shows whether the server chats, with a system text and earlier replies, and how its model thinks.
+HELLO = Generation(
+    (Told("You are a robot.", About.SYSTEM), Told("Look."), Said("I look."), Told("Hello")), max_tokens=TOKENS
+)
 
 
 class Thoughts(enum.Enum):
@@ -41,37 +43,14 @@ def thoughts(generated: Generated) -> Thoughts | None:
     return None
 
 
-def hello(begin: Sequence[Turn] = ()) -> Generation:
-    """Return the first request: it shows whether the server chats, and how its model thinks.
-
-    Args:
-        begin: The beginning of the prompt that follows, which then is in the server's cache.
-    """
-    return Generation((*begin, Told("Hello")), max_tokens=TOKENS)
+def held(kind: ConstraintKind) -> Generation:
+    """Ask for a word that no model says, by a constraint of a kind."""
+    return Generation((Told("Say a word:"),), constraint=Constraint.choice(kind, [_WORD]), max_tokens=TOKENS)
 
 
-async def find_dialect(
-    complete: Callable[[Generation, Dialect], Awaitable[Generated]], kind: str, begin: Sequence[Turn] = ()
-) -> tuple[str, frozenset[ConstraintKind]]:
-    """Return the name of a server's dialect, and the constraints that it obeys.
-
-    A known kind of server is tried in its own dialect only. ``begin`` is that of :func:`hello`.
-    """
-
-    async def obeys(dialect: Dialect, constraint: ConstraintKind) -> bool:
-        """Ask for a word that no model says, and check whether it comes."""
-        held = Constraint.choice(constraint, [_WORD])
-        asked = Generation((*begin, Told("Say a word:")), constraint=held, max_tokens=TOKENS)
-        try:
-            said = await complete(asked, dialect)
-            return chosen(constraint, split_reasoning(said.text).text.strip()) == _WORD
-        except (RequestRejected, ValueError):
-            return False
-
-    name = ""
-    for name in [kind] if kind in DIALECTS else DIALECTS:
-        dialect = DIALECTS[name]
-        obeyed = await asyncio.gather(*(obeys(dialect, constraint) for constraint in dialect))
-        if any(obeyed):
-            return name, frozenset(one for one, yes in zip(dialect, obeyed, strict=True) if yes)
-    return name, frozenset()
+def obeys(kind: ConstraintKind, generated: Generated) -> bool:
+    """Return whether an answer to :func:`held` is that word."""
+    try:
+        return chosen(kind, split_reasoning(generated.text).text.strip()) == _WORD
+    except ValueError:
+        return False

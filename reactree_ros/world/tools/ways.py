@@ -6,8 +6,8 @@ import os
 import signal
 import subprocess
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import ExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -21,7 +21,6 @@ from reactree_ros.world.tools.settings import ServerSettings
 
 if TYPE_CHECKING:
     import anyio.abc
-    from mcp.client import Transport
 
 #: The longest message of a server, in bytes: a picture of the largest size fits.
 LONGEST_MESSAGE = 8 << 20
@@ -34,53 +33,53 @@ _ENDS, _TERMINATES = 1.0, 0.5
 _TAIL = 300
 
 
-class Flood(Exception):
-    """A server sends more than anybody reads."""
+class Heard:
+    """What is heard of a server: an end to too many messages, and of a listed tool only its name and what it takes.
 
-
-def way_to(name: str, settings: ServerSettings, last_words: deque[bytes], ended: Callable[[], object]) -> Transport:
-    """Return the way to a server.
+    The library refuses a whole list for one tool in it, so each tool is read for itself.
 
     Args:
-        name: The server's name.
-        settings: Say how it is reached.
-        last_words: Takes what its process writes for people, the end of it.
-        ended: Called when its process says no more.
+        passed_over: Gets why a tool is left out, by its name.
 
-    Raises:
-        UserError: An environment variable is not set.
-    """
-    variables = settings.variables(name)
-    if settings.command:
-        environment = {one: os.environ[one] for one in _INHERITED if one in os.environ}
-        return _process([settings.command, *settings.args], environment | variables, last_words, ended)
-    return _address(settings.url, variables.get(settings.token_variable, ""))
-
-
-class Readable:
-    """What is heard of a server; of a listed tool only the name and what it takes are read, each for itself.
-
-    The library refuses a whole list for one tool in it. Why one is left out is put into ``passed_over``, by its name.
+    Attributes:
+        over: Whether nothing more comes from the server.
     """
 
-    def __init__(self, heard: Any, passed_over: dict[str, str]) -> None:
-        self._heard, self._passed_over = heard, passed_over
+    def __init__(self, passed_over: dict[str, str]) -> None:
+        self.over = False
+        self._passed_over, self._since = passed_over, 0
+        self._stream: Any = None
+
+    def of(self, stream: Any) -> Self:
+        """Hear a stream of the library's."""
+        self._stream = stream
+        return self
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._heard, name)
+        return getattr(self._stream, name)
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        await self._heard.aclose()
+        self.over = True
+        await self._stream.aclose()
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Any:
-        heard = await self._heard.__anext__()
-        result = getattr(getattr(heard, "message", None), "result", None)
+        try:
+            heard = await self._stream.__anext__()
+        except StopAsyncIteration:
+            self.over = True
+            raise
+        message = getattr(heard, "message", None)
+        result = getattr(message, "result", None)
+        self._since = 0 if hasattr(message, "result") or hasattr(message, "error") else self._since + 1
+        if self._since > MOST_MESSAGES:
+            self.over = True
+            raise StopAsyncIteration
         if isinstance(result, dict) and isinstance(result.get("tools"), list):
             result["tools"] = [one for tool in result["tools"] for one in self._read(tool)]
         return heard
@@ -95,6 +94,31 @@ class Readable:
             yield {"name": name, "inputSchema": schema}
 
 
+@asynccontextmanager
+async def heard_by(
+    heard: Heard, name: str, settings: ServerSettings, last_words: deque[bytes]
+) -> AsyncIterator[tuple[Any, Any]]:
+    """Reach a server.
+
+    Args:
+        heard: Hears it.
+        name: The server's name.
+        settings: Say how it is reached.
+        last_words: Takes what its process writes for people, the end of it.
+
+    Raises:
+        UserError: An environment variable is not set.
+    """
+    variables = settings.variables(name)
+    if settings.command:
+        environment = {one: os.environ[one] for one in _INHERITED if one in os.environ}
+        way = _process([settings.command, *settings.args], environment | variables, last_words)
+    else:
+        way = _address(settings.url, variables.get(settings.token_variable, ""))
+    async with way as (stream, said):
+        yield heard.of(stream), said
+
+
 def said_last(last_words: deque[bytes]) -> str:
     """Return the last line that a process wrote for people, fit to be told."""
     text = b"".join(last_words).decode(errors="replace")
@@ -103,9 +127,7 @@ def said_last(last_words: deque[bytes]) -> str:
 
 
 @asynccontextmanager
-async def _process(
-    command: list[str], environment: Mapping[str, str], last_words: deque[bytes], ended: Callable[[], object]
-) -> AsyncIterator[Any]:
+async def _process(command: list[str], environment: Mapping[str, str], last_words: deque[bytes]) -> AsyncIterator[Any]:
     """Start a process and exchange lines with it; it ends when it is left."""
     import anyio
     from mcp.shared.message import SessionMessage
@@ -117,7 +139,7 @@ async def _process(
     to_say, said = anyio.create_memory_object_stream[SessionMessage](0)
     with heard, to_hear, to_say, said:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_hear, process, heard, ended)
+            tasks.start_soon(_hear, process, heard)
             tasks.start_soon(_say, process, said)
             tasks.start_soon(_overhear, process, last_words)
             try:
@@ -128,35 +150,32 @@ async def _process(
                 tasks.cancel_scope.cancel()
 
 
-async def _hear(process: anyio.abc.Process, heard: Any, ended: Callable[[], object]) -> None:
+async def _hear(process: anyio.abc.Process, heard: Any) -> None:
     """Read messages, one a line. What is none is left out; too much of it ends the connection."""
     import anyio
+    from anyio.streams.buffered import BufferedByteReceiveStream
     from mcp.shared.message import SessionMessage
     from mcp_types import jsonrpc_message_adapter
 
     assert process.stdout is not None
-    line, unread, since = bytearray(), 0, 0
-    gone = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError)
-    with heard, ExitStack() as stack, suppress(*gone):
-        stack.callback(ended)
-        while True:
-            parts = (await process.stdout.receive()).split(b"\n")
-            for number, part in enumerate(parts):
-                line += part
-                if len(line) + unread > LONGEST_MESSAGE or since > MOST_MESSAGES:
-                    last = f"a server sent over {LONGEST_MESSAGE >> 20} MiB or {MOST_MESSAGES:,} messages at once"
-                    await heard.send(Flood(last))
-                    return
-                if number == len(parts) - 1:
-                    break
-                try:
-                    message = jsonrpc_message_adapter.validate_json(bytes(line), by_name=False)
-                except ValueError:  # a line for people, or garbage
-                    unread += len(line) + 1
-                else:
-                    unread, since = 0, 0 if hasattr(message, "result") or hasattr(message, "error") else since + 1
-                    await heard.send(SessionMessage(message))
-                line.clear()
+    lines, unread = BufferedByteReceiveStream(process.stdout), 0
+    ends = (
+        anyio.BrokenResourceError,
+        anyio.ClosedResourceError,
+        anyio.DelimiterNotFound,
+        anyio.IncompleteRead,
+        OSError,
+    )
+    with heard, suppress(*ends):
+        while unread <= MOST_MESSAGES:
+            line = await lines.receive_until(b"\n", LONGEST_MESSAGE)
+            try:
+                message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+            except ValueError:  # a line for people, or garbage
+                unread += 1
+            else:
+                unread = 0
+                await heard.send(SessionMessage(message))
 
 
 async def _say(process: anyio.abc.Process, said: Any) -> None:

@@ -289,18 +289,16 @@ class ExperienceStore(SqliteFile):
         return experience_of(row, self.path)
 
 
-def experience_of(
-    row: tuple[Any, ...], where: object, read: Callable[[str, object, int], tuple[Turn, ...]] | None = None
-) -> Experience:
+def experience_of(row: tuple[Any, ...], where: object) -> Experience:
     """The experience in a row: its number, its subgoal, its turns, and the rest in the order of the class.
 
     Args:
         row: The row.
         where: Whose it is.
-        read: Reads turns when they are asked for; by default :func:`read_turns`.
 
     Raises:
-        EpisodicMemoryError: It is not what was written; the message says where it is, and its number.
+        EpisodicMemoryError: It is not what was written; the message says where it is, and its number. Damaged turns
+            may raise it later, when they are asked for.
     """
     number, subgoal, turns, end, task_id, task_name, decision, depth = row
     with _undamaged(where, number):
@@ -309,7 +307,7 @@ def experience_of(
                 raise TypeError(f"{shown(value)} is no {kind.__name__}")
         return Experience.of_store(
             text=text_in(parse_json(turns, halves=True)),
-            turns=partial(read or read_turns, turns, where, number),
+            turns=partial(_read_turns, turns, where, number),
             subgoal=subgoal,
             end=ENDS[end],
             task_id=task_id,
@@ -319,8 +317,7 @@ def experience_of(
         )
 
 
-def read_turns(column: str, where: object, number: int) -> tuple[Turn, ...]:
-    """The turns in the row of an experience's number; raises as :func:`experience_of` does."""
+def _read_turns(column: str, where: object, number: int) -> tuple[Turn, ...]:
     with _undamaged(where, number):
         return tuple(map(turn_from_dict, parse_json(column, halves=True)))
 

@@ -34,7 +34,6 @@ class Attempt:
 
     @property
     def broken(self) -> bool:
-        """Whether the run failed for another reason than the planner; such a run is repeated."""
         return EpisodeEnd(self.end) in BROKEN
 
 

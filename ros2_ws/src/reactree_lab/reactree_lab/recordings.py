@@ -41,7 +41,6 @@ class RecordedRun:
 
     @property
     def household(self) -> Household:
-        """The household of the recording."""
         return ALFRED if isinstance(self.run, str) else WAH_NL
 
     @property
@@ -50,7 +49,6 @@ class RecordedRun:
 
     @property
     def name(self) -> str:
-        """The task in words."""
         return f"{'trial' if isinstance(self.run, str) else 'task'} {self.run}"
 
     @property

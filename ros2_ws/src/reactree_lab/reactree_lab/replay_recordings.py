@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -24,11 +23,6 @@ from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import AS_RECORDED
 from reactree_ros.world.port import World
 from reactree_ros.world.recorded import RecordedWorld
-
-
-class WorldKind(str, enum.Enum):
-    RECORDED = "recorded"
-    SYMBOLIC = "symbolic"
 
 
 def episode_of(
@@ -84,6 +78,7 @@ class Replay:
 
     Args:
         tasks: The tasks of the runs, by task id; only needed in the symbolic world.
+        symbolic: Whether the observations come from the symbolic world instead of the recording.
         variant: Name of the variant: ``react``, ``react_wm``, ``reactree`` or ``reactree_wm``.
         outcomes: Task ids of the runs that were kept as successes; None if unknown.
         honour_quirks: Let the symbolic world repeat the simulator's quirks in the task files.
@@ -94,24 +89,23 @@ class Replay:
         *,
         tasks: Mapping[int, Task],
         variant: str,
-        world: WorldKind,
+        symbolic: bool,
         outcomes: Mapping[int, bool] | None = None,
         honour_quirks: bool = True,
     ) -> None:
         self.report = Report()
-        if outcomes is not None and world is WorldKind.SYMBOLIC:
+        if outcomes is not None and symbolic:
             self.report.successes_recorded = self.report.successes_reproduced = 0
-        self._tasks, self._world, self._outcomes = tasks, world, outcomes
+        self._tasks, self._symbolic, self._outcomes = tasks, symbolic, outcomes
         self._honour_quirks = honour_quirks
         self._variant = variant
 
     def replay(self, recorded: RecordedRun) -> None:
-        symbolic = self._world is WorldKind.SYMBOLIC
-        world = SymbolicWorld(self._task(recorded), honour_quirks=self._honour_quirks) if symbolic else None
+        world = SymbolicWorld(self._task(recorded), honour_quirks=self._honour_quirks) if self._symbolic else None
         episode = episode_of(recorded, self._variant, world=world)
         result = episode.run()
         self._compare(recorded, episode.context.nodes)
-        if symbolic and self._outcomes is not None and self._outcomes.get(int(recorded.run)):
+        if self._symbolic and self._outcomes is not None and self._outcomes.get(int(recorded.run)):
             report = self.report
             report.successes_recorded = (report.successes_recorded or 0) + 1
             report.successes_reproduced = (report.successes_reproduced or 0) + int(result.gsr == 1.0)
@@ -146,7 +140,9 @@ class Replay:
             else:
                 identical = False
                 report.differences.append(f"{recorded.name}: {node.file}: {difference}")
-            for kind, theirs, line in _observation_lines(node.transcript.turns, mine.turns):
+            for (kind, theirs), (_, line) in zip(
+                _observations(node.transcript.turns), _observations(mine.turns), strict=False
+            ):
                 self._count_line(kind, theirs == line)
         overwritten += sum(map(_only_header, ours))
         extra = sum(not _only_header(node) for node in ours)
@@ -172,7 +168,7 @@ class Replay:
         ours, theirs = _limit(mine.turns), _limit(node.transcript.turns)
         if ours != theirs:
             return f"ends by {ours}, recorded by {theirs}"
-        if self._world is WorldKind.RECORDED and mine.text != node.text:
+        if not self._symbolic and mine.text != node.text:
             return "text differs"
         return None
 
@@ -200,13 +196,6 @@ def _said(turns: Sequence[Turn]) -> list[str]:
 def _limit(turns: Sequence[Turn]) -> str:
     last = turns[-1]
     return f"'{last.text}'" if isinstance(last, Told) and last.about is About.LIMIT else "its own decision"
-
-
-def _observation_lines(theirs: Sequence[Turn], ours: Sequence[Turn]) -> Iterator[tuple[str, str, str]]:
-    """Yield every observation line as recorded and as replayed, with its kind."""
-    seen = zip(_observations(theirs), _observations(ours), strict=False)
-    for (kind, their_line), (_, line) in seen:
-        yield kind, their_line, line
 
 
 def _observations(turns: Sequence[Turn]) -> Iterator[tuple[str, str]]:

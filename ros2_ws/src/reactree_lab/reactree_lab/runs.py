@@ -27,7 +27,6 @@ class Runs:
                 self._under_way.discard(episode)
 
     def cancel(self) -> None:
-        """Cancel all runs, and those that begin later."""
         with self._lock:
             self._canceled = True
             for episode in self._under_way:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reactree_lab.recordings import VARIANTS, RecordedRun, ReplayError, load_outcomes, load_recording
-from reactree_lab.replay_recordings import Replay, WorldKind
+from reactree_lab.replay_recordings import Replay
 from reactree_ros.household.tasks import Task, load_tasks
 
 TREES = ("reactree", "reactree_wm")
@@ -30,7 +30,7 @@ def recordings(wah_nl: Path) -> dict[str, list[RecordedRun]]:
 def test_every_run_is_identical_in_the_recorded_world(
     tasks: dict[int, Task], recordings: dict[str, list[RecordedRun]], variant: str
 ) -> None:
-    replay = Replay(tasks=tasks, variant=variant, world=WorldKind.RECORDED)
+    replay = Replay(tasks=tasks, variant=variant, symbolic=False)
     for run in recordings[variant]:
         replay.replay(run)
     report = replay.report
@@ -48,7 +48,7 @@ def test_the_symbolic_world_shows_what_the_simulator_showed(
     lines, identical, successes = Counter[str](), Counter[str](), Counter[str]()
     for variant in VARIANTS:
         outcomes = load_outcomes(wah_nl / "recorded_outcomes.json", variant)
-        replay = Replay(tasks=tasks, variant=variant, world=WorldKind.SYMBOLIC, outcomes=outcomes)
+        replay = Replay(tasks=tasks, variant=variant, symbolic=True, outcomes=outcomes)
         runs = recordings[variant][::sweep]
         for run in runs:
             replay.replay(run)
@@ -97,13 +97,13 @@ def test_a_recording_of_another_task_file_is_refused(tmp_path: Path) -> None:
     path.write_text(json.dumps(node()) + "\n", encoding="utf-8")
     (run,) = load_recording(path)
     with pytest.raises(ReplayError, match="the recording has task 1, the task file does not"):
-        Replay(tasks={}, variant="react", world=WorldKind.SYMBOLIC).replay(run)
+        Replay(tasks={}, variant="react", symbolic=True).replay(run)
 
 
 @pytest.mark.slow
 def test_the_alfred_recordings_drive_the_tree_identically(alfred: Path) -> None:
     runs = load_recording(alfred / "reactree_wm.jsonl")
-    replay = Replay(tasks={}, variant="reactree_wm", world=WorldKind.RECORDED)
+    replay = Replay(tasks={}, variant="reactree_wm", symbolic=False)
     for run in runs:
         replay.replay(run)
     report = replay.report
@@ -112,7 +112,7 @@ def test_the_alfred_recordings_drive_the_tree_identically(alfred: Path) -> None:
     assert report.nodes == report.nodes_identical == 502
     assert report.lines == report.lines_identical
     with pytest.raises(ReplayError, match="of ALFRED, which the symbolic world cannot replay"):
-        Replay(tasks={}, variant="reactree_wm", world=WorldKind.SYMBOLIC).replay(runs[0])
+        Replay(tasks={}, variant="reactree_wm", symbolic=True).replay(runs[0])
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"a": {"react": true}}', '{"1": 3}'])
@@ -128,7 +128,7 @@ def test_a_difference_is_found_and_named(tasks: dict[int, Task], recordings: dic
     whole = next(run for run in recordings["reactree"] if len(run.nodes) > 4)
     # The second node's decisions are then said by whoever asks next, so that the rest is not as recorded.
     broken = RecordedRun(whole.run, (whole.nodes[0], *whole.nodes[2:]))
-    replay = Replay(tasks=tasks, variant="reactree", world=WorldKind.RECORDED)
+    replay = Replay(tasks=tasks, variant="reactree", symbolic=False)
     replay.replay(broken)
     assert replay.report.runs_identical == 0
     assert replay.report.differences

@@ -19,11 +19,7 @@ ACT, REFUSED, REFUSED_ACT = "act", "refused", "refused_act"
 
 @dataclass(frozen=True)
 class Event:
-    """One decision and its result.
-
-    Attributes:
-        seen: Names of seen things, e.g. ``juice 1``.
-    """
+    """One decision and its result."""
 
     decision: int  # number of decisions so far, including this one
     subgoal: str  # goal of the deciding agent node
@@ -32,6 +28,7 @@ class Event:
     outcome: str = ""  # outcome of the skill, a value of :class:`Outcome`; empty if there was none
     room: str = ""  # room of the observation; empty if nothing was seen
     place: str = ""  # the agent's place during the observation; empty in the middle of a room
+    #: Names of seen things, e.g. ``juice 1``.
     seen: tuple[str, ...] = ()
     subgoals: tuple[str, ...] = ()  # subgoals of an expansion
     input_tokens: int | None = None  # tokens of the longest prompt for it; None if it needed no request of its own
@@ -44,19 +41,15 @@ class Event:
 
     @property
     def executable(self) -> bool:
-        """Whether it was an action that the world carried out."""
         return self.kind == ACT and self.outcome == Outcome.DONE.value
 
     @property
     def skill(self) -> str:
-        """The skill of an action; otherwise empty."""
         return self.said if self.is_action else ""
 
 
 @dataclass(frozen=True)
 class Size:
-    """Tokens of one request and its reply."""
-
     input: int  # prompt tokens of all requests for the reply
     longest: int  # tokens of the longest of these prompts
     output: int  # tokens of the reply
@@ -78,8 +71,6 @@ def told_by(record: Iterable[Recorded]) -> RunEvents:
 
 
 class _Teller:
-    """Collects :class:`RunEvents` from a record's events."""
-
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.sizes: list[Size] = []
@@ -87,7 +78,6 @@ class _Teller:
         self._acting = False  # whether the last event waits for its observation
 
     def hear(self, event: Recorded, moment: Moment) -> None:
-        """Read the next event, with the moment after it."""
         kind = event["e"]
         if kind == "reply":
             self._size = size_of(moment.requests[event["id"]])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import shutil
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from typing import Any
 from reactree_lab.bench.job_runner import Finished
 from reactree_lab.bench.jobs import BenchSettings, Key
 from reactree_lab.bench.results import RunLine
+from reactree_lab.out_folder import check_place, check_same, opened_alone
 from reactree_ros.errors import UserError
 from reactree_ros.files.json_lines import append_line, cut_torn_line, read_lines
 from reactree_ros.files.read_back import checked, read_json
@@ -22,7 +22,6 @@ SETTINGS, RESULTS = "settings.json", "results.jsonl"
 BROKEN = "broken.jsonl"
 #: The number of runs, beside the settings.
 _RUNS = "runs"
-_NEW_SETTINGS = f"{SETTINGS}.unfinished"
 #: Ending of the name of an unfinished folder.
 _UNFINISHED = ".unfinished"
 
@@ -40,16 +39,12 @@ class BenchFolder:
 
     def __init__(self, path: Path, settings: BenchSettings, *, runs: int = 0) -> None:
         self.path = path
-        if path.exists() and not path.is_dir():
-            raise UserError(f"--out {path}: is a file; name a folder")
-        begun = {SETTINGS, RESULTS, _NEW_SETTINGS}  # files that a kill right at the start may leave
-        if path.is_dir() and not (path / SETTINGS).exists() and {one.name for one in path.iterdir()} - begun:
-            raise UserError(f"--out {path}: is not empty and holds no {SETTINGS} of a bench; name a new folder")
+        begun = (path / SETTINGS).exists()
+        check_place(path, f"{SETTINGS} of a bench", begun=begun, leftovers=(RESULTS, f"{SETTINGS}.unfinished"))
         path.mkdir(parents=True, exist_ok=True)
         _check_links(path)
-        self._results = (path / RESULTS).open("ab")
+        self._results = opened_alone(path, path / RESULTS)
         try:
-            self._lock()
             self._check(settings, runs)
             for name in (RESULTS, BROKEN):
                 cut_torn_line(path / name)
@@ -81,32 +76,18 @@ class BenchFolder:
             append_line(self._results, line.as_json())
 
     def close(self) -> None:
-        """Let other processes write."""
         self._results.close()
 
-    def _lock(self) -> None:
-        try:
-            fcntl.flock(self._results, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise UserError(f"--out {self.path}: another bench is writing there; wait for its end") from error
-
     def _check(self, settings: BenchSettings, runs: int) -> None:
-        file, now = self.path / SETTINGS, _flat(settings.as_dict())
+        file = self.path / SETTINGS
         if not file.exists():
             write_whole(file, json.dumps({**settings.as_dict(), _RUNS: runs}, indent=1) + "\n")
             return
-        before = _flat(read_settings(self.path).as_dict())
-        paths = {f"suite_settings.{name}" for name in settings.digests or ()}  # a file's content matters, not its name
-        different = [
-            f"{name} was {json.dumps(before.get(name))}, now {json.dumps(now.get(name))}"
-            for name in sorted({*before, *now} - paths)
-            if before.get(name) != now.get(name)
-        ]
-        if different:
-            raise UserError(
-                f"--out {self.path}: was started with other settings: {'; '.join(different)}; "
-                "use the same ones to resume it, or name a new folder"
-            )
+        before, now = _flat(read_settings(self.path).as_dict()), _flat(settings.as_dict())
+        for name in settings.digests or ():  # a file's content matters, not its name
+            before.pop(f"suite_settings.{name}", None)
+            now.pop(f"suite_settings.{name}", None)
+        check_same(self.path, before, now)
 
 
 def read_settings(path: Path) -> BenchSettings:
@@ -114,7 +95,6 @@ def read_settings(path: Path) -> BenchSettings:
 
 
 def read_planned(path: Path) -> int:
-    """Read the number of runs of the whole bench in a folder."""
     return _read_settings(path)[1]
 
 

@@ -87,7 +87,6 @@ class JobRunner:
         return dataclasses.replace(finished, line=line)
 
     def close(self) -> None:
-        """Cancel the runs under way, and release the language models and the memories."""
         self._runs.cancel()
         for model in self._models.values():
             model.close()
@@ -115,7 +114,7 @@ class JobRunner:
                 write=events.append,
             )
             result = self._runs.carry_out(episode)
-            record = "".join(f"{encoded(event)}\n" for event in events).encode("ascii")
+            record = b"".join(encoded(event) + b"\n" for event in events)
             files = {RECORD: gzip.compress(record, mtime=0)}
             if self._suite.goal is not None and not result.broken:
                 files[GOAL] = goal_as_json(self._suite.goal(task, world)).encode()

@@ -25,8 +25,6 @@ from reactree_ros.world.spec import Task, TasksOnDemand
 
 
 class Key(NamedTuple):
-    """Names one run of a bench."""
-
     suite: str
     task_id: int
     planner: str
@@ -50,33 +48,29 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class BenchSettings:
-    """Settings of a bench. Benches with the same settings have the same jobs.
-
-    Attributes:
-        planners: Names of planners with their options, e.g. ``reactree_wm``, or names of contenders.
-        llm: The language model and its settings, as :func:`reactree_ros.llm.settings.model_to_dict` writes them.
-        options: The options of each run except the seed; missing ones have their defaults.
-        contenders: For each name that is no planner's, its ``planner``, and its ``llm`` and ``memory`` if they
-            differ, as :func:`read_contenders` reads them.
-        person: The person who answers questions, as :func:`~reactree_ros.household.person.person_from_dict` reads it;
-            empty for nobody.
-    """
+    """Settings of a bench. Benches with the same settings have the same jobs."""
 
     suite: str
     suite_settings: Mapping[str, Any] = field(default_factory=dict)  # its settings; missing ones have their defaults
     digests: Mapping[str, str] | None = None  # SHA-256 of each file that one of them names; None computes them now
+    #: Names of planners with their options, e.g. ``reactree_wm``, or names of contenders.
     planners: tuple[str, ...]
     seeds: int = 1  # number of seeds: 0, 1, …
     limit: int = 0  # number of tasks, from the first; 0 for all
+    #: The language model and its settings, as :func:`reactree_ros.llm.settings.model_to_dict` writes them.
     llm: Mapping[str, Any] = field(default_factory=lambda: {"llm": MODELS.default})
     memory: str = ""  # the episodic memory for examples; empty for the one that comes with the household
     experiences: int = 0  # number of experiences in it
+    #: The options of each run except the seed; missing ones have their defaults.
     options: Mapping[str, Any] = field(default_factory=dict)
+    #: For each name that is no planner's, its ``planner``, and its ``llm`` and ``memory`` if they differ, as
+    #: :func:`read_contenders` reads them.
     contenders: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    #: The person who answers questions, as :func:`~reactree_ros.household.person.person_from_dict` reads it; empty for
+    #: nobody.
     person: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check the settings, and fill in missing ones."""
         if not self.planners:
             raise UserError("--planner names no planner; e.g. --planner react,reactree_wm")
         for name in self.planners:
@@ -105,16 +99,13 @@ class BenchSettings:
         self._set("options", options.model_dump(mode="json", exclude={"seed"}))
 
     def planner_of(self, name: str) -> str:
-        """Return the planner, with its options, behind one of :attr:`planners`."""
         return str(self.contenders[name]["planner"]) if name in self.contenders else name
 
     def llm_of(self, name: str) -> Mapping[str, Any]:
-        """Return the language model and settings for one of :attr:`planners`."""
         own: Mapping[str, Any] = self.contenders.get(name, {}).get("llm", self.llm)
         return own
 
     def memory_of(self, name: str) -> str:
-        """Return the name of the episodic memory for one of :attr:`planners`."""
         return str(self.contenders.get(name, {}).get("memory", self.memory))
 
     def strange(self) -> list[str]:
@@ -190,7 +181,6 @@ def read_contenders(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def digest(path: Path) -> str:
-    """Return the SHA-256 of a file's content."""
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:

@@ -18,8 +18,8 @@ from reactree_lab.bench.job_runner import Finished, JobRunner
 from reactree_lab.bench.jobs import BenchSettings, Job
 from reactree_lab.bench.workers import Died, Slot, Workers
 from reactree_ros.background.worker_process import end_workers, serve_the_parent, start_worker
+from reactree_ros.episode.telemetry import exporting
 from reactree_ros.errors import UserError
-from reactree_ros.telemetry import exporting
 
 
 @dataclasses.dataclass(kw_only=True)

@@ -39,8 +39,6 @@ def success_by_decisions(runs: Mapping[str, Sequence[RunLine]]) -> bytes:
 
 
 def success_by(what: str, estimates: Mapping[str, Mapping[float, Estimate]]) -> bytes:
-    """Plot the GSR of each planner by some count, with 95 % intervals."""
-
     def draw(axes: Any) -> None:
         for number, (planner, known) in enumerate(estimates.items()):
             aside = 0.04 * (number - (len(estimates) - 1) / 2)  # draws intervals side by side

@@ -9,8 +9,6 @@ from itertools import product
 
 @dataclass(frozen=True)
 class Published:
-    """A table of a paper, or a part of it."""
-
     source: str
     differs: str  # differences to a bench here
     head: Sequence[str]  # the columns; the first two are the planner and the language model
@@ -18,7 +16,6 @@ class Published:
 
 
 def _pairs(values: str) -> list[tuple[str, str]]:
-    """Return GSR and SSR of each setting, in order."""
     numbers = values.split()
     return list(zip(numbers[::2], numbers[1::2], strict=True))
 

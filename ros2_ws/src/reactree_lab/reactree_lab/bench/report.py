@@ -95,8 +95,6 @@ class Failure:
 
 
 class BenchReport:
-    """The report on a bench."""
-
     def __init__(self, folder: Path, prices: Prices | None = None) -> None:
         self.folder = folder
         self.settings: BenchSettings = read_settings(folder)
@@ -124,13 +122,11 @@ class BenchReport:
 
     @cached_property
     def goals(self) -> dict[Key, Goal]:
-        """The goal of each run that has one saved."""
         paths = {run.key: self.folder / run.folder / GOAL for runs in self.runs.values() for run in runs}
         return {key: read_goal(path) for key, path in paths.items() if path.exists()}
 
     @cached_property
     def failures(self) -> list[Failure]:
-        """The runs that failed, each with its cause."""
         return [
             Failure(run, self._verdict(run, events))
             for planner, runs in self.runs.items()
@@ -278,7 +274,6 @@ class BenchReport:
         return asks_nobody and alone == other and self.settings.llm_of(one) == self.settings.llm_of(name)
 
     def _published(self) -> list[str]:
-        """Return published figures for these tasks, apart from the bench's own."""
         parts: list[str] = []
         for one in self.settings.spec.published:
             note = f"Not from this bench. {one.differs} Other tasks, prompts or limits give other figures."
@@ -286,7 +281,6 @@ class BenchReport:
         return parts
 
     def _by_size(self) -> list[str]:
-        """Compare the planners by the number of things in the task."""
         found: dict[int, dict[str, list[RunLine]]] = defaultdict(lambda: defaultdict(list))
         for planner, runs in self.runs.items():
             for run in runs:
@@ -374,7 +368,6 @@ class BenchReport:
 
 
 def write_report(folder: Path, console: Console, prices: Prices | None = None) -> None:
-    """Write the report on a bench into its folder and print the table."""
     check_modules("reactree lab report", "reactree_lab[bench]", ("markdown_it", "matplotlib", "scipy"))
     report = BenchReport(folder, prices)
     markdown = "\n\n".join(report.parts()) + "\n"
@@ -431,7 +424,6 @@ def _mean(runs: Sequence[RunLine], measure: Measure) -> str:
 
 
 def _difference(one: Pairing) -> str:
-    """Write the mean difference, with its interval if there is one."""
     digits = one.measure.digits
     interval = "" if one.half is None else f" ({one.mean - one.half:+.{digits}f} to {one.mean + one.half:+.{digits}f})"
     return f"{one.mean:+.{digits}f}{interval}"

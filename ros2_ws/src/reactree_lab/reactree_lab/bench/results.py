@@ -18,11 +18,7 @@ from reactree_ros.record.verdict import EpisodeEnd
 
 @dataclass(frozen=True, kw_only=True)
 class RunLine(EpisodeResult):
-    """The result of one run of a bench.
-
-    Attributes:
-        max_input_tokens: Tokens of the longest prompt of a single request; None if the model was not asked.
-    """
+    """The result of one run of a bench."""
 
     task_id: int  # the task; every run of a bench has one
     suite: str
@@ -33,6 +29,7 @@ class RunLine(EpisodeResult):
     executable_actions: int = 0  # number of them that the world carried out
     needless: int = 0  # questions to a simulated person whose answers told nothing beyond the instruction
     requests: int = 0  # replies of the language model, and failed ones that used tokens
+    #: Tokens of the longest prompt of a single request; None if the model was not asked.
     max_input_tokens: int | None = None
     mean_input_tokens: float | None = None  # mean prompt tokens per reply
     mean_output_tokens: float | None = None  # mean tokens of a reply
@@ -47,7 +44,6 @@ class RunLine(EpisodeResult):
 
     @property
     def folder(self) -> Path:
-        """Folder of the saved run, relative to the bench's folder."""
         return Path("broken" if self.broken else "runs", *self.key.path)
 
     @property
@@ -120,5 +116,4 @@ def broken_line(job: Job, instruction: str, message: str, end: EpisodeEnd) -> Ru
 
 
 def grouped_by_end(lines: Iterable[RunLine]) -> str:
-    """Count runs by their end, e.g. ``2 model_gone, 1 bug``, the most frequent first."""
     return ", ".join(f"{count} {end}" for end, count in Counter(line.end for line in lines).most_common())

@@ -30,8 +30,6 @@ class Died:
 
 @dataclass(kw_only=True)
 class Slot:
-    """A worker from the sender's view."""
-
     name: str
     ready: bool = False  # whether it has reported to be ready
     jobs: dict[Key, Job] = field(default_factory=dict)
@@ -52,8 +50,6 @@ class Slot:
 
 
 class Workers(abc.ABC):
-    """Workers on this machine or on others."""
-
     def __init__(self, at_once: int = 1) -> None:
         self.at_once = at_once
 

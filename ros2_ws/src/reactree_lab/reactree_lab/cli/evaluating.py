@@ -24,7 +24,7 @@ def evaluate(
 
     `reactree lab bench --llm small --model MODEL` measures whole runs.
     """
-    check_modules("reactree lab eval", "reactree_ros[small]", ("onnxruntime", "tokenizers", "llguidance"))
+    check_modules("reactree lab eval", "reactree_local[small]", ("onnxruntime", "tokenizers", "llguidance"))
     from reactree_lab.bench.comparison import wilson
     from reactree_lab.training import evaluation
 

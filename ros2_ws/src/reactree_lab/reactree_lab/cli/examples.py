@@ -16,7 +16,7 @@ app = typer.Typer(add_completion=False)
 
 @app.command()
 def examples(
-    out: Annotated[Path, typer.Argument(help="A file that ends in .jsonl, or a new folder for text files.")],
+    out: Annotated[Path, typer.Argument(help="A file that ends in .jsonl.")],
     planner: Annotated[str, typer.Option(help=WHO_PLANS)] = DEFAULT_PLANNER,
 ) -> None:
     """Make short experiences as examples, by the expert in generated houses.

@@ -51,7 +51,7 @@ def recordings(
     Exit code 1 if a run in the recorded world is not identical.
     """
     from reactree_lab.recordings import VARIANTS, load_outcomes, load_recording
-    from reactree_lab.replay_recordings import Replay, WorldKind
+    from reactree_lab.replay_recordings import Replay
     from reactree_ros.household.tasks import load_tasks
 
     variant = variant or trajectories.stem
@@ -64,7 +64,7 @@ def recordings(
     one = Replay(
         tasks={} if tasks is None else {task.task_id: task for task in load_tasks(tasks)},
         variant=variant,
-        world=WorldKind(world.value),
+        symbolic=world is ReplayWorld.SYMBOLIC,
         outcomes=None if outcomes is None else load_outcomes(outcomes, variant),
     )
     recorded = load_recording(trajectories)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import gzip
 import hashlib
 import json
@@ -12,7 +10,7 @@ import shutil
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from importlib import metadata
 from itertools import groupby
 from pathlib import Path
@@ -20,6 +18,7 @@ from typing import Any, TextIO
 
 from reactree_lab.dataset.making import DatasetPart
 from reactree_lab.dataset.settings import ABOUT, HELD_OUT, SCHEMA, TRAIN, Recipe
+from reactree_lab.out_folder import check_place, check_same, opened_alone, writing
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import LONGEST_LINE, checked, in_a_line, parse_json, read_json
 from reactree_ros.files.whole_file import write_whole
@@ -32,37 +31,22 @@ class DatasetFolder:
 
     Finished parts are kept in ``parts/``. When all of them exist, they become the dataset, and ``dataset.json`` is
     written last.
-
-    Attributes:
-        finished: Content of ``dataset.json``; None until it is finished.
     """
 
     def __init__(self, path: Path, recipe: Recipe) -> None:
         self.path, self.recipe = path, recipe
         self._parts = path / _PARTS
-        if path.exists() and not path.is_dir():
-            raise UserError(f"--out {path}: is a file; name a folder")
-        self.finished = self._read(path / ABOUT)
-        begun = self._read(self._parts / _RECIPE)
-        if (
-            self.finished is None
-            and begun is None
-            and path.is_dir()
-            and any(one.name != _PARTS for one in path.iterdir())
-        ):
-            raise UserError(f"--out {path}: is not empty and holds no dataset; name a new folder")
-        if known := self.finished or begun:
-            self._check(known)
-        with told_of_disk(path):
+        self.finished = self._read(path / ABOUT)  # content of ``dataset.json``; None until it is finished
+        known = self.finished or self._read(self._parts / _RECIPE)
+        check_place(path, "dataset", begun=known is not None, leftovers=(_PARTS,))
+        now = recipe.as_dict()
+        if known is not None:
+            check_same(path, {name: known.get(name) for name in now}, now)
+        with writing(path):
             self._parts.mkdir(parents=True, exist_ok=True)
-            self._lock = (self._parts / _LOCK).open("w")
-            try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                self._lock.close()
-                raise UserError(f"--out {path}: another process writes this dataset; wait for its end") from error
+            self._lock = opened_alone(path, self._parts / _LOCK)
             if known is None:
-                _write(self._parts / _RECIPE, recipe.as_dict())
+                _write(self._parts / _RECIPE, now)
 
     def close(self) -> None:
         """Let other processes write; delete the parts of a finished dataset."""
@@ -77,7 +61,7 @@ class DatasetFolder:
         """Write a part, completely or not at all."""
         head = {"runs": part.runs, "left_out": part.left_out, "houses": sorted(part.houses)}
         text = "".join(f"{line}\n" for line in (json.dumps(head), *part.lines))
-        with told_of_disk(self.path):
+        with writing(self.path):
             write_whole(self._part(number), gzip.compress(text.encode("ascii"), 3, mtime=0))
 
     def finish(self, parts: int) -> None:
@@ -88,7 +72,7 @@ class DatasetFolder:
             shutil.rmtree(self._parts)
             raise UserError(f"--out {self.path}: {_nothing(runs, left_out)}")
         held_out = those_held_out(houses, self.recipe.settings.held_out)
-        with told_of_disk(self.path), _Files(self.path, self.recipe, held_out) as files:
+        with writing(self.path), _Files(self.path, self.recipe, held_out) as files:
             for number in range(parts):
                 lines = self._lines(number)
                 next(lines)
@@ -129,23 +113,8 @@ class DatasetFolder:
         values: Any = read_json(path, "description of a dataset; name a new folder")
         return values if isinstance(values, dict) else {}
 
-    def _check(self, known: Mapping[str, Any]) -> None:
-        now = self.recipe.as_dict()
-        different = [
-            f"{name} was {json.dumps(known.get(name))[:200]}, now {json.dumps(now.get(name))[:200]}"
-            for name in now
-            if known.get(name) != now.get(name)
-        ]
-        if different:
-            raise UserError(
-                f"--out {self.path}: holds another dataset: {'; '.join(different)}; "
-                "use the same settings to continue it, or name a new folder"
-            )
-
 
 class _Files(ExitStack):
-    """The files of a dataset that is being finished."""
-
     def __init__(self, path: Path, recipe: Recipe, held_out: Collection[str]) -> None:
         super().__init__()
         self.learnt = 0
@@ -197,17 +166,6 @@ def those_held_out(houses: Collection[str], share: float) -> set[str]:
     places = {house: int.from_bytes(hashlib.sha256(house.encode()).digest()[:6], "big") / 2**48 for house in houses}
     chosen = {house for house, place in places.items() if place < share}
     return chosen or ({min(houses, key=places.__getitem__)} if share and len(houses) > 1 else set())
-
-
-@contextmanager
-def told_of_disk(path: Path) -> Iterator[None]:
-    """Turn a failed write into an error with the way out."""
-    try:
-        yield
-    except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        hint = "make room, then repeat the command to continue" if full else "repeat the command to continue"
-        raise UserError(f"--out {path}: {error.strerror or error}; {hint}") from error
 
 
 def _nodes(part: Iterable[str]) -> Iterator[list[dict[str, Any]]]:

@@ -92,16 +92,13 @@ class DatasetSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """Everything that determines a dataset: the same recipe makes the same dataset.
-
-    Attributes:
-        pupil: The language model that acts instead of the expert, as :func:`reactree_ros.llm.settings.model_to_dict`
-            writes it; empty for none.
-    """
+    """Everything that determines a dataset: the same recipe makes the same dataset."""
 
     settings: DatasetSettings
     planner: str  # the planner in generated houses, with its options
     records: Mapping[str, str] = field(default_factory=dict)  # paths of records, each with the SHA-256 of its content
+    #: The language model that acts instead of the expert, as :func:`reactree_ros.llm.settings.model_to_dict` writes it;
+    #: empty for none.
     pupil: Mapping[str, Any] = field(default_factory=dict)
     memory: str = ""  # the episodic memory for examples; empty for none
 

@@ -60,10 +60,6 @@ class Teacher(LanguageModel):
         noise: Share of the expert's decisions that are replaced by another allowed one.
         pupil: Acts instead of the expert; then there is no noise.
         beta: Share of decisions that the expert still makes, if it knows one.
-
-    Attributes:
-        labels: The expert's decisions, by the ids of the pupil's requests; empty if it knows none.
-        astray: Ids of the requests that were answered with noise.
     """
 
     def __init__(
@@ -83,8 +79,9 @@ class Teacher(LanguageModel):
         self._noise = noise
         self._rng = random.Random(seed)
         self._pupil, self._beta = pupil, beta
+        #: The expert's decisions, by the ids of the pupil's requests; empty if it knows none.
         self.labels: dict[str, str] = {}
-        self.astray: set[str] = set()
+        self.astray: set[str] = set()  # ids of the requests that were answered with noise
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         if self._pupil is not None:
@@ -107,7 +104,6 @@ class Teacher(LanguageModel):
 
 
 def may_be_said(said: str, may_say: MaySay) -> bool:
-    """Return whether a request allows these words as its answer."""
     if isinstance(may_say, FreeText):
         return True
     if isinstance(may_say, Choice):

@@ -38,7 +38,6 @@ from reactree_lab.planners.recode.code_block import (
 from reactree_lab.planners.recode.code_runner import CodeRunner, Flow, Shared, check_skills, first_line, shortened
 from reactree_lab.planners.recode.sandbox import RUN, RUN_ALONE, Called, Event, Outside
 from reactree_ros.agent.foreign import in_lines
-from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Said, Told
 from reactree_ros.background.pending import Pending
@@ -199,14 +198,11 @@ def _check_numbers(numbers: Sequence[int], start: int) -> None:
 
 @dataclass
 class PlanShared(Shared):
-    """The shared state of the nodes of one run.
-
-    Attributes:
-        happened: Its last skills with their observations.
-    """
+    """The shared state of the nodes of one run."""
 
     questions: int = 0  # most questions of one version of the plan
     asked: int = 0  # questions asked so far
+    #: Its last skills with their observations.
     happened: deque[str] = field(default_factory=lambda: deque(maxlen=TOLD_SKILLS))
 
 
@@ -216,7 +212,6 @@ class _PlanCode(CodeRunner):
     _shared: PlanShared
 
     def answer(self, call: Called) -> Generator[Step, Any, Pending[Event]]:
-        """Carry out a skill, or have a question answered."""
         if call.function == RUN:
             seen = yield from self.act_for_code(call.text)
             self._shared.happened.append(f"run: {call.text}\n{seen}")
@@ -241,7 +236,7 @@ class _PlanCode(CodeRunner):
         if reply.cut or not said:
             what = "was cut at its token limit" if reply.cut else "was empty"
             return self._unanswered(question, f"the answer {what}; ask for less, or otherwise")
-        self.take(Think(said), reply, said)
+        self.answered(said, reply)
         return self.sandbox.resume(said)
 
     def _unanswered(self, question: str, reason: str) -> Pending[Event]:
@@ -260,14 +255,10 @@ class StepNode(_PlanCode):
         FAILURE if an assertion or anything else failed (see :attr:`error`), the budget is exhausted, or the language
         model, the world or the sandbox failed.
         INVALID when interrupted: work in progress is cancelled.
-
-    Attributes:
-        flow: How the plan goes on after it.
-        error: Why it failed; None if it did not.
     """
 
-    flow = OfAttempt(lambda _: Flow.NEXT)
-    error = OfAttempt[BlockError | None](lambda _: None)
+    flow = OfAttempt(lambda _: Flow.NEXT)  # how the plan goes on after it
+    error = OfAttempt[BlockError | None](lambda _: None)  # why it failed; None if it did not
     _reply = OfAttempt[Reply](lambda node: node._given)
 
     def __init__(
@@ -326,7 +317,6 @@ class AdaPlannerNode(_PlanCode):
         return (yield from self.until_it_runs(_STOPS, self._carry_out, self._feedback, done=done, max_tokens=tokens))
 
     def _carry_out(self, said: str, reply: Reply) -> Generator[Step, Any, None]:
-        """Run a plan."""
         solution = read_solution(said, reasoning=reply.reasoning, cut=reply.cut)
         self._statements = self._shared.asked = 0
         self._shared.happened.clear()
@@ -352,7 +342,6 @@ class AdaPlannerNode(_PlanCode):
         raise child.error
 
     def _feedback(self, error: BlockError) -> Generator[Step, Any, str]:
-        """Return the model's feedback after a failure."""
         if not error.line:
             return f"{_FEEDBACK}\n{error}\nNothing of it was run. Write the whole function again."
         done = "\n".join(self._shared.happened) or "(none)"

@@ -179,7 +179,6 @@ class AdaptNode(AgentNode):
         return False
 
     def _plan(self) -> Generator[Step, Any, tuple[StepPlan | None, Reply]]:
-        """Ask for steps; each unreadable plan counts as a refused decision."""
         household = self.context.household
         skills = f"The robot can: {', '.join(household.listed)}.\n{household.told}".strip()
         asked = f"{prompt(PROMPTS, 'adapt.txt')}\n\n{skills}"
@@ -203,14 +202,10 @@ class AdaptNode(AgentNode):
         return order.flow.over(self, [behaviour(part) for part in order.parts])
 
 
-def adapt(instruction: str, context: RunContext, settings: AdaptSettings) -> AdaptNode:
-    return AdaptNode(instruction, context, settings)
-
-
 SPEC = PlannerSpec(
     name="adapt",
     summary="tries a goal by itself, and breaks it up only if that fails",
     settings=AdaptSettings,
-    build=adapt,
+    build=AdaptNode,
     remembers=True,
 )

@@ -17,7 +17,6 @@ from reactree_lab.planners.recode.code_runner import CodeRunner, Flow, Shared, c
 from reactree_ros.agent.decision import DONE, FAILURE
 from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.kinds.act import Act
-from reactree_ros.agent.kinds.write_code import WriteCode
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import About, Said
 from reactree_ros.llm.port import FreeText
@@ -66,8 +65,7 @@ class CodeActNode(CodeRunner):
             except BlockError as error:
                 self.refuse(said, str(error))
                 continue
-            self.context.budget.count()
-            self.say(said, WriteCode(said))
+            self.wrote(said)
             thought = " ".join(" ".join(_apart(said)[0]).split())
             self.explain(thought or block.thought or block.code)
             error_text = yield from self._run(block)
@@ -75,7 +73,6 @@ class CodeActNode(CodeRunner):
             self.tell(f"{_OBSERVATION}\n{shown or '(nothing was printed)'}")
 
     def _run(self, block: Block) -> Generator[Step, Any, str]:
-        """Run a piece of code; return its error."""
         self._printed, self._statements = "", 0
         try:
             if (yield from self.run_block(block.statements)) is not Flow.NEXT:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Collection, Generator, Iterable, Sequence
 from typing import Any
 
 from pydantic import Field
 
-from reactree_lab.planners.action_tree import ActionTree
 from reactree_lab.planners.plan import PROMPTS, PlanNode, step_said, steps_of, tidied
 from reactree_ros.agent.decision import DONE
 from reactree_ros.agent.kinds.think import Think
@@ -33,6 +32,42 @@ class TreePlannerSettings(PlannerSettings):
     top_p: float = Field(default=0.95, gt=0, le=1, description="top_p of the sampling")
 
 
+class ActionTree:
+    """A step of plans that are merged at their common beginnings (paper, section 3.2), with the possible next steps.
+
+    The root has an empty step and no parent.
+    """
+
+    def __init__(self, step: str = "", parent: ActionTree | None = None) -> None:
+        self.step = step
+        self.parent = parent
+        self.children: dict[str, ActionTree] = {}  # possible next steps, by step, in the order of the plans
+        self.valid = True  # false once the step, or every step after it, has failed
+
+    @classmethod
+    def merge(cls, plans: Iterable[Sequence[str]]) -> ActionTree:
+        """Merge plans: two plans share their steps as far as their beginnings agree."""
+        root = cls()
+        for plan in plans:
+            node = root
+            for step in plan:
+                node = node.children.setdefault(step, cls(step, node))
+        return root
+
+    @property
+    def branches(self) -> tuple[ActionTree, ...]:
+        return tuple(child for child in self.children.values() if child.valid)
+
+    def failed(self) -> ActionTree | None:
+        """Record that the step failed; return the nearest earlier step with another way on, or None."""
+        self.valid = False
+        node = self.parent
+        while node is not None and not node.branches:
+            node.valid = False
+            node = node.parent
+        return node
+
+
 class TreePlannerNode(PlanNode):
     """Samples plans, then goes down their action tree, choosing among the plans' next steps (paper, listing 4).
 
@@ -46,12 +81,9 @@ class TreePlannerNode(PlanNode):
         Otherwise as for :class:`~reactree_ros.tree.goal_node.GoalNode`.
 
     Its turns are its messages, the offered steps and its choices.
-
-    Attributes:
-        action_tree: The merged plans; None before they exist.
     """
 
-    action_tree = OfAttempt[ActionTree | None](lambda _: None)
+    action_tree = OfAttempt[ActionTree | None](lambda _: None)  # the merged plans; None before they exist
 
     def __init__(self, instruction: str, context: RunContext, settings: TreePlannerSettings) -> None:
         super().__init__(instruction, context)
@@ -128,7 +160,6 @@ class TreePlannerNode(PlanNode):
     def _choose(
         self, branches: Sequence[ActionTree], objection: str, before: Reply
     ) -> Generator[Step, Any, tuple[ActionTree, Reply]]:
-        """Choose the next step: one decision, or none if there is only one branch."""
         if len(branches) == 1:
             (only,) = branches
             if objection:
@@ -161,13 +192,9 @@ def plan_of(reply: Reply, known: Collection[str]) -> list[str]:
     return [*steps, DONE] if steps else []
 
 
-def tree_planner(instruction: str, context: RunContext, settings: TreePlannerSettings) -> TreePlannerNode:
-    return TreePlannerNode(instruction, context, settings)
-
-
 SPEC = PlannerSpec(
     name="tree_planner",
     summary="plans are sampled and merged into an action tree, then decided upon step by step",
     settings=TreePlannerSettings,
-    build=tree_planner,
+    build=TreePlannerNode,
 )

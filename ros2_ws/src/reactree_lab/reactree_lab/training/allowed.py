@@ -30,7 +30,6 @@ class MaySay:
 
     @property
     def acts(self) -> list[str]:
-        """The skills among the allowed texts."""
         return [text.removeprefix(ACT) for text in self.whole if text.startswith(ACT)]
 
     @classmethod

@@ -68,7 +68,6 @@ def _adapted(model: Any, settings: TrainSettings) -> Any:
 
 
 def _loaded(loader: Any, base: str, **given: Any) -> Any:
-    """Load a part of a model from a folder, a GGUF file or by its name."""
     from transformers.utils import logging
 
     logging.disable_progress_bar()  # `reactree lab train` has its own
@@ -87,7 +86,6 @@ def learnt_weights(model: Any) -> dict[str, Any]:
 
 
 def adapter_weights(folder: str) -> dict[str, Any]:
-    """Read the LoRA matrices that a training starts with."""
     from safetensors.torch import load_file
 
     try:
@@ -104,7 +102,6 @@ def adapter_weights(folder: str) -> dict[str, Any]:
 
 
 def put_back(model: Any, weights: Mapping[str, Any]) -> None:
-    """Give a model the weights that :func:`learnt_weights` returned."""
     missing, strange = model.load_state_dict(weights, strict=False)
     wrong = [*strange, *(name for name in missing if name in learnt_weights(model))]
     if wrong:

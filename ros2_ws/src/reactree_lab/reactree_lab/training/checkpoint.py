@@ -6,18 +6,15 @@ import io
 from pathlib import Path
 from typing import Any
 
+from reactree_lab.out_folder import writing
 from reactree_ros.errors import UserError
 from reactree_ros.files import whole_file
 
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file in one go; if it cannot be written, the earlier file is still there."""
-    try:
+    with writing(path):
         whole_file.write_whole(path, content)
-    except OSError as error:
-        raise UserError(
-            f"{path}: cannot be written ({error.strerror}); earlier files are intact: repeat the command to continue"
-        ) from error
 
 
 def save_checkpoint(path: Path, state: dict[str, Any]) -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -17,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from reactree_lab.dataset.settings import ABOUT
+from reactree_lab.out_folder import check_place, check_same, opened_alone
 from reactree_lab.training import dataset
 from reactree_lab.training.base import base_words
 from reactree_lab.training.checkpoint import write_whole
@@ -31,7 +30,7 @@ from reactree_lab.training.vocabulary import Words, make_tokenizer, names_in
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import read_json
 
-SETTINGS = "settings.json"
+SETTINGS, _LOCK = "settings.json", "lock"
 #: Number of nodes whose texts make a tokenizer.
 _FOR_THE_TOKENIZER = 20000
 
@@ -43,7 +42,9 @@ def train(data: Sequence[Path], out: Path, settings: TrainSettings, console: Con
         raise UserError(
             f"--shares {settings.shares}: {len(settings.parts)} shares for {len(data)} --data; name one for each"
         )
-    with _opened(out):
+    check_place(out, f"{SETTINGS} of a training", begun=(out / SETTINGS).exists(), leftovers=(_LOCK,))
+    out.mkdir(parents=True, exist_ok=True)
+    with opened_alone(out, out / _LOCK):
         _check_settings(out, settings, data)
         _prepare(data, out, settings, console)
         with _shown(out, settings) as shown:
@@ -63,36 +64,14 @@ def train(data: Sequence[Path], out: Path, settings: TrainSettings, console: Con
     return folder
 
 
-@contextlib.contextmanager
-def _opened(out: Path) -> Iterator[None]:
-    """Lock a folder against other trainings."""
-    if out.exists() and not out.is_dir():
-        raise UserError(f"--out {out}: is a file; name a folder")
-    if out.is_dir() and not (out / SETTINGS).exists() and any(one.name != "lock" for one in out.iterdir()):
-        raise UserError(f"--out {out}: is not empty and holds no {SETTINGS} of a training; name a new folder")
-    out.mkdir(parents=True, exist_ok=True)
-    with (out / "lock").open("ab") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise UserError(f"--out {out}: another training is writing there; wait for its end") from error
-        yield
-
-
 def _check_settings(out: Path, settings: TrainSettings, data: Sequence[Path]) -> None:
-    """Write the settings of a training; if there are some, check that they are the same."""
     now: dict[str, Any] = {**settings.model_dump(mode="json", exclude={"processes"}), "data": [*map(fingerprint, data)]}
     path = out / SETTINGS
     if not path.exists():
         write_whole(path, f"{json.dumps(now, indent=1)}\n".encode())
         return
     begun = read_json(path, "settings of a training; name another --out", dict)
-    for name, value in now.items():
-        if begun.get(name) != value:
-            was = begun.get(name)
-            raise UserError(
-                f"--out {out}: was started with {name} {was!r}, not {value!r}; name another --out, or the same"
-            )
+    check_same(out, {name: begun.get(name) for name in now}, now)
 
 
 def fingerprint(data: Path) -> str:
@@ -124,7 +103,7 @@ def _prepare(data: Sequence[Path], out: Path, settings: TrainSettings, console: 
                 )
             except UserError as error:
                 raise UserError(f"--data {' '.join(map(str, data))}: {file}: {error}") from error
-            _save(prepared, out / name)
+            prepared.save(out / name)
         _say(prepared, file, console)
 
 
@@ -153,14 +132,6 @@ def _tokenizer(data: Sequence[Path], settings: TrainSettings) -> str:
     if not texts:
         raise UserError(f"--data {data[0]}: {dataset.TRAIN} holds no decision, so there is nothing to learn")
     return str(make_tokenizer(texts, names_in(skills), settings.vocabulary).to_str())
-
-
-def _save(prepared: Prepared, folder: Path) -> None:
-    try:
-        prepared.save(folder)
-    except OSError as error:
-        shutil.rmtree(folder.with_name(f"{folder.name}.unfinished"), ignore_errors=True)
-        raise UserError(f"{folder}: cannot be written: {error.strerror or error}; nothing else is lost") from error
 
 
 def _say(prepared: Prepared, file: str, console: Console) -> None:

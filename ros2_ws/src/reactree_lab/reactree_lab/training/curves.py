@@ -15,7 +15,6 @@ CSV, PLOT = "curves.csv", "curves.svg"
 
 
 def write_curves(folder: Path, points: Sequence[Mapping[str, float]]) -> None:
-    """Write the curves of a training into its folder, if there is a point."""
     if points:
         write_whole(folder / CSV, as_csv(points))
         write_whole(folder / PLOT, as_plot(points))
@@ -31,8 +30,6 @@ def as_csv(points: Sequence[Mapping[str, float]]) -> bytes:
 
 
 def as_plot(points: Sequence[Mapping[str, float]]) -> bytes:
-    """Plot the share of exact decisions by kind, and the losses, over the tokens trained on."""
-
     def draw(axes: Any) -> None:
         tokens = [point["tokens"] / 1e6 for point in points]
         for name in [one for one in points[0] if one.startswith("exact")]:

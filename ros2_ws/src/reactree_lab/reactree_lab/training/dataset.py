@@ -21,14 +21,11 @@ TRAIN, HELD_OUT = (f"{name}.jsonl" for name in (settings.TRAIN, settings.HELD_OU
 
 @dataclass(frozen=True)
 class Decision:
-    """A decision in a node's text.
-
-    Attributes:
-        kind: Its kind, e.g. ``act``.
-    """
+    """A decision in a node's text."""
 
     begin: int  # its beginning, in characters
     text: str  # the decision; a line end follows
+    #: Its kind, e.g. ``act``.
     kind: str
     may_say: MaySay | None = None  # the constraint; None allows anything
     learn: bool = True  # whether to learn it; otherwise it is context for later decisions
@@ -38,8 +35,6 @@ class Decision:
 
 @dataclass(frozen=True)
 class NodeText:
-    """A goal node's text, with its decisions in order."""
-
     text: str  # the whole text, with a line end at its end
     decisions: tuple[Decision, ...]
     source: int = 0  # number of its dataset among those that are learnt together

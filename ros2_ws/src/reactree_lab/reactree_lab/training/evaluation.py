@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from reactree_lab.training import dataset
+from reactree_local.matcher import Matcher
+from reactree_local.small import SmallEngine
+from reactree_local.text import Text
 from reactree_ros.agent.control_flow import flow_named
 from reactree_ros.agent.grammar import DecisionGrammar, choice_regex
 from reactree_ros.errors import UserError
 from reactree_ros.llm.engine import Constraint, ConstraintKind, Generation
-from reactree_ros.llm.in_process.held import Held
-from reactree_ros.llm.in_process.row import Row
 from reactree_ros.llm.port import LanguageModelError
-from reactree_ros.llm.small.engine import SmallEngine
 
 #: Bins of equal width of the calibration.
 BINS = 10
@@ -39,18 +39,13 @@ class Bin:
     right: float  # share of right ones
 
 
-class _Weighed(Row):
-    """A text with its probability."""
-
+class _Weighed(Text):
     sure = 1.0
 
-    def take(self, scores: Any) -> None:
-        """Choose the likeliest token, and record its probability."""
-        assert self._held is not None  # made with a constraint
-        self._held.mask(scores)
-        shares = np.exp(scores - scores.max())
+    def choose(self, scores: Any) -> None:
+        super().choose(scores)
+        shares = np.exp(scores - scores.max())  # those of forbidden tokens are 0
         self.sure *= float(shares.max() / shares.sum())
-        self.add(int(np.argmax(scores)))
 
 
 def look(model: Path, data: Path, *, limit: int, shown: Callable[[float], None] = lambda share: None) -> list[Looked]:
@@ -70,11 +65,11 @@ def look(model: Path, data: Path, *, limit: int, shown: Callable[[float], None] 
             found.append(Looked(line["kind"], False, 0.0))  # it cannot decide at all
             continue
         constraint = Constraint(ConstraintKind.REGEX, regex_of(line["may_say"]))
-        held = Held(engine.vocabulary, constraint)
-        row = _Weighed(prompt, Generation(()), tokenizer=words, ends=engine.ends, held=held, marked=False)
-        engine.say(row)
-        right = row.generated().text.strip("\n") == line["completion"]
-        found.append(Looked(line["kind"], right, row.sure))
+        matcher = Matcher(engine.vocabulary, constraint)
+        text = _Weighed(prompt, Generation(()), tokenizer=words, ends=engine.ends, matcher=matcher)
+        engine.write(text)
+        right = text.generated().text.strip("\n") == line["completion"]
+        found.append(Looked(line["kind"], right, text.sure))
         shown(number / len(lines))
     return found
 
@@ -86,7 +81,6 @@ def _learnable(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def regex_of(may_say: Mapping[str, Any]) -> str:
-    """Return a dataset's constraint as decoding uses it."""
     if options := may_say.get("options"):
         return choice_regex(options)
     flows = tuple(map(flow_named, may_say.get("control_flows", ())))
@@ -103,7 +97,6 @@ def exact_by_kind(looked: Sequence[Looked]) -> dict[str, tuple[int, int]]:
 
 
 def calibration(looked: Sequence[Looked]) -> tuple[float, list[Bin]]:
-    """Return the expected calibration error, and its non-empty bins."""
     bins = []
     for number in range(BINS):
         those = [one for one in looked if min(BINS - 1, int(one.sure * BINS)) == number]

@@ -11,9 +11,9 @@ import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
 from reactree_lab.training.checkpoint import write_whole
+from reactree_local.network import COSINES, GRAPH, HIDDEN, PAST, READ, SCORES, SINES, TOKENS, WEIGHTS
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import LONGEST_LINE, parse_json, text_of
-from reactree_ros.llm.small.network import COSINES, GRAPH, HIDDEN, PAST, READ, SCORES, SINES, TOKENS, WEIGHTS
 
 #: Versions of the operators (with RMSNormalization) and of the format.
 _OPSET, _IR = 23, 11
@@ -21,7 +21,6 @@ _TYPES = {"F16": TensorProto.FLOAT16, "F32": TensorProto.FLOAT, "BF16": TensorPr
 
 
 def write_graph(folder: Path) -> None:
-    """Write the graph of the model in a folder next to its weights, for ``llm: small``."""
     try:
         config = dict(parse_json(text_of(folder / "config.json")))
         weights = _weights(folder / WEIGHTS)
@@ -181,7 +180,6 @@ class _Graph:
         return self._do("MatMul", x, self._do("Transpose", self._weight(f"{name}.weight"), perm=[1, 0]))
 
     def _weight(self, name: str) -> str:
-        """Return a weight as float32; onnxruntime converts it once, at loading."""
         if name not in self._known:
             if name not in self._weights:
                 raise UserError(f"the model has no weight '{name}', so it is not of the Llama architecture")

@@ -14,8 +14,8 @@ from torch import nn
 
 from reactree_lab.training.batches import FILLING, Pass
 from reactree_lab.training.settings import PRESETS, TrainSettings
+from reactree_local.network import TOKENIZER, WEIGHTS
 from reactree_ros.errors import UserError
-from reactree_ros.llm.small.network import TOKENIZER, WEIGHTS
 
 #: Name of :func:`attend` in the transformers library's registry.
 _ATTENTION = "reactree_training"
@@ -235,7 +235,6 @@ class Learner:
 
 
 def _with_lora(layer: Any) -> torch.Tensor:
-    """Return a layer's weights with its LoRA matrices added."""
     weights: torch.Tensor = layer.base_layer.weight + layer.get_delta_weight(layer.active_adapters[0])
     return weights
 

@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from reactree_lab.out_folder import writing
 from reactree_lab.training.base import write_base
 from reactree_lab.training.checkpoint import load_checkpoint, write_whole
 from reactree_lab.training.loop import CHECKPOINT, TOKENIZER
 from reactree_lab.training.settings import ADAPTER, TrainSettings
 from reactree_lab.training.vocabulary import END
-from reactree_ros.errors import UserError
+from reactree_ros.files.whole_file import whole_folder
 from reactree_ros.llm.trained import ABOUT
 
 #: The model's folder, in the training's folder.
@@ -26,23 +27,15 @@ def make_model_folder(out: Path, settings: TrainSettings, planners: str) -> Path
     ``transformers`` and vLLM can load it.
     """
     name = ADAPTER if settings.base and settings.rank else MODEL
-    folder, new = out / name, out / f"{name}.unfinished"
-    shutil.rmtree(new, ignore_errors=True)
+    folder = out / name
     weights = load_checkpoint(out / CHECKPOINT)["model"]
-    try:
+    with writing(folder), whole_folder(folder) as new:
         if settings.base:
             write_base(new, settings, weights)
         else:
             _write_own(new, settings, out / TOKENIZER, weights)
         write_about(new, settings, planners)
         shutil.rmtree(folder, ignore_errors=True)
-        new.replace(folder)
-    except OSError as error:
-        shutil.rmtree(new, ignore_errors=True)
-        raise UserError(
-            f"{folder}: cannot be written: {error.strerror or error}; the checkpoint is intact: repeat the command "
-            "to make the folder"
-        ) from error
     return folder
 
 

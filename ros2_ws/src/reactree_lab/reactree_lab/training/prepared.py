@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,12 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from reactree_lab.out_folder import writing
 from reactree_lab.training.allowed import Vocabulary
 from reactree_lab.training.dataset import Decision, NodeText
 from reactree_lab.training.vocabulary import Words, token_texts
 from reactree_lab.worker_calls import call_in_workers
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import in_a_line, read_json
+from reactree_ros.files.whole_file import whole_folder
 from reactree_ros.llm.markers import SEAM
 
 _CHUNK = 64
@@ -56,15 +57,11 @@ class Prepared:
         return np.cumsum(self.length)
 
     def save(self, folder: Path) -> None:
-        """Write a folder, completely or not at all."""
-        new = folder.with_name(f"{folder.name}.unfinished")
-        shutil.rmtree(new, ignore_errors=True)
-        new.mkdir(parents=True)
-        for name in _ARRAYS:
-            np.save(new / f"{name}.npy", getattr(self, name))
-        about = {"kinds": list(self.kinds), "refused": self.refused}
-        (new / _ABOUT).write_text(json.dumps(about), encoding="utf-8")
-        new.replace(folder)
+        with writing(folder), whole_folder(folder) as new:
+            for name in _ARRAYS:
+                np.save(new / f"{name}.npy", getattr(self, name))
+            about = {"kinds": list(self.kinds), "refused": self.refused}
+            (new / _ABOUT).write_text(json.dumps(about), encoding="utf-8")
 
     @classmethod
     def load(cls, folder: Path) -> Prepared:
@@ -98,8 +95,6 @@ def prepare(texts: Iterable[NodeText], words: Words, *, context: int, masked: bo
 
 @dataclass(frozen=True)
 class _Part:
-    """Some nodes as tokens; the attributes are those of :class:`Prepared`."""
-
     tokens: Any
     lengths: Sequence[int]
     source: Sequence[int]

@@ -19,8 +19,6 @@ ADAPTER, GGUF = "adapter", "adapter.gguf"
 
 @dataclass(frozen=True)
 class Shape:
-    """The shape of a model of the Llama architecture."""
-
     width: int  # size of the hidden states
     layers: int  # number of layers
     inner: int  # inner size of a layer's feed-forward part
@@ -41,8 +39,6 @@ PRESETS = {
 
 
 class TrainSettings(Settings):
-    """Settings of a training, from scratch or of a base model."""
-
     preset: Literal["tiny", "compact", "small", "large"] = Field(
         default="small", description="shape of a model: 0.5, 1.6, 3 or 4.7 million parameters"
     )

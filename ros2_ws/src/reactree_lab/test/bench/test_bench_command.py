@@ -6,7 +6,6 @@ import dataclasses
 import io
 import os
 import signal
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -38,7 +37,6 @@ from reactree_lab.bench.jobs import Job
 from reactree_lab.bench.local_workers import LocalWorkers
 from reactree_lab.bench.workers import Died, Slot, carry_out
 from reactree_ros.background.pending import Pending
-from reactree_ros.cli import main
 from reactree_ros.episode.player import replay
 from reactree_ros.errors import UserError
 from reactree_ros.household.expert.model import ExpertModel
@@ -46,15 +44,6 @@ from reactree_ros.llm.port import DecisionRequest, PromptTooLong, Reply, ServerU
 from reactree_ros.record.reader import read_record
 
 INTERRUPTED = DISTURBED.format(what="os.killpg(0, signal.SIGINT)")
-
-
-def bench(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
-    monkeypatch.setattr(sys, "argv", ["reactree", "lab", "bench", *map(str, arguments)])
-    try:
-        main()
-    except SystemExit as end:
-        return int(end.code or 0)
-    return 0
 
 
 def test_contenders_come_from_a_file_instead_of_planners(cli: Cli, tmp_path: Path) -> None:
@@ -154,12 +143,11 @@ def test_a_bench_that_is_killed_in_the_middle_of_a_record_reads_whole_ones_after
         assert replay(record).identical
 
 
-def test_a_bench_that_is_done_is_not_carried_out_again(
-    undisturbed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_bench_that_is_done_is_not_carried_out_again(undisturbed: Path, cli: Cli) -> None:
     before = (undisturbed / "results.jsonl").read_bytes()
-    assert bench(monkeypatch, *OPTIONS, "--out", undisturbed) == 0
-    assert "4 of 4 runs done" in capsys.readouterr().out
+    ended = cli("lab", "bench", *OPTIONS, "--out", undisturbed)
+    assert ended.code == 0
+    assert "4 of 4 runs done" in ended.out
     assert (undisturbed / "results.jsonl").read_bytes() == before
 
 
@@ -353,7 +341,7 @@ def test_what_broke_off_is_told_in_the_summary_and_is_exit_code_1(
 def test_a_folder_that_two_benches_would_write_to_is_refused(tmp_path: Path) -> None:
     with (
         closing(BenchFolder(tmp_path, SETTINGS)),
-        pytest.raises(UserError, match="another bench is writing there"),
+        pytest.raises(UserError, match="another process is writing there"),
     ):
         BenchFolder(tmp_path, SETTINGS)
 
@@ -378,7 +366,7 @@ def test_a_kill_right_at_the_start_leaves_a_folder_that_can_be_used(tmp_path: Pa
     [
         (
             (*OPTIONS, "--seeds", 2),
-            "was started with other settings: seeds was 1, now 2; use the same ones to resume it",
+            "was started with other settings: seeds was 1, now 2; use the same ones to continue it",
         ),
         ((*OPTIONS[:-1], "react,nobody"), "planner 'nobody' is unknown; use one of reactree"),
         ((*OPTIONS[:-1], "react,react"), "--planner: react is named twice"),
@@ -401,33 +389,32 @@ def test_what_cannot_be_used_is_refused_in_one_line(
     arguments: tuple[object, ...],
     message: str,
     undisturbed: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    cli: Cli,
 ) -> None:
-    assert bench(monkeypatch, *arguments, "--out", undisturbed) == 2
-    err = capsys.readouterr().err
+    ended = cli("lab", "bench", *arguments, "--out", undisturbed)
+    assert ended.code == 2
+    err = ended.err
     assert err.startswith("error: ")
     assert len(err.splitlines()) == 1
     assert message in err
 
 
-def test_houses_without_such_tasks_end_the_bench_in_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_houses_without_such_tasks_end_the_bench_in_one_line(tmp_path: Path, cli: Cli) -> None:
     nothing = ("--suite", "generated", "--suite-option", "about=desk", "--planner", "react")
-    assert bench(monkeypatch, *nothing, "--out", tmp_path / "out") == 2
-    err = capsys.readouterr().err.splitlines()[-1]
+    ended = cli("lab", "bench", *nothing, "--out", tmp_path / "out")
+    assert ended.code == 2
+    err = ended.err.splitlines()[-1]
     assert err.startswith("error: house 0 of 5 rooms: 5000 tasks were drawn and none of them fits about=desk")
 
 
-def test_a_folder_of_something_else_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_of_something_else_is_refused(tmp_path: Path, cli: Cli) -> None:
     (tmp_path / "notes.txt").touch()
-    assert bench(monkeypatch, *OPTIONS, "--out", tmp_path) == 2
-    assert "is not empty and holds no settings.json of a bench" in capsys.readouterr().err
-    assert bench(monkeypatch, *OPTIONS, "--out", tmp_path / "notes.txt") == 2
-    assert "is a file; name a folder" in capsys.readouterr().err
+    ended = cli("lab", "bench", *OPTIONS, "--out", tmp_path)
+    assert ended.code == 2
+    assert "is not empty and holds no settings.json of a bench" in ended.err
+    ended = cli("lab", "bench", *OPTIONS, "--out", tmp_path / "notes.txt")
+    assert ended.code == 2
+    assert "is a file; name a folder" in ended.err
 
 
 @pytest.mark.slow

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import sys
 from contextlib import closing
 from html.parser import HTMLParser
 from pathlib import Path
@@ -12,6 +11,7 @@ from urllib.parse import unquote
 
 import pytest
 from bench_runs import SETTINGS, bench_of, line
+from command_line import Cli
 
 from reactree_lab.bench.document import (
     as_html,
@@ -25,19 +25,8 @@ from reactree_lab.bench.folder import BenchFolder
 from reactree_lab.bench.goal import Condition, Goal, goal_as_json
 from reactree_lab.bench.job_runner import GOAL, Finished
 from reactree_lab.bench.jobs import BenchSettings
-from reactree_ros.cli import main
 
 TWO = BenchSettings(suite="generated", suite_settings={"houses": 1}, planners=("react", "reactree_wm"))
-
-
-def report(monkeypatch: pytest.MonkeyPatch, folder: Path, *options: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["reactree", "lab", "report", str(folder), *options])
-    monkeypatch.setenv("COLUMNS", "200")
-    try:
-        main()
-    except SystemExit as end:
-        return int(end.code or 0)
-    return 0
 
 
 def rows(markdown: str) -> dict[str, list[str]]:
@@ -61,7 +50,7 @@ class Page(HTMLParser):
 
 
 @pytest.mark.bench
-def test_success_is_told_by_how_much_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_success_is_told_by_how_much_is_asked_for(tmp_path: Path, cli: Cli) -> None:
     def goal(count: int, switches: int) -> bytes:
         moved = Condition(relation="on", item="apple", target="sofa", count=count, fulfilled=0)
         turned_on = Condition(relation="turnOn", item="", target="tv", count=1, fulfilled=0)
@@ -74,7 +63,7 @@ def test_success_is_told_by_how_much_is_asked_for(tmp_path: Path, monkeypatch: p
                 achieved = planner == "react" or count == 1
                 files = {GOAL: goal(count, switches)} if task < 4 or planner == "react" else {}
                 opened.record(Finished(line(planner, task, gsr=float(achieved)), files))
-    assert report(monkeypatch, folder) == 0
+    assert cli("lab", "report", folder).code == 0
     table = rows((folder / "report.md").read_text(encoding="utf-8"))
     assert table["GSR, 1 thing"] == ["1.000 (0.207–1.000) of 1", "1.000 (0.207–1.000) of 1"]
     assert table["GSR, 2 things"] == ["1.000 (0.342–1.000) of 2", "0.500 (0.095–0.905) of 2"]
@@ -85,21 +74,21 @@ def test_success_is_told_by_how_much_is_asked_for(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.bench
-def test_contenders_are_told_with_their_language_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_contenders_are_told_with_their_language_models(tmp_path: Path, cli: Cli) -> None:
     contenders = {
         "mine": {"planner": "react", "llm": {"llm": "small", "model": "there"}},
         "rules": {"planner": "react"},
     }
     settings = BenchSettings(suite="generated", planners=tuple(contenders), contenders=contenders)
     folder = bench_of(tmp_path / "out", line("mine"), line("rules"), settings=settings)
-    assert report(monkeypatch, folder) == 0
+    assert cli("lab", "report", folder).code == 0
     text = (folder / "report.md").read_text(encoding="utf-8")
     assert "mine: planner react, language model llm: small, model: there" in text
     assert "rules: planner react, language model llm: expert (rules, no language model)" in text
 
 
 @pytest.mark.bench
-def test_the_table_has_the_values_worked_out_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_table_has_the_values_worked_out_by_hand(tmp_path: Path, cli: Cli) -> None:
     counted = {"prompt_tokens": 1000, "cached_tokens": 900, "max_input_tokens": 300, "mean_input_tokens": 250.0}
     lines = [
         *(
@@ -112,7 +101,7 @@ def test_the_table_has_the_values_worked_out_by_hand(tmp_path: Path, monkeypatch
         ),
     ]
     folder = bench_of(tmp_path / "out", *lines, settings=TWO)
-    assert report(monkeypatch, folder) == 0
+    assert cli("lab", "report", folder).code == 0
     table = rows((folder / "report.md").read_text(encoding="utf-8"))
     assert table["runs"] == ["10", "10"]
     assert table["GSR"] == ["0.500 (0.237–0.763)", "1.000 (0.722–1.000)"]
@@ -131,9 +120,7 @@ def test_the_table_has_the_values_worked_out_by_hand(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.bench
-def test_how_each_planner_asked_the_model_is_told_with_how_its_runs_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_how_each_planner_asked_the_model_is_told_with_how_its_runs_ended(tmp_path: Path, cli: Cli) -> None:
     asked = {"replies": 10, "model_seconds": 5.0, "output_tokens": 200, "mean_input_tokens": 800.0}
     vain = {"attempts": 14, "refused_attempts": 4, "repeated_attempts": 7, "refused_tokens": 50}
     folder = bench_of(
@@ -143,7 +130,7 @@ def test_how_each_planner_asked_the_model_is_told_with_how_its_runs_ended(
         line("reactree_wm", 1),
         settings=TWO,
     )
-    assert report(monkeypatch, folder) == 0
+    assert cli("lab", "report", folder).code == 0
     text = (folder / "report.md").read_text(encoding="utf-8").split("how runs ended")[1]
     table = rows(text)
     head = table["planner"]
@@ -158,27 +145,24 @@ def test_how_each_planner_asked_the_model_is_told_with_how_its_runs_ended(
 
 
 @pytest.mark.bench
-def test_what_a_run_costs_is_told_where_somebody_says_the_prices(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_a_run_costs_is_told_where_somebody_says_the_prices(tmp_path: Path, cli: Cli) -> None:
     counted = {"mean_input_tokens": 500.0, "mean_output_tokens": 20.0, "requests": 4}
     folder = bench_of(tmp_path / "out", line("react", 1, **counted), line("reactree_wm", 1), settings=TWO)
-    assert report(monkeypatch, folder, "--prices", "0.15", "0.60") == 0
+    assert cli("lab", "report", folder, "--prices", "0.15", "0.60").code == 0
     table = rows((folder / "report.md").read_text(encoding="utf-8"))
     assert table["input of all requests, tokens"] == ["2000", "–"]
     assert table["output of all requests, tokens"] == ["80", "–"]
     assert table["cost, thousandths of a dollar"] == ["0.35", "–"]  # 2000 * 0.15 + 80 * 0.6, of a million
-    assert report(monkeypatch, folder, "--prices", "-1", "1") == 2
-    assert "Traceback" not in capsys.readouterr().err
+    ended = cli("lab", "report", folder, "--prices", "-1", "1")
+    assert ended.code == 2
+    assert "Traceback" not in ended.err
 
 
 @pytest.mark.bench
-def test_what_papers_have_published_stands_apart_with_its_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_papers_have_published_stands_apart_with_its_model(tmp_path: Path, cli: Cli) -> None:
     settings = BenchSettings(suite="scienceworld", suite_settings={}, planners=("react",))
     folder = bench_of(tmp_path / "out", line("react", 1, suite="scienceworld", ssr=0.25), settings=settings)
-    assert report(monkeypatch, folder) == 0
+    assert cli("lab", "report", folder).code == 0
     text = (folder / "report.md").read_text(encoding="utf-8")
     ours, _, theirs = text.partition("## Published elsewhere: ReCode")
     assert "| SSR (score) | 0.250 |" in ours
@@ -189,12 +173,13 @@ def test_what_papers_have_published_stands_apart_with_its_model(
 
 @pytest.mark.bench
 def test_the_page_needs_no_other_file_and_every_failed_run_can_be_reached_from_it(
-    undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    undisturbed: Path, tmp_path: Path, cli: Cli
 ) -> None:
     failed = [line("react", 7, gsr=0.0), line("reactree_wm", 7, gsr=0.5, instruction="<script>x|y</script> *z*")]
     folder = bench_of(tmp_path / "out", line("react", 8), *failed)
-    assert report(monkeypatch, folder) == 0
-    assert "3 of 3 runs done, 2 failed" in capsys.readouterr().out
+    ended = cli("lab", "report", folder)
+    assert ended.code == 0
+    assert "3 of 3 runs done, 2 failed" in ended.out
     text, markdown = ((folder / name).read_text(encoding="utf-8") for name in ("report.html", "report.md"))
     page = Page(text)
     assert page.sources
@@ -208,10 +193,8 @@ def test_the_page_needs_no_other_file_and_every_failed_run_can_be_reached_from_i
 
 
 @pytest.mark.bench
-def test_the_report_on_a_real_bench_has_every_plot_and_no_failed_run(
-    undisturbed: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert report(monkeypatch, undisturbed) == 0
+def test_the_report_on_a_real_bench_has_every_plot_and_no_failed_run(undisturbed: Path, cli: Cli) -> None:
+    assert cli("lab", "report", undisturbed).code == 0
     markdown = (undisturbed / "report.md").read_text(encoding="utf-8")
     assert "No run failed." in markdown
     assert "≈: at least in part counted by a rule of thumb" in markdown
@@ -223,34 +206,32 @@ def test_the_report_on_a_real_bench_has_every_plot_and_no_failed_run(
     }
     assert len(Page((undisturbed / "report.html").read_text(encoding="utf-8")).sources) == 4
     before = (undisturbed / "report.html").read_bytes()
-    assert report(monkeypatch, undisturbed) == 0
+    assert cli("lab", "report", undisturbed).code == 0
     assert (undisturbed / "report.html").read_bytes() == before
 
 
 @pytest.mark.bench
-def test_a_bench_of_one_planner_that_is_not_finished(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_bench_of_one_planner_that_is_not_finished(tmp_path: Path, cli: Cli) -> None:
     folder = bench_of(tmp_path / "out", line("react", 1), line("react", 2), runs=4)
     with (folder / "results.jsonl").open("a", encoding="utf-8") as file:
         file.write('{"task_id": 3, "ins')  # being written
-    assert report(monkeypatch, folder) == 0
-    assert "2 of 4 runs done" in capsys.readouterr().out
+    ended = cli("lab", "report", folder)
+    assert ended.code == 0
+    assert "2 of 4 runs done" in ended.out
     markdown = (folder / "report.md").read_text(encoding="utf-8")
     assert "Runs: 2 of 4 done. The bench is not finished" in markdown
     assert "Planner against planner" not in markdown
 
 
 @pytest.mark.bench
-def test_runs_that_broke_off_are_told_and_not_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_runs_that_broke_off_are_told_and_not_counted(tmp_path: Path, cli: Cli) -> None:
     gone = [line("react", task, gsr=0.0, end="model_gone", message="connection refused") for task in (2, 3)]
     bug = line("react", 4, gsr=0.0, end="bug", message="KeyError: 'x'")
     again = line("react", 2)
     folder = bench_of(tmp_path / "out", line("react", 1), *gone, bug, again, runs=4)
-    assert report(monkeypatch, folder) == 0
-    said = capsys.readouterr().out
+    ended = cli("lab", "report", folder)
+    assert ended.code == 0
+    said = ended.out
     assert "2 of 4 runs done, 0 failed" in said
     assert "2 runs broke off, 1 model_gone, 1 bug: connection refused" in said
     markdown = (folder / "report.md").read_text(encoding="utf-8")
@@ -259,26 +240,28 @@ def test_runs_that_broke_off_are_told_and_not_counted(
     assert rows(markdown)["GSR"] == ["1.000 (0.342–1.000)"]
 
 
-def test_what_is_no_bench_is_refused_in_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_no_bench_is_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
-    assert report(monkeypatch, tmp_path) == 2
-    assert "holds no settings.json; name the --out folder of `reactree lab bench`" in capsys.readouterr().err
+    ended = cli("lab", "report", tmp_path)
+    assert ended.code == 2
+    assert "holds no settings.json; name the --out folder of `reactree lab bench`" in ended.err
     bench_of(tmp_path / "out", settings=SETTINGS, runs=4)
-    assert report(monkeypatch, tmp_path / "out") == 2
-    assert "no run is done yet; continue" in capsys.readouterr().err
+    ended = cli("lab", "report", tmp_path / "out")
+    assert ended.code == 2
+    assert "no run is done yet; continue" in ended.err
     bench_of(tmp_path / "gone", line(end="model_gone", message="connection refused"), settings=SETTINGS)
-    assert report(monkeypatch, tmp_path / "gone") == 2
-    assert "no run is done yet (1 runs broke off, 1 model_gone: connection refused)" in capsys.readouterr().err
+    ended = cli("lab", "report", tmp_path / "gone")
+    assert ended.code == 2
+    assert "no run is done yet (1 runs broke off, 1 model_gone: connection refused)" in ended.err
 
 
 def test_without_what_plots_need_the_report_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert report(monkeypatch, tmp_path) == 2
-    assert "-m pip install 'markdown-it-py>=2' 'matplotlib>=3.6' 'scipy>=1.9'" in capsys.readouterr().err
+    ended = cli("lab", "report", tmp_path)
+    assert ended.code == 2
+    assert "-m pip install 'markdown-it-py>=2' 'matplotlib>=3.6' 'scipy>=1.9'" in ended.err
 
 
 @pytest.mark.bench

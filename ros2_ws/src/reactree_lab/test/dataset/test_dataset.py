@@ -30,6 +30,7 @@ from reactree_lab.dataset.teaching import Teacher
 from reactree_ros.agent.control_flow import flow_named
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.background.pending import Pending, pass_on
+from reactree_ros.cli import app
 from reactree_ros.episode import Episode
 from reactree_ros.household.expert.goals import goals_of
 from reactree_ros.household.expert.model import ExpertModel
@@ -96,7 +97,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three houses, without noise."""
     out = tmp_path_factory.mktemp("small") / "data"
     arguments = [str(one) for one in ("lab", "dataset", *SMALL, "--noise", 0, "--unclear", 0, "--out", out)]
-    subprocess.run([sys.executable, "-m", "reactree_ros.cli", *arguments], check=True, timeout=TIME_LIMIT)
+    app(arguments, standalone_mode=False)
     return out
 
 
@@ -108,6 +109,7 @@ def test_prompts_are_bare_and_a_nodes_lines_go_on_with_one_another(small: Path) 
             assert following["prompt"].startswith(f"{line['prompt']}{line['completion']}\n")
 
 
+@pytest.mark.slow
 def test_every_decision_is_one_that_decoding_allows(small: Path) -> None:
     found = all_lines(small)
     assert {line["kind"] for line in found} == {"think", "act", "expand"}
@@ -118,6 +120,7 @@ def test_every_decision_is_one_that_decoding_allows(small: Path) -> None:
         assert line["learn"]
 
 
+@pytest.mark.slow
 def test_the_first_decisions_of_each_task_alone_break_its_instruction_up(cli: Cli, tmp_path: Path) -> None:
     few = ("--houses", 3, "--rooms", 3, "--tasks-per-house", 4, "--noise", 0, "--unclear", 0.3, "--decisions", 2)
     cli("lab", "dataset", *few, "--workers", 1, "--out", tmp_path / "data")
@@ -324,6 +327,7 @@ def test_layouts_for_trl_hold_what_is_learnt(cli: Cli, tmp_path: Path, layout: s
             assert said == line["completion"]
 
 
+@pytest.mark.slow
 def test_examples_come_from_a_memory_the_most_similar_first(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -357,7 +361,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     for name, most in (("achieved", 0), ("failed", 2)):
         command = ["run", "--json", "--save", str(folder / f"{name}.jsonl"), "--max-decisions", str(most)]
-        subprocess.run([sys.executable, "-m", "reactree_ros.cli", *command], timeout=TIME_LIMIT)
+        app(command, standalone_mode=False)
     return folder
 
 
@@ -409,7 +413,7 @@ def test_a_folder_that_holds_something_else_is_left_as_it_is(cli: Cli, small: Pa
     assert (ended.code, "is a file" in ended.err) == (2, True)
     before = (small / "train.jsonl").read_bytes()
     ended = cli("lab", "dataset", *SMALL, "--noise", 0.2, "--unclear", 0, "--out", small)
-    assert (ended.code, "holds another dataset: noise was 0.0, now 0.2" in ended.err) == (2, True)
+    assert (ended.code, "was started with other settings: noise was 0.0, now 0.2" in ended.err) == (2, True)
     assert (small / "train.jsonl").read_bytes() == before
 
 

@@ -42,25 +42,18 @@ TARGET = "\nTarget_domain:\n"
 
 
 class Sayings(LanguageModel):
-    """Says one text after the other, the last one for ever; a token is a word.
+    """Says one text after the other, the last one for ever; a token is a word."""
 
-    With ``only_summaries``, the context is that of requests for summaries alone.
-    """
-
-    def __init__(
-        self, texts: Sequence[str], *, settle: bool = True, context: int | None = None, only_summaries: bool = False
-    ) -> None:
+    def __init__(self, texts: Sequence[str], *, settle: bool = True, context: int | None = None) -> None:
         self.texts = list(texts)
         self.settle = settle
         self.context = context
-        self.only_summaries = only_summaries
         self.requests: list[DecisionRequest] = []
         self.cancelled = 0
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         words = len(request.prompt.split())
-        limited = self.context is not None and not (self.only_summaries and TARGET in request.prompt)
-        if limited and words > self.context:
+        if self.context is not None and words > self.context:
             return Pending.failed(PromptTooLong(words - self.context, self.context))
         self.requests.append(request)
         if not self.settle:
@@ -368,15 +361,6 @@ def test_what_is_missing_from_the_first_reply_is_told_and_no_prompt_is_asked_twi
     assert decisions(model)[-1] == f"1 Subgoal: s\n{GO}"  # forgotten with the first subgoal
 
 
-@pytest.mark.parametrize("summary", ["", "\n\n", "##Summary", "Here is the summary:"])
-def test_a_summary_that_says_nothing_gives_way_to_the_last_observation(summary: str) -> None:
-    model = Sayings(
-        ["Subgoal: s\nAction: open fridge 1", "Subgoal: t\nAction: go to kitchen 1", summary, "Action: done"]
-    )
-    run_of(model).run()
-    assert decisions(model)[-1] == f"1 Subgoal: s\nObservation: You open fridge 1.\n2 Subgoal: t\n{GO}"
-
-
 @pytest.mark.parametrize(("replies", "in_flight"), [(0, SubgoalGrammar), (2, FreeText)])
 def test_a_request_in_flight_is_cancelled_once(replies: int, in_flight: type) -> None:
     model = Sayings([START_S, "Subgoal: t\nAction: go to kitchen 1", ""])
@@ -505,31 +489,6 @@ def test_a_task_is_carried_out_however_subgoals_actions_and_summaries_are_dresse
     assert len(dressed.requests) == len(plain.requests)
 
 
-@pytest.mark.parametrize(
-    "heading", ["##Summary\n", "## Summary and Analysis\n\n", "**Summary:**\n", "Here is the summary:\n\n", "\n\n"]
-)
-def test_headings_are_no_part_of_a_summary(heading: str) -> None:
-    said = saying(*SCRIPT[:3], f"{heading}The fridge is open.\nSubgoal is met.", "Action: done")
-    model = Chatting(said)
-    run_of(model).run()
-    assert own_text(model.requests[-1]) == f"{G1}{S1}{G2}{PICK}"
-
-
-@pytest.mark.parametrize(
-    ("summary", "kept"),
-    [
-        ("You hold apple (1). You are in kitchen (1", "You hold apple (1)."),
-        ("You hold apple (1). Subgoal is met.", "You hold apple (1). Subgoal is met."),
-        ("You hold apple 1 and you are", "You open fridge 1."),  # the last observation
-        ("<think>The robot opened the fridge. Then", "You open fridge 1."),
-    ],
-)
-def test_a_summary_that_was_cut_is_kept_up_to_its_last_whole_sentence(summary: str, kept: str) -> None:
-    model = Chatting(saying(*SCRIPT[:3], cut(summary), "Action: done"))
-    run_of(model).run()
-    assert own_text(model.requests[-1]) == f"{G1}Observation: {kept}\n{G2}{PICK}"
-
-
 @pytest.mark.parametrize("said", ["Subgoal: find the ap", "Subgoal: find the apple\nAction: go to"])
 def test_a_subgoal_and_an_action_that_were_cut_are_not_taken(said: str) -> None:
     listener = Heard()
@@ -545,31 +504,6 @@ LONG_START = ["Subgoal: s\nAction: go to kitchen 1", "Action: open fridge 1", "A
 
 def words_of(text: str) -> int:
     return len(text.split())
-
-
-def test_a_summary_is_asked_for_without_the_oldest_actions_where_they_do_not_fit() -> None:
-    script = [*LONG_START, "Subgoal: t\nAction: go to kitchen 1", "You hold it. Subgoal is met.", "Action: done"]
-    whole = Sayings(script)
-    run_of(whole).run()
-    (asked,) = summaries(whole)
-    narrow = Sayings(script, context=words_of(asked) - len(START.split()), only_summaries=True)
-    result = run_of(narrow).run()
-    assert (result.end, result.decisions) == ("done", 7)
-    (shorter,) = summaries(narrow)
-    trajectory = f"Observation: {START}\n{GO}{OPEN}{PICK}"
-    assert trajectory in asked
-    assert shorter == asked.replace(trajectory, f"(earlier actions are left out)\n{OPEN}{PICK}")
-
-
-def test_the_last_observation_stands_for_a_summary_that_nothing_fits_into() -> None:
-    script = [*LONG_START, "Subgoal: t\nAction: go to kitchen 1", "Action: done"]
-    model = Sayings(script, context=100, only_summaries=True)
-    listener = Heard()
-    result = run_of(model, listener=listener).run()
-    assert summaries(model) == []
-    assert (result.end, result.decisions, result.steps) == ("done", 6, 4)
-    assert not any("came to" in heard for heard in listener.heard)
-    assert decisions(model)[-1] == f"1 Subgoal: s\nObservation: You pick up apple 1.\n2 Subgoal: t\n{GO}"
 
 
 def test_what_was_retrieved_is_hidden_again_where_the_prompt_is_too_long() -> None:

@@ -1,4 +1,4 @@
-"""The game of our own, greywater.inf, and the way through it that the prompts tell as an example."""
+"""The game of our own, greywater.inf, and the way through it that the prompts tell."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import atexit
 import functools
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from plans import path_in
+
 from reactree_lab.worlds.jericho.story import StoryTask, story_task
+from reactree_lab.worlds.jericho.world import JerichoWorld
 
 SOURCE = Path(__file__).with_suffix(".inf")
 
@@ -35,20 +37,4 @@ def greywater() -> StoryTask:
 
 
 #: How it is done.
-PARTS: Mapping[str, Sequence[str]] = {
-    "take what there is in the hut": [
-        "Think: The lighthouse will be locked, and a lamp needs oil and a flame. I look for them in the hut.",
-        "Act: east",
-        "Act: open chest",
-        "Act: take key",
-        "Act: take oil can",
-        "Act: take matches",
-    ],
-    "go up to the lamp room": ["Act: west", "Act: unlock door", "Act: north", "Act: up"],
-    "light the lamp": [
-        "Think: The lamp is dry. It has to be filled first.",
-        "Act: fill lamp",
-        "Act: light lamp",
-    ],
-}
-PATH = [said.removeprefix("Act: ") for part in PARTS.values() for said in part if said.startswith("Act: ")]
+PATH = path_in(JerichoWorld.household.prompts)

@@ -1,18 +1,20 @@
-"""A model that decides by a plan, whose parts are the subgoals of a planner that has such."""
+"""The examples of a world's prompts, carried out again by what is said in them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Sequence
 
 import pytest
 from doubles import ScriptedModel
-from recode_doubles import Writes, function_of, lesson_of, own_text
+from recode_doubles import Coder, Writes, function_of, lesson_of, own_text
 
 from reactree_lab.planners.hiagent.examples import told_as_subgoals
 from reactree_lab.planners.recode.planner import CodeNode
 from reactree_ros.agent.prompt_files import prompt
-from reactree_ros.agent.turns import render
+from reactree_ros.agent.turns import node_text, render
 from reactree_ros.episode import Episode, EpisodeResult
+from reactree_ros.llm.port import LanguageModel
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.export import experiences_of
 from reactree_ros.record.moment import Moment
@@ -21,86 +23,77 @@ from reactree_ros.world.port import World
 
 #: Planners whose prompts are the agent nodes' own text alone.
 BARE = "system_text=false:fixed_example=false"
-#: What is said for each subgoal, in order: ``Act: …``, and thoughts where there are any.
-Parts = Mapping[str, Sequence[str]]
+_DECISION = re.compile(r"^(?:Think: .*|Act: .*|Expand:\n.*\n.*)$", re.MULTILINE)
+_CODE = re.compile(
+    r"(?:<(thought|think)>.*?</\1>\n)?<execute>.*?</execute>|<solution>.*?</solution>",
+    re.DOTALL,
+)
+_ACTION = re.compile(r"^(?:\d+ Subgoal: .*\n)?Action: .*$", re.MULTILINE)
 
 
-def script_of(instruction: str, parts: Parts, *, expands: bool) -> dict[str, list[str]]:
-    """What a model says that follows a plan: all of it, or a part in each of the subgoals of an expansion."""
-    if not expands:
-        return {instruction: [*(said for part in parts.values() for said in part), "Act: done"]}
-    expansion = f"Expand:\n- control flow: sequence\n- subgoals: {', '.join(parts)}"
-    return {instruction: [expansion], **{goal: [*said, "Act: done"] for goal, said in parts.items()}}
+def said_in(text: str) -> dict[str, list[str]]:
+    """What is said in an example of ReAct or ReAcTree, by the task of each agent node."""
+    nodes = re.split(r"\n\n(?=Your (?:primary goal|task) is to: )", text)
+    goals = [re.search(r"^Your task is to: (.*)$", node, re.MULTILINE) for node in nodes]
+    return {goal[1]: _DECISION.findall(node) for goal, node in zip(goals, nodes, strict=True) if goal}
 
 
-def carried_out(world: World, instruction: str, parts: Parts, *, expands: bool) -> tuple[EpisodeResult, str]:
-    """Have a plan carried out by ReAct, or by ReAcTree with a subgoal a part; returns the text of every node, too."""
-    model = ScriptedModel(script_of(instruction, parts, expands=expands))
+def path_in(prompts: str) -> list[str]:
+    """The skills of the example of ReAct."""
+    (said,) = said_in(prompt(prompts, "react.txt")).values()
+    return [one.removeprefix("Act: ") for one in said[:-1] if one.startswith("Act: ")]
+
+
+def carried_out(world: World, instruction: str, said: Sequence[str]) -> tuple[EpisodeResult, str]:
+    """Have ReAct carry out what is said; returns its text, too."""
     with world:
-        name = f"{'reactree' if expands else 'react'}:{BARE}"
-        result = Episode(instruction, world=world, model=model, planner=planner(name)).run()
-    last = script_of(instruction, parts, expands=expands)
-    nodes: dict[str, str] = {}
-    for request in model.requests:
-        text = request.prompt.partition("Target_domain:\n")[2]
-        goal = text.rpartition("Your task is to: ")[2].partition("\n")[0]
-        nodes[goal] = f"{text}{last[goal][-1]}"
-    return result, "\n\n".join(nodes.values()) + "\n"
-
-
-def carried_out_by_hiagent(world: World, instruction: str, parts: Parts) -> tuple[EpisodeResult, str]:
-    """Have a plan carried out by HiAgent, a part in each subgoal; returns what its example would tell, too."""
-    said = []
-    for number, (subgoal, decisions) in enumerate(parts.items(), 1):
-        first, *others = (f"Action: {one.removeprefix('Act: ')}" for one in decisions if one.startswith("Act: "))
-        said += [f"{number} Subgoal: {subgoal}\n{first}", *others]
-    summaries = prompt("reactree_ros.agent:prompts", "summary.txt").partition("\n")[0]
-    model = ScriptedModel(
-        {instruction: [*said, "Action: done"], summaries: [f"{part}. Subgoal is met." for part in parts]}
-    )
-    moment = Moment()
-    with world:
-        name, record = planner(f"hiagent:{BARE}"), Recorder(moment.apply)
-        result = Episode(instruction, world=world, model=model, planner=name, record=record).run()
-    (experience,) = experiences_of(moment)
-    return result, f"{render(told_as_subgoals(experience))}\n"
-
-
-def carried_out_in_code(world: World, instruction: str, name: str, texts: Sequence[str]) -> tuple[EpisodeResult, str]:
-    """Have a planner that writes code carry out what is said one after the other; returns what its example would tell,
-    of each function of ReCode's once.
-    """
-    pytest.importorskip("pydantic_monty")
-    model = Writes(texts)
-    with world:
-        episode = Episode(instruction, world=world, model=model, planner=planner(f"{name}:{BARE}"))
+        model = ScriptedModel({instruction: list(said)})
+        episode = Episode(instruction, world=world, model=model, planner=planner(f"react:{BARE}"))
         result = episode.run()
-    assert len(model.prompts) == len(texts)
-    if name != "recode":
-        return result, f"{own_text(episode)}\n"
-    once: dict[str, str] = {}
-    for node in episode.context.nodes:
-        assert isinstance(node, CodeNode)
-        lesson = lesson_of(node)
-        once.setdefault(function_of(lesson), lesson)
-    return result, "\n\n".join(once.values()) + "\n"
+    return result, node_text(episode.root.turns)
 
 
-def example_of(
-    file: str, world: World, instruction: str, parts: Parts, code: Mapping[str, Sequence[str]] | None = None
-) -> tuple[EpisodeResult, str]:
-    """Have the example of a file of prompts carried out by the planner that has it; returns what the file would tell.
+def example_of(file: str, world: World, instruction: str) -> tuple[EpisodeResult, str]:
+    """Have what is said in a file of prompts, such as ``reactree`` or ``recode_examples``, carried out by its planner.
 
-    Args:
-        file: Its name without the ending, e.g. ``reactree`` or ``recode_examples``.
-        world: Where the example is at home.
-        instruction: What is asked for in it.
-        parts: How it is done.
-        code: What planners that write code say, by their names.
+    Returns:
+        The result, and what the file would tell of it.
     """
-    name = file.partition("_")[0]
-    if code and name in code:
-        return carried_out_in_code(world, instruction, name, code[name])
+    name, text = file.partition("_")[0], prompt(world.household.prompts, f"{file}.txt")
+    moment = Moment()
+    model = _model_for(name, text, instruction)
+    with world:
+        who = planner(f"{name}:{BARE}")
+        episode = Episode(instruction, world=world, model=model, planner=who, record=Recorder(moment.apply))
+        result = episode.run()
+    nodes = episode.context.nodes
     if name == "hiagent":
-        return carried_out_by_hiagent(world, instruction, parts)
-    return carried_out(world, instruction, parts, expands=name == "reactree")
+        (experience,) = experiences_of(moment)
+        return result, render(told_as_subgoals(experience))
+    if name == "recode":
+        once: dict[str, str] = {}
+        for lesson in (lesson_of(node) for node in nodes if isinstance(node, CodeNode)):
+            once.setdefault(function_of(lesson), lesson)
+        return result, "\n\n".join(once.values())
+    if name in ("codeact", "adaplanner"):
+        return result, own_text(episode)
+    return result, "\n\n".join(node_text(node.turns).rstrip("\n") for node in nodes)
+
+
+def _model_for(name: str, text: str, instruction: str) -> LanguageModel:
+    if name in ("react", "reactree"):
+        return ScriptedModel(said_in(text))
+    if name == "hiagent":
+        summaries = prompt("reactree_ros.agent:prompts", "summary.txt").partition("\n")[0]
+        subgoals = re.findall(r"^\d+ Subgoal: (.*)$", text, re.MULTILINE)
+        said = {instruction: _ACTION.findall(text), summaries: [f"{one}. Subgoal is met." for one in subgoals]}
+        return ScriptedModel(said)
+    pytest.importorskip("pydantic_monty")
+    if name == "recode":
+        return Coder({function_of(one): _code_in(one)[0] for one in re.split(r"\n\n(?=Function: )", text)})
+    first, *others = _code_in(text)
+    return Writes([first, *re.findall(r"^- answer \(str\): (.*)$", text, re.MULTILINE)[:1], *others])
+
+
+def _code_in(text: str) -> list[str]:
+    return [match[0] for match in _CODE.finditer(text)]

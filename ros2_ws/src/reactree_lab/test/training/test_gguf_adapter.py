@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from asked import Asked
 from docs.blocks import ROOT
-from test_small_weights import Asked
 from tiny_gguf import HEADS, KEY_HEADS, make_tiny_gguf
 
 from reactree_lab.training.gguf_adapter import write_gguf_adapter
+from reactree_local.mind import base as base_model
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
 from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
-from reactree_ros.llm.mind.engine import base as base_model
 from reactree_ros.llm.port import DecisionRequest
 from reactree_ros.llm.settings import make_model, model_settings
 from reactree_ros.planners.spec import planner
@@ -33,10 +33,18 @@ CLOSE = 0.02
 
 
 def scores_of_llama(model: Path, adapter: Path | None, tokens: list[int]) -> Any:
-    from reactree_ros.llm.llama.model import Model, Part
+    from reactree_local.llama_server import Served
 
-    loaded = Model(model, adapter=adapter, context=512, threads=1)
-    return loaded.read([Part(0, tokens, 0, scored=True)])[0].copy()
+    server = Served(str(model), str(adapter or ""), context=512).start()
+    asked = {"prompt": tokens, "n_predict": 1, "n_probs": 100_000, "grammar": 'root ::= "go"'}  # what shows is a text
+    (choice,) = server.handle_completions(asked)["choices"]
+    scores = {one["id"]: one["logprob"] for one in choice["logprobs"]["content"][0]["top_logprobs"]}
+    return centred(np.array([scores[token] for token in range(len(scores))]))
+
+
+def centred(scores: Any) -> Any:
+    """Of the server, the logarithms of probabilities are known: scores, but for a number that all have in common."""
+    return scores - scores.mean()
 
 
 def scores_of_transformers(base: Path, adapter: Path | None, tokens: list[int]) -> Any:
@@ -48,7 +56,7 @@ def scores_of_transformers(base: Path, adapter: Path | None, tokens: list[int]) 
     if adapter is not None:
         model = PeftModel.from_pretrained(model, str(adapter)).eval()
     with torch.inference_mode():
-        return model(torch.tensor([tokens])).logits[0, -1].numpy()
+        return centred(model(torch.tensor([tokens])).logits[0, -1].numpy())
 
 
 def make_adapter(folder: Path, base: Path, **settings: Any) -> Path:

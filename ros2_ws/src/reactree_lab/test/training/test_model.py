@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from reactree_lab.training.settings import TrainSettings
-from reactree_ros.llm.small.engine import PACKAGED
+from reactree_local.small import PACKAGED
 
 pytestmark = pytest.mark.train
 

@@ -22,6 +22,8 @@ from reactree_lab.dataset.settings import ABOUT
 from reactree_lab.training import dataset
 from reactree_lab.training.curves import CSV, PLOT
 from reactree_lab.training.prepared import Prepared
+from reactree_local.network import WEIGHTS
+from reactree_local.small import PACKAGED
 from reactree_ros.agent.control_flow import default_flows
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import About, Told
@@ -31,8 +33,6 @@ from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.llm.port import DecisionRequest
 from reactree_ros.llm.settings import make_model, model_settings
-from reactree_ros.llm.small.engine import PACKAGED
-from reactree_ros.llm.small.network import WEIGHTS
 from reactree_ros.llm.trained import trained_for
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.reader import read_record
@@ -422,7 +422,7 @@ def test_a_training_of_another_architecture_is_not_gone_on_with(
     data: Path, straight: Path, trained: Path, cli: Cli, tmp_path: Path
 ) -> None:
     ended = cli("lab", "train", "--data", data, "--out", straight, *SHORT, "--preset", "compact")
-    assert (ended.code, "was started with preset 'tiny', not 'compact'" in ended.err) == (2, True)
+    assert (ended.code, 'other settings: preset was "tiny", now "compact"' in ended.err) == (2, True)
     out = tmp_path / "out"
     other = [("compact" if one == "tiny" else one) for one in SHORT]
     out.mkdir()
@@ -474,7 +474,7 @@ def test_where_the_disk_is_full_the_checkpoint_before_stays_whole(
     (out / "checkpoint.pt.unfinished").symlink_to("/dev/full")
     ended = cli(*arguments)
     assert ended.code == 2
-    assert "cannot be written (No space left on device); earlier files are intact" in ended.err
+    assert "cannot be written: No space left on device; make room, then repeat the command to continue" in ended.err
     assert load_checkpoint(out / "checkpoint.pt")["progress"]["step"] == before
     assert cli(*arguments).code == 0
     assert (out / CSV).read_bytes() == (straight / CSV).read_bytes()

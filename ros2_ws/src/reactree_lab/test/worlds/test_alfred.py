@@ -16,9 +16,9 @@ from reactree_lab.worlds.ai2thor.alfred import (
     Goal,
     HouseState,
     TaskType,
-    TrialError,
     load_trials,
 )
+from reactree_ros.errors import UserError
 from reactree_ros.world.port import Score
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -102,7 +102,7 @@ def test_a_folder_of_the_original_is_searched_and_its_path_says_the_split(tmp_pa
 Change = Callable[[Any], object]
 BAD: list[tuple[str, Change, str]] = [
     ("no type", lambda t: t.pop("task_type"), "task_type: field required"),
-    ("unknown type", lambda t: t.update(task_type="pick_up"), "task_type: input should be 'pick_and_place_simple'"),
+    ("unknown type", lambda t: t.update(task_type="pick_up"), "task_type: use one of pick_and_place_simple"),
     ("no parameters", lambda t: t.pop("pddl_params"), "pddl_params: field required"),
     ("no target", lambda t: t["pddl_params"].update(object_target=""), "pddl_params.object_target: string should have"),
     ("nowhere", lambda t: t["pddl_params"].update(parent_target=""), "pddl_params.parent_target is empty, but"),
@@ -120,7 +120,11 @@ BAD: list[tuple[str, Change, str]] = [
         "is not JSON: ",
     ),
     ("toggle", lambda t: t["scene"]["object_toggles"][0].update(isOn="no"), "scene.object_toggles[0].isOn: input"),
-    ("start", lambda t: t["scene"]["init_action"].update(action="Fly"), "scene.init_action.action: input should be"),
+    (
+        "start",
+        lambda t: t["scene"]["init_action"].update(action="Fly"),
+        "scene.init_action.action: use one of TeleportFull",
+    ),
 ]
 TRIMMED_ONLY: list[tuple[str, Change, str]] = [
     ("no instruction", lambda t: t.update(task_descs=[]), "task_descs: list should have at least 1 item"),
@@ -140,7 +144,7 @@ def test_a_bad_line_is_refused_with_its_number_and_field(tmp_path: Path, change:
     change(bad)
     path = tmp_path / "trials.jsonl"
     path.write_text(f"{json.dumps(LINE)}\n{json.dumps(bad)}\n", encoding="utf-8")
-    with pytest.raises(TrialError) as error:
+    with pytest.raises(UserError) as error:
         load_trials(path)
     assert str(error.value).startswith(f"{path}:2: ")
     assert message in str(error.value)
@@ -153,7 +157,7 @@ def test_a_bad_original_is_refused_with_its_path_and_field(tmp_path: Path, chang
     change(bad)
     path = tmp_path / "traj_data.json"
     path.write_text(json.dumps(bad), encoding="utf-8")
-    with pytest.raises(TrialError) as error:
+    with pytest.raises(UserError) as error:
         load_trials(tmp_path)
     assert str(error.value).startswith(f"{path}: ")
     assert message in str(error.value)
@@ -161,16 +165,16 @@ def test_a_bad_original_is_refused_with_its_path_and_field(tmp_path: Path, chang
 
 
 def test_a_folder_without_trials_a_missing_file_and_no_json_are_one_line_each(tmp_path: Path) -> None:
-    with pytest.raises(TrialError, match=r"holds no traj_data\.json"):
+    with pytest.raises(UserError, match=r"holds no traj_data\.json"):
         load_trials(tmp_path)
-    with pytest.raises(TrialError, match="cannot be read"):
+    with pytest.raises(UserError, match="cannot be read"):
         load_trials(tmp_path / "nothing.jsonl")
     path = tmp_path / "trials.jsonl"
     path.write_text('{"task":', encoding="utf-8")
-    with pytest.raises(TrialError, match=r"trials\.jsonl:1: is not JSON"):
+    with pytest.raises(UserError, match=r"trials\.jsonl:1: is not JSON"):
         load_trials(path)
     path.write_text("", encoding="utf-8")
-    with pytest.raises(TrialError, match="holds no trial"):
+    with pytest.raises(UserError, match="holds no trial"):
         load_trials(path)
 
 

@@ -1,29 +1,20 @@
-"""The world ``webshop``: by the port, by shopping to the full reward, and by what servers and models do to it; ``python
-ros2_ws/src/reactree_lab/test/worlds/test_webshop.py`` writes the examples of its prompts again.
-"""
+"""The world ``webshop``: by the port, by shopping to the full reward, and by what servers and models do to it."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-
-if __name__ == "__main__":
-    sys.path[:0] = [str(Path(__file__).parents[2] / folder) for folder in (".", "worlds")]
-
 from doubles import ScriptedModel
 from plans import BARE, carried_out, example_of
-from webshop_catalogue import BY_ASIN, GOALS, reward
+from webshop_catalogue import BY_ASIN, GOALS, reward, way_to
 from webshop_peer import WebShopPeer
-from webshop_plans import CODE, EXAMPLE, PARTS, parts_of
 
-from reactree_lab.worlds.webshop import client
 from reactree_lab.worlds.webshop.client import tidy
 from reactree_lab.worlds.webshop.world import HOUSEHOLD, WebShop, WebShopTask
 from reactree_ros.agent.prompt_files import prompt
-from reactree_ros.episode import Episode, EpisodeResult
+from reactree_ros.episode import Episode
 from reactree_ros.planners.spec import planner
 from reactree_ros.world.check import check_world
 from reactree_ros.world.port import Outcome
@@ -54,13 +45,11 @@ def test_it_keeps_to_the_port(peer: WebShopPeer) -> None:
     assert check_world(WebShop(task_at(peer))) == []
 
 
-@pytest.mark.parametrize("expands", [False, True])
 @pytest.mark.parametrize("session", range(len(GOALS)))
-def test_who_knows_the_catalogue_shops_to_the_full_reward(peer: WebShopPeer, session: int, expands: bool) -> None:
-    task, parts = task_at(peer, session), parts_of(GOALS[session])
-    result, _ = carried_out(WebShop(task), task.instruction, parts, expands=expands)
-    assert (result.gsr, result.ssr, result.status) == (1, 1, "success")
-    assert (result.steps, result.agent_nodes) == (sum(map(len, parts.values())), len(parts) + 1 if expands else 1)
+def test_who_knows_the_catalogue_shops_to_the_full_reward(peer: WebShopPeer, session: int) -> None:
+    task, said = task_at(peer, session), way_to(GOALS[session])
+    result, _ = carried_out(WebShop(task), task.instruction, said)
+    assert (result.gsr, result.ssr, result.status, result.steps) == (1, 1, "success", len(said) - 1)
 
 
 def test_the_score_is_the_reward_of_what_was_bought_first(peer: WebShopPeer) -> None:
@@ -210,24 +199,9 @@ def test_a_page_is_one_line_without_what_is_empty() -> None:
 # ---------------------------------------------------------------------- the prompts
 
 
-def told(name: str, peer: WebShopPeer) -> tuple[EpisodeResult, str]:
-    """The episode of an example, and what the example tells of it."""
-    task = task_at(peer, EXAMPLE)
-    return example_of(name, WebShop(task), task.instruction, PARTS, CODE)
-
-
-EXAMPLES = ("react", "reactree", "hiagent_example", "codeact_example", "recode_examples")
-
-
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", ["react", "reactree", "hiagent_example", "codeact_example", "recode_examples"])
 def test_the_examples_in_the_prompts_are_as_they_would_come_out(peer: WebShopPeer, name: str) -> None:
-    result, said = told(name, peer)
+    task = task_at(peer, 1)
+    result, said = example_of(name, WebShop(task), task.instruction)
     assert (result.gsr, result.status) == (1, "success"), result
-    assert prompt(HOUSEHOLD.prompts, f"{name}.txt") == said.removesuffix("\n")
-
-
-if __name__ == "__main__":
-    folder = Path(client.__file__).parent / "prompts"
-    with WebShopPeer() as server:
-        for example in EXAMPLES:
-            (folder / f"{example}.txt").write_text(told(example, server)[1], encoding="utf-8")
+    assert prompt(HOUSEHOLD.prompts, f"{name}.txt") == said

@@ -14,7 +14,6 @@ from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 
 
 def retrievals(begun: int) -> list[str]:
-    """Return the actions that retrieve one of so many subgoals."""
     return [f"retrieve({number})" for number in range(1, begun + 1)]
 
 
@@ -25,7 +24,6 @@ def subgoal_said(number: int, subgoal: str) -> Said:
 
 
 def acted(action: str, observation: str) -> tuple[Turn, ...]:
-    """Return an action and its observation as turns."""
     return action_said(action), Saw(f"Observation: {observation}")
 
 
@@ -36,8 +34,6 @@ def refused(said: str, reason: str) -> tuple[Turn, ...]:
 
 @dataclass(frozen=True)
 class Chunk:
-    """A subgoal with its actions and observations."""
-
     subgoal: str
     before: str  # the observation that it began with (the paper's o_0 of section 3.3)
     turns: tuple[Turn, ...] = ()  # its actions and observations, and refusals
@@ -62,7 +58,6 @@ class ChunkMemory:
 
     @property
     def current(self) -> Chunk | None:
-        """The unfinished chunk, if there is one."""
         return self.chunks[-1] if self.chunks and self.chunks[-1].summary is None else None
 
     @property
@@ -79,7 +74,6 @@ class ChunkMemory:
         return ChunkMemory(self.start, (*self.chunks, Chunk(subgoal, before, last_observation=before)))
 
     def add(self, action: str, observation: str) -> ChunkMemory:
-        """Add an action and its observation to the current subgoal."""
         turns = (*self._the_current().turns, *acted(action, observation))
         return self._with(turns=turns, last_observation=observation)
 

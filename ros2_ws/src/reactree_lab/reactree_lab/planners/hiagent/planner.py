@@ -55,12 +55,9 @@ class HiAgentNode(GoalNode):
 
     Status:
         As for :class:`~reactree_ros.tree.goal_node.GoalNode`.
-
-    Attributes:
-        memory: Its chunks.
     """
 
-    memory = OfAttempt(lambda _: ChunkMemory(""))
+    memory = OfAttempt(lambda _: ChunkMemory(""))  # its chunks
     _head = OfAttempt[tuple[Turn, ...]](lambda _: ())
     _skills = OfAttempt[Sequence[str]](lambda _: ())  # skills of the world that are available now
     _offers = OfAttempt[Sequence[Offer]](lambda _: ())  # its declared skills among them

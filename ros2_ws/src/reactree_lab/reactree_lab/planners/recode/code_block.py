@@ -50,15 +50,11 @@ _Node = TypeVar("_Node", bound=ast.AST)
 
 
 class BlockError(Exception):
-    """Code that cannot run, or failed; the message is for the model.
-
-    Attributes:
-        line: Line of the code, from 1; 0 if nothing of it ran.
-    """
+    """Code that cannot run, or failed; the message is for the model."""
 
     def __init__(self, problem: str, line: int = 0) -> None:
         super().__init__(problem)
-        self.line = line
+        self.line = line  # line of the code, from 1; 0 if nothing of it ran
 
 
 @dataclass(frozen=True)
@@ -129,7 +125,6 @@ def _fenced(text: str) -> list[str]:
 
 
 def parsed(code: str) -> ast.Module:
-    """Parse code."""
     if len(code) > MAX_CODE:
         raise BlockError(f"SyntaxError: the code has {len(code)} characters; at most {MAX_CODE} are allowed")
     try:
@@ -273,7 +268,6 @@ class _Taker(ast.NodeTransformer):
 
 
 def assignment(name: str, value: ast.expr) -> ast.stmt:
-    """Return the statement ``name = value``."""
     made = ast.Assign(targets=[ast.Name(name, ast.Store())], value=value)
     return ast.fix_missing_locations(ast.copy_location(made, value))
 

@@ -65,15 +65,12 @@ _SIMPLE = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Assert, ast.R
 
 @dataclass
 class Shared:
-    """The shared state of the code nodes of one run.
-
-    Attributes:
-        functions: Functions outside of the sandbox that code may call.
-    """
+    """The shared state of the code nodes of one run."""
 
     depth: int  # deepest node, counted in nodes
     corrections: int  # how often a node may write its code again
     limits: Limits = field(default_factory=Limits)  # limits on the code
+    #: Functions outside of the sandbox that code may call.
     functions: Mapping[str, Outside] = field(default_factory=lambda: RUN_ALONE)
     arguments: Iterator[int] = field(default_factory=itertools.count)  # numbers for named arguments
     loops: Iterator[int] = field(default_factory=itertools.count)  # numbers for loops that run step by step
@@ -81,7 +78,6 @@ class Shared:
 
 
 def check_skills(planner: str, household: Household) -> None:
-    """Check that a household's skills can be described for code."""
     if not _skills_for_code(household):
         raise UserError(f"{planner} has no {_SKILLS} for the household {household.name}; use another planner")
 
@@ -100,8 +96,6 @@ def closed(said: str, *, cut: bool) -> str:
 
 
 class Flow(enum.Enum):
-    """How a statement passes control to the next."""
-
     NEXT = enum.auto()
     BREAK = enum.auto()
     CONTINUE = enum.auto()
@@ -109,22 +103,16 @@ class Flow(enum.Enum):
 
 
 def shortened(text: str, longest: int = 80) -> str:
-    """Cut a long text, e.g. for a name."""
     return text if len(text) <= longest else f"{text[:longest]}…"
 
 
 def first_line(error: BlockError) -> str:
-    """Return an error's message, without the place where it was raised."""
     lines = str(error).splitlines()
     return next((line for line in lines if not line.startswith(("Traceback ", " "))), lines[0])
 
 
 class CodeRunner(GoalNode):
-    """A node that runs code; its subclass provides the code, and may carry out placeholders.
-
-    Attributes:
-        targets: The variables that its code has to set.
-    """
+    """A node that runs code; its subclass provides the code, and may carry out placeholders."""
 
     _reply = OfAttempt(lambda _: Reply(""))  # with the code
     _printed = OfAttempt(lambda _: "")
@@ -143,7 +131,7 @@ class CodeRunner(GoalNode):
     ) -> None:
         """Make a node; see :class:`~reactree_ros.tree.goal_node.GoalNode`. Its goal is the instruction, or the call."""
         super().__init__(subgoal, context, name=name, parent=parent)
-        self.targets = targets
+        self.targets = targets  # the variables that its code has to set
         self._shared = shared
 
     def expand(self, call: Placeholder, line: int) -> Generator[Step, Any, None]:
@@ -205,8 +193,7 @@ class CodeRunner(GoalNode):
         for _ in range(self._shared.corrections + 1):
             self._reply = reply = yield from self.ask(FreeText(stops, thinks=True), **sampling)
             said = closed(reply.text, cut=reply.cut)
-            self.context.budget.count()
-            self.say(said, WriteCode(said))
+            self.wrote(said)
             try:
                 yield from carry_out(said, reply)
             except BlockError as error:
@@ -221,7 +208,6 @@ class CodeRunner(GoalNode):
         return False
 
     def learn_code(self) -> None:
-        """Leave the code's actions and observations out of the example for others."""
         self.lesson = tuple(turn for turn in self.turns if not isinstance(turn, Saw))
 
     def prompt_start(self, system: str, examples: Sequence[Example], rule: str) -> tuple[Turn, ...]:
@@ -306,7 +292,6 @@ class CodeRunner(GoalNode):
     def _loop(
         self, loop: ast.While | ast.For, advance: Callable[[], Generator[Step, Any, bool]]
     ) -> Generator[Step, Any, Flow]:
-        """Run the body of a loop while there is another round."""
         while (yield from advance()):
             flow = yield from self.run_block(loop.body)
             if flow is Flow.RETURN:
@@ -349,7 +334,6 @@ class CodeRunner(GoalNode):
         return unknown
 
     def known(self, names: Iterable[str]) -> Generator[Step, Any, str]:
-        """Describe the variables among these that are set."""
         asked = list(dict.fromkeys(names))
         missing = yield Wait("result of the code", self.sandbox.unknown(asked), next_tick=True)
         return (yield from self.show([name for name in asked if name not in missing])) or "(none)"
@@ -361,7 +345,6 @@ class CodeRunner(GoalNode):
         return shown
 
     def _run_alone(self, statement: ast.stmt) -> Generator[Step, Any, None]:
-        """Run a statement; its value stays in the sandbox."""
         yield from self._run_code(f"{ast.unparse(statement)}\nNone", statement.lineno)
 
     def _run_code(self, code: str, line: int) -> Generator[Step, Any, Any]:
@@ -379,8 +362,16 @@ class CodeRunner(GoalNode):
         return event.value
 
     def answer(self, call: Called) -> Generator[Step, Any, Pending[Event]]:
-        """Carry out the code's call, and return the result to the code."""
         return self.sandbox.resume((yield from self.act_for_code(call.text)))
+
+    def wrote(self, said: str) -> None:
+        """Count a piece of code, and add it to what the node said."""
+        self.context.budget.count()
+        self.say(said, WriteCode(said))
+
+    def answered(self, said: str, reply: Reply) -> None:
+        """Take an answer to what the code asks, as a thought."""
+        self.take(Think(said), reply, said)
 
     def explain(self, thought: str, steps: Sequence[str] | None = None) -> None:
         """Tell the listener what a piece of code is for, and the steps that it leaves open."""
@@ -390,7 +381,6 @@ class CodeRunner(GoalNode):
             listener.decided(self, Expand(SequenceFlow(), tuple(steps)), self._reply)
 
     def act_for_code(self, skill: str) -> Generator[Step, Any, str]:
-        """Carry out a skill if it is available, and return the observation."""
         context = self.context
         self.requests.check_budget()
         context.budget.steps += 1

@@ -93,9 +93,6 @@ class CodeNode(CodeRunner):
     Listeners see a block as one decision: ``Think`` with its reasoning and, if it has placeholders, ``Expand`` with
     their calls, in sequence. Each skill is ``Act``, which counts as a step. An unavailable skill is refused and counts
     as a step as well.
-
-    Attributes:
-        call: The call, with its targets.
     """
 
     _variables = OfAttempt[str](lambda node: node._given)
@@ -116,7 +113,7 @@ class CodeNode(CodeRunner):
     ) -> None:
         """Make a node; see :class:`CodeRunner`. The root asks for the values of what it may see."""
         super().__init__(subgoal, context, shared=shared, targets=targets, name=name, parent=parent)
-        self.call = call
+        self.call = call  # the call, with its targets
         self._may_see = may_see
         self._given = variables
 
@@ -141,7 +138,6 @@ class CodeNode(CodeRunner):
         )
 
     def _correction(self, error: BlockError) -> Generator[Step, Any, str]:
-        """Return the model's feedback after an error (paper, section 3.3)."""
         if not error.line:
             return f"Error:\n{error}\nNothing of the code ran. Write it again.\nAnswer:"
         printed = f"Printed:\n{in_lines(self._printed)}\n" if self._printed else ""

@@ -73,12 +73,9 @@ class Limits:
 
 @dataclass(frozen=True)
 class Outside:
-    """A function outside of the sandbox that code may call with one text.
+    """A function outside of the sandbox that code may call with one text."""
 
-    Attributes:
-        takes: Kind of the text, e.g. ``skill``.
-    """
-
+    #: Kind of the text, e.g. ``skill``.
     takes: str
     longest: int  # longest text, in characters
 
@@ -95,14 +92,11 @@ class Ended:
 
 @dataclass(frozen=True)
 class Called:
-    """The code called a function outside of the sandbox and waits for its result.
+    """The code called a function outside of the sandbox and waits for its result."""
 
-    Attributes:
-        function: Its name, e.g. ``run``.
-        text: Its argument, e.g. a skill.
-    """
-
+    #: Its name, e.g. ``run``.
     function: str
+    #: Its argument, e.g. a skill.
     text: str
 
 
@@ -152,7 +146,6 @@ class Sandbox:
         return self._do(functools.partial(self._resume, {"return_value": returned}))
 
     def refuse(self, problem: str) -> Pending[Event]:
-        """Continue after a call, which raises a ``RuntimeError``."""
         return self._do(functools.partial(self._resume, {"exc_type": "RuntimeError", "message": problem}))
 
     def unknown(self, names: Sequence[str]) -> Pending[frozenset[str]]:

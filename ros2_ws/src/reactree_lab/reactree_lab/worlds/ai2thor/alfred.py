@@ -15,16 +15,13 @@ from reactree_lab.worlds.ai2thor.wording import room_of
 from reactree_ros.agent.words import same_words
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import parse_json, text_of
+from reactree_ros.plugins.settings import fault_of
 from reactree_ros.world.port import Score
 
 #: File name of each trial in the original data set.
 TRAJ_DATA = "traj_data.json"
 #: The splits of ALFRED; a folder of the original data set has one of these names in its path.
 SPLITS = ("train", "valid_seen", "valid_unseen", "tests_seen", "tests_unseen")
-
-
-class TrialError(UserError, ValueError):
-    """An ALFRED file or folder cannot be used; the message says where and why."""
 
 
 class TaskType(str, enum.Enum):
@@ -65,15 +62,11 @@ class ObjectPose(_Document):
 
 
 class ObjectToggle(_Document):
-    """Whether everything of a type is on at the start."""
-
     type: _Text = Field(alias="objectType")
     is_on: bool = Field(alias="isOn")
 
 
 class InitAction(_Document):
-    """The agent's start: position in metres, rotation and horizon in degrees."""
-
     action: Literal["TeleportFull"]
     x: float
     y: float
@@ -83,8 +76,6 @@ class InitAction(_Document):
 
 
 class SceneSetup(_Document):
-    """The scene at the start of a trial."""
-
     floor_plan: str
     object_poses: list[ObjectPose]
     object_toggles: list[ObjectToggle]
@@ -131,23 +122,22 @@ class Trial(_Task):
     """One trial: instructions for one task in one scene.
 
     Attributes:
-        task: The task's name, e.g. ``look_at_obj_in_light-Book-None-DeskLamp-302``.
-        trial: The trial's name, e.g. ``trial_T20190909_085137_911990``.
-        split: Its split, e.g. ``valid_seen``; empty if unknown.
-        instructions: The task in words, by several people.
         task_type: One of the seven types.
         pddl_params: The task's subjects.
         scene: The scene at the start.
     """
 
+    #: The task's name, e.g. ``look_at_obj_in_light-Book-None-DeskLamp-302``.
     task: str
+    #: The trial's name, e.g. ``trial_T20190909_085137_911990``.
     trial: _Text
+    #: Its split, e.g. ``valid_seen``; empty if unknown.
     split: str
+    #: The task in words, by several people.
     instructions: Annotated[list[_Text], Field(min_length=1, alias="task_descs")]
 
     @property
     def instruction(self) -> str:
-        """The first instruction, which is used."""
         return self.instructions[0]
 
     @property
@@ -166,7 +156,6 @@ class Trial(_Task):
 
     @cached_property
     def goal(self) -> Goal:
-        """The goal conditions."""
         params = self.pddl_params
         return Goal(
             task_type=self.task_type,
@@ -178,19 +167,17 @@ class Trial(_Task):
         )
 
 
-class _Annotation(_Document):
+class Annotation(_Document):
     task_desc: _Text
 
 
-class _Annotations(_Document):
-    anns: Annotated[list[_Annotation], Field(min_length=1)]
+class Annotations(_Document):
+    anns: Annotated[list[Annotation], Field(min_length=1)]
 
 
 class _TrajData(_Task):
-    """One original file."""
-
     task_id: _Text
-    turk_annotations: _Annotations
+    turk_annotations: Annotations
 
 
 Thing = Mapping[str, Any]
@@ -198,21 +185,11 @@ Thing = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class HouseState:
-    """The state for scoring a goal.
-
-    Attributes:
-        objects: The objects of the simulator's metadata.
-        held: Ids of held objects.
-        cleaned: Ids of objects that were in a sink while its faucet was turned on.
-        heated: Ids of objects that were in a microwave when it was turned on.
-        cooled: Ids of objects that were in a fridge when it was closed.
-    """
-
-    objects: Sequence[Thing]
-    held: Sequence[str] = ()
-    cleaned: frozenset[str] = frozenset()
-    heated: frozenset[str] = frozenset()
-    cooled: frozenset[str] = frozenset()
+    objects: Sequence[Thing]  # the objects of the simulator's metadata
+    held: Sequence[str] = ()  # ids of held objects
+    cleaned: frozenset[str] = frozenset()  # ids of objects that were in a sink while its faucet was turned on
+    heated: frozenset[str] = frozenset()  # ids of objects that were in a microwave when it was turned on
+    cooled: frozenset[str] = frozenset()  # ids of objects that were in a fridge when it was closed
 
     def named(self, name: str, property: str) -> list[Thing]:
         """Return objects with a property and the name in their id.
@@ -224,26 +201,15 @@ class HouseState:
 
 @dataclass(frozen=True)
 class Goal:
-    """The goal conditions of a trial.
-
-    Attributes:
-        task_type: One of the seven types.
-        item: The object, e.g. ``Apple``, or ``AppleSliced`` for slices of it.
-        receptacle: Its destination; empty for :attr:`TaskType.LOOK_IN_LIGHT`.
-        lamp: The lamp that must be on; only for :attr:`TaskType.LOOK_IN_LIGHT`.
-        carrier: The object that carries it; only for :attr:`TaskType.STACK`.
-        sliced: Whether the task asks for slices.
-    """
-
-    task_type: TaskType
+    task_type: TaskType  # one of the seven types
+    #: The object, e.g. ``Apple``, or ``AppleSliced`` for slices of it.
     item: str
-    receptacle: str = ""
-    lamp: str = ""
-    carrier: str = ""
-    sliced: bool = False
+    receptacle: str = ""  # its destination; empty for :attr:`TaskType.LOOK_IN_LIGHT`
+    lamp: str = ""  # the lamp that must be on; only for :attr:`TaskType.LOOK_IN_LIGHT`
+    carrier: str = ""  # the object that carries it; only for :attr:`TaskType.STACK`
+    sliced: bool = False  # whether the task asks for slices
 
     def conditions_met(self, state: HouseState) -> tuple[int, int]:
-        """Return the number of goal conditions that hold, and of all conditions."""
         items = state.named(self.item, "pickupable")
         conditions: list[bool] = []
         if self.sliced:
@@ -254,7 +220,6 @@ class Goal:
         return sum(conditions), len(conditions)
 
     def score(self, state: HouseState) -> Score:
-        """Score the goal: reached or not, and the share of its conditions that hold."""
         met, total = self.conditions_met(state)
         return Score(gsr=float(met == total), ssr=met / total)
 
@@ -318,15 +283,12 @@ def load_trials(path: str | Path) -> list[Trial]:
 
     Returns:
         The trials in the order of the file, or of the paths in the folder.
-
-    Raises:
-        TrialError: There is nothing to read, or a trial is not usable; the message names file, line and field.
     """
     path = Path(path)
     if path.is_dir():
         files = sorted(path.rglob(TRAJ_DATA))
         if not files:
-            raise TrialError(f"{path}: holds no {TRAJ_DATA}; give a folder of ALFRED, such as json_2.1.0/valid_seen")
+            raise UserError(f"{path}: holds no {TRAJ_DATA}; give a folder of ALFRED, such as json_2.1.0/valid_seen")
         return [_original(file) for file in files]
     if path.suffix == ".json":
         return [_original(path)]
@@ -334,15 +296,15 @@ def load_trials(path: str | Path) -> list[Trial]:
 
 
 def _trimmed(path: Path) -> list[Trial]:
-    lines = enumerate(_read(path).splitlines(), start=1)
-    trials = [_checked(Trial, _parsed(line, f"{path}:{number}"), f"{path}:{number}") for number, line in lines if line]
+    lines = enumerate(text_of(path).splitlines(), start=1)
+    trials = [_checked(Trial, line, f"{path}:{number}") for number, line in lines if line]
     if not trials:
-        raise TrialError(f"{path}: holds no trial")
+        raise UserError(f"{path}: holds no trial")
     return trials
 
 
 def _original(path: Path) -> Trial:
-    data = _checked(_TrajData, _parsed(_read(path), str(path)), str(path))
+    data = _checked(_TrajData, text_of(path), str(path))
     folders = path.resolve().parts[:-1]
     return Trial.model_validate(
         {
@@ -357,32 +319,15 @@ def _original(path: Path) -> Trial:
     )
 
 
-def _read(path: Path) -> str:
-    try:
-        return text_of(path)
-    except UserError as error:
-        raise TrialError(str(error)) from None
-
-
-def _parsed(text: str, place: str) -> Any:
-    try:
-        return parse_json(text)
-    except ValueError as error:
-        raise TrialError(f"{place}: is not JSON: {error}") from None
-
-
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
-def _checked(model: type[_Model], document: Any, place: str) -> _Model:
+def _checked(model: type[_Model], text: str, place: str) -> _Model:
     try:
-        return model.model_validate(document)
+        return model.model_validate(parse_json(text))
     except ValidationError as error:
-        first = error.errors()[0]
-    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
-    if first["type"] == "value_error":  # the error contains the value itself
-        message = str(first["ctx"]["error"])
-    else:
-        value = "" if first["type"] == "missing" else f", not {str(first['input'])[:60]!r}"
-        message = first["msg"][0].lower() + first["msg"][1:] + value
-    raise TrialError(f"{place}: {path.lstrip('.') or 'the trial'}: {message}")
+        fault = fault_of(error, model)
+        path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault.path)
+        raise UserError(f"{place}: {path.lstrip('.') or 'the trial'}: {fault.with_value}") from None
+    except ValueError as error:
+        raise UserError(f"{place}: is not JSON: {error}") from None

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
-from reactree_lab.worlds.ai2thor.simulator import Simulator
 from reactree_lab.worlds.ai2thor.wording import Thing
 
 #: Number of poses tried for one ``go to``.
@@ -21,19 +20,20 @@ _DOWN, _UP = 60.0, -30.0
 _TILT = 0.9
 
 Pose = dict[str, Any]
+Step = Callable[..., dict[str, Any]]
 
 
 class Navigation:
     """The agent's positions in one scene, and how it gets there; for one thread.
 
     Args:
-        simulator: The simulator, with the scene loaded.
+        step: Takes a simulator action, and returns the metadata.
         interactable_poses: First try the poses from which the simulator says that an object can be handled, then the
             nearest reachable positions.
     """
 
-    def __init__(self, simulator: Simulator, *, interactable_poses: bool) -> None:
-        self._simulator = simulator
+    def __init__(self, step: Step, *, interactable_poses: bool) -> None:
+        self._step = step
         self._interactable_poses = interactable_poses
         self._reachable: list[Pose] | None = None
 
@@ -41,13 +41,13 @@ class Navigation:
         """Stand where the object is visible, or at the first possible pose if it is visible from nowhere."""
         first = None
         for pose in islice(self._poses(thing), TRIES):
-            metadata = self._simulator.step("TeleportFull", **pose)
+            metadata = self._step("TeleportFull", **pose)
             if not metadata["lastActionSuccess"]:
                 continue
             if _visible(metadata, thing):
                 return True
             first = first or pose
-        return first is not None and bool(self._simulator.step("TeleportFull", **first)["lastActionSuccess"])
+        return first is not None and bool(self._step("TeleportFull", **first)["lastActionSuccess"])
 
     def stand(self, position: Pose, rotation: float, horizon: float) -> bool:
         """Stand at a position with a view (in degrees), or nearby; return whether it is exactly there."""
@@ -58,13 +58,13 @@ class Navigation:
         return False
 
     def _teleports(self, position: Pose, rotation: float, horizon: float) -> bool:
-        return bool(self._simulator.step("TeleportFull", **_pose(position, rotation, horizon))["lastActionSuccess"])
+        return bool(self._step("TeleportFull", **_pose(position, rotation, horizon))["lastActionSuccess"])
 
     def _poses(self, thing: Thing) -> Iterator[Pose]:
         """Yield poses to try, the nearest first."""
         target = thing["position"]
         if self._interactable_poses:
-            metadata = self._simulator.step("GetInteractablePoses", objectId=thing["objectId"])
+            metadata = self._step("GetInteractablePoses", objectId=thing["objectId"])
             poses = [pose for pose in metadata["actionReturn"] or () if pose["standing"]]
             for pose in sorted(poses, key=lambda pose: _distance(pose, target)):
                 yield _pose(pose, pose["rotation"], pose["horizon"])
@@ -73,12 +73,11 @@ class Navigation:
 
     def _by_distance(self, target: Pose) -> list[Pose]:
         if self._reachable is None:
-            self._reachable = list(self._simulator.step("GetReachablePositions")["actionReturn"] or ())
+            self._reachable = list(self._step("GetReachablePositions")["actionReturn"] or ())
         return sorted(self._reachable, key=lambda position: _distance(position, target))
 
 
 def _pose(position: Pose, rotation: float, horizon: float) -> Pose:
-    """Return the arguments of ``TeleportFull``."""
     return {
         "position": {axis: position[axis] for axis in "xyz"},
         "rotation": {"x": 0.0, "y": rotation, "z": 0.0},

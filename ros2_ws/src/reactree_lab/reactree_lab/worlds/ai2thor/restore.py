@@ -4,40 +4,42 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from reactree_lab.worlds.ai2thor.alfred import Trial
-from reactree_lab.worlds.ai2thor.navigation import Navigation, Pose
-from reactree_lab.worlds.ai2thor.simulator import Simulator
+from reactree_lab.worlds.ai2thor.navigation import Navigation, Pose, Step
 from reactree_lab.worlds.ai2thor.wording import Thing
 from reactree_ros.world.port import WorldError
 
 _log = logging.getLogger(__name__)
 
 
-def restore(trial: Trial, simulator: Simulator, navigation: Navigation) -> None:
-    """Set a newly loaded scene to the trial's state.
+def restore(trial: Trial, metadata: Mapping[str, Any], step: Step, navigation: Navigation) -> None:
+    """Set a newly loaded scene, with this metadata, to the trial's state by simulator actions.
 
     ALFRED's simulator could set all toggles, or make everything dirty, at once. The current one cannot, so objects are
     set one by one.
-
-    Raises:
-        WorldError: The simulator refuses the poses of the objects.
     """
     setup = trial.scene
-    poses = _restored_poses(trial, simulator.metadata["objects"])
-    if poses and not (metadata := simulator.step("SetObjectPoses", objectPoses=poses))["lastActionSuccess"]:
-        raise WorldError(f"{trial.trial}: the objects cannot be set as the trial says: {metadata['errorMessage']}")
+
+    def force(action: str, thing: Thing) -> None:
+        step(action, objectId=thing["objectId"], forceAction=True)
+
+    if poses := _restored_poses(trial, metadata["objects"]):
+        metadata = step("SetObjectPoses", objectPoses=poses)
+        if not metadata["lastActionSuccess"]:
+            raise WorldError(f"{trial.trial}: the objects cannot be set as the trial says: {metadata['errorMessage']}")
     wanted = {toggle.type: toggle.is_on for toggle in setup.object_toggles}
-    for thing in simulator.metadata["objects"]:
+    for thing in metadata["objects"]:
         on = wanted.get(thing["objectType"])
         if on is not None and thing["toggleable"] and thing["isToggled"] != on:
-            simulator.force("ToggleObjectOn" if on else "ToggleObjectOff", thing["objectId"])
+            force("ToggleObjectOn" if on else "ToggleObjectOff", thing)
         if setup.dirty_and_empty and thing["dirtyable"] and not thing["isDirty"]:
-            simulator.force("DirtyObject", thing["objectId"])
+            force("DirtyObject", thing)
         if setup.dirty_and_empty and thing["canFillWithLiquid"] and thing["isFilledWithLiquid"]:
-            simulator.force("EmptyLiquidFromObject", thing["objectId"])
-    begin, height = setup.init_action, simulator.metadata["agent"]["position"]["y"]
+            force("EmptyLiquidFromObject", thing)
+    begin, height = setup.init_action, metadata["agent"]["position"]["y"]
     if not navigation.stand({"x": begin.x, "y": height, "z": begin.z}, begin.rotation, begin.horizon):
         _log.warning("%s: the agent cannot stand where the trial starts; it starts nearby", trial.trial)
 

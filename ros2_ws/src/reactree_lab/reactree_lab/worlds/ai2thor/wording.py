@@ -48,11 +48,7 @@ Thing = Mapping[str, Any]
 
 
 def room_of(scene: str) -> str:
-    """Return the kind of room of a scene, e.g. ``kitchen`` for ``FloorPlan1``.
-
-    Raises:
-        UserError: The scene is none of iTHOR's.
-    """
+    """Return the kind of room of a scene, e.g. ``kitchen`` for ``FloorPlan1``."""
     match = re.fullmatch(r"FloorPlan([1-9][0-9]*)", scene)
     for first, last, room in _FLOOR_PLANS:
         if match is not None and first <= (said_number(match[1]) or 0) <= last:
@@ -67,7 +63,6 @@ def word_of(thing: Thing) -> str:
 
 
 def is_slice(thing: Thing) -> bool:
-    """Return whether an object is a slice."""
     return str(thing["objectType"]).endswith("Sliced")
 
 
@@ -96,30 +91,23 @@ def merged(named: Iterable[str]) -> str:
 
 
 class View:
-    """One look at the simulator's metadata.
-
-    Attributes:
-        room: The room in words, e.g. ``bedroom``.
-        objects: The objects by id, in the order of observations.
-        names: Their names by id, e.g. ``Book (1)``.
-        by_name: The objects by name.
-        held: Ids of held objects.
-    """
+    """One look at the simulator's metadata."""
 
     def __init__(self, objects: Sequence[Thing], *, held: Sequence[str] = (), room: str = "") -> None:
         by_id = {thing["objectId"]: thing for thing in objects}
+        #: The room in words, e.g. ``bedroom``.
         self.room = room
+        #: Their names by id, e.g. ``Book (1)``.
         self.names = names(objects)
+        #: The objects by id, in the order of observations.
         self.objects: dict[str, Thing] = {id: by_id[id] for id in self.names}
-        self.by_name = {name: by_id[id] for id, name in self.names.items()}
-        self.held = tuple(id for id in held if id in by_id)
+        self.by_name = {name: by_id[id] for id, name in self.names.items()}  # the objects by name
+        self.held = tuple(id for id in held if id in by_id)  # ids of held objects
 
     def name(self, thing: Thing) -> str:
-        """Return an object's name, e.g. ``Book (1)``."""
         return self.names[thing["objectId"]]
 
     def visible(self) -> list[Thing]:
-        """Return visible objects, in the order of observations."""
         return [thing for thing in self.objects.values() if thing["visible"]]
 
     def fixed(self) -> list[Thing]:

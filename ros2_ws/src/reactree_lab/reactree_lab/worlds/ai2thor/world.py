@@ -1,224 +1,47 @@
-"""The AI2-THOR world: the port to the simulator, which starts on first use and again after a loss."""
+"""The AI2-THOR world: the simulator carries out skills, and its metadata give observations."""
 
 from __future__ import annotations
 
-import functools
-import importlib.util
 import math
 import os
 import socket
 import sys
-import threading
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any, TypeVar
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from reactree_lab.worlds.ai2thor.alfred import Trial, load_trials
+from reactree_lab.worlds.ai2thor.alfred import HouseState, Trial, load_trials
 from reactree_lab.worlds.ai2thor.household import ALFRED
-from reactree_lab.worlds.ai2thor.simulator import Simulator, SimulatorOptions, described
-from reactree_lab.worlds.ai2thor.skills import Agent
-from reactree_lab.worlds.ai2thor.wording import RECALLABLE, WORDS, room_of
-from reactree_ros.agent.skill import Offered
+from reactree_lab.worlds.ai2thor.navigation import Navigation
+from reactree_lab.worlds.ai2thor.restore import restore
+from reactree_lab.worlds.ai2thor.simulator import GRID_SIZE, Simulator
+from reactree_lab.worlds.ai2thor.wording import RECALLABLE, WORDS, Thing, View, room_of, word_of
+from reactree_ros.agent.observation import Spot
+from reactree_ros.agent.picture import picture_of
 from reactree_ros.background.pending import Pending
-from reactree_ros.background.worker import Stopped, Worker
 from reactree_ros.errors import UserError
-from reactree_ros.plugins.installation import install_line
 from reactree_ros.plugins.settings import Harmless, plain
-from reactree_ros.world.port import Observation, Score, World, WorldError
+from reactree_ros.world.port import GONE, Observation, Outcome, Score, WorldError
 from reactree_ros.world.spec import WorldSettings, WorldSpec
+from reactree_ros.world.worker_world import WorkerWorld
 
-_CLOSE_LIMIT = 5.0
+#: Steps that the agent goes back to let something open.
+STEPS_BACK = 3
 
-T = TypeVar("T")
-
-
-class Ai2ThorWorld(World):
-    """A room of AI2-THOR: an ALFRED trial, or a scene without a goal.
-
-    The simulator starts on first use, or is awaited then; all its work is in one thread. If it hangs, crashes or is
-    gone, the current call fails with :class:`~reactree_ros.world.port.WorldError` within the limits. So does every
-    later call until a :meth:`reset`, which starts it again.
-
-    A put down goes to the receptacle that the agent went to or opened last; at another object, to the object's own
-    receptacle. A thing that cannot be put down there is dropped, as recorded.
-
-    Args:
-        scene: A scene of iTHOR, e.g. ``FloorPlan1``.
-        trial: An ALFRED trial, which names its own scene.
-        host: Address at which this process listens for the simulator.
-        port: The port; 0 takes a free one, see :attr:`port`.
-        start_unity: Start the simulator; otherwise a running one connects to host and port.
-        headless: Render without a display (CloudRendering).
-        executable: A build of the simulator on this machine; by default the client downloads its own.
-        x_display: The X display to render on, e.g. ``:0``.
-        force: Force every action on an object; otherwise only opening and putting down, as in ALFRED.
-        interactable_poses: Go to the poses from which the simulator says that an object can be handled; otherwise to
-            the nearest reachable positions.
-        time_limit: Limit of one simulator action, in seconds.
-        start_limit: Limit of the start, in seconds, including a download of the simulator.
-        scored: Whether to score the trial's goal; otherwise there is no score.
-        pictures: Whether observations contain the camera's picture.
-        width: Width of a picture in pixels.
-        height: Height of a picture in pixels.
-
-    Raises:
-        UserError: Not exactly one of scene and trial, an unknown scene, an invalid limit, an executable that cannot be
-            run, nothing to render on, or no package for pictures.
-    """
-
-    household = ALFRED
-    recallable = RECALLABLE
-    words = WORDS
-
-    def __init__(
-        self,
-        *,
-        scene: str | None = None,
-        trial: Trial | None = None,
-        host: str = "127.0.0.1",
-        port: int = 0,
-        start_unity: bool = True,
-        headless: bool = False,
-        executable: str | None = None,
-        x_display: str | None = None,
-        force: bool = False,
-        interactable_poses: bool = False,
-        time_limit: float = 30.0,
-        start_limit: float = 300.0,
-        scored: bool = True,
-        pictures: bool = False,
-        width: int = 300,
-        height: int = 300,
-    ) -> None:
-        if (scene is None) == (trial is None):
-            raise UserError("give the AI2-THOR world a scene or a trial, and not both")
-        for name, limit in (("time_limit", time_limit), ("start_limit", start_limit)):
-            if not (math.isfinite(limit) and limit > 0):
-                raise UserError(f"{name} must be a positive number of seconds, not {limit}")
-        if pictures and importlib.util.find_spec("PIL") is None:
-            raise UserError(f"pictures need the package pillow: {install_line('reactree_lab[ai2thor]')}")
-        self.scene = trial.scene.floor_plan if trial is not None else str(scene)
-        self.trial = trial
-        room_of(self.scene)  # refuses an unknown scene
-        if start_unity:
-            _check_start(executable, x_display or os.environ.get("DISPLAY"), headless)
-        self._options = SimulatorOptions(
-            host=host,
-            port=port or _free_port(host),
-            start_unity=start_unity,
-            headless=headless,
-            executable=executable,
-            x_display=x_display,
-            time_limit=time_limit,
-            start_limit=start_limit,
-            width=width,
-            height=height,
-        )
-        self._scored = scored
-        self._make_agent = functools.partial(
-            Agent,
-            scene=self.scene,
-            trial=trial,
-            force=force,
-            interactable_poses=interactable_poses,
-            pictures=pictures,
-        )
-        self._lock = threading.Lock()
-        self._closed = False
-        self._worker: Worker | None = None
-        self._simulator: Simulator | None = None
-
-    @property
-    def port(self) -> int:
-        """The port on which this process listens for the simulator."""
-        return self._options.port
-
-    def reset(self, seed: int | None = None) -> Pending[Observation]:
-        """Reset the scene to the trial's start; restart a lost simulator.
-
-        Nothing in it is random.
-        """
-        return self._submit(lambda agent: agent.start(), anew=True)
-
-    def observe(self) -> Pending[Observation]:
-        """Look around: the room's fixed receptacles, and held things."""
-        return self._submit(lambda agent: agent.observe())
-
-    def available_skills(self) -> Pending[Sequence[Offered]]:
-        """List the skills for the room's fixed receptacles and for visible things."""
-        return self._submit(lambda agent: agent.available_skills())
-
-    def execute(self, skill: str) -> Pending[Observation]:
-        """Carry out a skill, e.g. ``pick up Book (1)``; observations and refusals are worded as recorded."""
-        return self._submit(lambda agent: agent.execute(skill))
-
-    def score(self) -> Pending[Score | None]:
-        """Score the trial's goal as ALFRED does; None if there is none."""
-        trial = self.trial
-        if trial is None or not self._scored:
-            return Pending.of(None)
-        return self._submit(lambda agent: trial.goal.score(agent.house_state()))
-
-    def frame(self) -> Any:
-        """Return the latest picture, an RGB array of height by width by 3 bytes; None if there is none yet."""
-        return None if self._simulator is None else self._simulator.frame
-
-    def at_rest(self) -> Pending[None]:
-        """Settle when the simulator action of a cancelled skill has ended."""
-        with self._lock:
-            worker = self._worker
-        return Pending.of(None) if worker is None else worker.at_rest()
-
-    def close(self) -> None:
-        """End the simulator; kill it if it hangs."""
-        with self._lock:
-            worker, simulator, self._worker, self._closed = self._worker, self._simulator, None, True
-        if worker is None or simulator is None:
-            return
-        try:
-            worker.close(simulator.stop).result(timeout=_CLOSE_LIMIT)
-        except Exception:
-            simulator.stop()
-        worker.give_up("the AI2-THOR world was closed")
-
-    def _submit(self, work: Callable[[Agent], T], *, anew: bool = False) -> Pending[T]:
-        with self._lock:
-            if self._closed:
-                return Pending.failed(WorldError("the AI2-THOR world was closed"))
-            if self._worker is None or (self._worker.lost and anew):
-                self._worker = Worker(f"ai2thor {self.scene}", WorldError)
-                self._simulator = Simulator(self._options, self._worker, before=self._simulator)
-                self._agent = self._make_agent(self._simulator)
-            agent = self._agent
-            return self._worker.do(lambda: _told(work, agent))
-
-
-def _told(work: Callable[[Agent], T], agent: Agent) -> T:
-    """Work with the agent; every error is a WorldError."""
-    try:
-        return work(agent)
-    except (Stopped, UserError, WorldError):
-        raise
-    except Exception as error:
-        raise WorldError(f"the AI2-THOR world broke: {described(error)}") from error
-
-
-def _check_start(executable: str | None, display: str | None, headless: bool) -> None:
-    """Refuse settings with which the simulator's client would fail."""
-    if executable is not None and not os.access(executable, os.X_OK):
-        raise UserError(f"executable {executable!r} of AI2-THOR is no file that can be run")
-    if not (headless or display) and sys.platform == "linux":
-        raise UserError("AI2-THOR has no display: give x_display, e.g. ':0', or headless for CloudRendering")
-
-
-def _free_port(host: str) -> int:
-    try:
-        with socket.socket() as probe:
-            probe.bind((host, 0))
-            return int(probe.getsockname()[1])
-    except OSError as error:
-        raise UserError(f"cannot listen on {host!r} for AI2-THOR: {error}; give an address of this machine") from None
+# Distance, in metres, below which the agent does not approach a visible object.
+_NEAR = 0.5
+_ACTIONS = {
+    "pick up": "PickupObject",
+    "close": "CloseObject",
+    "turn on": "ToggleObjectOn",
+    "turn off": "ToggleObjectOff",
+    "slice": "SliceObject",
+}
+# Parts that hold things in place of their object.
+_BASINS = {"Sink": "SinkBasin", "Bathtub": "BathtubBasin", "Faucet": "SinkBasin"}
 
 
 class Ai2ThorSettings(WorldSettings):
@@ -261,26 +84,288 @@ class Ai2ThorSettings(WorldSettings):
         return self
 
 
+class Ai2ThorWorld(WorkerWorld):
+    """A room of AI2-THOR: an ALFRED trial, or a scene without a goal.
+
+    The simulator starts on first use, or is awaited then. If it hangs, crashes or is gone, the current call fails with
+    :class:`~reactree_ros.world.port.WorldError` within the limits. So does every later call until a :meth:`reset`,
+    which starts it again.
+
+    A put down goes to the receptacle that the agent went to or opened last; at another object, to the object's own
+    receptacle. A thing that cannot be put down there is dropped, as recorded.
+
+    Args:
+        settings: How to reach the simulator, and the scene if there is no trial.
+        trial: An ALFRED trial, which names its own scene.
+        scored: Whether to score the trial's goal; otherwise there is no score.
+    """
+
+    household = ALFRED
+    recallable = RECALLABLE
+    words = WORDS
+
+    def __init__(self, settings: Ai2ThorSettings, trial: Trial | None = None, *, scored: bool = True) -> None:
+        self.scene = trial.scene.floor_plan if trial is not None else settings.scene
+        self._room = room_of(self.scene)
+        if settings.start_simulator:
+            _check_start(settings)
+        self.port = _port_for(settings)
+        self._settings, self._trial = settings, trial
+        self._simulator: Simulator | None = None
+        self._navigation: Navigation | None = None  # None: the scene is not set
+        super().__init__("ai2thor", scored=scored and trial is not None)
+
+    def at_rest(self) -> Pending[None]:
+        """Settle when the simulator action of a cancelled skill has ended."""
+        return self._worker.at_rest()
+
+    # ------------------------------------------------------------------ in the worker's thread
+
+    def _begin(self, seed: int | None = None) -> None:
+        """Load the scene, and set it to the trial's state; nothing in it is random."""
+        self._navigation = None
+        self._place = ""  # id of the receptacle for a put down
+        self._stand = ""  # the place in working memory for things seen now
+        self._treated: dict[str, set[str]] = defaultdict(set)  # ids of objects that were cleaned, heated, cooled
+        if self._simulator is None or self._simulator.lost:
+            self._simulator = self._made()
+        self._simulator.load(self.scene)
+        navigation = Navigation(self._step, interactable_poses=self._settings.interactable_poses)
+        if self._trial is not None:
+            restore(self._trial, self._simulator.metadata, self._step, navigation)
+        self._navigation = navigation
+
+    def _made(self) -> Simulator:
+        settings = self._settings
+        arguments: dict[str, Any] = {"start_unity": settings.start_simulator}
+        if settings.start_simulator:
+            arguments |= {"local_executable_path": settings.executable or None, "x_display": settings.display or None}
+        return Simulator(
+            (settings.host, self.port),
+            arguments,
+            time_limit=settings.time_limit,
+            headless=settings.headless and settings.start_simulator,
+            pictures=settings.pictures,
+        )
+
+    def _let_go(self) -> None:
+        if self._simulator is not None:
+            self._simulator.end()
+
+    def _stop(self) -> None:
+        if self._simulator is not None:
+            self._simulator.stop()
+
+    def _view(self) -> View:
+        if self._navigation is None and (self._simulator is None or not self._simulator.lost):
+            self._begin()
+        assert self._simulator is not None
+        if self._simulator.lost:
+            raise WorldError(f"{self._simulator.lost}; a reset starts anew")
+        metadata = self._simulator.metadata
+        held = [thing["objectId"] for thing in metadata["inventoryObjects"]]
+        return View(metadata["objects"], held=held, room=self._room)
+
+    def _step(self, action: str, **arguments: Any) -> dict[str, Any]:
+        """Take a simulator action, unless the skill is cancelled."""
+        self._worker.check_wanted()
+        assert self._simulator is not None
+        return self._simulator.step(action, **arguments)
+
+    def _look(self) -> Observation:
+        view = self._view()
+        return self._told(Observation(view.starting_text(), rooms=(self._room,)), view.fixed())
+
+    def _skills(self) -> list[str]:
+        return self._view().available_skills()
+
+    def _rate(self) -> Score:
+        assert self._trial is not None
+        view = self._view()
+        cleaned, heated, cooled = (frozenset(self._treated[how]) for how in ("cleaned", "heated", "cooled"))
+        return self._trial.goal.score(HouseState(tuple(view.objects.values()), view.held, cleaned, heated, cooled))
+
+    def _take(self, skill: str) -> Observation:
+        """Carry out a skill, e.g. ``pick up Book (1)``; observations and refusals are worded as recorded."""
+        return self._told(self._execute(skill))
+
+    def _told(self, observation: Observation, fixed: Iterable[Thing] = ()) -> Observation:
+        """Add the agent's place, visible and fixed things, and the picture to an observation."""
+        assert self._simulator is not None  # a view exists
+        view, agent = self._view(), self._simulator.metadata["agent"]
+        position = agent["position"]
+        spots = [Spot("", position["x"], position["z"], math.radians(90.0 - agent["rotation"]["y"]))]
+        spots += (_spot(view.name(thing), thing) for thing in fixed)
+        for seen in observation.seen:  # a cut object does not exist any more
+            thing = view.by_name.get(f"{seen.word} ({seen.instance})")
+            if thing is not None and not seen.held and GONE not in seen.states:
+                spots.append(_spot(f"{seen.word} {seen.instance}", thing))
+        png = self._simulator.picture
+        return replace(observation, spots=tuple(spots), pictures=(picture_of(png),) if png else ())
+
+    def _execute(self, skill: str) -> Observation:
+        view = self._view()
+        verb, name = ALFRED.split_skill(skill)
+        if not verb:
+            *first, last = ALFRED.actions
+            known = f"A skill starts with {', '.join(first)} or {last}."
+            return Observation(f"'{skill}' is no skill. {known}", Outcome.UNKNOWN_SKILL)
+        thing = view.by_name.get(name)
+        if thing is None:
+            text = f"Cannot find {name}{'' if verb == 'go to' else f' to {verb}'}.{view.holding_text()}"
+            return Observation(text, Outcome.UNKNOWN_SKILL)
+        if verb == "go to":
+            return self._go_to(view, thing)
+        if verb == "put down":
+            return self._put_down(view, thing)
+        return self._handle(view, verb, thing)
+
+    def _go_to(self, view: View, thing: Thing) -> Observation:
+        assert self._navigation is not None  # a view exists
+        self._place = self._receptacle(view, thing)
+        already = thing["visible"] and thing["distance"] < _NEAR and not thing["receptacle"]
+        there = already or self._navigation.arrive(thing)
+        view = self._view()
+        thing = view.objects[thing["objectId"]]
+        if not there:
+            text = view.no_way_text(thing) + view.holding_text()
+            return Observation(text, Outcome.EXECUTION)
+        self._stand = view.place_of(thing)
+        into = thing["receptacle"] and thing["openable"] and thing["isOpen"]
+        return Observation(
+            view.arrival_text(thing, already=already) + view.holding_text(),
+            seen=view.seen_at(self._stand),
+            looked_into=view.name(thing) if into else None,
+        )
+
+    def _receptacle(self, view: View, thing: Thing) -> str:
+        """Choose the target of a put down at an object: the object, its basin, or its own receptacle."""
+        if word_of(thing) in _BASINS:
+            basin = _nearest(view, _BASINS[word_of(thing)], thing)
+            if basin is not None:
+                return str(basin["objectId"])
+        if thing["receptacle"]:
+            return str(thing["objectId"])
+        parents = (view.objects[id] for id in thing["parentReceptacles"] or () if id in view.objects)
+        return next((str(parent["objectId"]) for parent in parents if word_of(parent) != "Floor"), "")
+
+    def _put_down(self, view: View, thing: Thing) -> Observation:
+        if not view.held:
+            return Observation("You do not holding any object.", Outcome.PRECONDITION)
+        id, name, place = thing["objectId"], view.name(thing), view.objects.get(self._place)
+        if id not in view.held:
+            held = view.listed(view.objects[id] for id in view.held)
+            return Observation(f"You are currently holding {held}.{view.holding_text()}", Outcome.PRECONDITION)
+        if place is not None and place is not thing and self._forced("PutObject", place)["lastActionSuccess"]:
+            view = self._view()
+            where = view.names[self._place]
+            if not view.holds(self._place, id):
+                text = view.undone_text("put down", name, place=where) + view.holding_text()
+                return Observation(text, Outcome.POSTCONDITION)
+            text = view.done_text("put down", name, place=where) + view.holding_text()
+            return Observation(text, seen=(view.sighting(view.objects[id], place=where),))
+        dropped = self._step("DropHandObject", forceAction=True)["lastActionSuccess"]
+        view = self._view()
+        text = view.dropped_text() if dropped else f"Drop action failed. {view.see_text()}"
+        return Observation(text + view.holding_text(), Outcome.EXECUTION)
+
+    def _handle(self, view: View, verb: str, thing: Thing) -> Observation:
+        id, name, before = thing["objectId"], view.name(thing), view
+        if verb == "open":
+            metadata = self._opened(thing)
+        else:
+            metadata = self._step(_ACTIONS[verb], objectId=id, forceAction=self._settings.force)
+        if not metadata["lastActionSuccess"]:
+            refusal = view.refusal_text(verb, thing)
+            text = refusal or view.failure_text(verb, thing, metadata["errorMessage"])
+            outcome = Outcome.EXECUTION if refusal is None else Outcome.PRECONDITION
+            return Observation(text + view.holding_text(), outcome)
+        self._note(verb, thing)
+        view = self._view()
+        if verb == "pick up" and id not in view.held:
+            return Observation(view.undone_text(verb, name) + view.holding_text(), Outcome.POSTCONDITION)
+        text = view.done_text(verb, name) + view.holding_text()
+        if verb == "pick up":
+            return Observation(text, seen=(view.sighting(view.objects[id], held=True),))
+        if verb == "open":
+            self._stand = view.place_of(view.objects[id])
+            if view.objects[id]["visible"]:  # a forced action opens from afar, too
+                self._place = self._receptacle(view, view.objects[id])
+            return Observation(text, seen=view.seen_at(self._stand), looked_into=name)
+        if verb == "slice":
+            whole = replace(before.sighting(thing), states=(GONE,))
+            return Observation(text, seen=(whole, *view.seen_at(self._stand or name)))
+        return Observation(text)
+
+    def _opened(self, thing: Thing) -> dict[str, Any]:
+        """Open something; if the agent stands in the way, step back and return."""
+        metadata = opened = self._forced("OpenObject", thing)
+        steps = 0
+        while not opened["lastActionSuccess"] and steps < STEPS_BACK and thing["openable"] and not thing["isOpen"]:
+            if not self._step("MoveBack", moveMagnitude=GRID_SIZE)["lastActionSuccess"]:
+                break
+            steps += 1
+            opened = self._forced("OpenObject", thing)
+        for _ in range(steps):
+            self._step("MoveAhead", moveMagnitude=GRID_SIZE)
+        return opened if opened["lastActionSuccess"] else metadata
+
+    def _note(self, verb: str, thing: Thing) -> None:
+        """Record cleaned, heated or cooled objects, which ALFRED's goals ask for."""
+        view = self._view()
+        what = word_of(thing)
+        if (verb, what) == ("turn on", "Faucet"):
+            basin = _nearest(view, "SinkBasin", thing)
+            inside = list(basin["receptacleObjectIds"] or ()) if basin is not None else []
+            self._treated["cleaned"].update(inside)
+            for id in inside:  # the water itself reaches only objects below it
+                if id in view.objects and view.objects[id]["dirtyable"] and view.objects[id]["isDirty"]:
+                    self._forced("CleanObject", view.objects[id])
+        elif (verb, what) in (("turn on", "Microwave"), ("close", "Fridge")):
+            inside = list(view.objects[thing["objectId"]]["receptacleObjectIds"] or ())
+            self._treated["heated" if what == "Microwave" else "cooled"].update(inside)
+
+    def _forced(self, action: str, thing: Thing) -> dict[str, Any]:
+        return self._step(action, objectId=thing["objectId"], forceAction=True)
+
+
+def _spot(name: str, thing: Thing) -> Spot:
+    return Spot(name, thing["position"]["x"], thing["position"]["z"])
+
+
+def _nearest(view: View, word: str, thing: Thing) -> Thing | None:
+    """Return the nearest object of a class, visible ones first."""
+
+    def far(other: Thing) -> tuple[bool, float]:
+        one, two = other["position"], thing["position"]
+        return not other["visible"], math.dist([one[axis] for axis in "xyz"], [two[axis] for axis in "xyz"])
+
+    return min((other for other in view.objects.values() if word_of(other) == word), key=far, default=None)
+
+
+def _check_start(settings: Ai2ThorSettings) -> None:
+    """Refuse settings with which the simulator's client would fail."""
+    if settings.executable and not os.access(settings.executable, os.X_OK):
+        raise UserError(f"executable {settings.executable!r} of AI2-THOR is no file that can be run")
+    display = settings.display or os.environ.get("DISPLAY")
+    if not (settings.headless or display) and sys.platform == "linux":
+        raise UserError("AI2-THOR has no display: give display, e.g. ':0', or headless for CloudRendering")
+
+
+def _port_for(settings: Ai2ThorSettings) -> int:
+    try:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((settings.host, settings.port))
+            return int(probe.getsockname()[1])
+    except OSError as error:
+        raise UserError(
+            f"cannot listen on {settings.host}:{settings.port} for AI2-THOR: {error}; give another host or port"
+        ) from None
+
+
 def _tasks_of(settings: Ai2ThorSettings) -> dict[int, Trial]:
     return dict(enumerate(load_trials(settings.tasks))) if settings.tasks else {}
-
-
-def _make(settings: Ai2ThorSettings, task: Trial | None, *, scored: bool = True) -> Ai2ThorWorld:
-    return Ai2ThorWorld(
-        scene=settings.scene or None,
-        trial=task,
-        host=settings.host,
-        port=settings.port,
-        start_unity=settings.start_simulator,
-        headless=settings.headless,
-        executable=settings.executable or None,
-        x_display=settings.display or None,
-        force=settings.force,
-        interactable_poses=settings.interactable_poses,
-        time_limit=settings.time_limit,
-        scored=scored,
-        pictures=settings.pictures,
-    )
 
 
 SPEC = WorldSpec(
@@ -291,6 +376,6 @@ SPEC = WorldSpec(
     needs=("ai2thor",),
     household=ALFRED,
     load_tasks=_tasks_of,
-    make=_make,
+    make=Ai2ThorWorld,
     flags=("tasks", "task_id"),
 )

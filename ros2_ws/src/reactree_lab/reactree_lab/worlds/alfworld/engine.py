@@ -15,19 +15,10 @@ MOST_GAMES = 100
 
 @dataclass(frozen=True)
 class Turn:
-    """The state of a game.
-
-    Attributes:
-        text: The game's text.
-        commands: Possible commands.
-        won: Whether the goal is reached.
-        facts: Facts, each a predicate with the names of its arguments; see
-            :data:`~reactree_lab.worlds.alfworld.player.TOLD`.
-    """
-
-    text: str
-    commands: tuple[str, ...]
-    won: bool
+    text: str  # the game's text
+    commands: tuple[str, ...]  # possible commands
+    won: bool  # whether the goal is reached
+    #: Facts, each a predicate with the names of its arguments; see :data:`~reactree_lab.worlds.alfworld.player.TOLD`.
     facts: tuple[tuple[str, ...], ...]
 
     def pairs(self, predicate: str) -> list[tuple[str, str]]:
@@ -40,12 +31,6 @@ class Turn:
 
 
 class AlfworldProcess(LineProcess):
-    """One process for one game at a time.
-
-    Raises:
-        WorldError: It does not start or, when asked, is gone.
-    """
-
     name = "ALFWorld's process"
     module = "reactree_lab.worlds.alfworld.player"
     answer_limit = 120.0
@@ -55,26 +40,18 @@ class AlfworldProcess(LineProcess):
         self._games = 0
 
     def load(self, game: Mapping[str, Any]) -> Turn:
-        """Load a game in the form of TextWorld's files, and start it.
-
-        Raises:
-            WorldError: It cannot be played.
-        """
         self._games += 1
         return self._turn("load", game)
 
     def reset(self) -> Turn:
-        """Start the game again."""
         self._games += 1
         return self._turn("reset")
 
     def step(self, command: str) -> Turn:
-        """Take a command."""
         return self._turn("step", command)
 
     @property
     def usable(self) -> bool:
-        """Whether it can play another game."""
         return self._games < MOST_GAMES and super().usable
 
     def _turn(self, *request: object) -> Turn:

@@ -19,7 +19,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from reactree_lab.worlds.ai2thor.alfred import TRAJ_DATA, PddlParams, Trial
+from reactree_lab.worlds.ai2thor.alfred import TRAJ_DATA, Annotations, PddlParams, Trial
 from reactree_lab.worlds.alfworld.rooms import (
     TREATMENTS,
     Receptacle,
@@ -54,19 +54,11 @@ _OF_THE_DOMAIN = {"objects": ("Knife", "ButterKnife"), "receptacles": ("SinkBasi
 
 @dataclass(frozen=True)
 class Wanted:
-    """The goal of a game, in ALFRED's words.
-
-    Attributes:
-        task_type: One of :data:`TASK_TYPES`.
-        item: The kind of thing, e.g. ``Apple``.
-        receptacle: The kind of receptacle it goes to; empty if it is looked at.
-        lamp: The kind of lamp it is looked at with; otherwise empty.
-    """
-
-    task_type: str
+    task_type: str  # one of :data:`TASK_TYPES`
+    #: The kind of thing, e.g. ``Apple``.
     item: str
-    receptacle: str = ""
-    lamp: str = ""
+    receptacle: str = ""  # the kind of receptacle it goes to; empty if it is looked at
+    lamp: str = ""  # the kind of lamp it is looked at with; otherwise empty
 
     def said(self, drawn: random.Random) -> str:
         """Ask for it in one of ALFRED's ways, e.g. ``put a clean apple in fridge``."""
@@ -81,25 +73,13 @@ class Wanted:
 
 @dataclass(frozen=True)
 class AlfworldTask:
-    """A game.
-
-    Attributes:
-        task_name: The type of its task; empty if its files do not say.
-        instruction: The instruction.
-        wanted: The goal as data; None if the game's files do not say, or it is no type of ALFWorld.
-        house: Its room; empty for a file.
-        problem: Its problem in PDDL; empty for a file.
-        file: Its file.
-        unplayable: Why its file cannot be played; empty if it can.
-    """
-
-    task_name: str
+    task_name: str  # the type of its task; empty if its files do not say
     instruction: str
-    wanted: Wanted | None = None
-    house: str = ""
-    problem: str = field(default="", repr=False)
+    wanted: Wanted | None = None  # the goal as data; None if the game's files do not say, or it is no type of ALFWorld
+    house: str = ""  # its room; empty for a file
+    problem: str = field(default="", repr=False)  # its problem in PDDL; empty for a file
     file: Path | None = None
-    unplayable: str = ""
+    unplayable: str = ""  # why its file cannot be played; empty if it can
 
     def data(self) -> dict[str, Any]:
         """Return the game in the form that TextWorld loads."""
@@ -120,11 +100,6 @@ def _text(name: str) -> str:
 
 
 def made_up(task_type: str, seed: int) -> AlfworldTask:
-    """Make a game up: a room that allows such a task, things in it, and a goal.
-
-    Raises:
-        UserError: The package ``alfworld`` is not installed.
-    """
     drawn = random.Random(f"{task_type} {seed}")
     plans = list(plans_for(task_type))
     drawn.shuffle(plans)
@@ -142,7 +117,6 @@ def made_up(task_type: str, seed: int) -> AlfworldTask:
 
 
 def _possible(task_type: str, room: Room) -> list[Wanted]:
-    """List the possible goals of a type of task in a room."""
     things = room.things
     if task_type == LIGHT:
         lamps = [_LAMP] if _LAMP in things and set(_LAMP_PLACES) & set(room.kinds) else []
@@ -192,9 +166,6 @@ def of_trial(trial: Trial) -> AlfworldTask:
 
     A trial tells the positions of things, but not their receptacles; ALFWorld's own game of the same trial differs in
     that.
-
-    Raises:
-        UserError: ALFWorld has no such tasks, or the goal is not possible in the room.
     """
     params, name = trial.pddl_params, f"{trial.task}/{trial.trial}"
     wanted = _wanted(trial.task_type.value, params)
@@ -236,7 +207,6 @@ def _game(room: Room, wanted: Wanted, instruction: str, start: Mapping[str, Rece
 
 
 def _problem(room: Room, wanted: Wanted, start: Mapping[str, Receptacle]) -> str:
-    """Write a problem: the agent in the middle of the room, everything closed."""
     kinds = {thing: thing.partition("|")[0] for thing in start}
     thing_kinds = sorted({*kinds.values(), *_OF_THE_DOMAIN["objects"], wanted.item})
     room_kinds = sorted({*room.kinds, *_OF_THE_DOMAIN["receptacles"]})
@@ -289,21 +259,13 @@ def _id(name: str) -> str:
 # ---------------------------------------------------------------------- files
 
 
-class _Annotation(BaseModel):
-    task_desc: str
-
-
-class _Annotations(BaseModel):
-    anns: list[_Annotation]
-
-
 class _TrajData(BaseModel):
     """The used part of a trial's file next to a game."""
 
     model_config = ConfigDict(extra="ignore")
     task_type: str
     pddl_params: PddlParams
-    turk_annotations: _Annotations | None = None
+    turk_annotations: Annotations | None = None
 
 
 def game_files(folder: Path) -> list[Path]:
@@ -344,7 +306,7 @@ def _instruction(file: Path, data: Mapping[str, Any], beside: _TrajData | None) 
             return str(parse_json(f'"{asked[1]}"'))
         except ValueError as error:
             raise UserError(f"{file}: the goal in its grammar is no text: {error}") from None
-    if beside is not None and beside.turk_annotations is not None and beside.turk_annotations.anns:
+    if beside is not None and beside.turk_annotations is not None:
         return beside.turk_annotations.anns[0].task_desc
     raise UserError(f"{file}: neither its grammar nor {TRAJ_DATA} next to it names the goal")
 

@@ -35,7 +35,6 @@ class Player:
         self._env = AlfredDemangler(PddlEnv(textworld.EnvInfos(facts=True, admissible_commands=True)))
 
     def load(self, game: Mapping[str, Any]) -> dict[str, Any]:
-        """Load a game and start it."""
         if game != self._game:  # planners take turns on a game
             self._game = None
             self._env.load(game)
@@ -43,11 +42,9 @@ class Player:
         return self.reset()
 
     def reset(self) -> dict[str, Any]:
-        """Start the game again."""
         return _told(self._env.reset())
 
     def step(self, command: str) -> dict[str, Any]:
-        """Take a command."""
         state, _, _ = self._env.step(command)
         return _told(state)
 

@@ -27,46 +27,28 @@ TREATMENTS: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Receptacle:
-    """A receptacle for things.
-
-    Attributes:
-        id: Its id in ALFRED, e.g. ``Drawer|-02.28|+00.79|+00.44``.
-        kind: Its kind, e.g. ``Drawer``.
-        position: Its position, in metres; None if ALFRED does not tell.
-    """
-
+    #: Its id in ALFRED, e.g. ``Drawer|-02.28|+00.79|+00.44``.
     id: str
+    #: Its kind, e.g. ``Drawer``.
     kind: str
-    position: tuple[float, float, float] | None
+    position: tuple[float, float, float] | None  # its position, in metres; None if ALFRED does not tell
 
 
 @dataclass(frozen=True)
 class Room:
-    """A room of ALFRED.
-
-    Attributes:
-        plan: Its name, e.g. ``FloorPlan6``.
-        receptacles: Its receptacles.
-        things: Kinds of things in it, without receptacles.
-    """
-
+    #: Its name, e.g. ``FloorPlan6``.
     plan: str
     receptacles: tuple[Receptacle, ...]
-    things: tuple[str, ...]
+    things: tuple[str, ...]  # kinds of things in it, without receptacles
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of receptacles, each once."""
         return tuple(dict.fromkeys(one.kind for one in self.receptacles))
 
 
 @cache
 def package() -> Path:
-    """Return the folder of the package ``alfworld``.
-
-    Raises:
-        UserError: It is not installed.
-    """
+    """Return the folder of the package ``alfworld``."""
     check_modules("alfworld", "reactree_lab[alfworld]", ["alfworld"])
     found = find_spec("alfworld")
     assert found is not None
@@ -87,12 +69,10 @@ def goals() -> Mapping[str, Mapping[str, Any]]:
 
 
 def openable(kind: str) -> bool:
-    """Return whether a kind of receptacle can be opened."""
     return kind in _known()["OPENABLE_CLASS_SET"]
 
 
 def may_hold(receptacle: str) -> Collection[str]:
-    """Return the kinds of things that a kind of receptacle may hold."""
     held: Collection[str] = _known()["VAL_RECEPTACLE_OBJECTS"].get(receptacle, ())
     return held
 

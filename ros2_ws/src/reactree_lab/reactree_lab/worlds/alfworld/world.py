@@ -72,8 +72,6 @@ HOUSEHOLD = Household(
 
 
 class AlfworldWorld(WorkerWorld):
-    """A game of ALFWorld."""
-
     household = HOUSEHOLD
 
     def __init__(self, task: AlfworldTask, *, scored: bool = True) -> None:
@@ -118,11 +116,9 @@ class AlfworldWorld(WorkerWorld):
         return turn
 
     def _skills(self) -> Sequence[str]:
-        """List TextWorld's admissible commands."""
         return self._now.commands
 
     def _let_go(self) -> None:
-        """Release the process for the next episode."""
         if self._engine is not None:
             SPARE.give_back(self._engine)
 
@@ -185,7 +181,6 @@ class AlfworldWorld(WorkerWorld):
         return bool(verb) and set(named.split(f" {_OF_TWO[verb]} ") if verb in _OF_TWO else [named]) <= names
 
     def _rate(self) -> Score:
-        """Return whether the game was won, and the share of its goal conditions that hold."""
         turn = self._now
         if self._won or self._task.wanted is None:
             return Score(float(self._won), float(self._won))
@@ -198,8 +193,6 @@ def _plain(skill: str) -> str:
 
 
 class AlfworldGames(Settings):
-    """The choice of games."""
-
     task_types: Annotated[str, Harmless(plain)] = Field(
         default="", description="types of tasks, separated by commas; empty: all six"
     )
@@ -218,8 +211,6 @@ class AlfworldGames(Settings):
 
 
 class AlfworldSettings(AlfworldGames, WorldSettings):
-    """The choice of a game."""
-
     @property
     def of_many(self) -> bool:
         """Whether there is a file with many tasks, from which the user must choose."""
@@ -227,7 +218,6 @@ class AlfworldSettings(AlfworldGames, WorldSettings):
 
 
 def games_of(settings: AlfworldGames) -> Mapping[int, AlfworldTask]:
-    """Return the games by number; each is made or read on demand."""
     chosen = settings.task_types.split(",") if settings.task_types else list(TASK_TYPES)
     if not settings.games:
         seeds = range(settings.first_seed, settings.first_seed + settings.number)

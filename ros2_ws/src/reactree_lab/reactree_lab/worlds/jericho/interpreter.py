@@ -11,48 +11,28 @@ from reactree_ros.world.port import WorldError
 
 @dataclass(frozen=True)
 class GameReply:
-    """A game's answer, and its state.
-
-    Attributes:
-        text: The answer, unchanged.
-        score: Its score, in its points.
-        maximum: Its highest score; 0 if it does not tell.
-        over: Whether it has ended.
-        won: Whether it has ended well.
-        known: Whether it seems to have understood the skill.
-    """
-
-    text: str
-    score: int
-    maximum: int
-    over: bool
-    won: bool
-    known: bool
+    text: str  # the answer, unchanged
+    score: int  # its score, in its points
+    maximum: int  # its highest score; 0 if it does not tell
+    over: bool  # whether it has ended
+    won: bool  # whether it has ended well
+    known: bool  # whether it seems to have understood the skill
 
 
 class Interpreter(LineProcess):
-    """One process for one story at a time.
-
-    Raises:
-        WorldError: It does not start or, when asked, is gone.
-    """
+    """One process for one story at a time."""
 
     name = "the interpreter of jericho"
     module = "reactree_lab.worlds.jericho.player"
     answer_limit = 30.0
 
     def load(self, story: str, seed: int) -> tuple[GameReply, frozenset[str]]:
-        """Start a story; return its text, and its known words with as many letters as it compares.
-
-        Raises:
-            WorldError: It cannot run it.
-        """
+        """Start a story; return its text, and its known words with as many letters as it compares."""
         answer = self.ask("load", story, seed)
         words = frozenset(answer.pop("words"))
         return GameReply(**answer), words
 
     def step(self, said: str) -> GameReply:
-        """Say something to the game."""
         return GameReply(**self.ask("step", said))
 
     def look(self) -> str:

@@ -35,7 +35,6 @@ class Player:
         self._over = self._won = False
 
     def load(self, story: str, seed: int) -> dict[str, Any]:
-        """Start a story."""
         import jericho
 
         if self._env is None or self._story != story:
@@ -48,7 +47,6 @@ class Player:
         return {"words": [one.word for one in env.get_dictionary()], **self._told(text)}
 
     def step(self, said: str) -> dict[str, Any]:
-        """Say something to the game; return its answer and its state."""
         text = self._env.step(said[:1] if self._waits_for_key else said)[0]
         return self._told(text + self._press_keys())
 

@@ -25,21 +25,12 @@ _LONGER_SCALE = 8
 
 @dataclass(frozen=True)
 class StoryTask:
-    """A story file and its instruction.
-
-    Attributes:
-        story: The file.
-        instruction: The instruction.
-        seed: Seed of the game's random events; 0 takes the seed of jericho's walkthrough.
-    """
-
-    story: str
+    story: str  # the file
     instruction: str
-    seed: int = 0
+    seed: int = 0  # seed of the game's random events; 0 takes the seed of jericho's walkthrough
 
     @property
     def task_name(self) -> str:
-        """The file's name without its ending."""
         return Path(self.story).stem
 
 
@@ -61,7 +52,6 @@ def stories_in(folder: str) -> list[Path]:
 
 
 def numbered(stories: list[Path], instruction: str = "", seed: int = 0) -> Mapping[int, StoryTask]:
-    """Return the tasks of stories, by their numbers from 1."""
     return TasksOnDemand(range(1, len(stories) + 1), lambda one: story_task(stories[one - 1], instruction, seed))
 
 

@@ -72,8 +72,6 @@ HOUSEHOLD = Household(
 
 
 class JerichoWorld(WorkerWorld):
-    """A text adventure."""
-
     household = HOUSEHOLD
 
     def __init__(self, task: StoryTask, *, scored: bool = True) -> None:
@@ -105,7 +103,6 @@ class JerichoWorld(WorkerWorld):
         self._load()
 
     def _let_go(self) -> None:
-        """Release the interpreter for the next episode."""
         if self._interpreter is not None:
             SPARE.give_back(self._interpreter)
 
@@ -114,7 +111,6 @@ class JerichoWorld(WorkerWorld):
             self._interpreter.stop()
 
     def _rate(self) -> Score:
-        """Return the best share of the highest score so far; in a game without a score, whether it was won."""
         return Score(float(self._best == 1), self._best)
 
     def _load(self) -> GameReply:
@@ -189,8 +185,6 @@ def _tidy(text: str) -> str:
 
 
 class JerichoSettings(WorldSettings):
-    """The story and its instruction."""
-
     story: str = Field(default="", description="story file of the Z-machine (.z1 to .z8)")
     instruction: Annotated[str, Harmless()] = Field(
         default="", description="the instruction; empty: to play it to its end, in full score"
@@ -201,7 +195,6 @@ class JerichoSettings(WorldSettings):
 
 
 def tasks_of(settings: JerichoSettings) -> Mapping[int, StoryTask]:
-    """Return the story's task, with number 1."""
     if not settings.story:
         raise UserError("name a story file of the Z-machine, which you must have: story=FILE")
     check_story(Path(settings.story))

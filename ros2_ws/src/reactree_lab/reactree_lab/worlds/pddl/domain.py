@@ -33,14 +33,12 @@ class Wording(Settings):
     )
 
     def fact(self, fact: Fact, *, holds: bool = True) -> str:
-        """Word a fact; empty if its predicate is never mentioned."""
         name, *arguments = fact
         if name in self.facts:
             return _filled(self.facts[name][not holds], name, arguments)
         return f"{'' if holds else 'not '}{' '.join(fact)}"
 
     def skill(self, action: str, arguments: Sequence[str]) -> str:
-        """Word an action."""
         if action in self.skills:
             return _filled(self.skills[action], action, arguments)
         return " ".join([action, *arguments])

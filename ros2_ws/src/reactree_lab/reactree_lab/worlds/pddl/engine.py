@@ -27,11 +27,7 @@ _Action = tuple[Any, tuple[Any, ...]]
 
 
 def read_problem(domain: Path, problem: Problem | Path) -> model.Problem:
-    """Read a domain, and one of its problems or a problem's file.
-
-    Raises:
-        UserError: They cannot be used; the message names the file, and the line or what it is about.
-    """
+    """Read a domain, and one of its problems or a problem's file."""
     from unified_planning.io import PDDLReader
     from unified_planning.shortcuts import InstantaneousAction, get_environment
 
@@ -104,7 +100,6 @@ def _shipped(domain: Path) -> model.Problem:
 
 
 def _parts(conditions: Iterable[Any]) -> list[Any]:
-    """Split a conjunction of conditions."""
     return [part for one in conditions for part in (_parts(one.args) if one.is_and() else [one])]
 
 
@@ -132,9 +127,6 @@ class PddlSimulator:
 
     Attributes:
         goal: The facts of the goal.
-
-    Raises:
-        UserError: See :func:`read_problem`.
     """
 
     def __init__(self, domain: Path, problem: Problem | Path, wording: Wording) -> None:
@@ -187,23 +179,19 @@ class PddlSimulator:
         return f"- {self._skill(action)}: needs {_joined(needs)}; then {_joined(then)}."
 
     def reset(self) -> None:
-        """Go back to the start."""
         with _ONE_AT_A_TIME:
             self._state = self._simulator.get_initial_state()
 
     def facts(self) -> list[Fact]:
-        """Return the current facts, in the order of the domain."""
         with _ONE_AT_A_TIME:
             return [_fact(one) for one in self._facts if self._state.get_value(one).bool_constant_value()]
 
     def skills(self) -> list[str]:
-        """Return the available skills, each once."""
         with _ONE_AT_A_TIME:
             applicable = self._simulator.is_applicable
             return list(dict.fromkeys(said for said, *action in self._grounded if applicable(self._state, *action)))
 
     def knows(self, skill: str) -> bool:
-        """Return whether such a skill exists here, now or at other times."""
         return skill in self._actions
 
     def objections(self, skill: str) -> Sequence[tuple[Fact, bool]]:

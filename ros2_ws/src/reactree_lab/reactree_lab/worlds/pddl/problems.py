@@ -16,17 +16,9 @@ Fact = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem of a domain.
-
-    Attributes:
-        objects: The type of each object by its name.
-        start: The facts that hold at the start; all others do not.
-        goal: The facts of the goal.
-    """
-
-    objects: Mapping[str, str]
-    start: tuple[Fact, ...]
-    goal: tuple[Fact, ...]
+    objects: Mapping[str, str]  # the type of each object by its name
+    start: tuple[Fact, ...]  # the facts that hold at the start; all others do not
+    goal: tuple[Fact, ...]  # the facts of the goal
 
 
 def blocksworld(seed: int) -> Problem:

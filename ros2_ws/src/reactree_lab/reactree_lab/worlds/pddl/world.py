@@ -29,21 +29,12 @@ START_LINE = "This holds now:"
 
 @dataclass(frozen=True)
 class PddlTask:
-    """A problem of a domain.
-
-    Attributes:
-        domain: The domain's file.
-        problem: The problem, or its file.
-        wanted: The goal in words.
-    """
-
-    domain: Path
-    problem: Problem | Path = field(repr=False)
-    wanted: str
+    domain: Path  # the domain's file
+    problem: Problem | Path = field(repr=False)  # the problem, or its file
+    wanted: str  # the goal in words
 
     @property
     def instruction(self) -> str:
-        """The instruction."""
         return f"Make this hold: {self.wanted}"
 
     @property
@@ -53,14 +44,11 @@ class PddlTask:
 
 
 def made_up(domain: str, seed: int) -> PddlTask:
-    """Make up a task of a shipped domain."""
     problem, file = MAKERS[domain](seed), DOMAINS / domain / DOMAIN
     return PddlTask(file, problem, ", ".join(wording_of(file.parent).listed(problem.goal)))
 
 
 class PddlWorld(WorkerWorld):
-    """A problem in PDDL."""
-
     def __init__(self, task: PddlTask, *, scored: bool = True) -> None:
         self._words = wording_of(task.domain.parent)
         self._engine = PddlSimulator(task.domain, task.problem, self._words)
@@ -70,7 +58,6 @@ class PddlWorld(WorkerWorld):
         super().__init__("pddl", scored=scored)
 
     def survey(self) -> Pending[Observation]:
-        """Describe all facts."""
         return self.observe()
 
     # ------------------------------------------------------------------ in the worker's thread
@@ -83,14 +70,12 @@ class PddlWorld(WorkerWorld):
         return self._engine.skills()
 
     def _rate(self) -> Score:
-        """Return the best share of the goal's facts so far, and whether it was all of them."""
         return Score(float(self._best == 1), self._best)
 
     def _look(self) -> Observation:
         return Observation(f"{START_LINE} {', '.join(self._words.listed(self._engine.facts()))}.")
 
     def _take(self, skill: str) -> Observation:
-        """Carry out a skill; return its effects, or what prevents it."""
         if not self._engine.knows(skill):
             return Observation(f"There is no way to {skill} here.", Outcome.UNKNOWN_SKILL)
         self._worker.check_wanted()
@@ -122,8 +107,6 @@ def _household(folder: Path, wording: Wording) -> Household:
 
 
 class PddlSettings(WorldSettings):
-    """The problem and its domain."""
-
     domain: Annotated[str, Harmless(MAKERS.__contains__)] = Field(
         default=next(iter(MAKERS)), description=f"a shipped domain ({', '.join(MAKERS)}), or a file of your own"
     )
@@ -141,7 +124,6 @@ class PddlSettings(WorldSettings):
 
 
 def tasks_of(settings: PddlSettings) -> Mapping[int, PddlTask]:
-    """Make the tasks up, or read the one in the files."""
     if not settings.problem:
         return TasksOnDemand(range(1, settings.problems + 1), partial(made_up, settings.domain))
     shipped = settings.domain in MAKERS

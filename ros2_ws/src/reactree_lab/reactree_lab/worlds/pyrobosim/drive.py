@@ -43,7 +43,6 @@ class Drive:
         return True
 
     def end(self, at: str) -> None:
-        """Record the robot's final place."""
         if self._right_of_way is None:
             return
         if self._before and not self._asked.cancel():

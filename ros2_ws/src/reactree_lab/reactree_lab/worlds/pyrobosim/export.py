@@ -90,9 +90,6 @@ def tasks_as_pyrobosim(
         tasks: Number of tasks, at least 1.
         varied: Use more types of task, words and things.
         robots: Number of robots; they start in the same room.
-
-    Raises:
-        ValueError: The number of rooms or tasks is impossible.
     """
     found: list[Task] = []
     for drawn in itertools.count(2 * tasks, 2 * tasks):

@@ -162,12 +162,10 @@ class Player:
         return {"ended": True, "status": motion.status, "message": motion.message, "state": self.state(robot)}
 
     def let_in(self, robot: str, passage: str) -> dict[str, Any]:
-        """Let a robot into the passage before it."""
         self._motions[robot].let_in(passage)
         return {}
 
     def cancel(self, robot: str) -> dict[str, Any]:
-        """Cancel a robot's action; repeat until it ends."""
         if robot in self._motions and self._motions[robot].is_alive():
             self._motions[robot].cancel()
         return {}

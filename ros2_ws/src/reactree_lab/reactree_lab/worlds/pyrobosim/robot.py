@@ -188,7 +188,6 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
         return drawn_floor(self._felt(), self._house.truth(), camera=camera)
 
     def _begin(self, seed: int | None = None) -> None:
-        """Reset the house for all its robots."""
         self._house.begin(self._seed if seed is None else seed)
 
     def _let_go(self) -> None:
@@ -197,11 +196,7 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
 
     @property
     def _here(self) -> HouseScene:
-        """The robot's knowledge of the house; after a reset, only rooms and furniture.
-
-        Raises:
-            RobotGone: The robot is out of action.
-        """
+        """The robot's knowledge of the house; after a reset, only rooms and furniture."""
         description = self._house.description(self._seed)
         if self._scene is None or self._beginning != self._house.beginnings:
             self._gone = ""
@@ -226,7 +221,6 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
         return self._located(self._with_others(looking.look_around(scene)), everything=True)
 
     def _with_others(self, observation: Observation) -> Observation:
-        """Add the other robots in the room, by their last sensations, to an observation."""
         here = self._here.agent_room.name
         told = [one.in_words() for one in self._companions if one.room == here]
         return replace(observation, text=observation.text + "".join(told))
@@ -354,7 +348,6 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
         return reason
 
     def _do(self, kind: str, target: str = "") -> _End:
-        """Carry out a robot's action; return its end."""
         ended = self._moved(kind, target)
         if ended.status == "SUCCESS":
             return _DONE
@@ -366,13 +359,7 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
         return _End(_OUTCOMES.get(ended.status, Outcome.EXECUTION), reason)
 
     def _moved(self, kind: str, target: str = "") -> Ended:
-        """Carry out a robot's action and wait for its end; cancel it if nobody wants it any more.
-
-        Raises:
-            Stopped: It was cancelled, and the robot stands.
-            RobotGone: Its battery is empty.
-            WorldError: The world is gone, or the robot does not stop; then everything is stopped.
-        """
+        """Carry out a robot's action and wait for its end; cancel it if nobody wants it any more."""
         begun, stopping = time.monotonic(), 0.0
         drive = Drive(self._right_of_way if kind == "navigate" else None, self._here)
         self._house.start(self._name, kind, target, asks=drive.asks)
@@ -438,7 +425,6 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
 
 
 def _said(skill: Skill, end: _End) -> str:
-    """Word why a skill was not done."""
     thing = skill.thing
     what = f"{skill.verb} the {thing.word} ({thing.number})"
     if end.outcome is Outcome.PRECONDITION:

@@ -19,54 +19,37 @@ HALLWAY = "hallway"
 
 @dataclass(frozen=True)
 class Description:
-    """The contents of a world, by pyrobosim's names.
+    """The contents of a world, by pyrobosim's names."""
 
-    Attributes:
-        rooms: The rooms: name, middle, outline.
-        places: Places of things: name, furniture's name, its category, its part if it has several, room, whether it is
-            open and locked at the start, middle, outline.
-        hallways: Name, the two rooms, whether it is open and locked at the start.
-        things: Name and category.
-    """
-
-    rooms: tuple[Mapping[str, Any], ...]
+    rooms: tuple[Mapping[str, Any], ...]  # the rooms: name, middle, outline
+    #: Places of things: name, furniture's name, its category, its part if it has several, room, whether it is open and
+    #: locked at the start, middle, outline.
     places: tuple[Mapping[str, Any], ...]
-    hallways: tuple[Mapping[str, Any], ...]
-    things: tuple[Mapping[str, Any], ...]
+    hallways: tuple[Mapping[str, Any], ...]  # name, the two rooms, whether it is open and locked at the start
+    things: tuple[Mapping[str, Any], ...]  # name and category
 
     @classmethod
     def read(cls, told: Mapping[str, Any]) -> Description:
-        """Read the process's description."""
         return cls(**{name: tuple(entries) for name, entries in told.items()})
 
     def words(self) -> tuple[str, ...]:
-        """Return the world's own words."""
         return self.words_of_places() + self.words_of_things()
 
     def words_of_places(self) -> tuple[str, ...]:
-        """Return the words of furniture and passages."""
         return tuple(dict.fromkeys((*map(_word_of_place, self.places), HALLWAY)))
 
     def words_of_things(self) -> tuple[str, ...]:
-        """Return the words of things."""
         return tuple(dict.fromkeys(said(one["category"]) for one in self.things))
 
 
 class HouseThing(Thing):
-    """A room, a place, a passage or a thing of a world of pyrobosim.
-
-    Attributes:
-        own: Its name in pyrobosim.
-        rooms: For a passage, the rooms that it joins; for a place, its room.
-        middle: Its position; empty if that changes.
-        outline: Its corners on the floor, in order.
-    """
+    """A room, a place, a passage or a thing of a world of pyrobosim."""
 
     __slots__ = ("middle", "outline", "own", "rooms")
 
     def __init__(self, id: int, own: str, word: str, number: int, properties: Iterable[str]) -> None:
         self.id = id
-        self.own = own
+        self.own = own  # its name in pyrobosim
         self.class_name = self.word = word
         self.number = number
         self.name = f"{word} {number}"
@@ -76,9 +59,9 @@ class HouseThing(Thing):
         self.contains = "CONTAINERS" in self.properties
         self.observed = True
         self.room_item = False
-        self.rooms: tuple[HouseThing, ...] = ()
-        self.middle: tuple[float, ...] = ()
-        self.outline: tuple[tuple[float, float], ...] = ()
+        self.rooms: tuple[HouseThing, ...] = ()  # for a passage, the rooms that it joins; for a place, its room
+        self.middle: tuple[float, ...] = ()  # its position; empty if that changes
+        self.outline: tuple[tuple[float, float], ...] = ()  # its corners on the floor, in order
 
     def set_open(self, is_open: bool) -> None:
         """Record whether it is open, if it can be."""
@@ -150,12 +133,10 @@ class HouseScene(Scene):
         return super().room_of(thing)
 
     def place_of(self, thing: Thing) -> HouseThing | None:
-        """Return the place of a thing; a fixed thing is its own place."""
         place = self.container_of(thing) or self.surface_of(thing) if "GRABBABLE" in thing.properties else thing
         return place if isinstance(place, HouseThing) else None
 
     def put(self, thing: HouseThing, place: HouseThing) -> None:
-        """Record a thing's place."""
         self.things[thing.id] = self.by_name[thing.name] = thing
         self.place(thing, place, inside=place.contains)
 
@@ -200,13 +181,11 @@ class HouseScene(Scene):
         return [self.at, *(one for one in around if one.id not in self.held and not self.hidden(one))]
 
     def known(self) -> Iterator[Thing]:
-        """Yield the seen things, wherever they are now."""
         return (one for one in self.things.values() if "GRABBABLE" in one.properties)
 
     # ------------------------------------------------------------------ for people who watch
 
     def spots(self, names: Iterable[str]) -> tuple[Spot, ...]:
-        """Return the positions of the robot and of named things."""
         spots = [] if self.pose is None else [Spot("", *self.pose)]
         for thing in dict.fromkeys(self.by_name[name] for name in names if name in self.by_name):
             place = self.place_of(thing)

@@ -16,11 +16,7 @@ GLANCE = 0.005
 
 
 class Simulator(LineProcess):
-    """One process for one world at a time.
-
-    Raises:
-        WorldError: It does not start.
-    """
+    """One process for one world at a time."""
 
     name = "the process of pyrobosim"
     module = "reactree_lab.worlds.pyrobosim.player"
@@ -33,29 +29,16 @@ SPARE = Spare(Simulator)
 
 @dataclass(frozen=True)
 class Body:
-    """The state of a robot.
-
-    Attributes:
-        pose: Its pose: x and y in metres, yaw in radians.
-        at: Name of its place; empty for none.
-        room: Name of its room; empty between rooms.
-        held: Name of the held thing; empty for none.
-        battery: Its charge, from 0 to 100.
-        detected: The last detected things, with the place of each.
-        open: Whether visible doors are open, by the names of places and hallways.
-    """
-
-    pose: tuple[float, float, float]
-    at: str
-    room: str
-    held: str
-    battery: float
-    detected: tuple[tuple[str, str], ...]
-    open: dict[str, bool]
+    pose: tuple[float, float, float]  # its pose: x and y in metres, yaw in radians
+    at: str  # name of its place; empty for none
+    room: str  # name of its room; empty between rooms
+    held: str  # name of the held thing; empty for none
+    battery: float  # its charge, from 0 to 100
+    detected: tuple[tuple[str, str], ...]  # the last detected things, with the place of each
+    open: dict[str, bool]  # whether visible doors are open, by the names of places and hallways
 
     @classmethod
     def read(cls, state: dict[str, Any]) -> Body:
-        """Read the process's report."""
         x, y, yaw = state.pop("pose")
         detected = tuple((thing, place) for thing, place in state.pop("detected"))
         return cls(pose=(x, y, yaw), detected=detected, **state)
@@ -63,30 +46,15 @@ class Body:
 
 @dataclass(frozen=True)
 class UnderWay:
-    """The progress of an unfinished motion.
-
-    Attributes:
-        at: Name of the robot's place or passage; empty for none.
-        before: Name of the passage that it waits to enter; empty for none.
-    """
-
-    at: str
-    before: str
+    at: str  # name of the robot's place or passage; empty for none
+    before: str  # name of the passage that it waits to enter; empty for none
 
 
 @dataclass(frozen=True)
 class Ended:
-    """The end of a motion.
-
-    Attributes:
-        status: Name of pyrobosim's status, or ``BROKEN`` if it raised an error.
-        message: Its message.
-        body: The robot's state now.
-    """
-
-    status: str
+    status: str  # name of pyrobosim's status, or ``BROKEN`` if it raised an error
     message: str
-    body: Body
+    body: Body  # the robot's state now
 
 
 class House:
@@ -96,9 +64,6 @@ class House:
         source: The world's file or document.
         realtime_factor: Simulated seconds per real second; negative is as fast as possible.
         failures: Share of failing robot actions; 0 keeps the file's.
-
-    Raises:
-        WorldError: It is asked, and the process is gone.
     """
 
     def __init__(self, source: Source, *, realtime_factor: float = -1.0, failures: float = 0.0) -> None:
@@ -110,11 +75,6 @@ class House:
         self.beginnings = 0  # number of starts so far
 
     def begin(self, seed: int) -> None:
-        """Start the world.
-
-        Raises:
-            WorldError: The process does not start, or pyrobosim cannot build the world.
-        """
         with self._lock:
             self._load(seed)
 
@@ -148,15 +108,12 @@ class House:
         return Ended(told["status"], told["message"], Body.read(told["state"]))
 
     def let_in(self, robot: str, passage: str) -> None:
-        """Let a robot into the passage before it."""
         self._ask("let_in", robot, passage)
 
     def cancel(self, robot: str) -> None:
-        """Cancel a robot's action; repeat until it ends."""
         self._ask("cancel", robot)
 
     def body(self, robot: str) -> Body:
-        """Return a robot's state."""
         return Body.read(self._ask("state", robot))
 
     def truth(self) -> dict[str, str]:
@@ -164,7 +121,6 @@ class House:
         return self._ask("truth")
 
     def stop(self, why: str) -> WorldError:
-        """Stop all motion in an emergency; return an error that says so."""
         with self._lock:
             if self._simulator is None:
                 return WorldError(why)
@@ -174,7 +130,6 @@ class House:
             return WorldError(self._simulator.lost)
 
     def check(self) -> None:
-        """Check that the world is there."""
         if self._simulator is not None and self._simulator.lost:
             raise WorldError(self._simulator.lost)
 
@@ -186,7 +141,6 @@ class House:
             self._simulator, self._left = None, True
 
     def kill(self) -> None:
-        """Kill the process, whatever it is doing."""
         if (simulator := self._simulator) is not None:
             simulator.stop()
 

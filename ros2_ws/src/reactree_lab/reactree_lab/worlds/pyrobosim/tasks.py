@@ -45,20 +45,14 @@ class TaskEntry(_Entry):
 
 @dataclass(frozen=True)
 class Source:
-    """The definition of a world: a file, or a document with its metadata.
+    """The definition of a world: a file, or a document with its metadata."""
 
-    Attributes:
-        file: The file; empty takes the document.
-        document: The content of such a file.
-        metadata: The content of the files of categories, for ``locations`` and ``objects``.
-    """
-
-    file: str = ""
-    document: Mapping[str, Any] = field(default_factory=dict)
+    file: str = ""  # the file; empty takes the document
+    document: Mapping[str, Any] = field(default_factory=dict)  # the content of such a file
+    #: The content of the files of categories, for ``locations`` and ``objects``.
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def robots(self) -> tuple[str, ...]:
-        """Return the names of its robots."""
         entries = (_read(Path(self.file)) if self.file else self.document).get("robots") or ()
         if not entries:
             raise UserError(f"{self.file or 'the world'}: has no robot")
@@ -67,28 +61,17 @@ class Source:
 
 @dataclass(frozen=True)
 class PyrobosimTask:
-    """A task in a world of pyrobosim.
-
-    Attributes:
-        entry: Instruction and goal.
-        source: The world at the start.
-        seed: Seed of its random events.
-        failures: Share of failing robot actions; 0 keeps the file's.
-    """
-
-    entry: TaskEntry
-    source: Source
-    seed: int = 0
-    failures: float = 0.0
+    entry: TaskEntry  # instruction and goal
+    source: Source  # the world at the start
+    seed: int = 0  # seed of its random events
+    failures: float = 0.0  # share of failing robot actions; 0 keeps the file's
 
     @property
     def instruction(self) -> str:
-        """The first instruction, which is used."""
         return self.entry.nl_instructions[0]
 
     @property
     def task_name(self) -> str:
-        """Type of the task, e.g. ``put_fridge``."""
         return self.entry.task_name
 
     @property
@@ -102,7 +85,6 @@ class PyrobosimTask:
 
     @property
     def goal(self) -> tuple[GoalCondition, ...]:
-        """The goal conditions, in words."""
         return tuple(
             GoalCondition(one.relation, said(one.item), said(one.target), one.count) for one in self.entry.goal
         )

@@ -51,7 +51,6 @@ class PyrobosimSettings(WorldSettings):
 
 
 def tasks_of(settings: PyrobosimSettings) -> dict[int, PyrobosimTask]:
-    """Return the tasks of a house by number; a foreign world file has none."""
     if (seed := number_of(settings.house)) is not None:
         return tasks_as_pyrobosim(seed=seed, robots=settings.robots)
     if not settings.house:

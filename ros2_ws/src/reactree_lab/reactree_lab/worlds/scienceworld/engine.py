@@ -27,11 +27,6 @@ _INSTALL = "install Java 17, on Debian and Ubuntu: apt-get install openjdk-17-jr
 
 
 def check_java() -> None:
-    """Check that there is Java.
-
-    Raises:
-        UserError: There is none; the message says how to install it.
-    """
     java = _java()
     if shutil.which(java) is None:
         raise UserError(f"scienceworld needs Java, but '{java}' is missing: {_INSTALL}")
@@ -43,11 +38,7 @@ def _java() -> str:
 
 
 class ScienceWorldProcess:
-    """One simulator, for one thread at a time. Java ends with this process, even if it is killed.
-
-    Raises:
-        WorldError: Java does not start or, when asked, is gone.
-    """
+    """One simulator, for one thread at a time. Java ends with this process, even if it is killed."""
 
     def __init__(self) -> None:
         from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
@@ -87,11 +78,9 @@ class ScienceWorldProcess:
         return self._call(lambda: list(self._server.getGoldActionSequence()))
 
     def look(self) -> str:
-        """Return the room and the carried things, without taking time."""
         return self._call(lambda: f"{self._server.freeActionLook().strip()}\n{self._server.freeActionInventory()}")
 
     def step(self, action: str) -> str:
-        """Take an action; return its result."""
         return self._call(lambda: str(self._server.step(action)))
 
     def actions(self) -> list[str]:
@@ -105,11 +94,9 @@ class ScienceWorldProcess:
 
     @property
     def usable(self) -> bool:
-        """Whether it works."""
         return not self.lost
 
     def kill(self) -> None:
-        """End Java."""
         self.lost = self.lost or "ScienceWorld was closed"
         self._process.kill()
         self._gateway.close()
@@ -133,11 +120,6 @@ SPARE = Spare(ScienceWorldProcess)
 
 @contextlib.contextmanager
 def borrowed() -> Iterator[ScienceWorldProcess]:
-    """Borrow a simulator for a while.
-
-    Raises:
-        WorldError: Java does not start.
-    """
     engine = SPARE.borrow()
     try:
         yield engine

@@ -57,28 +57,15 @@ _HEADING, _TASK = "Task Description:", "Your task is to "
 
 @dataclass(frozen=True)
 class ScienceTask:
-    """A variation of a type of task.
-
-    Attributes:
-        task_name: The type, e.g. ``boil``.
-        variation: Its number.
-        simplifications: The simplifications, separated by commas.
-        instruction: The instruction, in the simulator's words.
-    """
-
+    #: The type, e.g. ``boil``.
     task_name: str
-    variation: int
-    simplifications: str
-    instruction: str
+    variation: int  # its number
+    simplifications: str  # the simplifications, separated by commas
+    instruction: str  # the instruction, in the simulator's words
 
 
 @lru_cache(maxsize=10_000)
 def described(task_name: str, variation: int, simplifications: str) -> ScienceTask:
-    """Ask the simulator for a task's instruction.
-
-    Raises:
-        UserError: The simulator does not start.
-    """
     try:
         with borrowed() as engine:
             engine.load(task_name, variation, simplifications)

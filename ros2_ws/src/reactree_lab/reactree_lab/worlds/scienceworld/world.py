@@ -58,8 +58,6 @@ HOUSEHOLD = Household(
 
 
 class ScienceWorld(WorkerWorld):
-    """A task of ScienceWorld."""
-
     def __init__(self, task: ScienceTask, *, scored: bool = True) -> None:
         super().__init__("scienceworld", scored=scored)
         self.household = _household(task.simplifications)
@@ -91,11 +89,9 @@ class ScienceWorld(WorkerWorld):
         return [one for one in actions if one != _RESET and not one.startswith(_OF_TWO)]
 
     def _rate(self) -> Score:
-        """Return the simulator's score, as it was when the task was over."""
         return Score(float(self._score == 1), max(0.0, self._score))
 
     def _let_go(self) -> None:
-        """Release the simulator for the next episode."""
         if self._engine is not None:
             SPARE.give_back(self._engine)
 
@@ -154,7 +150,6 @@ class ScienceWorldSettings(WorldSettings):
 
 
 def tasks_of(settings: ScienceWorldSettings) -> Mapping[int, ScienceTask]:
-    """Return the variations of a type of task, by number."""
     check_java()
     variations = range(VARIATIONS[settings.task])
     return TasksOnDemand(variations, lambda one: described(settings.task, one, settings.simplifications))

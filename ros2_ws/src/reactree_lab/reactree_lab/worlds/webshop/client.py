@@ -64,29 +64,14 @@ _INSTRUCTION, _SEP = "Instruction:", "[SEP]"
 
 
 class Actions(BaseModel):
-    """The possible actions on a page.
-
-    Attributes:
-        has_search_bar: Whether there is a search bar.
-        clickables: The names that can be clicked.
-    """
-
-    has_search_bar: bool
-    clickables: list[str]
+    has_search_bar: bool  # whether there is a search bar
+    clickables: list[str]  # the names that can be clicked
 
 
 class Step(BaseModel):
-    """The result of an action.
-
-    Attributes:
-        state: The new page.
-        reward: The score of a purchase, from 0 to 1; 0 before.
-        done: Whether a purchase was made.
-    """
-
-    state: str
-    reward: Annotated[float, Field(ge=0, le=1)]
-    done: bool
+    state: str  # the new page
+    reward: Annotated[float, Field(ge=0, le=1)]  # the score of a purchase, from 0 to 1; 0 before
+    done: bool  # whether a purchase was made
 
 
 _TEXT, _NUMBER, _NUMBERS = TypeAdapter(str), TypeAdapter(int), TypeAdapter(list[int])
@@ -111,11 +96,6 @@ def read_address(server: str) -> str:
 
 
 def check_server(server: str, time_limit: float) -> None:
-    """Check that AgentGym's server answers.
-
-    Raises:
-        UserError: It does not; the message says what to do.
-    """
     try:
         said = _Server(server, time_limit).ask("GET", "/", _ANYTHING)
     except WorldError as error:
@@ -125,11 +105,7 @@ def check_server(server: str, time_limit: float) -> None:
 
 
 class Shop:
-    """An environment at a server, for one thread at a time.
-
-    Raises:
-        WorldError: The server makes none or, when asked, is gone.
-    """
+    """An environment at a server, for one thread at a time."""
 
     def __init__(self, server: str, time_limit: float) -> None:
         self.lost = ""  # why it is useless
@@ -138,11 +114,6 @@ class Shop:
         self._id = self._server.ask("POST", "/create", _NUMBER)
 
     def begin(self, session: int) -> None:
-        """Start a goal.
-
-        Raises:
-            WorldError: There is no such goal.
-        """
         self._ask("POST", "/reset", _RESET, session_id=session)
 
     def is_known(self) -> bool:
@@ -150,16 +121,13 @@ class Shop:
         return self._id in self._server.ask("GET", "/list_envs", _NUMBERS)
 
     def page(self) -> str:
-        """Return the page as text."""
         return tidy(self._ask("GET", "/observation", _TEXT))
 
     def instruction(self) -> str:
-        """Return the instruction."""
         said = " ".join(self._ask("GET", "/instruction_text", _TEXT).split())
         return said.removeprefix(_INSTRUCTION).strip()
 
     def actions(self) -> Actions:
-        """Return the possible actions on the page."""
         return self._ask("GET", "/available_actions", _ACTIONS)
 
     def step(self, action: str) -> Step:
@@ -197,12 +165,7 @@ class _Server:
         self._host, self._port, self._folder = str(parts.hostname), parts.port, parts.path
 
     def ask(self, method: str, path: str, kind: TypeAdapter[T], **values: Any) -> T:
-        """Send a request; return the answer.
-
-        Raises:
-            Refused: The server refuses.
-            WorldError: It cannot be reached, does not answer in time, or answers something else.
-        """
+        """Send a request; return the answer."""
         for _ in range(BUSY_TRIES):
             status, body = self._exchange(method, path, values)
             if status != _BUSY:
@@ -279,11 +242,7 @@ _lock = threading.Lock()
 
 
 def borrow(server: str, time_limit: float, session: int) -> Shop:
-    """Return a shop at the start of a goal: an unused one, or a new one.
-
-    Raises:
-        WorldError: There is no such goal, or the server is gone.
-    """
+    """Return a shop at the start of a goal: an unused one, or a new one."""
     while True:
         with _lock:
             idle = _idle.get((server, time_limit))
@@ -315,11 +274,7 @@ def give_back(shop: Shop) -> None:
 
 
 def instruction_of(server: str, time_limit: float, session: int) -> str:
-    """Ask a server for the instruction of a goal.
-
-    Raises:
-        WorldError: There is no such goal, or the server is gone.
-    """
+    """Ask a server for the instruction of a goal."""
     shop = borrow(server, time_limit, session)
     try:
         return shop.instruction()

@@ -68,17 +68,9 @@ HOUSEHOLD = Household(
 
 @dataclass(frozen=True)
 class WebShopTask:
-    """A product to buy.
-
-    Attributes:
-        server: The URL of the server.
-        time_limit: Longest wait for an answer, in seconds.
-        session: The number of the goal there.
-    """
-
-    server: str
-    time_limit: float
-    session: int
+    server: str  # the URL of the server
+    time_limit: float  # longest wait for an answer, in seconds
+    session: int  # the number of the goal there
     _told: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
@@ -86,9 +78,6 @@ class WebShopTask:
         """The instruction in the current shop of this task's world or, without a shop, in the next one.
 
         Shops at one server differ in prices, and so in instructions; without a shop, the server is asked each time.
-
-        Raises:
-            WorldError: The server does not tell.
         """
         return next(iter(self._told), "") or instruction_of(self.server, self.time_limit, self.session)
 
@@ -103,8 +92,6 @@ class WebShopTask:
 
 
 class WebShop(WorkerWorld):
-    """A goal at AgentGym's WebShop server."""
-
     household = HOUSEHOLD
 
     def __init__(self, task: WebShopTask, *, scored: bool = True) -> None:
@@ -132,13 +119,11 @@ class WebShop(WorkerWorld):
     # ------------------------------------------------------------------ in the worker's thread
 
     def _let_go(self) -> None:
-        """Release the environment for the next episode."""
         self._task.told()
         if self._shop is not None:
             give_back(self._shop)
 
     def _rate(self) -> Score:
-        """Return the reward of the purchase."""
         return Score(float(self._reward == 1), self._reward)
 
     def _begin(self, seed: int | None = None) -> Shop:
@@ -165,7 +150,6 @@ class WebShop(WorkerWorld):
         return Observation(f"{START_LINE} {self._page}{options}")
 
     def _can(self) -> Actions:
-        """Return the possible actions on the page that can be sent to the server."""
         if self._actions is None:
             actions = self._here.actions()
             clickables = [one for one in dict.fromkeys(actions.clickables) if _can_be_said(one)]
@@ -173,7 +157,6 @@ class WebShop(WorkerWorld):
         return self._actions
 
     def _skills(self) -> list[str]:
-        """List clickable names and, if there is a search bar, a search for the instruction."""
         if self._over:
             return []
         can = self._can()
@@ -225,7 +208,6 @@ def _click(name: str) -> str:
 
 
 def _can_be_said(name: str) -> bool:
-    """Return whether the server reads a click on a name correctly."""
     return bool(name.strip()) and name == name.lower() and not re.search(r"[\[\n]", name) and name != _SEARCH_BUTTON
 
 
@@ -235,8 +217,6 @@ def _keywords(said: str) -> str:
 
 
 class ServerSettings(Settings):
-    """The address of the server."""
-
     server: str = Field(default="http://127.0.0.1:36001", description="URL of AgentGym's WebShop server")
     time_limit: float = Field(
         default=300.0, gt=0, le=3600, description="longest wait for an answer, in seconds; making a shop takes a while"
@@ -255,7 +235,6 @@ class WebShopSettings(WorldSettings, ServerSettings):
 
 
 def tasks_of(settings: ServerSettings, ids: Sequence[int] = range(TASKS)) -> Mapping[int, WebShopTask]:
-    """Return the tasks at a server, by number."""
     check_server(settings.server, settings.time_limit)
     return TasksOnDemand(ids, lambda one: WebShopTask(settings.server, settings.time_limit, one))
 

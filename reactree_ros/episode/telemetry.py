@@ -1,0 +1,80 @@
+"""Telemetry of runs, if a distribution beside this one brings it: modules of the group ``reactree_ros.telemetry``."""
+
+from __future__ import annotations
+
+import abc
+import logging
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from types import ModuleType
+from typing import Any, Protocol
+
+from reactree_ros.plugins import Registry
+from reactree_ros.tree.context import Listener, RunContext
+
+_log = logging.getLogger(__name__)
+#: Modules with functions of the names of those here.
+TELEMETRY: Registry[ModuleType] = Registry("telemetry", "reactree_ros.telemetry", ModuleType, first=())
+
+
+class Telemetry(Listener, abc.ABC):
+    """Listens to one run from its beginning to its end."""
+
+    @abc.abstractmethod
+    def begin(self, context: RunContext, instruction: str, run: str = "", within_trace: str = "") -> None:
+        """Take in the run that is told of.
+
+        Args:
+            context: What its nodes share.
+            instruction: What it is to do.
+            run: The id of its record; empty: it is not recorded.
+            within_trace: The trace that whoever asked for it names; empty: that of this process, if there is one.
+        """
+
+    @abc.abstractmethod
+    def end(self, result: Any) -> None:
+        """Take in the run's result, an :class:`~reactree_ros.episode.EpisodeResult`."""
+
+
+class Served(Protocol):
+    """What another process has asked for, while it is done."""
+
+    def end(self, error: str = "", told: Mapping[str, str] | None = None) -> None:
+        """Take in its end: what kind of error it ended with, if any, and its attributes."""
+
+
+def watching(about: dict[str, Any], planner: str, silent: Callable[[], bool] | None = None) -> Telemetry | None:
+    """Return what listens to a run; None if nobody in this process takes what it makes.
+
+    Args:
+        about: The run's surroundings, as :meth:`reactree_ros.episode.run_spec.RunSpec.about` returns them.
+        planner: Who plans.
+        silent: Whether the run only follows its record now; None: it never does.
+    """
+    return next((one.watching(about, planner, silent) for one in TELEMETRY.every()), None)
+
+
+def serving(name: str, trace: str) -> Served | None:
+    """Begin what another process asked for; None if nobody in this process takes it.
+
+    Args:
+        name: What is done for it.
+        trace: The trace that the request names; empty, or nothing of the kind: it begins one of its own.
+    """
+    return next((one.serving(name, trace) for one in TELEMETRY.every()), None)
+
+
+@contextmanager
+def exporting(service: str) -> Iterator[None]:
+    """Export what is made meanwhile, as the environment asks for it.
+
+    Args:
+        service: The service's name, if the environment gives no other.
+    """
+    with ExitStack() as stack:
+        for one in TELEMETRY.every():
+            stack.enter_context(one.exporting(service))
+        if not TELEMETRY.names and any(name.startswith("OTEL_") for name in os.environ):
+            _log.warning("OTEL_* variables ask for telemetry: install reactree_doors[telemetry] beside reactree_ros")
+        yield

@@ -1,1 +1,0 @@
-"""GGUF models through llama.cpp's own C functions, in this process."""

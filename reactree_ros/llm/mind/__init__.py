@@ -1,1 +1,0 @@
-"""SmolLM2-135M with the package's own adapter: a model that knows words, and was trained for the planner."""

@@ -1,1 +1,0 @@
-"""A small trained model without torch: its network through onnxruntime, its tokenizer, and the engine."""

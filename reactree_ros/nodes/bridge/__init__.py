@@ -1,0 +1,1 @@
+"""A bridge: a world behind an action and services."""

@@ -1,0 +1,204 @@
+"""The server of ``~/execute_skill``: carries out one skill at a time, with a person's yes if the policy wants one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rclpy.action import ActionServer, CancelResponse, GoalResponse
+from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.node import Node
+from reactree_interfaces.action import ExecuteSkill
+from reactree_interfaces.msg import SkillEnded
+
+from reactree_ros.agent.skill import Offered, Skill
+from reactree_ros.background.pending import Pending, asked, mapped
+from reactree_ros.episode.telemetry import serving
+from reactree_ros.nodes import steady
+from reactree_ros.nodes.bridge.observation_topic import ObservationTopic
+from reactree_ros.nodes.bridge.world_host import WorldHost
+from reactree_ros.nodes.messages import OUTCOME_CODES, offered_to_msg, settings_from
+from reactree_ros.nodes.people.ros_person import DISCOVERY, HINT, RosPerson
+from reactree_ros.nodes.waiting import settled
+from reactree_ros.person.port import Answer, Question, approves, quoted
+from reactree_ros.plugins.settings import or_nearest
+from reactree_ros.world.port import Observation, Outcome, WorldError
+from reactree_ros.world.wrappers import refusal
+
+
+class SkillServer:
+    """Carries skills out in the hosted world.
+
+    Args:
+        confirm_timeout: Longest wait for that person, in seconds.
+
+    Attributes:
+        busy: Whether a skill is under way.
+        last: The last skill and its outcome, in words.
+    """
+
+    def __init__(
+        self, node: Node, host: WorldHost, topic: ObservationTopic, person: RosPerson, *, confirm_timeout: float
+    ) -> None:
+        self._node, self._log = node, node.get_logger()
+        self._host, self._topic, self._person = host, topic, person
+        self._confirm_timeout = confirm_timeout
+        self._skill: Pending[Any] | None = None
+        self._question: Pending[str] | None = None  # an open question to a person
+        self._goal_handle: Any = None
+        self.busy = False
+        self.last = "none yet"
+        self._person_by: float | None = None  # when a person must be there; None: nobody need be
+        self._ended = node.create_publisher(SkillEnded, "~/skill_ended", 10)
+        self._action = ActionServer(
+            node,
+            ExecuteSkill,
+            "~/execute_skill",
+            execute_callback=self._execute,
+            goal_callback=self._consider,
+            cancel_callback=self._cancel,
+            callback_group=ReentrantCallbackGroup(),
+            result_timeout=1,  # every status message names all goals that are kept
+        )
+
+    @property
+    def skill(self) -> str:
+        """The skill that is carried out; empty: none is."""
+        return "" if self._goal_handle is None else str(self._goal_handle.request.skill)
+
+    def stop(self) -> None:
+        if self._skill is not None:
+            self._skill.cancel()
+
+    def close(self) -> None:
+        self._action.destroy()
+
+    def confirm(self, skill: str, reason: str) -> Pending[str]:
+        """Ask a person; the answer is why the skill is refused; empty: it is approved."""
+        self._feedback(ExecuteSkill.Feedback.CONFIRMING, 0.0)
+        put = Question(f"May '{skill}' be carried out?", self._confirm_timeout, goal=reason, skill=skill)
+
+        def read(answer: Answer) -> str:
+            return "" if approves(answer.text) else f"'{skill}' was not approved: {quoted(answer.text)}"
+
+        self._question = answer = mapped(self._person.ask(put), read)
+        return answer
+
+    def expect_person(self) -> None:
+        """Warn later if the policy wants a person to confirm skills, and nobody is there."""
+        self._person_by = steady.now() + DISCOVERY if self._host.asks_person() else None
+
+    def look_after(self) -> None:
+        """Give feedback of a skill that takes longer; to be called regularly."""
+        self._look_for_person()
+        if self._question is not None and not self._question.done():
+            return
+        if self._goal_handle is not None and self._goal_handle.is_active:
+            self._feedback(ExecuteSkill.Feedback.EXECUTING, -1.0)
+
+    def _look_for_person(self) -> None:
+        if self._person_by is None or (not self._person.there and steady.now() <= self._person_by):
+            return
+        self._person_by = None
+        if not self._person.there:
+            self._log.warning(
+                f"the skill policy wants a person to confirm skills, but nobody answers {self._person.name}: they are "
+                f"refused until somebody does; {HINT}"
+            )
+
+    def _feedback(self, phase: int, fraction: float) -> None:
+        self._goal_handle.publish_feedback(ExecuteSkill.Feedback(phase=phase, fraction=fraction))
+
+    def _consider(self, goal: ExecuteSkill.Goal) -> GoalResponse:
+        if self.busy or not self._host.active:
+            self._log.warning(f"'{goal.skill}' rejected: {'busy' if self.busy else 'not active'}")
+            return GoalResponse.REJECT
+        self.busy = True
+        return GoalResponse.ACCEPT
+
+    def _cancel(self, goal_handle: Any) -> CancelResponse:
+        self.stop()
+        return CancelResponse.ACCEPT
+
+    async def _execute(self, goal_handle: Any) -> ExecuteSkill.Result:
+        served = serving("execute_skill", goal_handle.request.trace)
+        try:
+            observation, message, skills = await self._carry_out(goal_handle)
+        finally:
+            self.stop()
+            self.busy, self._skill, self._question, self._goal_handle = False, None, None, None
+        outcome = observation.outcome
+        if goal_handle.is_cancel_requested and outcome is not Outcome.WORLD_UNAVAILABLE:
+            outcome = Outcome.CANCELED
+        if served is not None:
+            served.end("" if outcome is Outcome.DONE else outcome.value, {"reactree.outcome": outcome.value})
+        skill, seen = goal_handle.request.skill, self._topic.message(observation)
+        came = {"outcome": OUTCOME_CODES[outcome], "message": message, "observation": seen, **offered_to_msg(skills)}
+        self._ended.publish(SkillEnded(goal_id=goal_handle.goal_id, skill=skill, **came))  # first: it is waited for
+        if outcome is Outcome.CANCELED and goal_handle.is_cancel_requested:
+            goal_handle.canceled()
+        elif outcome is Outcome.DONE:
+            goal_handle.succeed()
+        else:
+            goal_handle.abort()
+        self.last = f"'{skill}': {outcome.value}"
+        self._topic.publish(observation, seen)
+        return ExecuteSkill.Result(**came)
+
+    async def _carry_out(self, goal_handle: Any) -> tuple[Observation, str, Sequence[Offered]]:
+        """Carry a skill out; returns the observation, an error message, and the next skills if they are known.
+
+        After a stop nothing moves any more, or the outcome says that nobody knows.
+        """
+        goal, world = goal_handle.request, self._host.world
+        try:
+            skill = _skill_in(goal, () if world is None else world.household.skills)
+        except ValueError as error:
+            return _told(refusal(str(error), Outcome.UNKNOWN_SKILL))
+        if goal_handle.is_cancel_requested:
+            return _told(refusal("canceled before it began", Outcome.CANCELED))
+        if not self._host.active or world is None:
+            return _gone(WorldError(f"'{goal.skill}' did not begin: the bridge was deactivated"))
+        self._goal_handle = goal_handle
+        self._skill = pending = asked(lambda: world.execute(skill))
+        await settled(self._node, pending)
+        stopped = pending.cancelled()
+        try:
+            observation = refusal("canceled", Outcome.CANCELED) if stopped else pending.take()
+        except Exception as error:
+            return _gone(error)
+        skills = asked(world.available_skills)  # after a stop, this waits for the skill's end
+        if not stopped:
+            self._skill = skills
+        await settled(self._node, skills)
+        if stopped and not goal_handle.is_cancel_requested:  # the client did not stop it
+            return _gone(WorldError(f"'{goal.skill}' was stopped: the bridge was deactivated, or is ending"))
+        try:
+            return _told(observation, skills.take())
+        except Exception as error:
+            return _gone(error) if stopped else _told(observation)
+
+
+def _skill_in(goal: ExecuteSkill.Goal, skills: Sequence[Skill]) -> str:
+    """Return the skill of a goal: a declared one by its name and arguments, or what its words say.
+
+    Raises:
+        ValueError: Name and arguments are no skill, or not that of the words; the message says why.
+    """
+    if not goal.name:
+        return str(goal.skill)
+    known = {skill.name: skill for skill in skills}
+    if goal.name not in known:
+        raise ValueError(f"there is no skill named '{goal.name}'{or_nearest(goal.name, known)}")
+    call = known[goal.name].read(settings_from(goal.arguments))
+    if goal.skill and goal.skill != call:
+        raise ValueError(f"name and arguments are '{call}', and not '{goal.skill}'")
+    return call
+
+
+def _gone(error: Exception) -> tuple[Observation, str, Sequence[Offered]]:
+    return Observation("", Outcome.WORLD_UNAVAILABLE), str(error) or type(error).__name__, []
+
+
+def _told(observation: Observation, skills: Sequence[Offered] = ()) -> tuple[Observation, str, Sequence[Offered]]:
+    return observation, "" if observation.outcome is Outcome.DONE else observation.text, skills

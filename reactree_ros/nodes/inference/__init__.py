@@ -1,0 +1,1 @@
+"""The inference node: a language model behind a service."""

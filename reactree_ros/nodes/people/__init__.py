@@ -1,0 +1,1 @@
+"""People: questions and answers, words, voice, the page."""

@@ -1,0 +1,232 @@
+"""Lets people speak with a robot: what is heard on a topic is an instruction, an answer, or stop."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from functools import partial
+from typing import Any
+
+from action_msgs.msg import GoalStatus, GoalStatusArray
+from rclpy.action import ActionClient
+from rclpy.qos import qos_profile_action_status_default
+from rclpy.utilities import remove_ros_args
+from reactree_interfaces.action import ExecuteTask
+
+from reactree_ros.agent.text import in_one_line, shortened_line
+from reactree_ros.background.pending import Pending
+from reactree_ros.errors import UserError
+from reactree_ros.nodes import steady
+from reactree_ros.nodes.calls import settled
+from reactree_ros.nodes.heartbeat import Heartbeat
+from reactree_ros.nodes.people.answer import AnswerNode
+from reactree_ros.nodes.people.mouth import PERIOD, Mouth
+from reactree_ros.nodes.people.view import PLANNER
+from reactree_ros.nodes.robot.goal_templates import is_text, reader
+from reactree_ros.nodes.robot.robot_topics import ConfiguredTopic
+from reactree_ros.nodes.spinning import run_node
+from reactree_ros.person.desk import Desk, Open
+from reactree_ros.person.port import is_stop
+from reactree_ros.person.voice import addressed, spoken
+from reactree_ros.robot.config import HearsEntry, VoiceEntry, load_robot
+
+#: Longest words that are taken in, in characters.
+LONGEST = 2000
+#: The origin of answers.
+BY = "voice"
+#: States of a goal that has not ended.
+_LIVES = (
+    GoalStatus.STATUS_ACCEPTED,
+    GoalStatus.STATUS_EXECUTING,
+    GoalStatus.STATUS_CANCELING,
+)
+
+
+class Ears(ConfiguredTopic):
+    """Hears what a speech recogniser publishes."""
+
+    def __init__(self, node: VoiceNode, entry: HearsEntry, where: str) -> None:
+        super().__init__(node, entry, where)
+        self._final = self._text(entry.field, where)
+        self._partial = self._text(entry.partial, where) if entry.partial else lambda _: ""
+        self._take = node.hears
+        self.subscribe(self._hear, 10)
+
+    def _text(self, path: str, where: str) -> Any:
+        read, slot = reader(self._kind, path, where, counted=True)
+        if not is_text(slot):
+            raise UserError(f"{where}: field '{path}' is no text; name the one with what was said")
+        return read
+
+    def _hear(self, message: Any) -> None:
+        self._take(spoken(self._final(message) or ""), spoken(self._partial(message) or ""))
+
+
+class VoiceNode(AnswerNode):
+    """Takes what people say to a robot, and says what it has to say.
+
+    ``stop`` stops every task at once, also while the robot speaks, and before a sentence is recognised to its end.
+    Other words answer the question that was asked last, else go to the task that runs, else they are an instruction.
+
+    Subscribes to:
+        the topic of ``voice.hears``: what was heard.
+        the topic of ``voice.speech`` (std_msgs/String): what others want to be said.
+        ``PLANNER/execute_task/_action/status``: whether a task runs.
+
+    Publishes:
+        the topic of ``voice.speech`` (std_msgs/String): questions, and what came of instructions.
+
+    Uses:
+        the action or service of ``voice.says``; ``PLANNER/hear`` and ``PLANNER/execute_task``.
+
+    Raises:
+        UserError: A type is not there, or a field does not fit it.
+    """
+
+    def __init__(self, entry: VoiceEntry, where: str = "voice", planner: str = PLANNER, **kwargs: Any) -> None:
+        self._desk = Desk()
+        super().__init__(self._desk, planner, say=lambda text: self.get_logger().info(text), name=BY, **kwargs)
+        self._desk.follow(self._pass_on)  # nothing waits here
+        self._called = entry.called
+        self.heartbeat = Heartbeat(self)
+        self.mouth = Mouth(self, entry, where, self.heartbeat)
+        self._asked: Open | None = None
+        self._tasks: frozenset[bytes] = frozenset()
+        action = f"{self._planner}/execute_task"
+        self._client = ActionClient(self, ExecuteTask, action)
+        status = f"{action}/_action/status"
+        self.create_subscription(GoalStatusArray, status, self._note, qos_profile_action_status_default)
+        self._ears = Ears(self, entry.hears, f"{where}.hears")
+        steady.every(self, PERIOD, self._put_questions)
+
+    def begin_stop(self) -> None:
+        """Break off what is being said; open questions fail."""
+        self.mouth.hush()
+        self._desk.leave()
+
+    def stopped(self) -> bool:
+        """Whether nobody waits for an answer any more."""
+        return self.idle
+
+    def destroy_node(self) -> None:
+        self._client.destroy()
+        self.mouth.close()
+        super().destroy_node()
+
+    def hears(self, words: str, so_far: str = "") -> None:
+        """Take in what was heard; ``so_far`` is a sentence that has not ended."""
+        meant = addressed(words, self._called)
+        if any(is_stop(one) for one in (words, so_far, meant or "", addressed(so_far, self._called) or "")):
+            self._stop(words or so_far)
+            return
+        if not words:
+            return
+        if ignored := self._ignored(words, meant):
+            self.get_logger().info(f"{shortened_line(words, 200)!r} is ignored: {ignored}")
+            return
+        self.get_logger().info(f"heard {in_one_line(words)!r}")
+        if self._question is not None:
+            self._answer(self._question, words if meant is None else meant)
+        elif self._tasks:
+            self._pass_on(words if meant is None else meant)
+        elif meant:
+            self._begin(meant)
+
+    @property
+    def _question(self) -> Open | None:
+        return None if self._asked is None or self._asked.answer.done() else self._asked
+
+    def _ignored(self, words: str, meant: str | None) -> str:
+        if self.mouth.speaking:
+            return "the robot is speaking"
+        if self.mouth.echo.is_echo(words):
+            return "the robot has said it"
+        if len(words) > LONGEST:
+            return f"it is longer than {LONGEST} characters"
+        idle = self._question is None and not self._tasks
+        return f"it does not begin with '{self._called}'" if idle and not meant else ""
+
+    # ------------------------------------------------------------------ what words are for
+
+    def _stop(self, words: str) -> None:
+        self.get_logger().warning(f"heard {in_one_line(words)!r}: stops")
+        self.mouth.hush()
+        one = self._question
+        self._pass_on("stop") if one is None else self._desk.answer(one.number, "stop", BY)
+
+    def _answer(self, one: Open, words: str) -> None:
+        try:
+            self._desk.answer(one.number, words, BY)
+        except UserError as error:
+            self.mouth.say(str(error))
+
+    def _pass_on(self, words: str) -> None:
+        told: Pending[None] = Pending()
+        told.add_done_callback(lambda _: self._told(told))
+        self._send(words, told)
+
+    def _told(self, told: Pending[None]) -> None:
+        if not told.cancelled() and (error := told.exception()) is not None:
+            self.mouth.say(str(error))
+
+    def _begin(self, instruction: str) -> None:
+        if not self._client.server_is_ready():
+            self.mouth.say(f"there is no planner {self._planner}")
+            return
+        sent = self._client.send_goal_async(ExecuteTask.Goal(instruction=instruction))
+        sent.add_done_callback(partial(self._taken, instruction))
+
+    def _taken(self, instruction: str, future: Any) -> None:
+        answer = settled(future)
+        if answer.exception() is not None or not answer.take().accepted:
+            self.mouth.say(f"I cannot begin with '{instruction}' now")
+            return
+        self.mouth.say(f"I begin: {instruction}")
+        future.result().get_result_async().add_done_callback(partial(self._ended, instruction))
+
+    def _ended(self, instruction: str, future: Any) -> None:
+        answer = settled(future)
+        if answer.exception() is None:
+            result = answer.take().result
+            end = "It is done" if result.success else result.message or "It is not done"
+            self.mouth.say(f"{end}: {instruction}")
+
+    # ------------------------------------------------------------------ what goes on
+
+    def _note(self, statuses: GoalStatusArray) -> None:
+        living = (one for one in statuses.status_list if one.status in _LIVES)
+        self._tasks = frozenset(bytes(one.goal_info.goal_id.uuid) for one in living)
+
+    def _put_questions(self) -> None:
+        if self._tasks and not self._client.server_is_ready():
+            self._tasks = frozenset()  # the planner has gone, with its tasks
+        one = self._desk.next
+        if one is not None and one is not self._asked:
+            self._asked = one
+            self.mouth.say(one.question.text)
+
+
+def voice_of(robot: str) -> tuple[VoiceEntry, str]:
+    """Return what a robot's file says of its voice, and where; without a file, topics of the usual names.
+
+    Raises:
+        UserError: The file says nothing of a voice, or something that does not fit.
+    """
+    if not robot:
+        return VoiceEntry(), "voice"
+    config = load_robot(robot)
+    if config.voice is None:
+        raise UserError(f"{robot} has no voice; say under voice what it hears and what it says it by")
+    return config.voice, config.at(robot, "voice")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--robot-config", default="", help="the robot's file; empty: the topics heard and speech")
+    parser.add_argument("--planner-node", default=PLANNER, help="name of the planner node")
+    options = parser.parse_args(remove_ros_args(sys.argv)[1:])
+    run_node(lambda: VoiceNode(*voice_of(options.robot_config), options.planner_node))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The planner node: tasks, their trees, and the ports over ROS."""

@@ -1,0 +1,253 @@
+"""A task: a goal of the planner while it is carried out, and what a goal asks for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from reactree_interfaces.action import ExecuteTask
+from reactree_interfaces.srv import ResetWorld
+
+from reactree_ros.agent.budget import LIMITS
+from reactree_ros.background.pending import Pending
+from reactree_ros.episode import Episode, EpisodeResult
+from reactree_ros.episode.going_on import WayBack
+from reactree_ros.episode.run_spec import RunSpec, surroundings
+from reactree_ros.errors import UserError
+from reactree_ros.llm.trained import as_trained
+from reactree_ros.nodes import steady
+from reactree_ros.nodes.messages import as_json
+from reactree_ros.nodes.planner.adapters import Introduction
+from reactree_ros.nodes.planner.record_topic import RecordTopic
+from reactree_ros.nodes.settings import PLANNER, TaskSettings
+from reactree_ros.planners.spec import Planner, planner
+from reactree_ros.record.reader import Record, read_record
+from reactree_ros.record.schema import Event
+from reactree_ros.record.verdict import EpisodeEnd, verdict_of
+from reactree_ros.record.writer import RecordFile, encoded
+from reactree_ros.tree.options import RunOptions, TreeOptions
+from reactree_ros.view.steering import Steering
+
+#: Error codes of ExecuteTask.action by how an episode ended; what is not here is a result, not an error.
+ERROR_CODES = {
+    EpisodeEnd.MODEL_GONE.value: ExecuteTask.Result.MODEL_GONE,
+    EpisodeEnd.TOO_SLOW.value: ExecuteTask.Result.TOO_SLOW,
+    EpisodeEnd.WORLD_GONE.value: ExecuteTask.Result.WORLD_UNAVAILABLE,
+    EpisodeEnd.MEMORY_GONE.value: ExecuteTask.Result.MEMORY_GONE,
+    EpisodeEnd.HELD.value: ExecuteTask.Result.HELD,
+    EpisodeEnd.BUG.value: ExecuteTask.Result.BUG,
+}
+#: Error code and message of tasks that are stopped before their end.
+CANCELED = (ExecuteTask.Result.CANCELED, "canceled")
+STOPPED = (ExecuteTask.Result.CANCELED, "a person has stopped it")
+SHUTDOWN = (ExecuteTask.Result.SHUTDOWN, "the planner was shut down")
+#: Fields of a goal's result that are the episode's.
+_OF_AN_EPISODE = (
+    *("end", "gsr", "ssr", "decisions", "steps", "agent_nodes", "questions", "max_depth", "seconds", "model_seconds"),
+    *("branches", "branches_done", "undone", "untouched"),
+    *("prompt_tokens", "cached_tokens", "output_tokens", "reasoning_tokens", "cost"),
+    *("replies", "attempts", "refused_attempts", "repeated_attempts", "refused_tokens"),
+)
+#: Options that a goal overrides, unless they are 0.
+_OF_A_GOAL = (*LIMITS, "max_depth", "seed")
+
+
+class Task:
+    """A goal that is being carried out.
+
+    Attributes:
+        goal_handle: The goal.
+        episode: The run; None before it begins.
+        way: Brings a resumed run to its place; None: the run is new.
+        steering: Lets a person pause it and say decisions; None before it begins.
+        ended: Settled when the episode has ended.
+        stopped: Error code and message, if it is to stop before its end.
+        asked: An open question to the bridge outside of the episode; None: there is none.
+        asked_until: When it is given up, in seconds (:func:`steady.now`).
+        record: The file of its record; None: it has none.
+        unsaved: Why there is none although the settings ask for one.
+        feedbacks: How many feedbacks were sent.
+    """
+
+    def __init__(self, goal_handle: Any) -> None:
+        self.goal_handle = goal_handle
+        self.episode: Episode | None = None
+        self.way: WayBack | None = None
+        self.steering: Steering | None = None
+        self.ended: Pending[None] = Pending()
+        self.stopped: tuple[int, str] | tuple[()] = ()
+        self.asked: Pending[Any] | None = None
+        self.asked_until = 0.0
+        self.record: RecordFile | None = None
+        self.unsaved = ""
+        self.feedbacks = 0
+
+    @property
+    def returning(self) -> bool:
+        """Whether a resumed run is not yet at its place."""
+        return self.way is not None and not self.way.arrived
+
+    def interrupt(self) -> None:
+        """Stop whatever is in flight."""
+        if self.way is not None and self.returning:
+            self.way.give_up()
+        if self.episode is not None:
+            self.episode.interrupt()
+
+    def writing(self, topic: RecordTopic, folder: str) -> dict[str, Any]:
+        """Begin a record: on the topic, and in a folder, if it is given and usable.
+
+        Returns:
+            The functions that take its events, ``write``, and make them safe, ``flush``.
+        """
+        shown = topic.begin(self.goal_handle.goal_id)
+        try:
+            self.record = RecordFile(Path(folder) / f"{time.time_ns()}.jsonl") if folder else None
+        except UserError as error:
+            self.unsaved = str(error)
+        takers = [shown] if self.record is None else [self.record.write, shown]
+
+        def write(event: Event) -> None:
+            line = encoded(event)
+            for take in takers:
+                take(event, line)
+
+        return {"write": write} | ({} if self.record is None else {"flush": self.record.flush})
+
+    def stop(self, code: int, message: str) -> None:
+        """Ask for an end at the next tick."""
+        self.stopped = self.stopped or (code, message)
+        self.asked_until = 0.0
+
+    def give_up_late_question(self) -> None:
+        """Give up what the bridge is asked for, if its time is over."""
+        if self.asked is not None and steady.now() > self.asked_until:
+            self.asked.cancel()
+
+    def saved_to(self) -> str:
+        """Return where the record is; empty: there is none.
+
+        Raises:
+            UserError: It could not be begun, or not be written to its end.
+        """
+        if problem := self.unsaved or (self.record.problem if self.record is not None else ""):
+            raise UserError(problem)
+        return "" if self.record is None else str(self.record.path)
+
+    def counts(self) -> dict[str, object]:
+        """Say how far it is, for diagnostics."""
+        if self.episode is None:
+            return {}
+        context = self.episode.context
+        return {
+            "decisions": f"{context.budget.decisions} of {context.budget.max_decisions}",
+            "steps": f"{context.budget.steps} of {context.budget.max_steps}",
+            "agent nodes": len(context.nodes),
+            "works on": context.nodes[-1].subgoal if context.nodes else "nothing yet",
+        }
+
+    def failed(self, code: int = ExecuteTask.Result.NONE, message: str = "") -> ExecuteTask.Result:
+        """Return the result of a task that came to nothing: it was stopped before it began, or failed."""
+        ends = {error: end for end, error in ERROR_CODES.items()}
+        end = EpisodeEnd.INTERRUPTED.value if self.stopped else ends.get(code, "")
+        verdict = verdict_of({"end": end, "message": message})
+        code, message = self.stopped or (code, verdict.because or message)
+        return ExecuteTask.Result(
+            verdict=verdict.judgement.word, end=end, gsr=-1.0, ssr=-1.0, error_code=code, message=message
+        )
+
+
+def result_of(result: EpisodeResult, **more: Any) -> ExecuteTask.Result:
+    """Return what came of an episode as a goal's result; what is unknown is -1.
+
+    Args:
+        result: The episode's.
+        more: Fields that are the goal's own.
+    """
+    verdict = result.verdict
+    told = {"success": verdict.whole, "achieved": verdict.achieved, "claimed": verdict.claimed}
+    msg = ExecuteTask.Result(verdict=verdict.judgement.word, goal=as_json(result.goal), **told, **more)
+    for name in _OF_AN_EPISODE:
+        value = getattr(result, name)
+        setattr(msg, name, type(getattr(msg, name))(-1 if value is None else value))
+    return msg
+
+
+def asked_for(goal: ExecuteTask.Goal) -> str:
+    """Say what a goal asks for; without an instruction it is that of a task."""
+    if goal.resume:
+        return f"to go on with {goal.resume}"
+    if goal.instruction.strip():
+        return repr(goal.instruction.strip())
+    return f"the instruction of task {goal.task_id}" if goal.task_id >= 0 else "the instruction of the bridge's task"
+
+
+def record_of(goal: ExecuteTask.Goal) -> Record:
+    """Read the record that a goal goes on from.
+
+    Raises:
+        UserError: It cannot be read, or the goal asks for something else, too.
+    """
+    also = ("instruction", "planner", "max_depth", "seed", "working_memory")
+    given = [name for name in also if getattr(goal, name)] + (["task_id"] if goal.task_id != -1 else [])
+    if given:
+        raise UserError(f"resume: the run's own {given[0]} counts; leave {', '.join(given)} out")
+    return read_record(goal.resume)
+
+
+def limits_of(goal: ExecuteTask.Goal) -> dict[str, Any]:
+    """Return the limits that a goal has of its own."""
+    return {name: getattr(goal, name) for name in LIMITS if getattr(goal, name)}
+
+
+def spec_of_goal(
+    goal: ExecuteTask.Goal,
+    settings: TaskSettings,
+    *,
+    task: ResetWorld.Response | None = None,
+    model: Introduction | None = None,
+    world: Mapping[str, Any] | None = None,
+    memory: str = "",
+) -> RunSpec:
+    """Return what the run of a goal is.
+
+    Args:
+        settings: What holds if the goal does not say otherwise.
+        task: The task that the bridge's world was reset to; None: it was not.
+        model: What the inference node says of the language model; None: nothing yet.
+        world: What the bridge says of its world; likewise.
+        memory: The episodic memory of the planner; empty: nobody has named one.
+
+    Raises:
+        UserError: The goal makes no sense.
+    """
+    if goal.task_id < -1:
+        raise UserError(f"task_id is {goal.task_id}; it must be one of the tasks of the bridge's world, or -1")
+    if goal.working_memory > ExecuteTask.Goal.WORKING_MEMORY_OFF:
+        raise UserError(f"working_memory is {goal.working_memory}; it must be one of the constants (0, 1, 2)")
+    model = model or Introduction()
+    chosen = planner(as_trained(goal.planner or settings.planner, model.trained_for) or PLANNER)
+    values = {name: getattr(settings, name) for name in RunOptions.model_fields}
+    values |= {name: getattr(goal, name) for name in _OF_A_GOAL if getattr(goal, name)}
+    task_id = goal.task_id if task is None else task.task_id
+    return RunSpec(
+        instruction=goal.instruction.strip() or ("" if task is None else task.instruction.strip()),
+        task_id=None if task_id < 0 else task_id,
+        task_name=(task.task_name if task else "") or "instruction",
+        planner=chosen.name,
+        working_memory=remembers(goal, settings, chosen),
+        options=TreeOptions(**values),
+        memory=memory,
+        person=True,  # it is asked about corrections, too
+        **surroundings(world, model.settings, where="the bridge"),
+    ).decided_by(model.trained_for)
+
+
+def remembers(goal: ExecuteTask.Goal, settings: TaskSettings, chosen: Planner) -> bool:
+    """Whether a goal's planner is to remember where things were seen."""
+    remember = chosen.working_memory or settings.working_memory
+    if goal.working_memory != ExecuteTask.Goal.WORKING_MEMORY_DEFAULT:
+        remember = goal.working_memory == ExecuteTask.Goal.WORKING_MEMORY_ON
+    return remember and chosen.spec.remembers

@@ -1,0 +1,261 @@
+"""Carries a task out: from its goal to an episode that is ticked, and from the episode's end to the goal's result."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from py_trees.common import Status
+from rclpy.node import Node
+from reactree_interfaces.action import ExecuteTask
+from reactree_interfaces.srv import ResetWorld
+
+from reactree_ros.agent.text import in_one_line
+from reactree_ros.background.pending import Pending
+from reactree_ros.episode import Episode, EpisodeResult
+from reactree_ros.episode.assembly import assemble
+from reactree_ros.episode.going_on import WayBack, resumed, stop_of
+from reactree_ros.episode.run_spec import RunSpec, surroundings
+from reactree_ros.errors import UserError
+from reactree_ros.llm.port import LanguageModelError
+from reactree_ros.llm.trained import strange
+from reactree_ros.memory.port import EpisodicMemory
+from reactree_ros.memory.spec import is_brought
+from reactree_ros.nodes import steady
+from reactree_ros.nodes.parameters import settings_of
+from reactree_ros.nodes.people.ros_person import RosPerson
+from reactree_ros.nodes.planner.adapters import Introduction, RosLanguageModel, RosWorld
+from reactree_ros.nodes.planner.record_topic import RecordTopic
+from reactree_ros.nodes.planner.reporter import Reporter, id_of
+from reactree_ros.nodes.planner.ros_team import RosTeam
+from reactree_ros.nodes.planner.task import (
+    ERROR_CODES,
+    STOPPED,
+    Task,
+    limits_of,
+    record_of,
+    result_of,
+    spec_of_goal,
+)
+from reactree_ros.nodes.planner.task_control import TaskControl
+from reactree_ros.nodes.planner.task_queue import TaskQueue
+from reactree_ros.nodes.settings import TaskSettings
+from reactree_ros.nodes.waiting import settled
+from reactree_ros.record.reader import Record
+from reactree_ros.record.schema import household_to_dict
+from reactree_ros.record.verdict import EpisodeEnd
+from reactree_ros.view.steering import Steering
+from reactree_ros.world.port import WorldError
+
+#: Longest wait for the inference node to say which language model it has, in seconds; a run begins without it, too.
+INTRODUCTION = 2.0
+#: Longest time to bring a resumed run forward in one tick, in seconds.
+SLICE = 0.02
+#: Longest wait for the score of a task that was stopped, in seconds.
+LAST_SCORE = 1.0
+
+
+class TaskRunner:
+    """Carries one task out at a time."""
+
+    def __init__(
+        self,
+        node: Node,
+        queue: TaskQueue,
+        *,
+        world: RosWorld | RosTeam,
+        model: RosLanguageModel,
+        person: RosPerson,
+        memory: EpisodicMemory | None,
+        memory_name: str,
+        control: TaskControl,
+        reporter: Reporter,
+        wake: Callable[[], None],
+    ) -> None:
+        self._node, self._queue, self._world, self._model, self._person = node, queue, world, model, person
+        self.memory, self._memory_name = memory, memory_name
+        self._control, self._reporter, self._wake = control, reporter, wake
+        self._record = RecordTopic(node)
+
+    async def carry_out(self, task: Task) -> ExecuteTask.Result:
+        """Carry a task out; returns its result.
+
+        Raises:
+            UserError: What the goal asks for makes no sense.
+            WorldError: The bridge does not answer.
+        """
+        goal, settings = task.goal_handle.request, settings_of(self._node, TaskSettings)
+        record = record_of(goal) if goal.resume else None
+        spec = spec_of_goal(goal, settings) if record is None else resumed(record, limits_of(goal))
+        with suppress(WorldError):  # a bridge that is gone, or still busy, says so when it is asked for something
+            await self._answered(task, self._world.at_rest(), settings.decision_timeout)
+        reset = None
+        if not task.stopped and record is None and (spec.task_id is not None or not spec.instruction):
+            reset = await self._answered(task, self._world.reset_to(goal.task_id), settings.skill_timeout)
+        model = await self._introduced(task) if not task.stopped else Introduction()
+        if not task.stopped:
+            await self._answered(task, self._world.learn(), settings.decision_timeout)
+        if not task.stopped:
+            self._begin(task, spec, settings, record=record, reset=reset, model=model)
+            await settled(self._node, task.ended)
+        return await self._conclude(task, settings)
+
+    def _begin(
+        self,
+        task: Task,
+        spec: RunSpec,
+        settings: TaskSettings,
+        *,
+        record: Record | None,
+        reset: ResetWorld.Response | None,
+        model: Introduction,
+    ) -> None:
+        """Begin a task's episode, or bring that of a record back.
+
+        Args:
+            spec: What the run is, as far as the goal says it.
+            record: The run that is resumed; None: a new one.
+            reset: What the bridge says of the task of its world; None: it was not reset.
+            model: The language model.
+        """
+        until = 0 if record is None else self._end_of(record)
+        about, memory = self._world.about, self._memory_name
+        if record is None:
+            goal = task.goal_handle.request
+            spec = spec_of_goal(goal, settings, task=reset, model=model, world=about, memory=memory)
+            if said := strange(spec.planner, model.trained_for):
+                self._node.get_logger().warning(f"planner {said}")
+        else:
+            kept = spec.memory if is_brought(spec.memory) else ""
+            spec = spec.but(memory=memory or kept, **surroundings(about, model.settings, where="the bridge"))
+        self._reporter.clear(task)
+        task.steering = Steering(self._model, paused=bool(self._control.paused))
+        given: dict[str, Any] = {
+            "world": self._world,
+            "model": task.steering,
+            "person": self._person,
+            "memory": self.memory,
+            "listener": self._reporter,
+            "telling": True,
+            "tree": self._reporter.tree,
+            "growth": self._reporter.growth,
+            **task.writing(self._record, settings.save_to),
+        }
+        if record is not None:
+            told = f"goes on with the run {record.run['id']}; no skill is carried out again"
+            self._node.get_logger().info(f"goal {id_of(task.goal_handle)} {told}")
+            task.way = WayBack(record, until, spec, later=True, **given)
+            task.episode = task.way.episode
+        else:
+            task.episode = assemble(spec, **given)
+        self._reporter.begin(task, task.episode)
+        task.episode.context.wake = self._wake
+        if task.way is None:
+            task.steering.follow(task.episode)
+        self._wake()
+
+    def tick(self, task: Task) -> None:
+        """Tick a task; ends it when its tree has ended or it is to stop."""
+        task.give_up_late_question()
+        if task.episode is None or task.ended.done():
+            return
+        if task.episode.canceled:
+            task.stop(*STOPPED)
+        if task.returning and not task.stopped:
+            self._return(task)
+        if task.stopped:
+            task.interrupt()
+        elif not task.returning:
+            task.episode.tick()
+        self._record.publish()
+        if task.episode.finished:
+            task.ended.succeed(None)
+
+    async def _introduced(self, task: Task) -> Introduction:
+        asked = self._model.introduction()
+        try:
+            found: Introduction = await self._answered(task, asked, INTRODUCTION)
+            return found
+        except (LanguageModelError, WorldError, ValueError) as error:
+            why = f"no answer within {INTRODUCTION:g} s" if asked.cancelled() else error
+            self._node.get_logger().warning(f"neither record nor planner follow from the language model: {why}")
+            return Introduction()
+
+    def _end_of(self, record: Record) -> int:
+        """Return the number of events of a record before the place of its resumption.
+
+        Raises:
+            UserError: The run cannot be resumed, or was in another household.
+        """
+        household = self._world.household
+        if json.loads(json.dumps(household_to_dict(household))) != record.run["household"]:
+            raise UserError(f"{record.name}: was in another household than '{household.name}' of this bridge")
+        return stop_of(record)
+
+    def _return(self, task: Task) -> None:
+        assert task.way is not None  # it is on it
+        assert task.steering is not None
+        until = steady.now() + SLICE
+        try:
+            while steady.now() < until:
+                if task.way.step():
+                    task.steering.follow(task.way.episode)
+                    task.steering.pause() if self._control.paused else task.steering.go_on()
+                    break
+        except UserError as error:
+            task.stop(ExecuteTask.Result.INVALID_GOAL, str(error))
+        self._wake()
+
+    async def _answered(self, task: Task, answer: Pending[Any], limit: float) -> Any:
+        """Wait for the bridge, at most so many seconds, and no longer once the task is to stop.
+
+        Raises:
+            WorldError: It did not answer in time, or cannot.
+        """
+        task.asked, task.asked_until = answer, steady.now() + limit
+        await settled(self._node, answer)
+        task.asked = None
+        if answer.cancelled():
+            raise WorldError(f"the bridge did not answer within {limit:g} s")
+        return answer.take()
+
+    async def _conclude(self, task: Task, settings: TaskSettings) -> ExecuteTask.Result:
+        """Ask for the score, close the record, remember the run; returns the goal's result."""
+        episode = task.episode
+        if episode is None or task.steering is None:
+            return task.failed()
+        task.steering.ended()
+        if episode.finished and episode.root.status == Status.INVALID:
+            self._reporter.tree.show()  # so that followers see the interruption
+        goal, score, problem = task.goal_handle.request, None, ""
+        if not self._queue.closed and episode.result().end != EpisodeEnd.WORLD_GONE.value:
+            limit = LAST_SCORE if task.stopped else settings.decision_timeout
+            own = "" if goal.task_id >= 0 else goal.instruction.strip()  # a task's goal is its own in any words
+            try:
+                asked = self._world.score_of(episode.instruction if goal.resume else own)
+                score = await self._answered(task, asked, limit)
+            except WorldError as error:
+                problem = f"no score: {error}"
+        result = episode.conclude(score, problem)
+        self._record.publish(unheard=True)
+        code, message = task.stopped or (ERROR_CODES.get(result.end, ExecuteTask.Result.NONE), result.verdict.because)
+        saved_to = ""
+        try:
+            if task.record is not None:
+                task.record.close()
+            await self._remember(task, episode, result)
+            saved_to = task.saved_to()
+        except (OSError, UserError, RuntimeError) as error:
+            code, message = ExecuteTask.Result.SAVE_FAILED, str(error)
+        return result_of(result, error_code=code, message=message, saved_to=saved_to)
+
+    async def _remember(self, task: Task, episode: Episode, result: EpisodeResult) -> None:
+        """Keep what a run has learnt, in the memory's thread: it embeds texts, and tries routines out."""
+        remember = partial(episode.remember, result)
+        added = Pending.of(remember()) if self.memory is None else self.memory.do(remember)
+        (await settled(self._node, added)).take()
+        for said in episode.learning.told:
+            self._node.get_logger().info(f"goal {id_of(task.goal_handle)}: {in_one_line(said)}")

@@ -1,0 +1,1 @@
+"""The world of a robot: its own servers, topics and map."""

@@ -1,0 +1,84 @@
+"""The robot bridge: hosts a robot by its own action servers and services and a semantic map."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from reactree_ros.episode.eyes import with_eyes
+from reactree_ros.llm.eyes import Eyes
+from reactree_ros.llm.settings import model_from_dict
+from reactree_ros.nodes.bridge.bridge import Bridge
+from reactree_ros.nodes.parameters import declare, settings_of
+from reactree_ros.nodes.robot.robot_memory import KeptSightings
+from reactree_ros.nodes.robot.robot_world import RobotWorld
+from reactree_ros.nodes.settings import RobotBridgeSettings
+from reactree_ros.nodes.spinning import run_node
+from reactree_ros.robot.config import RobotConfig, load_robot
+from reactree_ros.world.port import World
+from reactree_ros.world.spec import ROBOT
+from reactree_ros.world.tools.settings import check_programs
+from reactree_ros.world.tools.skills import with_tools
+
+
+class RobotBridgeNode(Bridge):
+    """Hosts a robot; its endpoints are those of :class:`reactree_ros.nodes.bridge.bridge.Bridge`.
+
+    Uses:
+        the action servers and services that ``robot_config`` names; the language model that its ``vision`` names,
+        which gets pictures; and the MCP servers that its ``mcp`` names.
+
+    Publishes:
+        the topics that ``robot_config`` names for skills (any type; reliable).
+
+    Subscribes to:
+        ``/tf`` and ``/tf_static``; and the topics that ``robot_config`` names: of detections
+        (vision_msgs/Detection3DArray; best effort), of the map (std_msgs/String with its YAML; transient local), of the
+        battery, of emergency stop and conditions, and those that a skill waits for, while it does (any type,
+        reliability and durability).
+
+    Parameters:
+        those of :class:`RobotBridgeSettings` and of every bridge, read at configuration.
+    """
+
+    def __init__(self, name: str = "robot_bridge", **kwargs: Any) -> None:
+        super().__init__(name, **kwargs)
+        declare(self, RobotBridgeSettings)
+
+    def load(self) -> World:
+        """Check the robot's configuration against the types that it names, and make its clients."""
+        settings = settings_of(self, RobotBridgeSettings)
+        config = load_robot(settings.robot_config)
+        check_programs(config.mcp, partial(config.at, settings.robot_config))
+        where = config.at(settings.robot_config, "vision")
+        vision = None if config.vision is None else model_from_dict(config.vision, where=where)
+        return with_tools(lambda: with_eyes(lambda eyes: self._robot(settings, config, eyes), vision, {}), config.mcp)
+
+    def _robot(self, settings: RobotBridgeSettings, config: RobotConfig, eyes: Eyes | None) -> RobotWorld:
+        kept, log, robot = self.host.kept(), self.get_logger(), self.get_namespace().strip("/")
+        return RobotWorld(
+            self,
+            config,
+            self.heartbeat,
+            where=settings.robot_config,
+            eyes=eyes,
+            dry_run=settings.dry_run,
+            server_timeout=settings.server_timeout,
+            stop_timeout=self._settings.stop_timeout,
+            active=lambda: self.host.active,
+            kept=None if kept is None else KeptSightings(kept, robot, log.warning),
+        )
+
+    def about(self) -> Mapping[str, Any]:
+        """Return that the world is a robot, with its configuration."""
+        settings = settings_of(self, RobotBridgeSettings).model_dump(mode="json", exclude_defaults=True)
+        return {"name": ROBOT, "settings": settings}
+
+
+def main() -> None:
+    run_node(RobotBridgeNode)
+
+
+if __name__ == "__main__":
+    main()

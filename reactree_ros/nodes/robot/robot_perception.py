@@ -1,0 +1,245 @@
+"""Perception of a robot: its pose, its detections and its map become one semantic map."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from typing import Any
+
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, qos_profile_sensor_data
+from rclpy.time import Time
+from std_msgs.msg import String
+
+from reactree_ros.agent.skill import SkillCall
+from reactree_ros.errors import UserError
+from reactree_ros.nodes.mismatch import one_type, topic_mismatch
+from reactree_ros.nodes.qos import LATCHED
+from reactree_ros.nodes.robot.goal_templates import check_name, type_name
+from reactree_ros.nodes.robot.robot_detector import WARNING_PERIOD
+from reactree_ros.nodes.robot.robot_memory import KeptSightings
+from reactree_ros.nodes.robot.robot_topics import DetectionReader, RobotPose
+from reactree_ros.robot.config import RobotConfig
+from reactree_ros.robot.map_file import MapDocument, map_of, parse_yaml
+from reactree_ros.robot.matching import Detection
+from reactree_ros.robot.poses import Pose
+from reactree_ros.robot.semantic_map import SemanticMap
+from reactree_ros.robot.stamps import Stamps
+
+#: Longest delay of a detection's transform, in seconds.
+LATE = 1.0
+
+
+def stamp_of(msg: Any) -> Time:
+    """Return the stamp of detections, by the detector's clock; 0 if there is none."""
+    return Time.from_msg(msg.header.stamp) if hasattr(msg, "header") else Time()
+
+
+class Perception:
+    """Keeps a semantic map up to date.
+
+    Args:
+        document: Its map; None: it comes from a topic.
+        kept: Keeps what is seen from start to start; None: nothing is kept.
+
+    Raises:
+        UserError: The name of a topic is not one that ROS allows, or a type does not fit.
+
+    Attributes:
+        map: The map; None: there is none yet.
+        detector: Reads detections; None: there are none.
+        detected: Stamp of the newest detections on the map, in seconds.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        config: RobotConfig,
+        document: MapDocument | None,
+        *,
+        where: str,
+        kept: KeptSightings | None = None,
+    ) -> None:
+        self._node, self._config, self._kept = node, config, kept
+        if config.map_topic:
+            check_name(config.map_topic, where)
+        self.detector = (
+            None if config.detections is None else DetectionReader(config.detections, config.at(where, "detections"))
+        )
+        self._robot_pose = None if config.pose is None else RobotPose(node, config.pose, where=config.at(where, "pose"))
+        self._where = where
+        self.map: SemanticMap | None = None
+        self.detected = float("-inf")
+        self._waiting: deque[tuple[float, Any]] = deque(maxlen=20)
+        self._stamps = Stamps()
+        self._looked = float("-inf")
+        from tf2_ros import Buffer, TransformException, TransformListener
+
+        self._unknown = TransformException
+        self._buffer = Buffer()
+        self._listener = TransformListener(self._buffer, node)
+        self._subscriptions: list[Any] = []
+        self._heard: list[tuple[str, str, QoSProfile]] = []  # topics with their types
+        if document is not None:
+            self._take_map(document)
+        else:
+            self._listen(String, config.map_topic, self._read_map, LATCHED)
+        if self.detector is not None and self.detector.entry.topic:
+            self._listen(self.detector.kind, self.detector.entry.topic, self.note, qos_profile_sensor_data)
+
+    def _listen(self, kind: Any, topic: str, callback: Any, qos: QoSProfile) -> None:
+        with one_type(self._node, topic, type_name(kind)):
+            self._subscriptions.append(self._node.create_subscription(kind, topic, callback, qos))
+        self._heard.append((topic, type_name(kind), qos))
+
+    def mismatches(self) -> list[str]:
+        """Say of each topic that is published otherwise than the configuration says, how it is."""
+        told = [topic_mismatch(self._node, *heard) for heard in self._heard]
+        if self._robot_pose is not None:
+            told.append(self._robot_pose.mismatch())
+        return [one for one in told if one]
+
+    def now(self) -> float:
+        """Return the time on the node's clock, in seconds."""
+        return float(self._node.get_clock().now().nanoseconds) / 1e9
+
+    def _warn(self, text: str) -> None:
+        self._node.get_logger().warning(text, throttle_duration_sec=WARNING_PERIOD)
+
+    # ------------------------------------------------------------------ the map
+
+    def _read_map(self, msg: String) -> None:
+        where = f"the map on {self._config.map_topic}"
+        try:
+            self._take_map(map_of(parse_yaml(msg.data, where=where)))
+        except UserError as error:
+            kept = "" if self.map is None else "; the map from before is kept"
+            self._node.get_logger().error(f"{error}{kept}")
+
+    def _take_map(self, document: MapDocument) -> None:
+        self._config.check_fits(document, self._where)
+        frame, before = document.frame, self.map
+        self.map = SemanticMap(
+            document,
+            now=self.now(),
+            hands=self._config.hands,
+            in_map=lambda pose: self.in_frame(frame, pose),
+            before=before,
+            unknown=self._config.grasped,
+        )
+        if before is None and self._kept is not None:
+            self._kept.recollect(self.map, self.now())
+
+    # ------------------------------------------------------------------ frames
+
+    def in_frame(self, frame: str, pose: Pose, stamp: Time | None = None) -> Pose | None:
+        """Return a pose in another frame, by the transform of a stamp or the latest one; None: there is none."""
+        if pose.frame == frame:
+            return pose
+        try:
+            found = self._buffer.lookup_transform(frame, pose.frame, stamp or Time()).transform
+        except self._unknown:
+            return None
+        by = Pose(
+            frame,
+            found.translation.x,
+            found.translation.y,
+            found.translation.z,
+            (found.rotation.x, found.rotation.y, found.rotation.z, found.rotation.w),
+        )
+        return by.placed(pose)
+
+    def reaches(self, frame: str, other: str) -> bool:
+        """Whether tf has a transform between two frames."""
+        return self.in_frame(other, Pose(frame, 0.0, 0.0)) is not None
+
+    def frames(self) -> list[str]:
+        """Return the frames that tf knows."""
+        found = re.findall(r"^Frame (\S+) exists", self._buffer.all_frames_as_string(), re.MULTILINE)
+        return sorted(found)
+
+    # ------------------------------------------------------------------ detections
+
+    def note(self, msg: Any) -> None:
+        """Keep a detector's message until the next :meth:`look`."""
+        now, stamp = self.now(), stamp_of(msg)
+        if stamp.nanoseconds:
+            self._stamps.heard(stamp.nanoseconds / 1e9, now)
+        self._waiting.append((now, msg))
+
+    def looked(self) -> None:
+        """Note the end of a look, also of one without detections."""
+        self.look(forget=False)
+        self.detected = max(self.detected, self.now())
+
+    def look(self, *, forget: bool) -> None:
+        """Update the map with the robot's pose and the detections; to be called regularly.
+
+        Args:
+            forget: Whether to forget objects that were not detected for too long; nothing is where nothing is detected.
+        """
+        if self.map is None:
+            return
+        self._note_clock(self.map)
+        if (robot := self._robot(self.map.frame)) is not None:
+            heard = float("inf") if self._robot_pose is None else self._robot_pose.heard_at  # tf tells the latest
+            self.map.robot_is_at(robot, heard)
+        still_waiting = [(since, msg) for since, msg in self._waiting if not self._taken(self.map, since, msg)]
+        self._waiting.clear()
+        self._waiting.extend(still_waiting)
+        if forget and self.detector is not None:
+            self.map.forget(self.now(), () if self._kept is None else self._kept.believed)
+        if self._kept is not None:
+            self._kept.look(self.map, self.now())
+
+    def missed(self, call: SkillCall, since: float) -> None:
+        """Tell a kept map what was not detected since then of what is taken to be before the robot after a skill."""
+        if self._kept is not None and self.map is not None:
+            self._kept.missed(self.map.overlooked(call, since))
+
+    def _note_clock(self, map: SemanticMap) -> None:
+        before, self._looked = self._looked, self.now()
+        if self._looked < before:
+            self._warn(f"the clock was set back by {before - self._looked:.1f} s; perception starts anew")
+            self._waiting.clear()
+            self._stamps.forget()
+            self.detected = min(self.detected, self._looked)
+            map.clock_was_set_back(self._looked)
+
+    def _robot(self, frame: str) -> Pose | None:
+        if self._robot_pose is None:
+            return self.in_frame(frame, Pose(self._config.base_frame, 0.0, 0.0))
+        said = self._robot_pose.pose(frame)
+        return None if said is None else self.in_frame(frame, said)
+
+    def _taken(self, map: SemanticMap, since: float, msg: Any) -> bool:
+        """Put detections on the map; returns False if their transform may come yet."""
+        assert self.detector is not None  # it has read them
+        source, stamp, seconds = self.detector.entry.source, stamp_of(msg), since
+        if stamp.nanoseconds and self.detector.entry.topic:  # an asked detector answers for now, whatever the stamp
+            seconds = self._stamps.ours(stamp.nanoseconds / 1e9, since)
+        detections = []
+        for one in self.detector.found(msg, map.document):
+            in_map = None if one.pose is None else self.in_frame(map.frame, one.pose, stamp)
+            if in_map is not None:
+                detections.append(Detection(one.word, in_map, one.own, one.score))
+            elif one.pose is None:
+                self._warn(f"{source}: the pose of '{one.word}' is no pose; it is ignored")
+            elif self.now() - since <= LATE:
+                return False
+            else:
+                self._warn(
+                    f"{source}: there is no transform from '{one.frame}' to '{map.frame}' at the time of the "
+                    "detections; they are ignored"
+                )
+                return True
+        map.take_in(detections, seconds)
+        self.detected = max(self.detected, seconds)
+        return True
+
+    def close(self) -> None:
+        self._listener.unregister()
+        if self._robot_pose is not None:
+            self._robot_pose.close()
+        for subscription in self._subscriptions:
+            self._node.destroy_subscription(subscription)

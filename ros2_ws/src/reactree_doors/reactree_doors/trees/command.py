@@ -1,0 +1,156 @@
+"""``reactree routine export``, ``import`` and ``nodes``, and those of ``reactree robot``: routines as files."""
+
+from __future__ import annotations
+
+import enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from reactree_ros.agent.parameters import Names, any_name
+from reactree_ros.cli.options import memory_option
+from reactree_ros.errors import UserError
+from reactree_ros.files.whole_file import write_whole
+from reactree_ros.memory.spec import NamedMemory
+from reactree_ros.world.spec import WORLDS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from reactree_ros.agent.household import Household
+    from reactree_ros.agent.skill import Skill
+
+
+routine = typer.Typer()
+robot = typer.Typer()
+
+
+class Kind(str, enum.Enum):
+    """What a routine is written as."""
+
+    XML = "xml"
+    PYTHON = "python"
+
+
+Memory = Annotated[NamedMemory, memory_option("The episodic memory.", "--memory")]
+World = Annotated[
+    str,
+    typer.Option("--world", help="The world whose skills the nodes are; see `reactree list worlds`."),
+]
+Tree = Annotated[Path, typer.Argument(help="A file of XML for BehaviorTree.CPP 4, by hand or of Groot2.")]
+Goal = Annotated[
+    str,
+    typer.Option("--goal", help="What it is for, e.g. 'bring me the {thing}'; by default what it says itself."),
+]
+Config = Annotated[Path, typer.Argument(help="The robot's configuration, a file like robot.yaml.")]
+Out = Annotated[Path | None, typer.Option(help="The new file; without it, it is printed.")]
+
+
+@routine.command("export")
+def routine_export(
+    name: Annotated[str, typer.Argument(help="The routine, see `reactree routine list`.")],
+    memory: Memory,
+    kind: Annotated[
+        Kind, typer.Option("--as", help="xml: for BehaviorTree.CPP 4 and Groot2; python: a module that makes the tree.")
+    ] = Kind.XML,
+    out: Out = None,
+    world: World = WORLDS.default,
+) -> None:
+    """Write a routine as a file that a person can change; `import` reads the XML again."""
+    from reactree_doors.trees.code import python_of
+    from reactree_doors.trees.xml_out import xml_of
+    from reactree_ros.routine.keeping import Kept
+
+    memory.check_exists()
+    with memory.open() as episodic:
+        kept = Kept(episodic).named(name)
+    _put(xml_of(kept, _household(world).skills) if kind is Kind.XML else python_of(kept), out)
+
+
+@routine.command("import")
+def routine_import(
+    file: Tree,
+    memory: Memory,
+    goal: Goal = "",
+    world: World = WORLDS.default,
+) -> None:
+    """Keep a routine that a person wrote as XML; what cannot be carried over is said with node and line."""
+    household = _household(world)
+    _keep(file, household.skills, memory, goal=goal, household=household.name)
+
+
+@routine.command("nodes")
+def routine_nodes(out: Out = None, world: World = WORLDS.default) -> None:
+    """Write the nodes model for Groot2: this package's nodes, and the skills of a world with their ports."""
+    _put_nodes(_household(world).skills, out)
+
+
+@robot.command("nodes")
+def robot_nodes(config: Config, out: Out = None) -> None:
+    """Write the nodes model for Groot2: this package's nodes, and the robot's skills with their ports."""
+    from reactree_ros.robot.config import load_robot
+
+    _put_nodes(load_robot(config).declared, out)
+
+
+@robot.command("routine")
+def robot_routine(config: Config, file: Tree, memory: Memory, goal: Goal = "") -> None:
+    """Keep a routine that a person wrote as XML of this robot's skills; see `reactree routine import`."""
+    from reactree_ros.robot.config import load_robot
+    from reactree_ros.robot.map_file import load_map
+
+    declared = load_robot(config)
+    names = load_map(declared.map).names if declared.map else any_name
+    _keep(file, (*declared.declared, *declared.waits), memory, goal=goal, names=names)
+
+
+def _keep(
+    file: Path,
+    skills: Sequence[Skill],
+    memory: NamedMemory,
+    *,
+    goal: str,
+    household: str = "",
+    names: Names = any_name,
+) -> None:
+    """Keep a routine of a file of XML."""
+    from reactree_doors.trees.xml_in import read_routine
+    from reactree_ros.routine.keeping import Kept
+    from reactree_ros.routine.model import Origin
+
+    read = read_routine(file, skills, goal=goal, names=names)
+    with memory.open() as episodic:
+        if not episodic.keeps_routines:
+            raise UserError(f"{memory}: this memory keeps no routines; name a file of your own")
+        kept = Kept(episodic)
+        there = kept.all().get(read.name)
+        version = 1 if there is None else there.next_version
+        changed = {"version": version, "origin": Origin(household=household)}
+        kept.replace(read.name, read.model_copy(update=changed))
+    text = next((role.name for role in read.roles if role.kind == "text"), "")
+    never = f"; no goal fills {{{text}}}, a text: use it as a skill, see `routine_skills`" if text else ""
+    typer.echo(f"{read.name}: version {version} is kept in {memory}; it is for '{read.goal}'{never}")
+
+
+def _put_nodes(skills: Sequence[Skill], out: Path | None) -> None:
+    """Write the nodes model of some skills into a new file, or print it."""
+    from reactree_doors.trees.xml_out import nodes_model
+
+    _put(nodes_model(skills), out)
+
+
+def _household(world: str) -> Household:
+    return WORLDS.get(world).household
+
+
+def _put(text: str, out: Path | None) -> None:
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    if out.exists():
+        raise UserError(f"--out {out}: exists already; name a new one")
+    try:
+        write_whole(out, text)
+    except OSError as error:
+        raise UserError(f"--out {out}: {error.strerror or error}; make room there, or name another place") from error

@@ -1,0 +1,562 @@
+"""Reads XML of BehaviorTree.CPP 4 as a routine; what has no counterpart is an error with the node and its line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from string import Formatter
+from typing import Any, NoReturn
+
+from pydantic import ValidationError
+
+from reactree_doors.trees import bt_nodes as bt
+from reactree_doors.trees.bt_nodes import by_node_name
+from reactree_ros.agent.conditions import WAIT, look_at
+from reactree_ros.agent.observation import Outcome
+from reactree_ros.agent.parameters import Named, Names, Parameter, ParameterError, Thing, any_name
+from reactree_ros.agent.skill import EFFECTS
+from reactree_ros.agent.skill import Skill as Declared
+from reactree_ros.agent.text import LONGEST_TEMPLATE, shortened_line
+from reactree_ros.files.read_back import check_values, parse_json, text_of
+from reactree_ros.files.xml import LARGEST_XML, Element, NoXml, parse_xml
+from reactree_ros.plugins.settings import did_you_mean, fault_of, or_nearest
+from reactree_ros.routine.model import (
+    DEEPEST,
+    MOST_NODES,
+    Always,
+    Decorator,
+    Fact,
+    Goal,
+    Node,
+    Parallel,
+    RepeatUntil,
+    Routine,
+    RoutineError,
+    Search,
+    Sequence,
+    Skill,
+    WaitFor,
+    While,
+    Within,
+)
+from reactree_ros.routine.wordings import effect_of, has_role, say, taken_apart
+
+
+@dataclass
+class Scope:
+    """What the names of a tree stand for.
+
+    Attributes:
+        names: By name a text with the routine's names in braces: of a role, of what an earlier search found, of what a
+            subtree was given.
+        outs: What the tree above calls what a subtree is to find, by its name in the subtree.
+    """
+
+    names: dict[str, str]
+    outs: dict[str, str] = field(default_factory=dict)
+
+
+_ROLE = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_ROLE_NAMED = re.compile(r"\{(\w+)\}")
+_POINTER = re.compile(r"\{([^{}]+)\}")
+_TRUE = ("true", "True", "TRUE", "1")
+_KIND_OF = {other: kind for kind, others in bt.TYPES.items() for other in others}
+_ROLES = ("thing", "place", "room", "person", "number", "text")
+
+
+def read_routine(path: Path, skills: Iterable[Declared] = (), *, goal: str = "", names: Names = any_name) -> Routine:
+    """Read a file of XML; see :func:`routine_of_xml`."""
+    return routine_of_xml(text_of(path, most=LARGEST_XML), skills, goal=goal, where=str(path), names=names)
+
+
+def read_routines(path: Path, skills: Iterable[Declared] = (), names: Names = any_name) -> list[Routine]:
+    """Read a file of XML, or each ``.xml`` of a folder in order of their names; see :func:`routine_of_xml`."""
+    files = sorted(path.glob("*.xml")) if path.is_dir() else [path]
+    if not files:
+        raise RoutineError(f"{path}: there is no .xml in this folder")
+    return [read_routine(file, skills, names=names) for file in files]
+
+
+def routine_of_xml(
+    text: str, skills: Iterable[Declared] = (), *, goal: str = "", where: str = "routine", names: Names = any_name
+) -> Routine:
+    """Read XML as a routine. Its roles are the ports that the nodes model declares for the main tree.
+
+    Comments, descriptions and the names of single nodes are not kept.
+
+    Args:
+        text: The XML.
+        skills: The declared skills of the world, which are the actions.
+        goal: What the routine is for, with each of its roles in braces; empty: as the tree says with ``_goal``.
+        where: Where the text is from, for errors.
+        names: Says which names can ever stand in a place of a skill.
+
+    Raises:
+        RoutineError: It is no such XML, or a node has no counterpart; the message names node and line.
+    """
+    try:
+        root = parse_xml(text)
+    except NoXml as error:
+        raise RoutineError(f"{where}:{error.line}: is not XML: {error}") from None
+    return _File(root, tuple(skills), names, where).routine(goal)
+
+
+class _File:
+    """A file with its trees.
+
+    Args:
+        root: Its root.
+        declared: The declared skills.
+        names: Says which names can ever stand in a place of a skill.
+        where: Where it is from.
+    """
+
+    def __init__(self, root: Element, declared: Collection[Declared], names: Names, where: str) -> None:
+        self.declared, self.names, self.where = declared, names, where
+        self.skills = by_node_name(declared)
+        self.trees: dict[str, Element] = {}
+        self.models: dict[str, tuple[Element, ...]] = {}
+        self.described: dict[str, str] = {}  # the wordings of actions, as `export` writes them into the nodes model
+        self._root = root
+        self._sort(root)
+
+    def refuse(self, element: Element, reason: str) -> NoReturn:
+        """End with what is wrong at an element."""
+        name = element.attributes.get("name") or element.attributes.get("ID")
+        called = f"<{element.tag}{f' {shortened_line(name, 40)!r}' if name else ''}>"
+        raise RoutineError(shortened_line(f"{self.where}:{element.line}: {called}: {reason}", 600))
+
+    def routine(self, goal: str) -> Routine:
+        """Return the routine of the main tree."""
+        tree = self._main()
+        own = {"ID": "tree", **tree.attributes}
+        if strange := [name for name in own if name not in {"ID", bt.GOAL, bt.NAME, *bt.LABELS}]:
+            self.refuse(tree, f"'{strange[0]}' cannot be carried over")
+        goal = goal or own.get(bt.GOAL, "")
+        if not goal:
+            self.refuse(
+                tree, f'say what it is for, with its roles, as {bt.GOAL}="bring me the {{thing}}" or with --goal'
+            )
+        roles = tuple(self._role(port) for port in self.ports(own["ID"]))
+        names = [role["name"] for role in roles]
+        scope = Scope({name: f"{{{name}}}" for name in names})
+        body = _Tree(self, names).only_child(tree, scope, (own["ID"],))
+        name = own.get(bt.NAME, own["ID"])
+        return Routine.of({"name": name, "goal": goal, "roles": roles, "body": body}, where=self.where)
+
+    def ports(self, tree: str) -> list[Element]:
+        """Return the ports that the nodes model declares for a tree."""
+        return [one for one in self.models.get(tree, ()) if one.tag.endswith("_port")]
+
+    def _sort(self, root: Element) -> None:
+        if root.tag != "root":
+            self.refuse(root, "the first element of a file of BehaviorTree.CPP is <root>")
+        if root.attributes.get("BTCPP_format") != "4":
+            self.refuse(root, 'this is no file of version 4; convert it, and write <root BTCPP_format="4">')
+        for child in root.children:
+            if child.tag == "BehaviorTree":
+                self._add_tree(child)
+            elif child.tag == "TreeNodesModel":
+                for model in child.named(bt.SUBTREE):
+                    self.models[model.attributes.get("ID", "")] = model.children
+                for model in child.named("Action"):
+                    said = [one.text for one in model.named("description")]
+                    self.described |= dict.fromkeys([model.attributes.get("ID", "")], said[0]) if said else {}
+            elif child.tag == "include":
+                self.refuse(child, "other files are not read; put its trees into this one")
+            else:
+                self.refuse(child, "only BehaviorTree and TreeNodesModel stand here")
+
+    def _add_tree(self, tree: Element) -> None:
+        name = tree.attributes.get("ID", "")
+        if name in self.trees:
+            self.refuse(tree, f"this ID is that of line {self.trees[name].line}, too")
+        self.trees[name] = tree
+
+    def _main(self) -> Element:
+        named = self._root.attributes.get("main_tree_to_execute", "")
+        if named in self.trees:
+            return self.trees[named]
+        if named or not self.trees:
+            self.refuse(self._root, f"there is no tree '{named}'{or_nearest(named, self.trees)}")
+        used = {
+            one.attributes.get("ID") for tree in self.trees.values() for one in _below(tree) if one.tag == bt.SUBTREE
+        }
+        first = [tree for name, tree in self.trees.items() if name not in used]
+        if len(first) != 1:
+            self.refuse(self._root, f"say which tree it is: main_tree_to_execute is one of {', '.join(self.trees)}")
+        return first[0]
+
+    def _role(self, port: Element) -> dict[str, str]:
+        name, kind = port.attributes.get("name", ""), port.attributes.get("type", "")
+        if port.tag != "input_port":
+            self.refuse(port, "a routine gives nothing back; its roles are each an input_port")
+        if not _ROLE.fullmatch(name):
+            self.refuse(port, "call a role in small letters, digits and _, such as 'thing'")
+        if "default" in port.attributes:
+            self.refuse(port, "a role has no default; what it stands for is in the goal")
+        if (known := _KIND_OF.get(kind, kind)) not in _ROLES:
+            self.refuse(port, f"a role of type '{kind}' is not known; {did_you_mean(kind, _ROLES)}")
+        return {"name": name, "kind": known}
+
+
+def _below(element: Element) -> Iterator[Element]:
+    for child in element.children:
+        yield child
+        yield from _below(child)
+
+
+class _Tree:
+    """Reads the nodes of a routine; subtrees become a part of it.
+
+    Args:
+        file: The file.
+        names: The names that are roles.
+    """
+
+    def __init__(self, file: _File, names: Collection[str]) -> None:
+        self.file, self.roles, self._names = file, frozenset(names), set(names)
+        self._count = 0
+
+    def node(self, element: Element, scope: Scope, trees: tuple[str, ...], depth: int = 1) -> Node:
+        """Return the node of an element.
+
+        Args:
+            element: The element.
+            scope: What the names of its tree stand for.
+            trees: The trees that it is in, from the main one.
+            depth: How deep it is.
+        """
+        self._count += element.tag != bt.SUBTREE
+        if self._count > MOST_NODES or depth > DEEPEST:
+            self.file.refuse(element, f"a routine has at most {MOST_NODES} nodes, {DEEPEST} in one another")
+        tag = element.attributes.get("ID", "") if element.tag in bt.KINDS else element.tag
+        reading = _Reading(self, element, tag, scope, trees, depth)
+        try:
+            return reading.node()
+        except ValidationError as error:
+            fault = fault_of(error, Routine)
+            at = ".".join(map(str, fault.path))
+            self.file.refuse(element, f"{at and f'{at}: '}{fault.said}")
+
+    def only_child(self, element: Element, scope: Scope, trees: tuple[str, ...], depth: int = 0) -> Node:
+        """Return the node of an element's one child."""
+        if len(element.children) != 1:
+            self.file.refuse(element, f"it has {len(element.children)} nodes in it; put just one there")
+        return self.node(element.children[0], scope, trees, depth + 1)
+
+    def fresh(self, name: str) -> str:
+        """Return a name that nothing is called yet, like another."""
+        plain = re.sub(r"[^a-z0-9_]", "_", name.lower()).lstrip("_0123456789")[:40] or "found"
+        number, fresh = 1, plain
+        while fresh in self._names:
+            number += 1
+            fresh = f"{plain[:35]}_{number}"
+        self._names.add(fresh)
+        return fresh
+
+
+class _Reading:
+    """Reads one node; the arguments are those of :meth:`_Tree.node`, and its name in the file."""
+
+    def __init__(
+        self, tree: _Tree, element: Element, tag: str, scope: Scope, trees: tuple[str, ...], depth: int
+    ) -> None:
+        self._tree, self._file = tree, tree.file
+        self._element, self._tag = element, tag
+        self._scope, self._trees, self._depth = scope, trees, depth
+
+    def node(self) -> Node:
+        tag = self._tag
+        if tag in bt.WITHOUT:
+            self._refuse(bt.WITHOUT[tag])
+        if tag in bt.TURNS:
+            of, memory = bt.TURNS[tag]
+            self._ports(())
+            return of(children=self._children(), memory=memory)
+        if tag in bt.ALWAYS:
+            self._leaf()
+            self._ports(())
+            return Always(succeeds=bt.ALWAYS[tag])
+        if tag in bt.DECORATORS:
+            return self._decorator(*bt.DECORATORS[tag])
+        if read := _READ.get(tag):
+            return read(self)
+        skill = self._file.skills.get(tag)
+        described = self._described() if skill is None or not self._has_ports(skill.parameters) else None
+        if described is not None:
+            return described
+        if skill is not None:
+            return self._declared(skill)
+        known = [*bt.TURNS, *bt.DECORATORS, *bt.ALWAYS, *_READ, *self._file.skills]
+        self._refuse(f"'{shortened_line(tag, 60)}' is no node and no skill here; {did_you_mean(tag, known)}")
+
+    def _refuse(self, reason: str) -> NoReturn:
+        self._file.refuse(self._element, reason)
+
+    # ------------------------------------------------------------------ what is in it
+
+    def _children(self) -> tuple[Node, ...]:
+        below = self._element.children
+        if not below:
+            self._refuse("there is nothing in it")
+        return tuple(self._tree.node(child, self._scope, self._trees, self._depth + 1) for child in below)
+
+    def _only_child(self) -> Node:
+        return self._tree.only_child(self._element, self._scope, self._trees, self._depth)
+
+    def _leaf(self) -> None:
+        if self._element.children:
+            self._refuse("nothing may stand in it")
+
+    def _ports(self, needed: Iterable[str], more: Iterable[str] = (), raw: Iterable[str] = ()) -> dict[str, str]:
+        """Return the values of the ports, as texts with roles unless they are ``raw``; nothing else may be there."""
+        needed, more = list(needed), list(more)
+        labels = bt.LABELS | ({"ID"} if self._element.tag in bt.KINDS else frozenset())
+        given = {name: value for name, value in self._element.attributes.items() if name not in labels}
+        for name in given:
+            if name not in (*needed, *more):
+                has = did_you_mean(name, [*needed, *more]) if needed or more else "it has none"
+                self._refuse(
+                    f"'{name}' cannot be carried over" if name[:1] == "_" else f"there is no port '{name}'; {has}"
+                )
+        if missing := [name for name in needed if name not in given]:
+            self._refuse(f"the port '{missing[0]}' is missing")
+        return {
+            name: value if name[:1] == "_" or name in raw else self._meant(bt.of_port(value))
+            for name, value in given.items()
+        }
+
+    def _meant(self, text: str) -> str:
+        """Return a text in which each name stands for what it does in the tree."""
+        try:
+            parts = list(Formatter().parse(text))
+        except ValueError as error:
+            self._refuse(f"{shortened_line(text, 60)!r}: {error}; a brace that is none of a role is doubled")
+        meant = ""
+        for literal, name, spec, conversion in parts:
+            meant += literal.replace("{", "{{").replace("}", "}}")
+            if name is not None and (name not in self._scope.names or spec or conversion):
+                given = f'; <SubTree ID="{self._trees[-1]}" …> may give it as a port' if len(self._trees) > 1 else ""
+                self._refuse(
+                    f"'{{{name}}}' is no role and was not found before; a role is an input_port of "
+                    f'<SubTree ID="{self._trees[0]}"> in the TreeNodesModel{given}'
+                )
+            meant += "" if name is None else self._scope.names[name]
+            if len(meant) > LONGEST_TEMPLATE:  # also of ports that have each other twice, tree by tree
+                self._refuse(f"{shortened_line(text, 60)!r} comes to more than {LONGEST_TEMPLATE} characters")
+        return meant
+
+    def _number(self, port: str, value: str) -> int:
+        if not re.fullmatch(r"-?[0-9]{1,9}", value):
+            self._refuse(f"{port} is '{shortened_line(value, 40)}'; write a whole number")
+        return int(value)
+
+    # ------------------------------------------------------------------ by its name
+
+    def _decorator(self, does: Any, port: str) -> Node:
+        ports = self._ports([port] if port else ())
+        times = self._number(port, ports[port]) if port else 1
+        if times < 1 and times != -1:
+            self._refuse(f"{port} is {times}; write how often, or -1 for ever")
+        return Decorator(does=does, times=max(times, 0), child=self._only_child())
+
+    def _parallel(self) -> Node:
+        ports = bt.ALL_SUCCEED | self._ports((), bt.ALL_SUCCEED)
+        children = self._children()
+        wanted, most = (self._number(name, ports[name]) for name in bt.ALL_SUCCEED)
+        if wanted not in (-1, len(children)) or most != 1:
+            self._refuse(
+                f"all have to succeed here, and one failure ends it; to go by most of them, use {bt.TO_THE_END}"
+            )
+        return Parallel(children=children)
+
+    def _to_the_end(self) -> Node:
+        ports = self._ports((), (bt.MOST_FAILURES, bt.SHARED))
+        children = self._children()
+        most, needed = self._number(bt.MOST_FAILURES, ports.get(bt.MOST_FAILURES, "1")), bt.most_failures(len(children))
+        if most != needed:
+            self._refuse(f"{bt.MOST_FAILURES} is {most}; most have to succeed: of {len(children)} write {needed}")
+        return Parallel(children=children, policy="concurrent" if ports.get(bt.SHARED) in _TRUE else "majority")
+
+    def _timeout(self) -> Node:
+        msec = self._number(bt.MSEC, self._ports((bt.MSEC,))[bt.MSEC])
+        if msec % 1000:
+            self._refuse(f"{bt.MSEC} is {msec}; write whole seconds, such as 5000")
+        child = self._only_child()
+        children = child.children if isinstance(child, Sequence) and child.memory else (child,)
+        return Within(seconds=msec // 1000, children=children)
+
+    def _loop(self, of: type[RepeatUntil] | type[While]) -> Node:
+        return of(condition=self._condition(self._ports(("condition",))), children=self._children())
+
+    def _goal(self) -> Node:
+        self._leaf()
+        return Goal(text=self._ports(("goal",))["goal"])
+
+    def _wait(self) -> Node:
+        self._leaf()
+        ports = self._ports(("condition",), ("seconds",))
+        seconds: Any = ports.get("seconds")
+        return WaitFor(condition=self._condition(ports), seconds=seconds)
+
+    def _holds(self) -> Node:
+        self._leaf()
+        return WaitFor(condition=self._condition(self._ports(("condition",))), seconds=0)
+
+    def _condition(self, ports: Mapping[str, str]) -> str:
+        """Return the condition of a node, which has to be one of the world's as far as those are known."""
+        condition, skills = ports["condition"], [one for one in self._file.declared if one.name == WAIT]
+        try:
+            if skills and not has_role(condition):
+                look_at(condition, skills)
+        except ParameterError as error:
+            self._refuse(str(error))
+        return condition
+
+    def _search(self) -> Node:
+        self._leaf()
+        ports = self._ports(("of", "finds"), ("order",), raw=("finds",))
+        order = tuple(ports["order"].split(";")) if ports.get("order") else ()
+        for place, name in (("of", ports["of"]), *(("order", one) for one in order)):
+            self._check_names({place: Thing()}, {place: name})
+        return Search(finds=self._found(), of=ports["of"], order=order)
+
+    def _found(self) -> str:
+        """Return what the routine calls what is found; the same if the tree has called something so before."""
+        found = _POINTER.fullmatch(self._element.attributes["finds"])
+        if found is None:
+            self._refuse("finds needs a name in braces, such as {found}")
+        name, names = found[1], self._scope.names
+        if name in names and (names[name][1:-1] in self._tree.roles or not _POINTER.fullmatch(names[name])):
+            self._refuse(f"'{{{name}}}' stands for {names[name]} already; call what is found otherwise")
+        called = names[name][1:-1] if name in names else self._tree.fresh(self._scope.outs.get(name, name))
+        names[name] = f"{{{called}}}"
+        return called
+
+    def _subtree(self) -> Node:
+        self._leaf()
+        given = {name: value for name, value in self._element.attributes.items() if name not in bt.LABELS}
+        name = given.pop("ID", "")
+        if name not in self._file.trees:
+            self._refuse(f"there is no tree '{shortened_line(name, 60)}'; {did_you_mean(name, self._file.trees)}")
+        if name in self._trees or len(self._trees) > DEEPEST:
+            self._refuse(f"its trees stand in one another: {', '.join((*self._trees[-3:], name))}")
+        scope = self._given(name, given)
+        before = set(scope.names)
+        node = self._tree.only_child(self._file.trees[name], scope, (*self._trees, name), self._depth - 1)
+        for found in set(scope.names) - before:
+            if found in scope.outs:
+                self._scope.names[scope.outs[found]] = scope.names[found]
+        return node
+
+    def _given(self, tree: str, given: dict[str, str]) -> Scope:
+        """Return what the names of a subtree stand for."""
+        same = given.pop(bt.AUTOREMAP, "false") in _TRUE
+        if strange := [name for name in given if name[:1] == "_"]:
+            self._refuse(f"'{strange[0]}' cannot be carried over")
+        for port in self._file.ports(tree):
+            name = port.attributes.get("name", "")
+            if name not in given and not same and port.tag == "input_port" and "default" not in port.attributes:
+                self._refuse(f"the port '{name}' is missing")
+            if "default" in port.attributes:
+                given.setdefault(name, port.attributes["default"])
+        scope = Scope(dict(self._scope.names) if same else {})
+        for name, value in given.items():
+            outer = _POINTER.fullmatch(f"{{{name}}}" if value == "{=}" else value)
+            if outer and outer[1] not in self._scope.names:
+                scope.outs[name] = outer[1]
+                scope.names.pop(name, None)
+            else:
+                scope.names[name] = self._meant(outer[0] if outer else bt.of_port(value))
+        return scope
+
+    def _skill(self) -> Node:
+        wording = self._said_ports(("wording",))["wording"]
+        begun = [one for one in self._file.declared if one.words.begins(wording)]
+        if begun and not any(one.words.says(wording) for one in begun):
+            self._refuse(f"{shortened_line(wording, 60)!r} is not said as '{begun[0].wording}'")
+        begun = [one for one in begun if taken_apart(wording, one) is not None]
+        for skill in sorted(begun, key=lambda one: one.words.letters)[-1:]:
+            self._check_names(skill.parameters, taken_apart(wording, skill) or {})
+        return self._said(wording, ())
+
+    def _declared(self, skill: Declared) -> Node:
+        ports = self._said_ports(skill.parameters)
+        values = {name: ports[name] for name in skill.parameters}
+        self._check_names(skill.parameters, values)
+        try:
+            return self._said(say(skill, values), effect_of(skill, values))
+        except ParameterError as error:
+            self._refuse(str(error))
+
+    def _described(self) -> Node | None:
+        """Return the skill of an action whose name another robot's has, if a skill here has its wording; else None."""
+        wording = self._file.described.get(self._tag, "")
+        if not wording or not self._has_ports(names := _ROLE_NAMED.findall(wording)):
+            return None
+        ports = self._said_ports(names)
+        said = _ROLE_NAMED.sub(lambda name: ports[name[1]], wording)
+        for skill in self._file.skills.values():
+            if (values := taken_apart(said, skill)) is not None:
+                self._check_names(skill.parameters, values)
+                return self._said(said, effect_of(skill, values))
+        return None
+
+    def _has_ports(self, needed: Iterable[str]) -> bool:
+        return {*needed} == {
+            name for name in self._element.attributes if name != "ID" and name not in bt.LABELS and name[:1] != "_"
+        }
+
+    def _check_names(self, places: Mapping[str, Parameter], values: Mapping[str, str]) -> None:
+        """Check that the names in some places can ever stand there."""
+        for place, value in values.items():
+            kind = places[place]
+            try:
+                if isinstance(kind, Named) and not has_role(value):
+                    kind.check_known(value, self._file.names(kind))
+            except ParameterError as error:
+                self._refuse(f"{place}: {error}")
+
+    def _said_ports(self, needed: Iterable[str]) -> dict[str, str]:
+        self._leaf()
+        return self._ports(needed, (bt.EXPECTED, bt.NEEDS, bt.EFFECT))
+
+    def _said(self, wording: str, effect: tuple[Fact, ...]) -> Node:
+        expected: Any = self._element.attributes.get(bt.EXPECTED, Outcome.DONE)
+        needs, effect = self._facts(bt.NEEDS, ()), self._facts(bt.EFFECT, effect)
+        return Skill(wording=wording, expected=expected, needs=needs, effect=effect)
+
+    def _facts(self, name: str, default: tuple[Fact, ...]) -> tuple[Fact, ...]:
+        if name not in self._element.attributes:
+            return default
+        written = self._element.attributes[name]
+        try:
+            facts = parse_json(written)
+            check_values(facts)
+            for what, _ in facts:
+                if what not in EFFECTS:
+                    self._refuse(f"{name}: '{what}' is no effect of a skill; {did_you_mean(str(what), EFFECTS)}")
+            return tuple(Fact(str(what), self._meant(str(about))) for what, about in facts)
+        except RoutineError:
+            raise
+        except (ValueError, TypeError):
+            self._refuse(f'{name} is {shortened_line(written, 60)!r}; write it like [["held", "{{thing}}"]]')
+
+
+#: What reads the nodes that are no sequences, fallbacks and decorators, by their names.
+_READ: Mapping[str, Callable[[_Reading], Node]] = {
+    bt.PARALLEL: _Reading._parallel,
+    bt.TO_THE_END: _Reading._to_the_end,
+    bt.TIMEOUT: _Reading._timeout,
+    bt.SUBTREE: _Reading._subtree,
+    bt.AGENT: _Reading._goal,
+    bt.SKILL: _Reading._skill,
+    bt.SEARCH: _Reading._search,
+    bt.WAIT: _Reading._wait,
+    bt.HOLDS: _Reading._holds,
+    bt.REPEAT: lambda reading: reading._loop(RepeatUntil),
+    bt.WHILE: lambda reading: reading._loop(While),
+}

@@ -1,0 +1,102 @@
+"""Routines that a person wrote: from a file, through the command line, into a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command_line import Cli
+from houses import carry_out, tasks
+from recorded_runs import assert_replays
+
+from reactree_doors.trees.xml_in import read_routine, routine_of_xml
+from reactree_ros.files.xml import parse_xml
+from reactree_ros.household.household import SKILLS
+from reactree_ros.memory.stores.sqlite import SqliteMemory
+from reactree_ros.routine.keeping import Kept
+from reactree_ros.routine.model import Routine
+
+(TASK, *_) = (task for task in tasks(1, 8) if len(task.goal) == 1)
+ROLES = '<input_port name="thing" type="thing"/><input_port name="to" type="place"/>'
+STEPS = (
+    '<Search of="{thing}" finds="{it}"/><pick_up thing="{it}"/><Search of="{to}" finds="{there}"/>'
+    '<Fallback><put_down thing="{it}"/><Sequence><open thing="{there}"/><put_down thing="{it}"/></Sequence></Fallback>'
+)
+FIND = '<Search of="{thing}" finds="{it}"/><pick_up thing="{it}"/><AgentNode goal="put down {it} on the {to}"/>'
+
+
+def file_of(steps: str, ports: str = ROLES) -> str:
+    """Return a file that does what the task is."""
+    thing, place = (TASK.word_of(getattr(TASK.goal[0], name)) for name in ("item", "target"))
+    goal = TASK.instruction.rstrip(".").replace(thing, "{thing}").replace(place, "{to}")
+    return (
+        f'<root BTCPP_format="4"><BehaviorTree ID="bring" _goal="{goal}"><Sequence>{steps}</Sequence></BehaviorTree>'
+        f'<TreeNodesModel><SubTree ID="bring">{ports}</SubTree></TreeNodesModel></root>'
+    )
+
+
+@pytest.fixture
+def xml(tmp_path: Path) -> Path:
+    path = tmp_path / "bring.xml"
+    path.write_text(file_of(STEPS))
+    return path
+
+
+def test_a_file_by_hand_is_run_without_a_request(xml: Path, memory: SqliteMemory) -> None:
+    routine = read_routine(xml, SKILLS)
+    Kept(memory).replace(routine.name, routine)
+    came = carry_out(TASK, memory)
+    assert (came.used, came.requests, came.result.gsr) == ([""], 0, 1.0)
+
+
+def test_an_agent_node_in_it_asks_the_model_and_knows_what_was_found(memory: SqliteMemory) -> None:
+    routine = routine_of_xml(file_of(FIND), SKILLS)
+    Kept(memory).replace(routine.name, routine)
+    came = carry_out(TASK, memory)
+    thing = TASK.word_of(TASK.goal[0].item)
+    assert came.used == [""]
+    assert came.requests > 0
+    subgoals = [node["subgoal"] for grown in came.kept.of("grow") for node in grown["nodes"] if node["kind"] == "agent"]
+    assert any(one.startswith(f"put down {thing} ") and "{" not in one for one in subgoals)
+    assert_replays(came.kept)
+
+
+def test_it_goes_out_as_xml_and_python_and_comes_in_again(cli: Cli, xml: Path, tmp_path: Path) -> None:
+    of, out = ("--memory", tmp_path / "own.db"), tmp_path / "out.xml"
+    assert "bring: version 1 is kept" in cli("routine", "import", xml, *of).out
+    first = Routine.of_json(cli("routine", "show", "bring", *of, "--json").out)
+    assert (first.body, first.origin.household) == (read_routine(xml, SKILLS).body, "wah_nl")
+    assert cli("routine", "export", "bring", *of, "--out", out).code == 0
+    assert "bring: version 2 is kept" in cli("routine", "import", out, *of).out
+    again = Routine.of_json(cli("routine", "show", "bring", *of, "--json").out)
+    assert (again.body, again.goal, again.roles) == (first.body, first.goal, first.roles)
+    assert "ROUTINE = routine_of(bring," in cli("routine", "export", "bring", *of, "--as", "python").out.replace(
+        "\n", ""
+    )
+    assert "exists already" in cli("routine", "export", "bring", *of, "--out", out).err
+    assert "there is no routine 'brig'; did you mean 'bring'?" in cli("routine", "export", "brig", *of).err
+
+
+def test_what_is_wrong_in_a_file_is_said_with_its_line(cli: Cli, xml: Path, tmp_path: Path) -> None:
+    xml.write_text(file_of("\n<Script code='a:=1'/>"))
+    ended = cli("routine", "import", xml, "--memory", tmp_path / "new.db")
+    assert ended.code == 2
+    assert f"{xml}:2: <Script>: there are no scripts and no blackboard here" in ended.err
+    assert not (tmp_path / "new.db").exists()
+    xml.write_text(file_of(STEPS).replace("_goal", "_description"))
+    assert "--goal" in cli("routine", "import", xml, "--memory", tmp_path / "new.db").err
+    goal = cli("routine", "import", xml, "--goal", "move {thing} to {to}", "--memory", tmp_path / "new.db")
+    assert "it is for 'move {thing} to {to}'" in goal.out
+
+
+def test_the_nodes_model_is_of_a_world_or_a_robot(cli: Cli, tmp_path: Path) -> None:
+    robot = Path(__file__).parents[5] / "config/robots/office.yaml"
+    for command, skill in ((("routine", "nodes"), "pick_up"), (("robot", "nodes", robot), "hand_over")):
+        out = tmp_path / skill
+        assert cli(*command, "--out", out).code == 0
+        (model,) = parse_xml(out.read_text(encoding="utf-8")).named("TreeNodesModel")
+        assert {"AgentNode", "Holds", skill} <= {one.attributes["ID"] for one in model.children}
+    steps = '<navigate place="desk 1"/><say text="here I am"/>'
+    (tmp_path / "go.xml").write_text(file_of(steps, "").replace('_goal="', '_goal="go there" _description="'))
+    ended = cli("robot", "routine", robot, tmp_path / "go.xml", "--memory", tmp_path / "robot.db")
+    assert "bring: version 1 is kept" in ended.out

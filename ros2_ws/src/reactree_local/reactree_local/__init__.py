@@ -1,0 +1,1 @@
+"""Language models that decide in this process, with the weights that ship."""

@@ -1,0 +1,149 @@
+"""A local Hugging Face model, constrained by llguidance."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from reactree_local.engine import InProcessEngine
+from reactree_ros.errors import UserError
+from reactree_ros.llm.chat import Examples
+from reactree_ros.llm.engine_settings import LocalEngineSettings
+from reactree_ros.llm.mending import mend
+from reactree_ros.llm.port import LanguageModel, ServerUnavailable
+from reactree_ros.llm.reasoning import Reasoning
+from reactree_ros.llm.spec import ModelSpec
+from reactree_ros.plugins.installation import install_line
+
+
+class TransformersEngine(InProcessEngine):
+    """Generates with a Hugging Face model in this process, one text after the other.
+
+    The model lies on the GPU if there is one, and computes in bfloat16 there unless the options say otherwise.
+
+    Args:
+        model: A Hugging Face model, a folder, or a GGUF file.
+        adapter: Folder of a LoRA adapter of peft, merged into the model; empty: none.
+        options: Options of ``AutoModelForCausalLM.from_pretrained``, e.g. ``dtype``, ``device_map``.
+    """
+
+    most_kept = 4  # of a large model they take gigabytes
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        chat: bool | None = None,
+        reasoning: Reasoning | None = None,
+        examples: Examples | None = None,
+        adapter: str = "",
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(model, chat=chat, reasoning=reasoning, examples=examples)
+        self._adapter = adapter
+        self._options = dict(options or {})
+        self.name = f"transformers with {model}"
+
+    def load(self) -> Any:
+        """Load the model, and return its tokenizer."""
+        import llguidance.hf
+        from transformers import AutoTokenizer
+
+        where, gguf = named_model(self.model)
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(where, **gguf)
+            model = self._load_model(where, gguf)
+        except Exception as error:
+            raise ServerUnavailable(f"{self.name} cannot be loaded: {' '.join(str(error).split())[:400]}") from error
+        ends = _listed(model.generation_config.eos_token_id) or _listed(tokenizer.eos_token_id)
+        config = model.config.get_text_config()
+        size = max(config.vocab_size, len(tokenizer))
+        self.ends = frozenset(ends)
+        mend(tokenizer)
+        try:
+            self.vocabulary = llguidance.hf.from_tokenizer(tokenizer, n_vocab=size, eos_token=ends or None)
+        except ValueError as error:  # the probe says so
+            self.vocabulary, self.misfit = None, " ".join(str(error).split())[:200]
+        self.context = getattr(config, "max_position_embeddings", None)
+        self._network = model
+        return tokenizer
+
+    def read(self, tokens: Sequence[int], states: Any) -> tuple[Any, Any]:
+        """Read more tokens; the states are changed in place."""
+        import torch
+        from transformers import DynamicCache
+
+        states = DynamicCache(config=self._network.config) if states is None else states
+        with torch.inference_mode():
+            asked = torch.tensor([tokens], device=self._network.device)
+            scores = self._network(asked, past_key_values=states, use_cache=True, logits_to_keep=1).logits[0, -1]
+            return scores.float().cpu().numpy(), states
+
+    def first(self, states: Any, count: int) -> Any:
+        """Return a copy of the states; those of a sliding window, or that sum up earlier tokens, cannot be cut."""
+        from transformers.cache_utils import DynamicLayer
+
+        part = copy.deepcopy(states)
+        if count < part.get_seq_length():
+            if not all(type(layer) is DynamicLayer for layer in part.layers):
+                return None
+            part.crop(count)
+        return part
+
+    def _load_model(self, where: str, gguf: Mapping[str, str]) -> Any:
+        import torch
+        from transformers import AutoModelForCausalLM
+
+        gpu = torch.cuda.is_available()
+        options = {**({"dtype": torch.bfloat16} if gpu else {}), **gguf, **self._options}
+        model = AutoModelForCausalLM.from_pretrained(where, **options)
+        if gpu and "device_map" not in options:
+            model = model.to("cuda")
+        if self._adapter:
+            from peft import PeftModel
+
+            model = PeftModel.from_pretrained(model, self._adapter).merge_and_unload()
+        return model.eval()
+
+
+def named_model(model: str) -> tuple[str, dict[str, str]]:
+    """Return what ``from_pretrained`` loads, and with which options: a GGUF file is named beside its folder."""
+    path = Path(model)
+    return (str(path.parent), {"gguf_file": path.name}) if path.suffix == ".gguf" else (model, {})
+
+
+def _listed(token: int | list[int] | None) -> list[int]:
+    return token if isinstance(token, list) else [] if token is None else [token]
+
+
+class TransformersSettings(LocalEngineSettings):
+    """Settings of a Hugging Face model in this process."""
+
+
+def _make(settings: TransformersSettings) -> LanguageModel:
+    if settings.adapter and find_spec("peft") is None:
+        raise UserError(f"adapter {settings.adapter} needs peft: {install_line('reactree_local[transformers]')}")
+    engine = TransformersEngine(
+        settings.named_model("transformers"),
+        chat=settings.chat,
+        reasoning=settings.reasoning,
+        examples=settings.examples,
+        adapter=settings.adapter,
+        options=settings.engine_args,
+    )
+    return settings.queue(engine)
+
+
+SPEC = ModelSpec(
+    name="transformers",
+    summary="a local Hugging Face model",
+    settings=TransformersSettings,
+    extra="reactree_local[transformers]",
+    needs=("torch", "transformers", "llguidance"),
+    make=_make,
+    flags=("model",),
+    trained_for=lambda settings: settings.trained,
+)
