@@ -55,7 +55,6 @@ DOORS = {
     "episode/going_on.py WayBack.__init__": "episode/going_on.py WayBack.__init__",
     "episode/going_on.py go_on": "episode/going_on.py go_on",
     "episode/going_on.py _again": "episode/going_on.py go_on",
-    "episode/keeping.py routine_of": "a record, without a world",
     "episode/learning.py _rehearsal": OF_THE_RUN,
     "episode/lesson.py lesson": OF_THE_RUN,
     "episode/lesson.py _moments": OF_THE_RUN,
@@ -234,7 +233,7 @@ def of_record(cli: Cli, folder: Path, *options: str) -> object:
         free.setattr(SymbolicWorld, "rules", {})
         assert cli("run", TASK, "--llm", "expert", "--max-decisions", "12", "--save", folder / "run.jsonl").code == 1
     command, *rest = options
-    return cli(command, folder / "run.jsonl", *rest)
+    return cli(*command.split(), folder / "run.jsonl", *rest)
 
 
 WAYS: dict[str, Callable[[Cli, Path], object]] = {
@@ -249,8 +248,8 @@ WAYS: dict[str, Callable[[Cli, Path], object]] = {
     "bootstrap": lambda cli, folder: by_bootstrap(folder),
     "dataset": lambda cli, folder: by_dataset(),
     "resume": lambda cli, folder: of_record(cli, folder, "resume", "--max-decisions", "30"),
-    "fork": lambda cli, folder: of_record(cli, folder, "fork", "--at", "3", "--say", "Think: hm"),
-    "another planner": lambda cli, folder: of_record(cli, folder, "fork", "--at", "12", "--planner", "react"),
+    "fork": lambda cli, folder: of_record(cli, folder, "record fork", "--at", "3", "--say", "Think: hm"),
+    "another planner": lambda cli, folder: of_record(cli, folder, "record fork", "--at", "12", "--planner", "react"),
 }
 
 

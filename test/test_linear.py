@@ -186,7 +186,13 @@ def _all(use: Use) -> Callable[[str], object]:
 @pytest.mark.slow
 def test_every_pattern_is_linear(sweep: int) -> None:
     uses = {use.name: use for use in _uses()}
-    assert {name.split(".")[1] for name in uses} >= {"agent", "lab", "llm", "world", "person"}
+    assert {room for name in uses for room in name.split(".")[:2]} >= {
+        "agent",
+        "reactree_lab",
+        "llm",
+        "world",
+        "person",
+    }
     assert len(uses) > 100
     square = []
     for use in [*uses.values()][::sweep]:

@@ -269,13 +269,13 @@ class GoalNode(ProgramNode, abc.ABC):
         """
         return (yield from self.senses.skills())
 
-    def execute(self, skill: str) -> Generator[Step, Any, Observation]:
+    def perform(self, skill: str) -> Generator[Step, Any, Observation]:
         """Carry a skill out that is counted already; ``recall`` is answered by working memory.
 
         Raises:
             WorldError: The world failed.
         """
-        return (yield from self.senses.execute(skill))
+        return (yield from self.senses.perform(skill))
 
     def act(self, act: Decision, reply: Reply | None = None, said: str = "") -> Generator[Step, Any, Observation]:
         """Take an act as :meth:`take` does, and carry its skill out; what is seen is added to the turns.
@@ -284,7 +284,7 @@ class GoalNode(ProgramNode, abc.ABC):
             WorldError: The world failed.
         """
         self.take(act, reply, said)
-        observation = yield from self.execute(act.skill_asked)
+        observation = yield from self.perform(act.skill_asked)
         self.see(observation)
         return observation
 

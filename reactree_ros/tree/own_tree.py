@@ -126,7 +126,7 @@ class SkillNode(GoalNode):
             yield from self.wait_for_leave()
             self.requests.check_budget()
             self.budget.count(Counts(decisions=0, steps=1))
-            self.observation = seen = yield from self.execute(skill)
+            self.observation = seen = yield from self.perform(skill)
             if seen.outcome is not Outcome.HALTED:
                 self.feedback_message = "" if seen.outcome is Outcome.DONE else seen.text
                 return seen

@@ -145,8 +145,8 @@ class Senses:
             raise MemoryGone(f"no examples: {error}") from error
         return found
 
-    def execute(self, skill: str) -> Generator[Step, Any, Observation]:
-        """See :meth:`GoalNode.execute`."""
+    def perform(self, skill: str) -> Generator[Step, Any, Observation]:
+        """See :meth:`GoalNode.perform`."""
         context, node = self._context, self._node
         node.post.robot.elapsed += 1
         if context.working_memory is not None and skill.startswith(RECALL):

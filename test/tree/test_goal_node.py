@@ -163,7 +163,7 @@ def test_a_refusal_of_the_world_is_an_observation() -> None:
     outcomes = []
 
     def write(node: Node) -> Program:
-        outcomes.append((yield from node.execute("open fridge 1")).outcome)
+        outcomes.append((yield from node.perform("open fridge 1")).outcome)
         return True
 
     assert run_of(write, world=ScriptedWorld(refused=["open fridge 1"])).run().status == "success"
@@ -293,7 +293,7 @@ def test_while_it_waits_it_is_the_tip_of_the_tree() -> None:
     model = ScriptedModel({"root": ["a"]}, settle=False)
 
     def write(node: Node) -> Program:
-        yield from node.execute("open fridge 1")
+        yield from node.perform("open fridge 1")
         return (yield from says(node))
 
     run = run_of(write, model=model)
@@ -324,7 +324,7 @@ def test_a_skill_that_takes_too_long_is_cancelled_and_comes_back_as_such() -> No
     outcomes = []
 
     def write(node: Node) -> Program:
-        outcomes.append((yield from node.execute("open fridge 1")).outcome)
+        outcomes.append((yield from node.perform("open fridge 1")).outcome)
         return True
 
     world = ScriptedWorld(settle=False)

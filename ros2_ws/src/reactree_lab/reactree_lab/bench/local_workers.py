@@ -117,7 +117,8 @@ def _serve(jobs: Connection, settings: BenchSettings, at_once: int) -> None:
     try:
         runner = JobRunner(settings)
     except (UserError, OSError) as error:
-        jobs.send(str(error))
+        with contextlib.suppress(OSError):  # the sender is gone
+            jobs.send(str(error))
         return
     sending = threading.Lock()
 

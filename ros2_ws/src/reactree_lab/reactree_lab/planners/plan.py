@@ -124,7 +124,7 @@ class PlanNode(GoalNode):
         self.requests.check_budget()
         context.budget.steps += 1
         context.listener.decided(self, Act(skill), reply)
-        return (yield from self.execute(skill))
+        return (yield from self.perform(skill))
 
 
 def step_said(step: str, words: str = "") -> Said:

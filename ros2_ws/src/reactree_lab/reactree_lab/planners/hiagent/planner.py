@@ -110,11 +110,11 @@ class HiAgentNode(GoalNode):
             self.tell(OK)
         self.memory = self.memory.finish(summary)
 
-    def execute(self, skill: str) -> Generator[Step, Any, Observation]:
+    def perform(self, skill: str) -> Generator[Step, Any, Observation]:
         """Carry out a skill that is already counted; the chunks answer ``retrieve``."""
         match = _RETRIEVE.fullmatch(skill)
         if match is None:
-            return (yield from super().execute(skill))
+            return (yield from super().perform(skill))
         number = said_number(match[1]) or 0
         if number in self.memory.retrievable:
             self.memory = self.memory.retrieve(number)

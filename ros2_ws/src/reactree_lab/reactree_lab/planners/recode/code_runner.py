@@ -392,6 +392,6 @@ class CodeRunner(GoalNode):
             return reason
         self._acted = True
         context.listener.decided(self, Act(skill), self._reply)
-        observation = yield from self.execute(skill)
+        observation = yield from self.perform(skill)
         self.add(Saw(f"run: {skill}\n{observation.told}", observation))
         return well_formed(observation.text)
