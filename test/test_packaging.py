@@ -109,6 +109,7 @@ def test_all_is_every_extra_for_users_but_what_wants_an_environment_of_its_own_o
     assert all_of_them.extras == extras - others - {"vllm", "alfworld", "jericho"}
 
 
+@pytest.mark.slow
 def test_a_wheel_has_every_prompt_and_house_once_and_what_ros_looks_for(tmp_path: Path) -> None:
     source = tmp_path / "source"
     left_out = shutil.ignore_patterns("__pycache__", "*.egg-info", "build")

@@ -144,6 +144,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         one.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda one: one.name)
 @pytest.mark.parametrize("as_json", [False, True])
 def test_a_run_that_is_asked_to_end_ends_what_it_started_closes_its_record_and_says_what_came_of_it(
@@ -164,6 +165,7 @@ def test_a_run_that_is_asked_to_end_ends_what_it_started_closes_its_record_and_s
         assert "nterrupted" in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("second", SIGNALS, ids=lambda one: one.name)
 def test_a_second_signal_does_not_break_off_what_ends(start: Start, tmp_path: Path, second: signal.Signals) -> None:
     command = start(RUN, "run", DEMO, "--save", tmp_path / "run.jsonl", environment={"WAITS": "1"})
@@ -185,6 +187,7 @@ threading.Thread(target=lambda: numbers.validate_python([1] * 600_000), daemon=T
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [*SIGNALS, None], ids=str)
 def test_what_threads_still_compute_ends_no_process_otherwise(start: Start, number: signal.Signals | None) -> None:
     """Without a signal, too: a run that comes to its end while they do."""
@@ -198,6 +201,7 @@ def test_what_threads_still_compute_ends_no_process_otherwise(start: Start, numb
     assert "nterrupted" in out if number else "done" in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ignored", [signal.SIGHUP, signal.SIGINT], ids=lambda one: one.name)
 def test_a_signal_that_is_ignored_from_the_start_stays_so(start: Start, ignored: signal.Signals) -> None:
     command = start(RUN, "run", DEMO, ignored=ignored)
@@ -207,6 +211,7 @@ def test_a_signal_that_is_ignored_from_the_start_stays_so(start: Start, ignored:
     assert command.ended()[0] == 128 + signal.SIGTERM
 
 
+@pytest.mark.slow
 def test_a_terminal_that_is_closed_ends_a_run_in_order(start: Start, tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     record = tmp_path / "run.jsonl"

@@ -130,6 +130,7 @@ FILES: dict[str, tuple[Callable[[Path], object], Any, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_a_misspelt_key_of_a_file_is_told_with_the_nearest(name: str, tmp_path: Path) -> None:
     load, kind, right = FILES[name]

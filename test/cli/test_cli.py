@@ -288,6 +288,7 @@ def test_list_is_a_line_for_each_that_can_be_named(cli: Cli, monkeypatch: pytest
         assert any(line.split()[0].rstrip(",") == spec.name and spec.summary in line for line in lines)
 
 
+@pytest.mark.slow
 def test_list_says_the_settings_of_what_is_named(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     for kind, registry in kinds().items():
@@ -345,6 +346,7 @@ def test_flags_say_whose_they_are(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> 
     assert "--tasks <str> virtualhome, virtualhome_unity: a task file in the WAH-NL schema" in shown
 
 
+@pytest.mark.slow
 def test_replay_prints_the_documented_keys(cli: Cli, wah_nl: Path, tmp_path: Path) -> None:
     lines = (wah_nl / "trajectories" / "react.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     (tmp_path / "react.jsonl").write_text("".join(lines[:20]), encoding="utf-8")
@@ -420,6 +422,7 @@ def peer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Peer]:
         yield one
 
 
+@pytest.mark.slow
 def test_a_server_carries_out_an_instruction(cli: Cli, peer: Peer, tmp_path: Path) -> None:
     arguments = ["run", INSTRUCTION, "--llm", "openai", "--base-url", peer.base_url]
     ended = cli(*arguments, "--json", "--save", tmp_path / "saved", "--seed", 5)
@@ -537,6 +540,7 @@ def test_a_check_says_what_the_server_is_and_what_a_decision_takes(cli: Cli, pee
         assert text in out
 
 
+@pytest.mark.slow
 def test_a_check_names_what_could_be_better(cli: Cli, peer: Peer) -> None:
     peer.owned_by, peer.obeys = "somebody", frozenset()
     ended = cli("llm", "check", "--llm", "openai", "--base-url", peer.base_url)

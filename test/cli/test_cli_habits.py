@@ -151,11 +151,13 @@ echo "${COMPREPLY[@]}"
 """
 
 
+@pytest.mark.slow
 def test_the_script_that_is_shown_completes_in_bash(command: Path, tmp_path: Path) -> None:
     script = f'eval "$(reactree --show-completion)"\n{PRESS_TAB}'
     assert bash(command, tmp_path, script) == "generated\n"
 
 
+@pytest.mark.slow
 def test_what_is_installed_completes_in_a_new_bash(command: Path, tmp_path: Path) -> None:
     assert "bash completion installed in" in bash(command, tmp_path, "reactree --install-completion; true")
     assert bash(command, tmp_path, f"source ~/.bashrc\n{PRESS_TAB}") == "generated\n"
@@ -188,12 +190,14 @@ def on_a_terminal(*arguments: str, **more: str) -> str:
     return told.decode(errors="replace")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", PRINTS.values(), ids=list(PRINTS))
 def test_colours_are_off_where_nobody_wants_them(arguments: list[str]) -> None:
     assert COLOUR.search(on_a_terminal(*arguments)), "else this shows nothing"
     assert not COLOUR.search(on_a_terminal(*arguments, NO_COLOR="1"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", PRINTS.values(), ids=list(PRINTS))
 def test_what_is_piped_has_no_control_characters(arguments: list[str]) -> None:
     run = subprocess.run([*ME, *arguments], env=environment(), capture_output=True, text=True, timeout=120)
@@ -216,6 +220,7 @@ def read_one_line(*arguments: str) -> tuple[int, str, str]:
         return process.wait(timeout=120), line, process.stderr.read()
 
 
+@pytest.mark.slow
 def test_whoever_reads_on_gets_everything() -> None:
     run = f"{sys.executable} -m reactree_ros.cli run '{INSTRUCTION}' --json | {sys.executable} -m json.tool"
     ended = subprocess.run(
@@ -225,6 +230,7 @@ def test_whoever_reads_on_gets_everything() -> None:
     assert '"end": "done"' in ended.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["list"], ["run", INSTRUCTION]], ids=" ".join)
 def test_where_nobody_reads_on_it_ends_without_a_word(arguments: list[str]) -> None:
     code, line, errors = read_one_line(*arguments)
@@ -242,6 +248,7 @@ def test_where_nobody_reads_at_all_it_says_so_by_its_exit_code(arguments: list[s
     assert (run.returncode, run.stderr) == (NOBODY_READS, b"")
 
 
+@pytest.mark.slow
 def test_a_closed_output_is_no_error() -> None:
     ended = subprocess.run(
         ["bash", "-c", f"{sys.executable} -m reactree_ros.cli list planners >&-"],

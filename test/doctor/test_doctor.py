@@ -613,6 +613,7 @@ def test_a_disk_without_room_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "TMPDIR" in found.remedy
 
 
+@pytest.mark.slow
 def test_a_terminal_that_takes_no_unicode_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     told = subprocess.run(
         [sys.executable, "-m", "reactree_ros.cli", "doctor"],

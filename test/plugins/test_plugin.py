@@ -32,6 +32,7 @@ def test_its_memory_keeps_to_the_port(tmp_path: Path) -> None:
     assert check_memory(memory(f"notebook:path={tmp_path / 'notebook'}")) == []
 
 
+@pytest.mark.slow
 def test_its_memory_is_one_for_every_command(cli: Cli, tmp_path: Path) -> None:
     house, memory = tmp_path / "house.json", f"notebook:path={tmp_path / 'notebook'}"
     first = cli(
@@ -108,6 +109,7 @@ def test_memory_is_named_only_where_examples_may_have_helped(cli: Cli) -> None:
     assert said not in cli("run", "Sing to the beans", "--house", "villa").out  # rules take no notice of examples
 
 
+@pytest.mark.slow
 def test_its_suite_is_a_bench(cli: Cli, tmp_path: Path) -> None:
     planners = "pick,reactree_wm,react"
     ended = cli(
@@ -231,6 +233,7 @@ WRONG = {
 }
 
 
+@pytest.mark.slow
 def test_whatever_plug_ins_do_when_they_are_loaded_is_told_by_list_and_doctor(tmp_path: Path) -> None:
     for name, (code, _) in WRONG.items():
         distribution(tmp_path, name, f"[reactree_ros.worlds]\n{name} = {name}:SPEC\n", **{name: code})
@@ -247,6 +250,7 @@ def test_whatever_plug_ins_do_when_they_are_loaded_is_told_by_list_and_doctor(tm
 KINDS = {"decisions": "decision kind", "control_flows": "control flow"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", KINDS)
 def test_a_kind_that_cannot_be_loaded_is_told_by_the_run_that_goes_without_it(tmp_path: Path, group: str) -> None:
     distribution(tmp_path, "torn", f"[reactree_ros.{group}]\nshout = torn:Shout\n", torn="raise RuntimeError('no way')")
@@ -255,6 +259,7 @@ def test_a_kind_that_cannot_be_loaded_is_told_by_the_run_that_goes_without_it(tm
     assert ran.stderr.splitlines() == [f"{KINDS[group]} 'shout' of torn cannot be loaded: no way"]
 
 
+@pytest.mark.slow
 def test_a_plug_in_that_is_called_as_ours_is_told_and_ours_is_used(tmp_path: Path) -> None:
     code = A_WORLD.format(name="virtualhome", summary="not ours")
     distribution(tmp_path, "imposter", "[reactree_ros.worlds]\nvirtualhome = imposter:SPEC\n", imposter=code)
@@ -265,6 +270,7 @@ def test_a_plug_in_that_is_called_as_ours_is_told_and_ours_is_used(tmp_path: Pat
     assert said in [one["said"] for one in looked["sections"]["Plug-ins"]]
 
 
+@pytest.mark.slow
 def test_of_two_plug_ins_of_one_name_the_first_on_the_path_is_used_and_the_other_is_told(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
@@ -275,6 +281,7 @@ def test_of_two_plug_ins_of_one_name_the_first_on_the_path_is_used_and_the_other
     assert "double: of one" in listed.stdout
 
 
+@pytest.mark.slow
 def test_what_a_plug_in_prints_when_it_is_loaded_is_no_part_of_a_commands_output(tmp_path: Path) -> None:
     code = f"print('hello')\n{A_WORLD.format(name='loud', summary='')}"
     distribution(tmp_path, "loud", "[reactree_ros.worlds]\nloud = loud:SPEC\n", loud=code)
@@ -285,6 +292,7 @@ TORN = "planner 'torn' of broken cannot be loaded: out of order"
 RUIN = "world 'ruin' of broken cannot be loaded: No module named 'no_such_module'"
 
 
+@pytest.mark.slow
 def test_what_cannot_be_loaded_is_told_where_it_is_listed(broken: Path) -> None:
     ended = reactree(broken, "list")
     assert ended.returncode == 0
@@ -292,12 +300,14 @@ def test_what_cannot_be_loaded_is_told_where_it_is_listed(broken: Path) -> None:
     assert "reactree, reactree_wm " in ended.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("option", "name", "message"), [("--planner", "torn", TORN), ("--world", "ruin", RUIN)])
 def test_what_cannot_be_loaded_is_told_where_it_is_chosen(broken: Path, option: str, name: str, message: str) -> None:
     ended = reactree(broken, "run", option, name)
     assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", f"error: {message}\n")
 
 
+@pytest.mark.slow
 def test_what_cannot_be_loaded_does_not_disturb_the_rest(broken: Path) -> None:
     ended = reactree(broken, "run", "--json")
     assert (ended.returncode, ended.stderr, json.loads(ended.stdout)["end"]) == (0, "", "done")
@@ -340,6 +350,7 @@ def command(folder: Path, name: str, code: str, *, panel: str = "Robots") -> Non
     distribution(folder, name, points, **{f"{name}_place": place, f"{name}_code": code})
 
 
+@pytest.mark.slow
 def test_commands_are_called_like_ours_and_stand_in_the_help_where_they_say(tmp_path: Path) -> None:
     command(tmp_path, "weed", A_COMMAND)
     command(tmp_path, "plant", A_COMMAND, panel="Garden")
@@ -351,6 +362,7 @@ def test_commands_are_called_like_ours_and_stand_in_the_help_where_they_say(tmp_
     assert json.loads(reactree(tmp_path, "run", "--json").stdout)["end"] == "done"  # ours
 
 
+@pytest.mark.slow
 def test_broken_commands_are_told_where_they_are_called_and_break_no_other(tmp_path: Path) -> None:
     for name, (code, _) in BROKEN_COMMANDS.items():
         command(tmp_path, name, code)
@@ -379,6 +391,7 @@ def test_a_checkout_that_is_not_installed_as_it_is_says_so_in_one_line(
     assert re.search(r"error: no \w+ of reactree_ros is installed here: .*-m pip install -e \S+\n", ended.stderr)
 
 
+@pytest.mark.slow
 def test_from_python_it_is_said_too(tmp_path: Path) -> None:
     distribution(tmp_path, "reactree_ros", "")
     code = "from reactree_ros import run\ntry:\n    run()\nexcept Exception as error:\n    print(repr(error))"
@@ -388,6 +401,7 @@ def test_from_python_it_is_said_too(tmp_path: Path) -> None:
     assert ended.stdout.startswith("UserError('no world of reactree_ros is installed here: "), ended.stderr
 
 
+@pytest.mark.slow
 def test_what_was_moved_since_it_was_installed_is_told(tmp_path: Path) -> None:
     own = metadata.distribution("reactree_ros").read_text("entry_points.txt") or ""
     moved = own.replace("reactree_ros.household.symbolic:SPEC", "reactree_ros.moved.symbolic:SPEC")

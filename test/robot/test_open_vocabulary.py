@@ -85,6 +85,7 @@ def test_a_class_is_a_word_if_it_is_certain_and_may_be_one(kind: str, score: flo
     assert office(others={"never": ["person"]}).objects.word_of(kind, score) == word
 
 
+@pytest.mark.slow
 @given(st.text(max_size=60))
 def test_no_class_brings_anything_but_a_few_plain_words_into_a_prompt(kind: str) -> None:
     word = office().objects.word_of(kind, 1.0)

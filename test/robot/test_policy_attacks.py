@@ -321,6 +321,7 @@ def test_no_wording_of_what_is_forbidden_is_carried_out(first: tuple[str, ...]) 
         assert re.search(r"^drive forward by (1\.[1-9]|2) m$|^open .* by (2[1-9]|[34]\d) cm$", question)
 
 
+@pytest.mark.slow
 def test_there_are_as_many_wordings_of_every_skill_and_many_get_to_the_policy() -> None:
     assert len(ATTACKS) == WORDINGS
     assert set(ATTACKS.values()) == set(DECLARED)

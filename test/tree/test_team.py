@@ -377,6 +377,7 @@ def tasks(first: int, count: int) -> Iterator[Task]:
                 yield task
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("robots", [2, 3])
 def test_robots_that_share_a_household_reach_its_goals_in_fewer_steps_one_after_the_other(robots: int) -> None:
     steps = makespan = 0

@@ -132,6 +132,7 @@ def test_settings_that_worlds_share_have_one_type_and_every_setting_a_descriptio
             assert types.setdefault(name, field.annotation) is field.annotation, name
 
 
+@pytest.mark.slow
 def test_a_spec_loads_no_simulator() -> None:
     code = "import sys\nfrom reactree_ros.world.spec import WORLDS\nassert len(list(WORLDS)) >= 3\nprint(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)

@@ -121,6 +121,7 @@ _KINDS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @example({"_": {"type": "number", "exclusiveMinimum": -1, "minimum": 1.0568884020854646e-107, "exclusiveMaximum": 1}})
 @example({"_": {"type": "number", "minimum": 1e-107, "maximum": 1, "multipleOf": 0.5}})
