@@ -126,6 +126,7 @@ def called(node: ast.AST) -> str:
     return "" if name == "Text.assemble" else name.rpartition(".")[2]
 
 
+@pytest.mark.slow
 def test_every_door_is_known() -> None:
     found = {
         f"{file} {name}"
@@ -137,6 +138,7 @@ def test_every_door_is_known() -> None:
     assert found == DOORS.keys()
 
 
+@pytest.mark.slow
 def test_the_world_of_each_door_comes_from_the_guard() -> None:
     guarding = {
         f"{file} {name}" for file, module in modules().items() for name, one in places(module) if called(one) in GUARDS

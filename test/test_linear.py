@@ -186,13 +186,8 @@ def _all(use: Use) -> Callable[[str], object]:
 @pytest.mark.slow
 def test_every_pattern_is_linear(sweep: int) -> None:
     uses = {use.name: use for use in _uses()}
-    assert {room for name in uses for room in name.split(".")[:2]} >= {
-        "agent",
-        "reactree_lab",
-        "llm",
-        "world",
-        "person",
-    }
+    rooms = {room for name in uses for room in name.split(".")[:2]}
+    assert rooms >= {"agent", "reactree_lab", "llm", "world", "person"}
     assert len(uses) > 100
     square = []
     for use in [*uses.values()][::sweep]:

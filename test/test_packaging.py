@@ -69,6 +69,7 @@ def imported_by(*folders: str) -> set[str]:
     return {"tf2_ros_py" if name == "tf2_ros" else name for name in found}
 
 
+@pytest.mark.slow
 def test_what_is_imported_of_ros_is_named_in_package_xml() -> None:
     needed = {Requirement(text).name for text in metadata.requires("reactree_ros") or []}
     python = {"yaml", "PIL"} | {name.replace("-", "_") for name in needed} | set(FOLDERS)

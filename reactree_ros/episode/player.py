@@ -620,7 +620,8 @@ def _difference(expected: Event, event: Event) -> str:
 
 def _untimed(result: Event) -> Event:
     """Return the fields of a result that do not depend on timing."""
-    return {name: value for name, value in result.items() if name not in ("seconds", "makespan", "untouched")}
+    left_out = ("seconds", "model_seconds", "makespan", "untouched")
+    return {name: value for name, value in result.items() if name not in left_out}
 
 
 def _shown(value: Any) -> str:

@@ -55,6 +55,7 @@ def test_what_says_no_place_in_the_picture_is_read_as_none(said: str) -> None:
     assert read_box(said, WIDTH, HEIGHT) is None
 
 
+@pytest.mark.slow
 @given(st.text() | st.from_regex(r"[\[(<{]?[a-z_\"|: ]*([0-9.,\-<>\[\] ]{0,9}){0,9}"))
 def test_whatever_is_said_gives_a_place_in_the_picture_or_none(said: str) -> None:
     box = read_box(said, WIDTH, HEIGHT)

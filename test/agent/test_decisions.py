@@ -49,6 +49,7 @@ def test_a_decision_is_read_back_as_it_was_written(decision: Decision) -> None:
     assert parse_decision(str(decision)) == decision
 
 
+@pytest.mark.slow
 @given(skills, st.data())
 def test_the_regular_expression_matches_every_decision_that_is_allowed(allowed: list[str], data: st.DataObject) -> None:
     pattern = DecisionGrammar(allowed).regex()
@@ -58,6 +59,7 @@ def test_the_regular_expression_matches_every_decision_that_is_allowed(allowed: 
     assert re.fullmatch(pattern, str(decision))
 
 
+@pytest.mark.slow
 @given(skills, phrases)
 def test_the_regular_expression_matches_no_other_skill(allowed: list[str], other: str) -> None:
     assert bool(re.fullmatch(DecisionGrammar(allowed).regex(), f"Act: {other}")) == (other in allowed)
@@ -162,6 +164,7 @@ def test_what_the_grammar_allows_is_a_decision_unless_its_line_is_blank(text: st
         assert decision.subgoals or not re.sub(r"^and |[.,;\s]", "", what)
 
 
+@pytest.mark.slow
 @given(st.from_regex(SHORT.regex(), fullmatch=True))
 @settings(max_examples=50)
 def test_a_grammar_engine_takes_whatever_the_regular_expression_allows(text: str) -> None:

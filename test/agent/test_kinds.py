@@ -445,6 +445,7 @@ def named_in(path: Path) -> set[str]:
     return found - {""}
 
 
+@pytest.mark.slow
 def test_no_other_file_names_two_kinds() -> None:
     several = {name: sorted(named) for name, path in sources(".py", ".js").items() if len(named := named_in(path)) > 1}
     assert set(several) == set(NAMES_SEVERAL), several

@@ -75,6 +75,7 @@ def test_what_is_written_is_read_again(declared: Declared, data: st.DataObject) 
     assert re.fullmatch(parameter.regex(now), text)
 
 
+@pytest.mark.slow
 @given(PARAMETERS, st.data())
 def test_the_pattern_has_nothing_that_is_not_read(declared: Declared, data: st.DataObject) -> None:
     parameter, now = declared
@@ -246,6 +247,7 @@ def test_a_wordings_pattern_has_nothing_that_is_not_read(template: str, data: st
     assert one.read(one.write(values), NOW) == values
 
 
+@pytest.mark.slow
 @given(st.sampled_from(sorted(WORDINGS)), st.data())
 def test_both_notations_say_the_same(template: str, data: st.DataObject) -> None:
     one = wording(template)

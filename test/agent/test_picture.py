@@ -33,6 +33,7 @@ def write(folder: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_only_one_place_opens_pictures() -> None:
     places = [
         name

@@ -1025,6 +1025,7 @@ def taken(reading: Callable[[], Taken]) -> Taken | None:
     return None
 
 
+@pytest.mark.slow
 @given(texts, grammars, st.booleans())
 @settings(max_examples=400, deadline=None)
 def test_any_text_is_a_decision_that_may_be_said_or_is_refused_in_one_line(
@@ -1082,6 +1083,7 @@ def without_articles(skill: str) -> list[str]:
     return [word for word in skill.split() if word not in ("a", "the")]
 
 
+@pytest.mark.slow
 @given(st.lists(skill_words.map(" ".join), min_size=1, max_size=8, unique=True), skill_words.map(" ".join), dressed)
 @settings(max_examples=300, deadline=None)
 def test_a_skill_is_taken_only_where_its_words_and_no_others_are_said(

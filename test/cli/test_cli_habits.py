@@ -239,6 +239,7 @@ def test_where_nobody_reads_on_it_ends_without_a_word(arguments: list[str]) -> N
     assert code in (0, NOBODY_READS)  # 0: all of it was printed before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["list", "--markdown"], ["--help"], ["--version"]], ids=" ".join)
 def test_where_nobody_reads_at_all_it_says_so_by_its_exit_code(arguments: list[str]) -> None:
     reads, writes = os.pipe()

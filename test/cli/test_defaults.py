@@ -65,12 +65,14 @@ def test_flags_and_paths_are_taken_too(cli: Cli, user: Path) -> None:
     assert (user.parent / "record.jsonl").is_file()  # of the file's folder, wherever the command runs
 
 
+@pytest.mark.slow
 def test_whoever_names_another_model_does_not_get_the_settings_of_the_one_in_the_file(cli: Cli, user: Path) -> None:
     user.write_text('[all]\nllm = "openai"\nbase_url = "http://127.0.0.1:9/v1"\n')
     assert "127.0.0.1:9" in cli(*RUN).err
     assert cli(*RUN, "--llm", "expert").json["end"] == "done"
 
 
+@pytest.mark.slow
 def test_a_run_is_gone_on_with_by_its_own_model(cli: Cli, user: Path, tmp_path: Path) -> None:
     record = tmp_path / "record.jsonl"
     cli(*RUN, "--save", record, "--max-decisions", 3)
@@ -111,12 +113,14 @@ def lines_of_doctor(cli: Cli) -> list[str]:
     return ended.out.partition("Defaults of options\n")[2].splitlines()[:-1]
 
 
+@pytest.mark.slow
 def test_doctor_says_what_the_file_sets(cli: Cli, user: Path) -> None:
     assert lines_of_doctor(cli) == [f"  --  reactree.toml: there is no {user}"]
     user.write_text('[all]\nllm = "expert"\n[run]\nseed = 3\n')
     assert lines_of_doctor(cli) == [f"  ok  reactree.toml: {user} sets all.llm = expert, run.seed = 3"]
 
 
+@pytest.mark.slow
 def test_doctor_says_everything_that_is_wrong_once_and_ends_as_it_always_does(cli: Cli, user: Path) -> None:
     user.write_text("[")
     (line,) = lines_of_doctor(cli)
@@ -186,6 +190,7 @@ def test_a_line_at_the_start_says_what_the_file_changes(cli: Cli, user: Path) ->
     assert cli("llm", "check").err.startswith(f"defaults: {user} sets llm.check.llm = expert\n")
 
 
+@pytest.mark.slow
 def test_neither_line_nor_table_tells_a_key(
     cli: Cli, user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,6 +232,7 @@ def test_no_file_of_the_folder_that_a_command_runs_in_is_the_users_own(
     assert catcher.requests == []
 
 
+@pytest.mark.slow
 def test_neither_the_files_place_nor_its_values_steer_a_terminal(
     cli: Cli, user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -113,6 +113,7 @@ def filled(value: Any, places: dict[str, str]) -> Any:
     return json.loads(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", GOES_ON)
 @pytest.mark.parametrize("case", HEADERS)
 def test_a_header_starts_opens_loads_and_sends_nothing(
@@ -210,6 +211,7 @@ def test_in_a_terminal_it_is_shown_and_asked_for(
     assert bool(catcher.requests) is asked
 
 
+@pytest.mark.slow
 def test_an_everyday_record_is_gone_on_with_as_it_always_was(cli: Cli, record: Path, tmp_path: Path) -> None:
     again = tmp_path / "again.jsonl"
     ended = cli("resume", record, "--json", "--max-decisions", 100, "--save", again)
@@ -292,6 +294,7 @@ def test_a_record_of_anybody_else_needs_the_words(
     assert cli("resume", of_a_file, "--json", *words.split()).json["end"] in ("done", "out_of_decisions")
 
 
+@pytest.mark.slow
 def test_where_no_key_can_be_kept_a_run_is_recorded_all_the_same(
     cli: Cli, record: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -345,6 +348,7 @@ def test_a_records_own_policy_holds_where_the_user_has_none(cli: Cli, record: Pa
     assert json.loads(again.read_text().splitlines()[0])["world"]["policy"] == denied
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [
@@ -442,6 +446,7 @@ def test_a_header_that_makes_no_sense_is_said_in_one_line(
     assert ended.err.count("\n") <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "world",
     [

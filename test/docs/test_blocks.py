@@ -79,6 +79,7 @@ def test_a_directive_of_sphinx_is_no_block(tmp_path: Path) -> None:
     assert read(tmp_path, "```{toctree}\nindex\n```\n") == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("language", "text"),
     [
@@ -126,6 +127,7 @@ def test_the_server_of_the_pages_is_another_one(place: Place) -> None:
     assert (place.folder / "here").read_text() == "http://127.0.0.1:9/v1\n"
 
 
+@pytest.mark.slow
 def test_a_page_has_a_home_and_an_environment_of_its_own_that_sees_this_one(place: Place) -> None:
     carry_out(
         place,

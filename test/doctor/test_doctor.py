@@ -71,6 +71,7 @@ def test_every_line_is_ok_absent_or_wrong_and_the_exit_code_says_which(cli: Cli)
     assert ended.out.splitlines()[-1] == (f"{len(wrong)} of {len(lines)} wrong" if wrong else "nothing is wrong")
 
 
+@pytest.mark.slow
 def test_json_is_one_object_that_says_the_same(cli: Cli, tmp_path: Path) -> None:
     ended = cli("doctor", "--json", "--memory", tmp_path / "nothing.db")
     assert (ended.code, ended.out.count("\n")) == (1, 1)
@@ -80,6 +81,7 @@ def test_json_is_one_object_that_says_the_same(cli: Cli, tmp_path: Path) -> None
     assert all(one["mend"] for one in found if one["verdict"] == "wrong")
 
 
+@pytest.mark.slow
 def test_a_look_that_fails_is_one_more_thing_that_is_wrong(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> Iterator[Diagnosis]:
         yield Diagnosis("first", RIGHT, "looked at")
@@ -209,6 +211,7 @@ def test_a_torch_that_cannot_be_imported_is_wrong_in_one_line(monkeypatch: pytes
     assert "pip install" in found.remedy
 
 
+@pytest.mark.slow
 def test_an_import_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     found = torch(monkeypatch, tmp_path, "import threading; threading.Event().wait()", seconds=0.5)()["torch"]
     assert (found.level, found.said) == (WRONG, "cannot be imported: did not end within 0.5 s")
@@ -437,6 +440,7 @@ def test_without_a_list_it_is_said_how_the_model_is_named(peer: Peer) -> None:
     assert "--model NAME" in only(servers.servers(peer.base_url, None)).remedy
 
 
+@pytest.mark.slow
 def test_what_is_waited_for_is_said_soon(
     peer: Peer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -447,6 +451,7 @@ def test_what_is_waited_for_is_said_soon(
     assert [record.message for record in caplog.records] == [f"waiting for {peer.base_url}, 0 s"]
 
 
+@pytest.mark.slow
 def test_a_server_that_does_not_answer_is_given_up(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(servers, "PATIENCE", 0.5)
     peer.on_models = never_answers
@@ -632,6 +637,7 @@ def test_a_terminal_that_takes_no_unicode_is_wrong(monkeypatch: pytest.MonkeyPat
 KEY, PASSWORD, OTHER = "sk-hush-4711-abcdef", "p@ss/word", "orchid-89-velvet"
 
 
+@pytest.mark.slow
 def test_no_key_is_told(cli: Cli, peer: Peer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     peer.models = (f"model of {KEY}", OTHER)
     models = tmp_path / "models.yaml"

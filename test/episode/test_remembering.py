@@ -115,6 +115,7 @@ class Failing(HouseMap):
         raise OSError("no space is left")
 
 
+@pytest.mark.slow
 def test_a_map_that_fails_is_said_once_and_the_run_goes_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     task = tasks(1)[0]
     with Failing(tmp_path / "house.map") as kept, caplog.at_level(logging.WARNING):

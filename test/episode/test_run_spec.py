@@ -404,6 +404,7 @@ def test_a_task_that_the_world_does_not_have_is_named(expected: RunSpec) -> None
         assert world.household.name
 
 
+@pytest.mark.slow
 def test_a_record_without_a_name_is_a_record_all_the_same(expected: RunSpec, task: Task) -> None:
     header = {**next(iter(events_of(expected, task))), "id": ""}
     with pytest.raises(UserError, match="its world's settings tasks would start"):

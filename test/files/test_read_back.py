@@ -149,6 +149,7 @@ BOMBS: dict[str, list[tuple[bytes, int]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_a_small_file_that_unpacks_to_gigabytes_takes_no_gigabytes(bomb: str, tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl.gz"
@@ -316,10 +317,15 @@ def files_of_at_most(size: int) -> Iterator[None]:
 
 @pytest.mark.parametrize(
     "command",
-    ["export RUN --as svg --out OUT", "export RUN --as markdown --out OUT", "export RUN --as sft --out OUT",
-     "export RUN --as experiences --out OUT/e.jsonl", "export RUN --as text --out OUT/t.jsonl",
-     "export RUN RUN --as dot --out OUT", "house --seed 1 --out OUT", "house --seed 1 --as pyrobosim --out OUT"],
-)  # fmt: skip
+    [
+        *(f"record export RUN --as {form} --out OUT" for form in ("svg", "markdown", "sft")),
+        "record export RUN --as experiences --out OUT/e.jsonl",
+        "record export RUN --as text --out OUT/t.jsonl",
+        "record export RUN RUN --as dot --out OUT",
+        "lab house --seed 1 --out OUT",
+        "lab house --seed 1 --as pyrobosim --out OUT",
+    ],
+)
 def test_on_a_full_disk_nothing_half_written_is_left(command: str, cli: Cli, tmp_path: Path) -> None:
     run, out = tmp_path / "run.jsonl", tmp_path / "out"
     run.write_text("".join(f"{line}\n" for line in kept().lines), encoding="ascii")
@@ -374,6 +380,7 @@ def reactree(*words: str, **env: str) -> subprocess.Popen[bytes]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii", "cp437"])
 def test_what_a_terminal_cannot_show_ends_nothing(encoding: str, tmp_path: Path) -> None:
     words = ("run", "Put 1 pudding and 1 apple on the coffee table", "--llm", "expert")
@@ -383,9 +390,10 @@ def test_what_a_terminal_cannot_show_ends_nothing(encoding: str, tmp_path: Path)
     assert "parallel" in out.decode(encoding)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
-    ["list", "list words", "--help", "run --help", "config show run", "doctor", "run hello --llm expert", "replay RUN"],
+    ["list", "list words", "--help", "run --help", "doctor", "run hello --llm expert", "record replay RUN"],
 )
 def test_who_reads_no_more_ends_a_command_quietly(words: str, tmp_path: Path) -> None:
     run = tmp_path / "run.jsonl"

@@ -240,6 +240,7 @@ def _own_words() -> Iterator[tuple[Path, str]]:
                 yield from ((path, line) for line in node.value.splitlines())
 
 
+@pytest.mark.slow
 def test_no_word_of_ours_and_no_name_of_a_file_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.environ", {})
     hidden = [

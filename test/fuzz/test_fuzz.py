@@ -12,6 +12,7 @@ from fuzz.readers import READERS, Reader
 FILES = 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
 def test_every_reader_ends_with_a_result_or_a_refusal(reader: Reader, tmp_path: Path) -> None:
     for seed in range(FILES):

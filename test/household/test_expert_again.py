@@ -137,6 +137,7 @@ class Spoilt(LapsingModel):
         return super().decide(request)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60, 64))
 @pytest.mark.parametrize("goals", [("move ",), ("find and pick up",), ("find the",), ("move ", "find and", "find the")])
 def test_with_re_expand_it_reaches_the_goal_although_nodes_give_up(goals: Sequence[str], seed: int) -> None:

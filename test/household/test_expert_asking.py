@@ -201,6 +201,7 @@ def run(task: Task, name: str, person: SimulatedPerson | None, *, checks: bool =
         return Episode(task.instruction, world=world, model=model, planner=planner(name), person=person).run()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["reactree_wm", "react"])
 def test_a_vague_instruction_is_done_by_whoever_asks(name: str) -> None:
     tasks = [task for _, task in zip(range(8), VAGUE.tasks(VagueSettings(houses=2)).values(), strict=False)]
@@ -210,12 +211,14 @@ def test_a_vague_instruction_is_done_by_whoever_asks(name: str) -> None:
     assert all(result.achieved and result.questions for result in asking)
 
 
+@pytest.mark.slow
 def test_vague_instructions_leave_something_open_by_a_seed() -> None:
     tasks, again = ([*VAGUE.tasks(VagueSettings(houses=20)).values()] for _ in range(2))
     assert [task.instruction for task in tasks] == [task.instruction for task in again]
     assert all(question(task.instruction) for task in tasks)
 
 
+@pytest.mark.slow
 def test_with_as_many_questions_as_it_likes_it_knows_nearly_every_goal() -> None:
     tasks = [*VAGUE.tasks(VagueSettings(houses=40)).values()]
     assert sum(cleared(task, SimulatedPersonSettings()) for task in tasks) >= 0.97 * len(tasks)

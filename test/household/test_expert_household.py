@@ -44,16 +44,19 @@ def houses(count: int) -> list[Task]:
     return [parse_tasks(generate_house(seed=n, rooms=3 + n % 6, tasks=5)[n % 5])[0] for n in range(count)]
 
 
+@pytest.mark.slow
 def test_it_reaches_nine_of_ten_recorded_tasks(wah_nl: Path, sweep: int) -> None:
     results = carry_out(load_tasks(wah_nl / "tasks.json")[::sweep], ExpertModel())
     assert gsr(results) >= 0.90
     assert ssr(results) >= 0.95
 
 
+@pytest.mark.slow
 def test_it_reaches_nearly_every_generated_task(sweep: int) -> None:
     assert gsr(carry_out(houses(200 // sweep), ExpertModel())) >= 0.97
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("recall", "flat"), [(False, False), (True, True), (False, True)])
 def test_it_works_without_working_memory_and_without_expansion(recall: bool, flat: bool) -> None:
     assert gsr(carry_out(houses(30), ExpertModel(), recall=recall, flat=flat)) >= 0.9
@@ -67,6 +70,7 @@ class PromptOnly(LanguageModel):
         return ExpertModel().decide(DecisionRequest((Told(text),), request.may_say.__class__(())))
 
 
+@pytest.mark.slow
 def test_its_only_input_is_the_prompts_text() -> None:
     tasks = houses(15)
     renamed = [
@@ -85,6 +89,7 @@ def test_its_only_input_is_the_prompts_text() -> None:
         )
 
 
+@pytest.mark.slow
 def test_the_same_prompt_gives_the_same_decision() -> None:
     tasks = houses(5)
     first, second = carry_out(tasks, ExpertModel()), carry_out(tasks, ExpertModel())

@@ -334,6 +334,7 @@ def test_more_things_than_hands_need_a_place() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_word_that_it_does_not_know_is_dropped_nowhere(wah_nl: Path) -> None:
     tasks, rng = json.loads((wah_nl / "tasks.json").read_text()), random.Random(0)
     told = [task["nl_instructions"][0] for task in tasks]

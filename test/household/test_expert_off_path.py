@@ -66,6 +66,7 @@ def test_in_a_chat_the_last_task_is_its_own(name: str) -> None:
     assert (in_chat.gsr, in_chat.decisions, in_chat.steps) == (1, as_text.decisions, as_text.steps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["reactree_wm", "reactree", "react_wm", "react", "hiagent_wm", "hiagent"])
 def test_without_a_system_text_it_decides_the_same(name: str) -> None:
     for task in parse_tasks(generate_house(seed=3, rooms=4, tasks=2)):
@@ -77,6 +78,7 @@ def test_without_a_system_text_it_decides_the_same(name: str) -> None:
         assert (bare.decisions, bare.steps, bare.agent_nodes) == (full.decisions, full.steps, full.agent_nodes)
 
 
+@pytest.mark.slow
 def test_goals_that_are_known_are_not_read_from_the_words() -> None:
     for task in varied_tasks(6):
         model = ExpertModel({task.instruction: goals_of(task.goal)})
@@ -84,6 +86,7 @@ def test_goals_that_are_known_are_not_read_from_the_words() -> None:
         assert carried_out(task, ExpertModel({task.instruction: ()}), "reactree_wm").end == "failure"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["reactree_wm", "react", "hiagent_wm", "hiagent"])
 def test_several_of_a_kind_are_brought_one_after_the_other(name: str) -> None:
     tasks = [task for task in varied_tasks(30) if max(one.count for one in task.goal) > 1][:2]
@@ -103,6 +106,7 @@ def test_goals_come_in_the_order_of_the_conditions_and_switches_last() -> None:
     assert stove == Operate(action="turn on", thing="stove")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "noise", "fewest"), [("react_wm", 0.3, 24), ("react", 0.3, 24), ("reactree_wm", 0.1, 23)]
 )
@@ -288,6 +292,7 @@ class Overheard(Talker):
         return super().decide(request)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["hiagent_wm", "hiagent"])
 def test_where_rooms_were_forgotten_behind_summaries_it_says_what_may_be_said(name: str) -> None:
     said = []

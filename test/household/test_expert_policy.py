@@ -444,6 +444,7 @@ def test_a_decision_follows_from_every_prefix_of_the_recordings(wah_nl: Path) ->
                 parse_decision(decide("\n".join([begin + lines[0], *lines[1 : index + 1], ""])))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("expand", [True, False], ids=["tree", "flat"])
 @pytest.mark.parametrize("recall", [True, False], ids=["recall", "no recall"])
 def test_it_reaches_the_goals_of_generated_houses(recall: bool, expand: bool) -> None:

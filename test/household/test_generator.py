@@ -184,6 +184,7 @@ def test_a_house_stays_as_it_is_where_all_its_tasks_fit() -> None:
     assert generate_house(seed=3, tasks=6, about=",".join(RECEPTACLES)) == generate_house(seed=3, tasks=6)
 
 
+@pytest.mark.slow
 def test_tasks_are_about_nothing_else_than_what_is_known() -> None:
     tasks = [task for seed in range(12) for task in generate_house(seed=seed, varied=seed % 2 == 0)]
     several = {task["task_name"] for task in tasks if "_and_" in task["task_name"]}

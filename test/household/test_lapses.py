@@ -42,6 +42,7 @@ def test_without_lapses_it_is_the_expert(name: str) -> None:
     assert texts(episode_of(0, name)) == texts(expert)
 
 
+@pytest.mark.slow
 def test_the_same_seeds_give_the_same_lapses_and_others_give_others() -> None:
     def lapsing(**given: Any) -> list[str]:
         return texts(episode_of(1, "react_wm", forgets=0.6, gives_up=0.0, **given))

@@ -129,6 +129,7 @@ def test_people_name_each_thing_and_place_with_its_number(monkeypatch: pytest.Mo
             assert wish.count == 1 or re.search(r"\b(?:2|3|two|three|both|couple|pair)\b", text), (wish, text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("varied", [False, True])
 def test_things_are_wanted_in_the_order_in_which_they_are_named(varied: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the expert lists follows from the instruction."""
@@ -156,6 +157,7 @@ def test_what_nobody_can_do_is_hardly_ever_the_same() -> None:
     assert not any("{" in text or "}" in text for text in drawn)
 
 
+@pytest.mark.slow
 def test_the_answers_to_an_open_request_tell_all_that_it_leaves_open() -> None:
     """Each question is understood, and asks for something that the request does not tell."""
     asked = 0

@@ -313,6 +313,7 @@ def test_an_agent_without_a_node_starts_in_the_room_of_the_file() -> None:
     assert "in the middle of a bedroom (1)" in world.observe().take().text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scene", range(1, 8))
 def test_whole_virtualhome_apartments_in_the_original_format_can_be_played(scenes: Path, scene: int) -> None:
     document = house()
@@ -329,6 +330,7 @@ def test_whole_virtualhome_apartments_in_the_original_format_can_be_played(scene
     assert not [word for word in ("wall", "floor", "ceiling") if word in world.observe().take().text]
 
 
+@pytest.mark.slow
 def test_every_recorded_task_loads_and_starts_unfulfilled(wah_nl: Path) -> None:
     tasks = load_tasks(wah_nl / "tasks.json")
     assert len(tasks) == 144

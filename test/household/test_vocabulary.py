@@ -105,6 +105,7 @@ def test_the_words_are_those_of_the_recorded_class_names(shared: Path) -> None:
     assert {name: CLASSES[name].word for name in names} == names
 
 
+@pytest.mark.slow
 def test_the_recorded_tasks_agree_about_category_and_properties(shared: Path) -> None:
     for task in read(shared / "data" / "wah_nl" / "tasks.json"):
         for node in task["init_graph"]["nodes"]:

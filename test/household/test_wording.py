@@ -119,6 +119,7 @@ def test_half_of_the_types_are_new_and_some_go_to_several_places() -> None:
     assert {sum(one.count for one in task.goal if one.item) for task in tasks} >= {0, 1, 2, 3, 4, 5}
 
 
+@pytest.mark.slow
 def test_numbers_are_as_high_as_in_houses_full_of_things() -> None:
     highest: Counter[str] = Counter()
     for seed in range(30):
@@ -129,6 +130,7 @@ def test_numbers_are_as_high_as_in_houses_full_of_things() -> None:
     assert sum(count >= 12 for count in highest.values()) > 40
 
 
+@pytest.mark.slow
 def test_goals_of_several_places_are_scored_each_at_its_own() -> None:
     task = next(task for seed in range(50) for task in varied(seed) if len({one.target for one in task.goal}) > 1)
     scene = Scene(task.init_graph, init_room=task.init_room)

@@ -59,6 +59,7 @@ def test_no_request_of_a_run_is_sent_twice(
         assert len(bodies) == len(set(bodies)) >= 8
 
 
+@pytest.mark.slow
 def test_a_server_that_is_late_is_too_slow_and_not_gone(model: Model) -> None:
     with Peer(chats=True) as peer:
         one = model(peer, request_timeout=3)
@@ -69,6 +70,7 @@ def test_a_server_that_is_late_is_too_slow_and_not_gone(model: Model) -> None:
     assert "raise decision_timeout and the language model's request_timeout" in result.message
 
 
+@pytest.mark.slow
 def test_a_model_that_gives_up_for_its_askers_patience_counts_its_request(model: Model) -> None:
     with Peer(chats=True) as peer:
         one = model(peer, request_timeout=20)

@@ -279,6 +279,7 @@ def test_guessing_is_told_from_knowing() -> None:
     assert chance(2, 6) > 0.6
 
 
+@pytest.mark.slow
 def test_the_expert_passes_and_is_asked_nothing_but_its_own_prompt() -> None:
     expert = MODELS.get("expert")
     own = lesson(ExpertModel(), (expert, expert.settings()), "reactree_wm")

@@ -710,6 +710,7 @@ texts = st.one_of(
 replies = st.lists(st.tuples(texts, st.sampled_from(["stop", "length"])), min_size=12, max_size=12)
 
 
+@pytest.mark.slow
 @given(replies, st.sampled_from([*ConstraintKind, None]), st.sampled_from([None, *Method]), st.integers(0, 2))
 def test_a_reply_is_what_may_be_said_or_comes_with_an_objection(
     script: list[tuple[str, str]], kind: ConstraintKind | None, method: Method | None, retries: int
@@ -732,6 +733,7 @@ def test_a_reply_is_what_may_be_said_or_comes_with_an_objection(
     assert all(asked.turns[0] == TASK and len(asked.turns) in (1, 3, 5) for asked in engine.asked)
 
 
+@pytest.mark.slow
 @given(replies, st.sampled_from([*ConstraintKind, None]), st.sampled_from([None, *Method]), st.integers(0, 2))
 def test_a_reply_keeps_every_request_with_what_it_took_and_why_it_was_in_vain(
     script: list[tuple[str, str]], kind: ConstraintKind | None, method: Method | None, retries: int

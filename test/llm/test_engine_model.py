@@ -156,6 +156,7 @@ def test_a_server_that_is_tried_has_its_time_again_after_each_answer() -> None:
         assert engine.opened == 0
 
 
+@pytest.mark.slow
 def test_a_request_that_is_broken_off_before_it_begins_leaves_nothing_behind(
     engine: Moody, model: EngineModel, recwarn: pytest.WarningsRecorder
 ) -> None:

@@ -169,6 +169,7 @@ def test_a_request_that_is_made_when_another_is_answered_is_answered_too() -> No
     assert queue.running == 0
 
 
+@pytest.mark.slow
 def test_the_bound_holds_under_threads_and_nothing_is_lost() -> None:
     model = Held()
     queue = FairQueue(model, 3)

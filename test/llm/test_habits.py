@@ -99,6 +99,7 @@ def check(name: str, runs: list[Run], plainly: list[Run]) -> None:
         assert run.requests <= MOST * plain.requests
 
 
+@pytest.mark.slow
 def test_the_plain_phrasing_reaches_every_goal(plainly: list[Run]) -> None:
     assert [run.reached for run in plainly] == [("done", 1.0)] * 3
     assert all(run.requests >= 15 for run in plainly)

@@ -93,6 +93,7 @@ def black_hole() -> Iterator[str]:
         yield f"http://127.0.0.1:{server.getsockname()[1]}/v1"
 
 
+@pytest.mark.slow
 def test_a_server_that_only_accepts_connections_is_given_up_within_one_limit(model: Model) -> None:
     with black_hole() as url:
         one = model(url)
@@ -102,6 +103,7 @@ def test_a_server_that_only_accepts_connections_is_given_up_within_one_limit(mod
             one.decide(REQUEST).result(PATIENCE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("behaviour", MUTE.values(), ids=MUTE)
 def test_getting_ready_has_one_limit_whatever_stands_in_between(model: Model, behaviour: Behaviour) -> None:
     with Peer(chats=True) as peer:
@@ -113,6 +115,7 @@ def test_getting_ready_has_one_limit_whatever_stands_in_between(model: Model, be
         assert len(peer.requests) <= 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("behaviour", [never_answers, only_begins, drips, keeps_alive])
 def test_a_decision_has_one_limit_whatever_comes_meanwhile(model: Model, behaviour: Behaviour) -> None:
     with Peer(say=lambda prompt: THOUGHT) as peer:
@@ -125,6 +128,7 @@ def test_a_decision_has_one_limit_whatever_comes_meanwhile(model: Model, behavio
         assert len(peer.asked) == 3
 
 
+@pytest.mark.slow
 def test_trials_and_retries_share_the_limit(model: Model) -> None:
     with Peer(chats=True, say=lambda prompt: THOUGHT) as peer:
 
@@ -152,6 +156,7 @@ def test_cancelling_ends_the_wait_also_while_it_gets_ready(model: Model) -> None
         assert pending.cancelled()
 
 
+@pytest.mark.slow
 def test_the_next_language_model_answers_within_the_limit_of_the_mute_one(model: Model) -> None:
     with black_hole() as url:
         backups = [Backup(model(url), "mute", LIMIT), Backup(RecordingModel([THOUGHT]), "other", LIMIT)]
@@ -212,6 +217,7 @@ def test_a_log_has_a_line_soon_and_then_rarely() -> None:
     assert not rarely.due(None)
 
 
+@pytest.mark.slow
 def test_a_mute_server_is_told_in_the_log_while_it_is_waited_for(
     model: Model, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

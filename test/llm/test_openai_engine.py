@@ -153,6 +153,7 @@ def test_a_host_without_an_address_is_named(model: Model) -> None:
     assert "http://nowhere.invalid/v1 cannot be reached" in str(failure)
 
 
+@pytest.mark.slow
 def test_an_answer_that_does_not_come_in_time_is_given_up_and_the_server_is_told(peer: Peer, model: Model) -> None:
     peer.script.append(never_answers)
     one = model(peer, request_timeout=0.5)

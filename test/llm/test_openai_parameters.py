@@ -326,6 +326,7 @@ def test_a_run_goes_on_where_one_parameter_after_the_other_is_named_and_a_first_
         assert len(peer.asked) == 4
 
 
+@pytest.mark.slow
 def test_a_server_that_refuses_whatever_is_sent_is_asked_a_bounded_number_of_times(model: Model) -> None:
     for refuse in ASTRAY.values():
         with hosted({}) as peer:

@@ -73,7 +73,7 @@ def test_what_is_late_is_given_longer_the_next_time_but_not_for_ever() -> None:
 
 
 class Slow(Engine):
-    """Answers only when it is let; a server whose trials begin like the prompt is opened only then, too."""
+    """Answers only when it is let; a server is opened only then, too."""
 
     name = "a slow engine"
 
@@ -89,9 +89,9 @@ class Slow(Engine):
         return Generated("Act: done", "stop", 5000, 0, 3)
 
 
-@pytest.fixture(params=[True, False], ids=["in its reply", "in its trials"])
-def model(request: pytest.FixtureRequest) -> Iterator[EngineModel]:
-    one = EngineModel(Slow(loads=request.param), request_timeout=0.05)
+@pytest.fixture
+def model() -> Iterator[EngineModel]:
+    one = EngineModel(Slow(loads=True), request_timeout=0.05)
     yield one
     one.close()
 
@@ -118,6 +118,7 @@ def request(prompt: str, patience: float = PATIENCE) -> DecisionRequest:
     return DecisionRequest((Told(prompt),), DecisionGrammar(["done"]), patience=patience)
 
 
+@pytest.mark.slow
 def test_the_limit_of_a_model_grows_with_the_prompt_and_with_each_late_reply(model: EngineModel) -> None:
     limits = []
     for prompt in (SHORT, LONG, LONG):

@@ -140,6 +140,7 @@ def test_a_proxy_that_cannot_be_used_is_the_users_error_in_one_line(
     assert PASSWORD not in str(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["socks5", "socks5h"])
 @pytest.mark.parametrize("command", [["run", "Go to the kitchen", "--llm", "openai"], ["llm", "check"], ["doctor"]])
 def test_a_socks_proxy_without_its_package_says_what_to_install(command: list[str], scheme: str) -> None:

@@ -98,6 +98,7 @@ fragments = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(fragments, max_size=12).map("".join))
 @settings(max_examples=300, deadline=None)
 def test_any_text_is_taken_apart_and_nothing_is_said_twice(text: str) -> None:

@@ -212,6 +212,7 @@ def test_a_stream_that_breaks_off_is_asked_for_as_a_whole(peer: Peer, model: Mod
     assert ["stream" in one.body for one in peer.asked] == [True, False]
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_in_its_stream_and_stays_away_is_gone(peer: Peer, model: Model) -> None:
     def dies(exchange: Exchange) -> None:
         peer.close_port()
@@ -261,6 +262,7 @@ TOO_MUCH: dict[str, tuple[Behaviour, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("behaviour", "said"), TOO_MUCH.values(), ids=TOO_MUCH)
 def test_an_answer_that_is_not_read_to_its_end_is_told_in_one_line(
     peer: Peer, model: Model, behaviour: Behaviour, said: str, caplog: pytest.LogCaptureFixture

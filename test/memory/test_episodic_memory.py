@@ -447,6 +447,7 @@ def test_export_and_import_give_the_same_memory(memory: SqliteMemory, tmp_path: 
     assert import_experiences(tmp_path / "all.jsonl").runs == tuple(map(tuple, runs))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not SHARED.is_dir(), reason=f"needs the recorded runs in {SHARED}")
 def test_the_recorded_runs_go_through_a_memory_unchanged(memory: SqliteMemory, tmp_path: Path) -> None:
     file = SHARED / "data" / "wah_nl" / "trajectories" / "reactree_wm.jsonl"

@@ -59,6 +59,7 @@ with SqliteMemory(path, WordHashEmbedder()) as memory:
 """
 
 
+@pytest.mark.slow
 def test_two_processes_that_write_at_once_lose_nothing_and_a_reader_sees_whole_runs(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"  # made by whichever is first
     writers = [start(path, WRITER, name) for name in "ab"]
@@ -110,6 +111,7 @@ with SqliteMemory(path, WordHashEmbedder()) as memory:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("statement", "at"),
     [("INSERT INTO run", 1), ("INSERT INTO experience", 1), ("INSERT INTO experience", 1400), ("COMMIT", 1)],
@@ -137,6 +139,7 @@ with SqliteMemory(path, WordHashEmbedder()) as memory:
 """
 
 
+@pytest.mark.slow
 def test_whenever_a_writer_is_killed_every_run_is_whole(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     moments = random.Random(0)
@@ -159,6 +162,7 @@ def test_whenever_a_writer_is_killed_every_run_is_whole(tmp_path: Path) -> None:
             assert len(memory.retrieve("open 3", count_tokens=approximate_tokens)) > 0
 
 
+@pytest.mark.slow
 def test_a_memory_may_be_made_by_many_processes_at_once(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     program = """

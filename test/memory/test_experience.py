@@ -70,6 +70,7 @@ lines = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(st.lists(st.tuples(lines | st.text(max_size=8), line_ends), max_size=12))
 def test_the_turns_of_any_text_give_that_text_again(parts: list[tuple[str, str]]) -> None:

@@ -39,6 +39,7 @@ GOOD = {
 }
 
 
+@pytest.mark.slow
 @needs_recordings
 @pytest.mark.parametrize("variant", RECORDINGS)
 def test_every_recorded_file_is_read_and_written_as_it_was(variant: str, tmp_path: Path) -> None:
@@ -57,6 +58,7 @@ def test_every_recorded_file_is_read_and_written_as_it_was(variant: str, tmp_pat
     assert import_experiences(written) == imported
 
 
+@pytest.mark.slow
 @needs_recordings
 @pytest.mark.parametrize(("variant", "runs"), [("react", 66), ("react_wm", 64), ("reactree", 36), ("reactree_wm", 56)])
 def test_only_runs_kept_as_successes_are_imported_and_the_others_are_counted(variant: str, runs: int) -> None:
@@ -138,6 +140,7 @@ def test_turns_that_make_no_sense_are_refused(values: dict[str, Any], message: s
 readable = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(
     subgoal=readable.filter(lambda text: text.strip() and "You are in the house" not in text and "\r" not in text),

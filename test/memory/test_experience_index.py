@@ -32,6 +32,7 @@ def one_group(ends: list[int], *, digests: list[int] | None = None) -> Experienc
     return index
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(subgoals=st.integers(1, 400), seed=st.integers(0, 10**6), doubled=st.booleans())
 def test_ranking_equals_a_full_sort_by_cosine(subgoals: int, seed: int, doubled: bool) -> None:

@@ -279,6 +279,7 @@ with HouseMap(sys.argv[1]) as kept:
 """
 
 
+@pytest.mark.slow
 def test_several_robots_in_processes_of_their_own_share_a_map(tmp_path: Path) -> None:
     path = tmp_path / "house.map"
     program = textwrap.dedent(WRITER.format(here=str(Path(__file__).parent)))
@@ -341,6 +342,7 @@ PLACES = st.sampled_from(["table 1", "sink 1", "shelf 1"])
 LOOKS = st.tuples(PLACES, st.sets(THINGS), st.booleans(), st.one_of(st.just(""), THINGS), st.floats(0, 1e6))
 
 
+@pytest.mark.slow
 @given(looks=st.lists(LOOKS, max_size=25))
 def test_whatever_is_seen_beliefs_are_likelihoods_and_what_was_just_seen_is_believed(
     looks: list[tuple[str, set[str], bool, str, float]],

@@ -74,6 +74,7 @@ def test_among_examples_of_a_task_are_one_of_a_single_thing_and_one_of_several(b
         assert {text.partition("control flow: ")[2].split("\n")[0] for text in texts} == {"sequence", "parallel"}
 
 
+@pytest.mark.slow
 def test_examples_stood_where_the_most_similar_one_did(by_words: EpisodicMemory) -> None:
     for one in by_words:
         first, *others = found(by_words, one.subgoal)
@@ -84,6 +85,7 @@ def test_examples_of_another_end_are_left_out_where_they_are_said_otherwise(by_w
     assert {one.end for one in found(by_words, "move the apple on the coffee table")} == {End.EXPAND}
 
 
+@pytest.mark.slow
 def test_examples_are_few_and_short_unless_somebody_asks_for_more(by_words: EpisodicMemory) -> None:
     for subgoal in {one.subgoal for one in by_words}:
         some = found(by_words, subgoal)
@@ -134,6 +136,7 @@ def _not_installed(name: str) -> object:
 # ---------------------------------------------------------------------- what is in it
 
 
+@pytest.mark.slow
 @pytest.mark.sweep
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_the_command_makes_the_file_that_ships_again_byte_for_byte(planner: str, tmp_path: Path) -> None:

@@ -170,6 +170,7 @@ def test_garbage_is_words_like_any_other(typed: Typed, garbage: bytes) -> None:
 # ---------------------------------------------------------------------- a pipe
 
 
+@pytest.mark.slow
 def test_each_line_of_a_pipe_waits_for_a_question_and_answers_it() -> None:
     desk, said = Desk(), queue.Queue[str]()
     reads, writes = os.pipe()

@@ -245,6 +245,7 @@ BUILDERS: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.sweep
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("house", HOUSES)
@@ -281,6 +282,7 @@ def test_every_ending_is_reached_by_some_planner() -> None:
         assert end in (ends - WELL or WELL), ending
 
 
+@pytest.mark.slow
 @needs_monty
 def test_code_that_ran_out_of_time_is_played_again() -> None:
     limits = Limits(seconds=0.3)

@@ -320,6 +320,7 @@ def test_a_policy_judges_by_parameter(office: OfficeWorld, said: str, verdict: s
     assert judged is Verdict(verdict), reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "said",
     [

@@ -303,6 +303,7 @@ def test_without_the_policy_each_would_be_done_and_what_is_near_to_it_is_done_wi
         assert (robot.calls, robot.forbidden(), asked) == ([worded(name, near)], [], [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", dict.fromkeys(first for first, *_ in FORBIDDEN))
 def test_no_wording_of_what_is_forbidden_is_carried_out(first: tuple[str, ...]) -> None:
     robot, asked, tried = Robot(*first), list[str](), 0

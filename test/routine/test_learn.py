@@ -281,6 +281,7 @@ def test_what_is_put_somewhere_and_opened_there_is_of_one_purpose() -> None:
     assert of({goal: acts}, goal).goal == "put the {thing_1} into the {place_2}"
 
 
+@pytest.mark.slow
 def test_what_was_carried_though_nobody_wanted_it_is_left_out() -> None:
     task, routine = fetching()
     again, (find, take, way, put) = moving(task), model.children_of(routine.body)

@@ -245,6 +245,7 @@ def test_steps_go_on_in_the_thread_that_brings_their_results() -> None:
     assert pending.take().outcome is Outcome.DONE
 
 
+@pytest.mark.slow
 def test_a_time_that_is_over_cancels_the_step_under_way() -> None:
     body = flow("fallback", flow("within", a("close a"), a("close b"), seconds=1), a("close c"))
     robot = Robot(settle=False)
@@ -301,6 +302,7 @@ def test_a_routine_that_no_world_can_carry_out_is_refused(change: dict[str, Any]
         RoutineSkills(Robot(), [routine])
 
 
+@pytest.mark.slow
 def test_a_house_with_routines_keeps_to_the_port_and_carries_one_out() -> None:
     task = load_tasks(HOUSES["villa"])[0]
     assert check_world(RoutineSkills(SymbolicWorld(task), [FETCH]), tries=20) == []

@@ -176,6 +176,7 @@ CHANGES: dict[str, Change] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", TRAPS)
 def test_a_house_that_changed_ends_as_an_agent_node_and_not_in_harm(memory: SqliteMemory, number: int) -> None:
     rng = random.Random(number)
@@ -434,6 +435,7 @@ def test_the_same_goal_once_more_in_a_run_does_not_bring_the_same_thing_again(me
     assert len([skill for skill in came.skills if skill.startswith("pick up")]) == 1
 
 
+@pytest.mark.slow
 def test_routines_that_have_one_another_in_them_end(memory: SqliteMemory) -> None:
     """One is not part of itself, three stand in one another, and each below another counts as a decision."""
     roles = (model.Role(name="thing", kind="thing"),)

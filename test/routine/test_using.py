@@ -292,6 +292,7 @@ class Interrupts(WorldWrapper):
         return ""
 
 
+@pytest.mark.slow
 def test_what_a_person_says_on_the_way_is_taken_in_by_an_agent_node(learnt: SqliteMemory) -> None:
     world = Interrupts(SymbolicWorld(TASK))
     came = carry_out_with(world, learnt)

@@ -155,6 +155,7 @@ def test_done_is_looked_at_once(goal: str, script: list[str], told: str, checks:
 TO_THE_JUG = ["Act: navigate to counter 1", "Act: grip jug 1 with low force"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("goal", "script", "untouched"),
     [

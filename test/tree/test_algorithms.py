@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import pytest
 from doubles import ScriptedModel, ScriptedWorld, scripted_episode
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -95,6 +96,7 @@ class Recursion:
 budgets = st.tuples(st.integers(1, 40), st.integers(1, 40))
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100)
 @given(programs(), budgets, st.sampled_from(ParallelPolicy), st.randoms(use_true_random=False))
 def test_the_tree_ends_as_the_recursion_does(program, limits, policy, delays) -> None:  # type: ignore[no-untyped-def]

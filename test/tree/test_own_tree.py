@@ -267,6 +267,7 @@ def test_the_limits_of_a_goal_begin_anew_each_time() -> None:
     assert (result.end, result.steps, result.decisions) == ("done", 3, 3)
 
 
+@pytest.mark.slow
 def test_a_goal_that_is_repeated_is_not_stuck_by_what_it_saw_before() -> None:
     model = ScriptedModel({"a": ["Act: go to kitchen 1", "Act: done"] * 9})
     episode = episode_of(

@@ -402,6 +402,7 @@ def test_robots_that_share_a_household_reach_its_goals_in_fewer_steps_one_after_
     assert makespan < 0.9 * steps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(9000210, 9000225))
 def test_whichever_robots_fail_and_whenever_every_run_ends_and_plays_again(seed: int) -> None:
     for task in tasks(seed, 1):

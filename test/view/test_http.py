@@ -38,6 +38,7 @@ def url(tmp_path: Path, serve: Any) -> str:
     return str(serve(tmp_path / "run.jsonl").url)
 
 
+@pytest.mark.slow
 def test_who_has_the_token_is_served_in_a_flood_of_those_who_have_not(
     url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -57,6 +58,7 @@ def test_who_has_the_token_is_served_in_a_flood_of_those_who_have_not(
     ]
 
 
+@pytest.mark.slow
 def test_a_flood_from_one_address_closes_none_of_another(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "PATIENCE", 1e6)
     slow = half(place_of(url), b"GET /api/runs HTTP/1.1\r\n")
@@ -68,6 +70,7 @@ def test_a_flood_from_one_address_closes_none_of_another(url: str, monkeypatch: 
     slow.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("said", HALVES.values(), ids=HALVES)
 def test_a_connection_that_does_not_show_the_token_is_closed(
     url: str, said: bytes, monkeypatch: pytest.MonkeyPatch

@@ -57,6 +57,7 @@ def printed(events: Sequence[Event], **said: Any) -> str:
     return file.getvalue()
 
 
+@pytest.mark.slow
 def test_the_tree_is_live_with_a_line_a_node_what_has_ended_folded_and_the_budgets_below(
     events: Sequence[Event],
 ) -> None:

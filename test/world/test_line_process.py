@@ -45,6 +45,7 @@ def test_it_answers_and_goes_on_after_an_error_of_the_player(playing: Playing) -
     assert playing.ask("say", "again") == {"said": "again"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("request_", "said"),
     [

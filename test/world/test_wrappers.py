@@ -209,6 +209,7 @@ def test_what_else_is_asked_has_a_limit_where_one_is_given() -> None:
     assert in_time.take().text == "You are in the house."
 
 
+@pytest.mark.slow
 def test_a_limit_keeps_nothing_alive_that_has_ended() -> None:
     inner = Slow()
     skill = SkillTimeLimit(inner, 3600.0).execute("go to kitchen 1")
@@ -229,6 +230,7 @@ class Forgetful(Slow):
         return Pending()
 
 
+@pytest.mark.slow
 def test_whoever_waits_for_rest_is_told_also_where_the_world_forgets_to_say() -> None:
     world = SkillTimeLimit(Forgetful(), PATIENCE, SHORT)
     world.execute("go to kitchen 1").cancel()

@@ -86,6 +86,7 @@ def test_a_tree_leaves_what_every_agent_node_went_through(memory: SqliteMemory) 
     assert {task.instruction for task in TASKS.values()} < {experience.subgoal for experience in memory}
 
 
+@pytest.mark.slow
 def test_a_flat_planner_leaves_its_runs_as_a_whole(memory: SqliteMemory) -> None:
     assert [one.added for one in bootstrap(memory, "react").attempts(TASKS)] == [1] * len(TASKS)
     assert sorted(experience.subgoal for experience in memory) == sorted(task.instruction for task in TASKS.values())
@@ -107,6 +108,7 @@ def test_later_tasks_have_earlier_ones_as_examples(memory: SqliteMemory) -> None
     assert f"Your task is to: {FIRST.instruction}\n" in latest
 
 
+@pytest.mark.slow
 def test_a_model_that_is_gone_twice_in_a_row_ends_it_and_it_goes_on_with_the_first_of_them(
     memory: SqliteMemory,
 ) -> None:
@@ -140,6 +142,7 @@ def test_a_model_that_is_gone_over_one_task_loses_only_that(memory: SqliteMemory
     assert [one.end for one in attempts] == ["done", "model_gone", "done"]
 
 
+@pytest.mark.slow
 def test_what_broke_off_in_its_world_is_told_and_carried_out_again(memory: SqliteMemory) -> None:
     def make(task: Any) -> World:
         return Burning(task) if task is SECOND else SymbolicWorld(task)

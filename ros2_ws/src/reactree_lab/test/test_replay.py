@@ -123,6 +123,7 @@ def test_a_bad_file_of_outcomes_is_refused(tmp_path: Path, content: str) -> None
         load_outcomes(path, "react")
 
 
+@pytest.mark.slow
 def test_a_difference_is_found_and_named(tasks: dict[int, Task], recordings: dict[str, list[RecordedRun]]) -> None:
     """A replay that could not fail would show nothing: drop one agent node from a recording."""
     whole = next(run for run in recordings["reactree"] if len(run.nodes) > 4)

@@ -82,6 +82,7 @@ def of(result: Any) -> dict[str, Any]:
     return dict(result["structuredContent"])
 
 
+@pytest.mark.slow
 @pytest.mark.sweep
 @pytest.mark.parametrize("way", WAYS)
 def test_a_client_that_is_killed_in_mid_run_stops_the_robot(tmp_path: Path, start: Any, way: str) -> None:
@@ -103,6 +104,7 @@ def test_a_client_that_is_killed_in_mid_run_stops_the_robot(tmp_path: Path, star
             assert of(next_one.say("skill_open", thing="fridge 1"))["outcome"] == "done"
 
 
+@pytest.mark.slow
 @pytest.mark.sweep
 @pytest.mark.parametrize("way", WAYS)
 def test_a_client_that_is_killed_at_a_form_allows_nothing(tmp_path: Path, start: Any, way: str) -> None:
@@ -118,6 +120,7 @@ def test_a_client_that_is_killed_at_a_form_allows_nothing(tmp_path: Path, start:
             robot.gone()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_a_stop_by_another_client_takes_a_form_back(shared: Robot, start: Any, mode: str) -> None:
     one, other = start(shared, mode=mode), start(shared, mode=mode)
@@ -134,6 +137,7 @@ def test_a_stop_by_another_client_takes_a_form_back(shared: Robot, start: Any, m
     assert shared.done == []
 
 
+@pytest.mark.slow
 def test_of_two_clients_one_has_the_robot_and_both_may_stop_it(shared: Robot, start: Any) -> None:
     shared.hold()
     one, other = start(shared), start(shared, mode="legacy")
@@ -148,6 +152,7 @@ def test_of_two_clients_one_has_the_robot_and_both_may_stop_it(shared: Robot, st
     assert shared.done == [OPEN, f"cancelled {OPEN}", OPEN]
 
 
+@pytest.mark.slow
 def test_a_paused_run_waits_and_goes_on(shared: Robot, start: Any) -> None:
     shared.hold()
     one, other = start(shared), start(shared)
@@ -162,6 +167,7 @@ def test_a_paused_run_waits_and_goes_on(shared: Robot, start: Any) -> None:
     assert "no run goes on" in text_of(other.say("pause"))
 
 
+@pytest.mark.slow
 def test_without_waiting_a_run_goes_on_when_its_client_is_killed(shared: Robot, start: Any) -> None:
     shared.hold()
     one, other = start(shared), start(shared)
@@ -176,6 +182,7 @@ def test_without_waiting_a_run_goes_on_when_its_client_is_killed(shared: Robot, 
     assert of(other.say("status"))["last"]["end"] == "done"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_a_question_of_the_robot_is_answered_by_a_client(shared: Robot, start: Any, mode: str) -> None:
     with_forms, without = start(shared, mode=mode), start(shared, mode=mode, forms=False)
@@ -198,6 +205,7 @@ def test_a_question_of_the_robot_is_answered_by_a_client(shared: Robot, start: A
     assert all("MCP client" in by for _, by in said)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_a_client_without_forms_is_refused_and_cannot_confirm_by_answering(
     shared: Robot, start: Any, mode: str
@@ -213,6 +221,7 @@ def test_a_client_without_forms_is_refused_and_cannot_confirm_by_answering(
     assert shared.done == []
 
 
+@pytest.mark.slow
 def test_what_the_world_says_is_marked_wherever_a_client_reads_it(tmp_path: Path, start: Any) -> None:
     says = {"observe": HOSTILE, OPEN: HOSTILE}
     with robot_of("http", tmp_path / "robot", says=says, picture=PIXEL.hex(), planner="reactree:questions=3") as robot:
@@ -249,6 +258,7 @@ def test_what_the_world_says_is_marked_wherever_a_client_reads_it(tmp_path: Path
         assert all(json.loads(line)["e"] for line in record.split("\n") if line)
 
 
+@pytest.mark.slow
 def test_a_client_whose_network_is_cut_stops_the_robot(tmp_path: Path) -> None:
     alone = ["unshare", "-rn", sys.executable]
     if shutil.which("unshare") is None or subprocess.run([*alone, "-c", ""], capture_output=True).returncode:
@@ -268,6 +278,7 @@ def line_of(method: str, number: int | None = None, **params: Any) -> bytes:
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "deaf", "version": "1"}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leaves", ["closes its end", "signal", "stops the robot"])
 def test_a_client_that_stops_reading_holds_neither_the_robot_nor_the_server(tmp_path: Path, leaves: str) -> None:
     import fcntl
@@ -303,6 +314,7 @@ def test_a_client_that_stops_reading_holds_neither_the_robot_nor_the_server(tmp_
             os.close(read)
 
 
+@pytest.mark.slow
 def test_garbage_in_the_pipe_ends_neither_the_server_nor_the_run(tmp_path: Path) -> None:
     with robot_of("stdio", tmp_path / "robot") as robot:
         server = subprocess.Popen(robot.where, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -354,6 +366,7 @@ def test_nobody_without_the_token_or_from_elsewhere_gets_in(
     assert shared.done == []
 
 
+@pytest.mark.slow
 def test_stop_comes_through_a_flood_of_clients_without_the_token(tmp_path: Path, start: Any) -> None:
     with robot_of("http", tmp_path / "robot") as robot:
         robot.hold()
@@ -372,6 +385,7 @@ def test_stop_comes_through_a_flood_of_clients_without_the_token(tmp_path: Path,
 COMMAND = [sys.executable, "-m", "reactree_ros.cli", "mcp", "--llm", "expert"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -387,6 +401,7 @@ def test_what_cannot_be_served_is_said_in_a_line(options: list[str], said: str) 
     assert len(ran.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["stdio", "http"])
 def test_the_command_stops_its_robot_when_its_client_is_killed(tmp_path: Path, start: Any, way: str) -> None:
     (tmp_path / "policy.yaml").write_text(json.dumps({"rules": RULES}))

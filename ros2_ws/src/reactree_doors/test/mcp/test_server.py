@@ -166,6 +166,7 @@ def test_wrong_arguments_are_told_in_one_line(tmp_path, tool, given):
     assert "Traceback" not in text_of(result)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "limits", [{"max_steps": 1}, '{"max_steps": 1}', {"max_steps": "1", "max_cost": None}, "", "null", "{}", None]
 )
@@ -214,6 +215,7 @@ def test_skills_that_are_texts_are_said_beside_those_that_have_a_tool(tmp_path):
     assert asyncio.run(go()) == ["ride the lift", "go to hall 1"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rules", "policy", "well"),
     [

@@ -418,12 +418,14 @@ def ran(first: str = "", **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=given, capture_output=True, text=True, timeout=600, check=False)
 
 
+@pytest.mark.slow
 def test_nothing_is_imported_where_nobody_asks() -> None:
     ended = ran()
     assert "ended with None" in ended.stdout
     assert "imported: []" in ended.stdout
 
 
+@pytest.mark.slow
 def test_without_the_sdk_it_is_said_how_to_install_it() -> None:
     ended = ran('sys.modules["opentelemetry"] = None', OTEL_TRACES_EXPORTER="console")
     assert "ended with None" in ended.stdout
@@ -431,6 +433,7 @@ def test_without_the_sdk_it_is_said_how_to_install_it() -> None:
     assert "pip install" in ended.stderr
 
 
+@pytest.mark.slow
 def test_the_variables_are_the_settings() -> None:
     ended = ran(OTEL_TRACES_EXPORTER="console", OTEL_METRICS_EXPORTER="console", OTEL_SERVICE_NAME="my robot")
     assert '"name": "invoke_workflow reactree_wm"' in ended.stdout
@@ -439,6 +442,7 @@ def test_the_variables_are_the_settings() -> None:
     assert ended.stderr == ""
 
 
+@pytest.mark.slow
 def test_an_exporter_that_is_not_there_is_said() -> None:
     ended = ran(OTEL_TRACES_EXPORTER="smoke")
     assert "ended with None" in ended.stdout
@@ -456,6 +460,7 @@ export.ConsoleSpanExporter.export = {export}
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("export", "said"),
     [

@@ -27,6 +27,7 @@ def made(source: str) -> Routine:
     return routine
 
 
+@pytest.mark.slow
 def test_300_random_routines_are_the_same_again_as_python() -> None:
     make = AnyRoutine(9)
     for _ in range(300):

@@ -63,6 +63,7 @@ def refused(body: str, more: str = "", ports: str = "", goal: str = "") -> str:
     return str(caught.value)
 
 
+@pytest.mark.slow
 def test_500_random_routines_come_back_as_the_same_trees() -> None:
     make = AnyRoutine(44)
     for _ in range(500):

@@ -117,7 +117,7 @@ def _serve(jobs: Connection, settings: BenchSettings, at_once: int) -> None:
     try:
         runner = JobRunner(settings)
     except (UserError, OSError) as error:
-        with contextlib.suppress(OSError):  # the sender is gone
+        with contextlib.suppress(OSError):  # the sender is gone: that may be why it cannot be made
             jobs.send(str(error))
         return
     sending = threading.Lock()

@@ -46,6 +46,7 @@ from reactree_ros.record.reader import read_record
 INTERRUPTED = DISTURBED.format(what="os.killpg(0, signal.SIGINT)")
 
 
+@pytest.mark.slow
 def test_contenders_come_from_a_file_instead_of_planners(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "contenders.yaml"
     file.write_text("tree: {planner: reactree}\nflat: {planner: react, llm: expert}\n", encoding="utf-8")
@@ -86,6 +87,7 @@ def test_ctrl_c_ends_the_workers_too_and_loses_nothing(how: str, tmp_path: Path,
     assert_same_bench(out, undisturbed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", [0, 10, None], ids=["before the line", "in the line", "after the line"])
 def test_wherever_writing_breaks_off_the_rest_is_carried_out_once(
     part: int | None, tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch
@@ -234,6 +236,7 @@ class Dying(ExpertModel):
         return super().decide(request) if self.asked < 3 else Pending.failed(ServerUnavailable("connection refused"))
 
 
+@pytest.mark.slow
 def test_a_run_whose_model_is_gone_is_no_result_and_is_carried_out_again(
     tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -253,6 +256,7 @@ def test_a_run_whose_model_is_gone_is_no_result_and_is_carried_out_again(
     assert_same_bench(tmp_path, undisturbed)
 
 
+@pytest.mark.slow
 def test_a_server_that_is_gone_is_not_asked_by_every_run_that_is_left(
     tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -264,6 +268,7 @@ def test_a_server_that_is_gone_is_not_asked_by_every_run_that_is_left(
     assert_same_bench(tmp_path, undisturbed)
 
 
+@pytest.mark.slow
 def test_a_run_that_a_bug_ended_is_no_result_and_keeps_its_traceback(
     tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -346,6 +351,7 @@ def test_a_folder_that_two_benches_would_write_to_is_refused(tmp_path: Path) -> 
         BenchFolder(tmp_path, SETTINGS)
 
 
+@pytest.mark.slow
 def test_a_broken_line_is_named(tmp_path: Path) -> None:
     bench_here(tmp_path)
     results = tmp_path / "results.jsonl"
@@ -355,6 +361,7 @@ def test_a_broken_line_is_named(tmp_path: Path) -> None:
         BenchFolder(tmp_path, SETTINGS)
 
 
+@pytest.mark.slow
 def test_a_kill_right_at_the_start_leaves_a_folder_that_can_be_used(tmp_path: Path) -> None:
     (tmp_path / "results.jsonl").touch()
     (tmp_path / "settings.json.unfinished").write_text('{"suite"', encoding="utf-8")

@@ -34,6 +34,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.slow
 def test_only_who_may_ask_does_and_is_the_better_for_it(asked: Path) -> None:
     runs = {name: [run for run in read_results(asked) if run.planner == name] for name in ASKING.planners}
     assert [run.questions for run in runs["reactree_wm"]] == [0, 0, 0]

@@ -200,6 +200,7 @@ def test_contenders_are_planners_with_language_models_of_their_own(tmp_path: Pat
             assert head["llm"] == settings.llm_of(job.key.planner)
 
 
+@pytest.mark.slow
 def test_contenders_are_told_apart_by_the_memory_of_their_examples(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -101,6 +101,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.slow
 def test_prompts_are_bare_and_a_nodes_lines_go_on_with_one_another(small: Path) -> None:
     for node in nodes(all_lines(small)):
         assert node[0]["prompt"].startswith("Target_domain:\nYour ")

@@ -48,6 +48,7 @@ def test_the_thing_is_picked_up_where_it_is_seen_and_only_there(lines: list[Line
     assert 0.3 < found / len(lines) < 0.45
 
 
+@pytest.mark.slow
 def test_short_ones_list_few_things_and_the_wanted_one_only_to_be_picked_up() -> None:
     lines = [line for seed in range(100) for line in exercise(seed, PLANNER, short=True)]
     found = 0

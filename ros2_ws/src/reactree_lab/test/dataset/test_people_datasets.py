@@ -61,11 +61,13 @@ def roots(lines: list[Line]) -> list[list[Line]]:
     return list(by_task.values())
 
 
+@pytest.mark.slow
 def test_the_same_houses_of_people_are_made_again() -> None:
     settings = {"people": 1.0, "asking": 0.5, "unclear": 0.1}
     assert made(range(300, 306), **settings) == made(range(300, 306), **settings)
 
 
+@pytest.mark.slow
 def test_half_of_these_houses_call_things_by_nouns_that_are_in_all_of_their_words(people: list[Line]) -> None:
     taught = {noun for names in NOUNS[TAUGHT].values() for noun in names}
     wanted = [re.findall(r"pick up the ([a-z ]+?)(?: in | by |$)", line["completion"]) for line in people]
@@ -80,6 +82,7 @@ def test_half_of_these_houses_call_things_by_nouns_that_are_in_all_of_their_word
     }
 
 
+@pytest.mark.slow
 def test_no_noun_that_is_kept_back_is_in_a_dataset(people: list[Line], requests: list[Line]) -> None:
     text = " ".join(f"{line['prompt']}{line['completion']}" for line in (*people, *requests)).lower()
     assert [noun for names in NOUNS[KEPT].values() for noun in names if re.search(rf"\b{noun}", text)] == []
@@ -104,6 +107,7 @@ def test_nobody_can_tell_what_is_meant_and_nobody_can_be_asked(requests: list[Li
     assert all([line["kind"] for line in node] == ["think", "act"] for node in given_up)
 
 
+@pytest.mark.slow
 def test_no_sentence_of_people_or_of_the_vague_suite_is_said(
     people: list[Line], requests: list[Line], wah_nl: Path
 ) -> None:
@@ -114,6 +118,7 @@ def test_no_sentence_of_people_or_of_the_vague_suite_is_said(
     assert [text for text in said if any(same_words(text, one) for one in written)] == []
 
 
+@pytest.mark.slow
 def test_a_thing_that_was_moved_is_looked_for_elsewhere() -> None:
     """Working memory says a place, the thing is gone, and the expert still reaches the goal, by walks it may say."""
     gone = reached = 0
@@ -131,6 +136,7 @@ def test_a_thing_that_was_moved_is_looked_for_elsewhere() -> None:
     assert gone == 0
 
 
+@pytest.mark.slow
 def test_a_pupil_is_corrected_in_the_names_of_the_house() -> None:
     corrected = made(range(100, 106), pupil="expert", people=1.0, unclear=0.0, beta=0.5)
     taught = {noun for names in NOUNS[TAUGHT].values() for noun in names}

@@ -68,6 +68,7 @@ def logs(draw: st.DrawFn) -> list[Event]:
     return log
 
 
+@pytest.mark.slow
 @given(logs())
 def test_after_each_event_working_memory_equals_the_definition(log: list[Event]) -> None:
     for until in range(1, len(log) + 1):

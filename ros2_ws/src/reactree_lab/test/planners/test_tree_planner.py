@@ -198,6 +198,7 @@ def test_a_plan_in_which_nothing_is_known_is_told() -> None:
     assert listener.heard == ["I am sorry, I cannot do that. ✗ No step of this plan is known."]
 
 
+@pytest.mark.slow
 def test_a_choice_is_read_however_it_is_dressed() -> None:
     def say(generation: Generation) -> str:
         if not generation.begun:

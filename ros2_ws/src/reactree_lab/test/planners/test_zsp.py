@@ -216,6 +216,7 @@ def line_by_line(text: str) -> Say:
     return say
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("habit", HABITS)
 def test_a_plan_is_read_however_it_is_dressed(habit: str) -> None:
     text = HABITS[habit]("\n".join(GOOD))

@@ -33,6 +33,7 @@ def box(location: dict[str, Any], metadata: dict[str, Any]) -> tuple[float, floa
     return x - width / 2, x + width / 2, y - depth / 2, y + depth / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "rooms", "varied"), HOUSES)
 def test_the_same_arguments_make_the_same_worlds_and_more_tasks_leave_their_tasks(
     seed: int, rooms: int, varied: bool
@@ -87,6 +88,7 @@ def test_every_goal_can_be_reached_and_is_not_reached_at_the_start(seed: int, ro
         assert "turnOn" not in str(task.entry)
 
 
+@pytest.mark.slow
 def test_things_are_numbered_in_the_order_of_the_file() -> None:
     for task in made(2, 8, True):
         for kind in ("locations", "objects"):

@@ -106,6 +106,7 @@ def rebuilt(line: Line) -> Iterator[str]:
                 yield case.failure_text(verb, case.by_name[target], error) + held
 
 
+@pytest.mark.slow
 def test_every_recorded_observation_is_what_the_wording_makes_of_its_content(recorded: list[Line]) -> None:
     lines = [line for line in recorded if line.verb != "recall"]
     assert len(lines) > 2000
@@ -115,6 +116,7 @@ def test_every_recorded_observation_is_what_the_wording_makes_of_its_content(rec
     assert len(differing) == 7
 
 
+@pytest.mark.slow
 def test_every_recorded_skill_is_available(recorded: list[Line]) -> None:
     can = {
         "pickupable": ("pick up", "put down"),
@@ -137,6 +139,7 @@ def test_every_recorded_skill_is_available(recorded: list[Line]) -> None:
     assert missing == []
 
 
+@pytest.mark.slow
 def test_what_is_seen_explains_every_recorded_recall_but_those_of_discs(recorded: list[Line]) -> None:
     """The recorded system forgot every CD; where the place is another object its receptacle is not in the text."""
     memory: dict[str, dict[str, str]] = {}

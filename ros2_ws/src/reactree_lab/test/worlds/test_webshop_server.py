@@ -65,6 +65,7 @@ def shops(task: WebShopTask) -> EpisodeResult:
         return Episode(task.instruction, world=shop, model=model, planner=planner(f"react:{BARE}")).run()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "path"),
     [
@@ -93,6 +94,7 @@ def _asks_for_everything(shop: WebShop) -> None:
     shop.execute("search[running shoes]").result(10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["die", "hang", "error", "half"])
 def test_a_server_that_is_lost_in_mid_episode_ends_it(peer: WebShopPeer, how: str) -> None:
     task = task_at(peer, time_limit=SHORT if how in NEVER else LONG)
@@ -258,6 +260,7 @@ def test_a_suite_asks_for_nothing_before_its_tasks_are_run(peer: WebShopPeer) ->
     assert 12_086 in tasks_of(WebShopSettings(server=peer.url))
 
 
+@pytest.mark.slow
 def test_it_runs_from_the_command_line_and_gives_its_shop_back() -> None:
     with WebShopPeer(closes=True) as peer:
         command = [sys.executable, "-m", "reactree_ros.cli", "run", "--world", "webshop", "--llm", "expert", "--json"]
@@ -281,6 +284,7 @@ def test_a_task_has_to_be_named(peer: WebShopPeer, cli: Cli) -> None:
     assert peer.asked == ["/"]
 
 
+@pytest.mark.slow
 def test_a_bench_goes_on_without_its_server_and_a_resume_repeats_what_it_lost(tmp_path: Path, cli: Cli) -> None:
     out = tmp_path / "bench"
     with WebShopPeer() as peer:
