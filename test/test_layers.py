@@ -100,6 +100,7 @@ def test_outside_nodes_only_declared_dependencies_are_imported() -> None:
     # What the distributions are imported as, or take and return.
     # pydantic's own pages name these two, and it pins them.
     declared |= {"pydantic_core", "typing_extensions"} if "pydantic" in declared else set()
+    declared |= {"markdown_it"} if "markdown_it_py" in declared else set()
     declared |= {"yaml"} if "pyyaml" in declared else set()
     declared |= {"PIL"} if "pillow" in declared else set()
     declared |= {"opentelemetry"} if "opentelemetry_api" in declared else set()

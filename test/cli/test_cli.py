@@ -542,6 +542,7 @@ def test_a_check_says_what_the_server_is_and_what_a_decision_takes(cli: Cli, pee
         assert text in out
 
 
+@pytest.mark.slow
 def test_a_check_names_what_could_be_better(cli: Cli, peer: Peer) -> None:
     peer.owned_by, peer.obeys = "somebody", frozenset()
     ended = cli("llm", "check", "--llm", "openai", "--base-url", peer.base_url)

@@ -58,6 +58,7 @@ def test_a_commands_own_table_comes_before_that_of_all(cli: Cli, user: Path) -> 
     assert cli(*RUN).json["end"] == "done"
 
 
+@pytest.mark.slow
 def test_flags_and_paths_are_taken_too(cli: Cli, user: Path) -> None:
     user.write_text('[run]\njson = true\nsave = "record.jsonl"\n')
     assert cli(*RUN[:2]).json["end"] == "done"

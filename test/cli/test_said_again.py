@@ -223,6 +223,7 @@ def test_an_everyday_record_is_gone_on_with_as_it_always_was(cli: Cli, record: P
     assert header["world"]["name"] == "virtualhome"
 
 
+@pytest.mark.slow
 def test_what_the_user_says_of_the_world_is_in_the_new_record(cli: Cli, record: Path, tmp_path: Path) -> None:
     cli("resume", record, "--world-option", "house=villa", "--json", "--save", tmp_path / "again.jsonl")
     header = json.loads((tmp_path / "again.jsonl").read_text().splitlines()[0])
