@@ -129,7 +129,7 @@ test-docs: .venv-test-docs/.ready
 # Nothing has to be sourced, and what is sourced is not used. Three at a time on two cores: they wait a third of the time.
 test-ros: .venv-ros/.ready
 	@if [ -x .venv-ros/bin/python ]; then env -u LD_LIBRARY_PATH -u _ROS_WHEELS_BOOTSTRAP_COMPLETE \
-	    ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST .venv-ros/bin/python -m pytest -n 3 -m ros $(or $(TESTS),test/nodes) $(ARGS); \
+	    ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST .venv-ros/bin/python -m pytest -n 3 -m ros $(or $(TESTS),test/nodes $(DOORS)/test/over_ros) $(ARGS); \
 	else echo "The ROS tests did not run: $$(cat .venv-ros/.ready)"; fi
 
 # The build itself checks internal links; its warnings are errors.
