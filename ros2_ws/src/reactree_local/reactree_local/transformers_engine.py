@@ -87,10 +87,10 @@ class TransformersEngine(InProcessEngine):
         from transformers.cache_utils import DynamicLayer
 
         part = copy.deepcopy(states)
-        if count < part.get_seq_length():
+        if too_many := part.get_seq_length() - count:
             if not all(type(layer) is DynamicLayer for layer in part.layers):
                 return None
-            part.crop(count)
+            part.crop(-too_many)  # negative: newer versions take no length
         return part
 
     def _load_model(self, where: str, gguf: Mapping[str, str]) -> Any:
