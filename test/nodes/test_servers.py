@@ -330,11 +330,13 @@ def test_a_twin_of_the_bridge_that_comes_and_goes_does_not_end_a_skill(graph: Gr
     goal = graph.task()
     graph.until(lambda: world.held)
     let_tick(graph, planner)  # so that the result is asked for
+    graph.until(lambda: planner._lives.life("/household_bridge"))
+    first = planner._lives.life("/household_bridge")
     other = graph.bridge(ScriptedWorld(), alone=True)
     graph.halt(other)
     let_tick(graph, planner)
     graph.kill(other)
-    let_tick(graph, planner)
+    graph.until(lambda: planner._lives.life("/household_bridge") == first, "the twin is silent")
     let_tick(graph, planner)
     world.finish()
     assert goal.result.success
