@@ -86,7 +86,9 @@ class Served:
         for file in filter(None, (self.model, self.adapter)):
             if not Path(file).is_file():
                 raise UserError(f"{file}: is no file; name a GGUF file")
-        command = [*python_module(__name__), json.dumps(asdict(self))]
+        # Whoever lists the processes sees these words: the trial draws a key of its own.
+        named = {name: value for name, value in asdict(self).items() if name != "key"}
+        command = [*python_module(__name__), json.dumps(named)]
         try:
             tried = subprocess.run(
                 command, capture_output=True, timeout=PATIENCE, stdin=subprocess.DEVNULL, check=False

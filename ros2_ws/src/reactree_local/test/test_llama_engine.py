@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import struct
+import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -194,3 +195,16 @@ def test_a_bad_file_is_named_with_the_way_out_in_one_line(tiny: Path, llama: Lla
         assert re.search(r"; name (?:a|one|the)\b", told), (what, told)
         assert "\n" not in told, (what, told)
     assert ask(llama(), may_say=GRAMMAR).text
+
+
+def test_the_key_of_the_server_is_in_no_command_line(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    served, commands, run = Served(str(tiny)), list[list[str]](), subprocess.run
+
+    def noted(command: list[str], **options: Any) -> subprocess.CompletedProcess[bytes]:
+        commands.append(command)
+        return run(command, **options)
+
+    monkeypatch.setattr(subprocess, "run", noted)
+    served.try_out()
+    assert commands
+    assert served.key not in " ".join(commands[0])
