@@ -52,7 +52,7 @@ def sweep() -> int:
 
 @pytest.fixture(autouse=True)
 def _own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Let no test remember what another one found out of a server at the same port, nor know its records."""
+    """Let no test write into the user's folders, nor know the records of another one."""
     own = tmp_path_factory.getbasetemp() / "caches" / str(next(_NUMBERS))
     monkeypatch.setenv("XDG_CACHE_HOME", str(own))
     monkeypatch.setenv("XDG_STATE_HOME", f"{own}-state")

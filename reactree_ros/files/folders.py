@@ -16,16 +16,7 @@ def home() -> Path:
     return folder
 
 
-def user_cache() -> Path:
-    """Return the package's folder in the user's cache: of ``$XDG_CACHE_HOME`` if that is absolute, or ``~/.cache``."""
-    return _named("XDG_CACHE_HOME", ".cache")
-
-
 def user_state() -> Path:
-    """Return that for what is to last: of ``$XDG_STATE_HOME``, likewise, or ``~/.local/state``."""
-    return _named("XDG_STATE_HOME", ".local/state")
-
-
-def _named(variable: str, otherwise: str) -> Path:
-    named = Path(os.environ.get(variable, ""))
-    return (named if named.is_absolute() else home() / otherwise) / "reactree"
+    """Return the package's folder for what is to last: in ``$XDG_STATE_HOME`` if absolute, or ``~/.local/state``."""
+    named = Path(os.environ.get("XDG_STATE_HOME", ""))
+    return (named if named.is_absolute() else home() / ".local/state") / "reactree"

@@ -179,9 +179,8 @@ class _Check:
             if isinstance(error, NoAnswerInTime):
                 report.advice.append(self._more_time(self._waited, f"there was no answer in {self._waited:.0f} s"))
             return report
-        status = dict(
-            self._model.status()
-        )  # a server may show only now what it does not take, or that its model thinks
+        # A server may show only now what it does not take, or that its model thinks.
+        status = dict(self._model.status())
         report.facts = {**status, **{name: said for name, said in report.facts.items() if name not in status}}
         report.problems = [*self._of_status(status), *report.problems]
         report.is_whole = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,6 @@ from small_questions import options, understood
 from reactree_lab.recordings import load_recording
 from reactree_ros.cli.completion import kinds
 from reactree_ros.cli.options import OWN_OPTIONS
-from reactree_ros.files.folders import user_cache
 from reactree_ros.household.expert.policy import decide
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.tasks import load_tasks
@@ -507,7 +507,8 @@ def test_the_key_is_in_nothing_that_is_printed_or_saved(
     arguments += ["--llm-option", "extra_body={deep: [{api_key: sk-hush-4711}]}"]
     put_in_body = cli("run", INSTRUCTION, *arguments, "--save", tmp_path / "put in the body")
     assert (put_in_body.code, "must not hold a key (api_key)" in put_in_body.err) == (2, True)
-    files, notes = ([path.read_text() for path in of.rglob("*") if path.is_file()] for of in (tmp_path, user_cache()))
+    folders = tmp_path, Path(os.environ["XDG_CACHE_HOME"])
+    files, notes = ([path.read_text() for path in of.rglob("*") if path.is_file()] for of in folders)
     assert (len(files), len(notes)) == (2, 0)
     ends = (first, checked, failed, refused, put_in_body)
     shown = [text for ended in ends for text in (ended.out, ended.err)]

@@ -22,7 +22,6 @@ _TABLE = (
     "CREATE TABLE IF NOT EXISTS fleet_run (run INTEGER PRIMARY KEY REFERENCES run, id TEXT NOT NULL UNIQUE, "
     "state INTEGER NOT NULL)"
 )
-_NAMES_AT_ONCE = 500
 
 
 @dataclass(frozen=True)
