@@ -36,17 +36,11 @@ COUNTED = (Limit.STEPS, Limit.DECISIONS)
 
 @dataclass(frozen=True)
 class Prices:
-    """What a language model costs, for a million tokens, in whatever money.
+    """What a language model costs, for a million tokens, in whatever money."""
 
-    Attributes:
-        input: Of prompts.
-        cached: Of what a prefix cache served of them; 0: as the others.
-        output: Of replies, with what the model thought before them.
-    """
-
-    input: float = 0.0
-    cached: float = 0.0
-    output: float = 0.0
+    input: float = 0.0  # of prompts
+    cached: float = 0.0  # of what a prefix cache served of them; 0: as the others
+    output: float = 0.0  # of replies, with what the model thought before them
 
     def __bool__(self) -> bool:
         return bool(self.input or self.output)
@@ -63,34 +57,25 @@ class Budget:
 
     Each kind of decision says what it adds: most add one decision, an act a step besides; ``done`` and ``failure`` add
     nothing. Limits of 0 are none, but of decisions and steps.
-
-    Attributes:
-        max_output_tokens: Tokens allowed that are generated, those of the reasoning too.
-        max_seconds: Seconds allowed, from the first tick.
-        prompt_tokens: Tokens of all prompts, with those of requests that were asked again or failed.
-        cached_tokens: How many of them a prefix cache served.
-        estimated: Whether some of these tokens were not counted by the language model, but estimated.
-        stuck: What repeated, in words; empty as long as the run gets on.
-        whole: What this is a part of; None: it is a whole.
     """
 
     max_decisions: int = 200
     max_steps: int = 200
     max_prompt_tokens: int = 0
-    max_output_tokens: int = 0
-    max_seconds: float = 0.0
+    max_output_tokens: int = 0  # tokens allowed that are generated, those of the reasoning too
+    max_seconds: float = 0.0  # seconds allowed, from the first tick
     max_cost: float = 0.0
     prices: Prices = Prices()
     decisions: int = 0
     steps: int = 0
     questions: int = 0
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
+    prompt_tokens: int = 0  # tokens of all prompts, with those of requests that were asked again or failed
+    cached_tokens: int = 0  # how many of them a prefix cache served
     output_tokens: int = 0
-    estimated: bool = False
+    estimated: bool = False  # whether some of these tokens were not counted by the language model, but estimated
     time_is_up: bool = False
-    stuck: str = ""
-    whole: Budget | None = None
+    stuck: str = ""  # what repeated, in words; empty as long as the run gets on
+    whole: Budget | None = None  # what this is a part of; None: it is a whole
 
     def __post_init__(self) -> None:
         for name in ("max_decisions", "max_steps"):

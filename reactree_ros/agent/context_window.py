@@ -14,17 +14,11 @@ from reactree_ros.agent.turns import About, Said, Told, Turn
 
 @dataclass
 class ContextWindow:
-    """A node's turns as far as they stand in its prompt.
+    """A node's turns as far as they stand in its prompt."""
 
-    Attributes:
-        head: How many turns, from the first, always stand in it.
-        hidden: Up to which turn they are not shown after these.
-        summary: What stands for what is not shown; empty if nothing does.
-    """
-
-    head: int
-    hidden: int = 0
-    summary: str = ""
+    head: int  # how many turns, from the first, always stand in it
+    hidden: int = 0  # up to which turn they are not shown after these
+    summary: str = ""  # what stands for what is not shown; empty if nothing does
     _tokens: list[int] = field(default_factory=list, repr=False)  # of each turn that was counted so far
 
     def __post_init__(self) -> None:

@@ -40,20 +40,16 @@ class ControlFlow(abc.ABC):
         name: Its name, e.g. ``sequence``, in settings, records and messages.
         wording: How an expansion says it, with the arguments in their places, e.g. ``repeat until {condition}``. By
             default it is the name. The class has one field for each argument.
-        text: How the system text explains it.
         phrase: How a subgoal's node is told of it, e.g. ``in sequence``; arguments may stand in braces.
-        ordered: Whether the order of the subgoals matters.
-        sign: The character that stands for it on the page.
-        summary: What it does with what is below it, in a few words.
     """
 
     name: ClassVar[str]
     wording: ClassVar[Wording]
-    text: ClassVar[str]
+    text: ClassVar[str]  # how the system text explains it
     phrase: ClassVar[str]
-    ordered: ClassVar[bool]
-    sign: ClassVar[str]
-    summary: ClassVar[str]
+    ordered: ClassVar[bool]  # whether the order of the subgoals matters
+    sign: ClassVar[str]  # the character that stands for it on the page
+    summary: ClassVar[str]  # what it does with what is below it, in a few words
     settings: ClassVar[type[Settings]] = NoSettings
     extra: ClassVar[str] = ""
 

@@ -15,15 +15,10 @@ _BETWEEN = Told("", About.ANSWER)
 
 @dataclass(frozen=True)
 class Example:
-    """An in-context example.
+    """An in-context example."""
 
-    Attributes:
-        nodes: The turns of each agent node, at least one; a tree has several.
-        short: A shorter example of the same, for prompts that this one does not fit into.
-    """
-
-    nodes: tuple[tuple[Turn, ...], ...]
-    short: Example | None = None
+    nodes: tuple[tuple[Turn, ...], ...]  # the turns of each agent node, at least one; a tree has several
+    short: Example | None = None  # A shorter example of the same, for prompts that this one does not fit into
 
     @classmethod
     def of_text(cls, text: str, *, start_line: str = START_LINE) -> Example:

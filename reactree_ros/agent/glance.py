@@ -20,30 +20,20 @@ class Glance:
     """A question about a picture, and what came of it.
 
     Attributes:
-        question: The question.
-        answer: One of :data:`ANSWERS`, or what was said; empty: nobody could look.
-        picture: The picture's id.
         box: Where something is: left, top, right and bottom, as shares of the picture's width and height.
-        error: Why nobody could look; empty: somebody did.
-        answered_by: Who looked.
-        prompt_tokens: Tokens of the question with its picture; None if the model does not count.
-        cached_tokens: How many of them a prefix cache served; None if unknown.
-        output_tokens: Generated tokens; None if the model does not count.
-        picture_tokens: About how many tokens of the question are the picture's.
-        seconds: Time from question to answer.
     """
 
     question: str
-    answer: str = ""
-    picture: str = ""
+    answer: str = ""  # one of :data:`ANSWERS`, or what was said; empty: nobody could look
+    picture: str = ""  # the picture's id
     box: tuple[float, ...] = ()
-    error: str = ""
-    answered_by: str = ""
-    prompt_tokens: int | None = None
-    cached_tokens: int | None = None
-    output_tokens: int | None = None
-    picture_tokens: int = 0
-    seconds: float = 0.0
+    error: str = ""  # why nobody could look; empty: somebody did
+    answered_by: str = ""  # who looked
+    prompt_tokens: int | None = None  # tokens of the question with its picture; None if the model does not count
+    cached_tokens: int | None = None  # how many of them a prefix cache served; None if unknown
+    output_tokens: int | None = None  # generated tokens; None if the model does not count
+    picture_tokens: int = 0  # about how many tokens of the question are the picture's
+    seconds: float = 0.0  # time from question to answer
 
     def __post_init__(self) -> None:
         for name, most in (("question", LONGEST_WORDS), ("answer", LONGEST_WORDS), ("error", LONGEST_ERROR)):
@@ -57,18 +47,15 @@ class PictureCheck:
 
     Attributes:
         question: What they are asked, with the skill's values in braces, e.g. ``Is {thing} in the hand?``.
-        answer: What they answer if it was done: ``yes`` or ``no``.
         necessary: Whether a skill fails that nobody has seen to be done; otherwise the observation says so, and it
             counts as done.
-        looks: How many pictures they are asked about, at most; what more than half of these answers say counts.
-        camera: Which camera's pictures; empty: any.
     """
 
     question: str
-    answer: str = YES
+    answer: str = YES  # what they answer if it was done: ``yes`` or ``no``
     necessary: bool = False
-    looks: int = 1
-    camera: str = ""
+    looks: int = 1  # how many pictures they are asked about, at most; what more than half of these answers say counts
+    camera: str = ""  # which camera's pictures; empty: any
 
     def asked(self, values: Mapping[str, object]) -> str:
         """Return the question about a skill with these values."""

@@ -36,10 +36,6 @@ class Household:
             where the verbs say enough.
         free_skills: Whether skills may be said that the world does not list; the world says which of them it does not
             know.
-        start_line: How the starting observation of an agent node begins.
-        max_decisions: Decisions allowed by default (paper, section 5.1).
-        max_steps: Steps allowed by default.
-        prompts: Where its prompts and fixed examples are, as ``package:folder``; empty: it has none.
         skills: Its skills, where they are declared; without, they are texts that begin with one of the actions.
     """
 
@@ -49,10 +45,10 @@ class Household:
     naming: str = "{word} {instance}"
     rules: str = ""
     free_skills: bool = False
-    start_line: str = START_LINE
-    max_decisions: int = 200
-    max_steps: int = 200
-    prompts: str = ""
+    start_line: str = START_LINE  # how the starting observation of an agent node begins
+    max_decisions: int = 200  # decisions allowed by default (paper, section 5.1)
+    max_steps: int = 200  # steps allowed by default
+    prompts: str = ""  # where its prompts and fixed examples are, as ``package:folder``; empty: it has none
     skills: tuple[Skill, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:

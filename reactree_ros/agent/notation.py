@@ -11,19 +11,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Notation:
-    """How a pattern is written.
+    """How a pattern is written."""
 
-    Attributes:
-        literal: Writes a text that stands for itself.
-        begin: Begins a group.
-        joint: Stands between two parts that follow each other.
-        bar: Stands between two parts of which one is said.
-    """
-
-    literal: Callable[[str], str]
-    begin: str
-    joint: str
-    bar: str
+    literal: Callable[[str], str]  # writes a text that stands for itself
+    begin: str  # begins a group
+    joint: str  # stands between two parts that follow each other
+    bar: str  # stands between two parts of which one is said
 
     def one_of(self, parts: Iterable[str]) -> str:
         """Write that one of some parts is said."""

@@ -54,7 +54,6 @@ class Seen:
         instance: Instance number within its class, from 1; 0: its word is its own name, e.g. ``office 2B``.
         room: Room it was seen in, e.g. ``kitchen 1``; None if the world is one room.
         place: What the agent stood at when it saw it, e.g. ``fridge 2``; None in the quick look around a room.
-        held: True if the agent holds it.
         states: What is known of it, e.g. ``OPEN``, ``OFF``, :data:`GONE`.
     """
 
@@ -62,7 +61,7 @@ class Seen:
     instance: int
     room: str | None = None
     place: str | None = None
-    held: bool = False
+    held: bool = False  # true if the agent holds it
     states: tuple[str, ...] = ()
 
 
@@ -72,17 +71,13 @@ class Spot:
 
     Attributes:
         name: What is there, as the observation names it, e.g. ``fridge 1``; empty: the agent itself.
-        x: In metres, to the millimetre, as are all lengths.
-        y: See ``x``.
-        yaw: The angle from x towards y, in radians; None if it has none.
-        outline: Its corners on the floor, in order; empty if no size is known.
     """
 
     name: str
-    x: float
-    y: float
-    yaw: float | None = None
-    outline: tuple[tuple[float, float], ...] = ()
+    x: float  # in metres, to the millimetre, as are all lengths
+    y: float  # see ``x``
+    yaw: float | None = None  # the angle from x towards y, in radians; None if it has none
+    outline: tuple[tuple[float, float], ...] = ()  # its corners on the floor, in order; empty if no size is known
 
     def __post_init__(self) -> None:
         for name in ("x", "y", "yaw"):
@@ -98,28 +93,24 @@ class Observation:
     Attributes:
         text: The observation in words, as it goes into the prompt: a line that would read as a decision, as a person's
             words or as a line of the prompt's own is quoted; of a very long text there are the beginning and the end.
-        outcome: How the skill ended; ``DONE`` for a plain look.
-        seen: Objects seen, in the order in which working memory takes them in.
         looked_into: The open receptacle whose inside the observation shows, e.g. ``fridge 1``.
         rooms: The rooms of the house, e.g. ``kitchen 1``; only where the agent looked around.
-        pictures: What the agent's cameras saw; none if no pictures are taken.
         spots: Of worlds with poses, where the agent is and what it sees; where it looked around, also rooms and what
             stands in them.
         data: What the skill returned, by name: texts, numbers, references to pictures; the text says it, too.
-        glances: What the run's eyes were asked about pictures for it, and what they said.
         remembered: What is not seen now, but was before this run, the likeliest place first; each is
             :data:`REMEMBERED`. For working memory: the text does not say it.
     """
 
     text: str
-    outcome: Outcome = Outcome.DONE
-    seen: tuple[Seen, ...] = ()
+    outcome: Outcome = Outcome.DONE  # how the skill ended; ``DONE`` for a plain look
+    seen: tuple[Seen, ...] = ()  # objects seen, in the order in which working memory takes them in
     looked_into: str | None = None
     rooms: tuple[str, ...] = ()
-    pictures: tuple[Picture, ...] = ()
+    pictures: tuple[Picture, ...] = ()  # what the agent's cameras saw; none if no pictures are taken
     spots: tuple[Spot, ...] = ()
     data: Mapping[str, str | int | float] = field(default_factory=dict, hash=False)
-    glances: tuple[Glance, ...] = ()
+    glances: tuple[Glance, ...] = ()  # what the run's eyes were asked about pictures for it, and what they said
     remembered: tuple[Seen, ...] = ()
 
     def __post_init__(self) -> None:

@@ -151,11 +151,10 @@ class Named(Enumerable):
     Attributes:
         which: Which of them, in a word that the world knows: what they are called, what can be done with them, or
             ``held``; empty: all.
-        names: The only ones, by their names; empty: those of the world.
     """
 
     which: str = ""
-    names: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()  # the only ones, by their names; empty: those of the world
 
     def options(self, now: Sequence[str] | None = None) -> Sequence[str] | None:
         """Return the names that may stand here now."""
@@ -220,14 +219,11 @@ class Person(Named):
 class Choice(Enumerable):
     """One of some options.
 
-    Attributes:
-        choices: The options, in the order in which they are listed.
-
     Raises:
         ValueError: There is none, or two differ by capitals, quotes and the like alone.
     """
 
-    choices: tuple[str, ...]
+    choices: tuple[str, ...]  # the options, in the order in which they are listed
 
     def __post_init__(self) -> None:
         if not self.choices or len({words(one) for one in self.choices} - {()}) < len(self.choices):
@@ -258,18 +254,15 @@ class Number(Parameter):
     """A number within bounds, in steps; a whole number if the least and the step are.
 
     Attributes:
-        least: The least that may be said.
-        most: The most.
-        step: From the least on; by default 1 between whole numbers, otherwise 0.01.
         unit: What it counts, e.g. ``m``; it is part of the wording, not of the value.
 
     Raises:
         ValueError: The bounds are no bounds, or there are more than :data:`MOST_VALUES` values between them.
     """
 
-    least: float
+    least: float  # the least that may be said
     most: float
-    step: float = 0
+    step: float = 0  # from the least on; by default 1 between whole numbers, otherwise 0.01
     unit: str = ""
 
     def __post_init__(self) -> None:
@@ -382,13 +375,9 @@ class Number(Parameter):
 
 @dataclass(frozen=True)
 class Text(Parameter):
-    """A text in one line, said freely.
+    """A text in one line, said freely."""
 
-    Attributes:
-        longest: Most characters; a longer one is refused, never cut.
-    """
-
-    longest: int = 500
+    longest: int = 500  # most characters; a longer one is refused, never cut
 
     def __post_init__(self) -> None:
         if self.longest < 1:

@@ -31,29 +31,17 @@ _PATCH = 28
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture by reference; :func:`picture_of` makes one, :data:`PICTURES` has its bytes.
+    """A picture by reference; :func:`picture_of` makes one, :data:`PICTURES` has its bytes."""
 
-    Attributes:
-        id: Digest of its bytes.
-        media: ``image/png`` or ``image/jpeg``.
-        width: In pixels.
-        height: In pixels.
-        size: In bytes.
-        camera: Name of the camera; empty: the only one.
-        frame: Coordinate frame of the camera; empty: unknown.
-        time: When it was taken, in seconds since 1970; None: unknown.
-        words: What is on it, as a detector or another model has said; empty: nobody has.
-    """
-
-    id: str
-    media: str
-    width: int
-    height: int
-    size: int
-    camera: str = ""
-    frame: str = ""
-    time: float | None = None
-    words: str = ""
+    id: str  # digest of its bytes
+    media: str  # ``image/png`` or ``image/jpeg``
+    width: int  # in pixels
+    height: int  # in pixels
+    size: int  # in bytes
+    camera: str = ""  # name of the camera; empty: the only one
+    frame: str = ""  # coordinate frame of the camera; empty: unknown
+    time: float | None = None  # when it was taken, in seconds since 1970; None: unknown
+    words: str = ""  # what is on it, as a detector or another model has said; empty: nobody has
 
     def __post_init__(self) -> None:
         if self.time is not None:

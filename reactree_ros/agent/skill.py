@@ -39,15 +39,10 @@ _SWITCHED = {True: "on", False: "off"}
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a skill may take.
+    """What a skill may take."""
 
-    Attributes:
-        time_limit: Longest time for all tries together, in seconds.
-        retries: How often it is tried again after it failed on the way.
-    """
-
-    time_limit: float = 120.0
-    retries: int = 0
+    time_limit: float = 120.0  # longest time for all tries together, in seconds
+    retries: int = 0  # how often it is tried again after it failed on the way
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,11 +52,6 @@ class Skill:
     Attributes:
         name: What policies, tools and records call it, e.g. ``drive``.
         wording: How it is said, e.g. ``drive forward by {distance} m``; it begins with a word.
-        parameters: What may stand in each place of the wording.
-        returns: What comes back as data, by name.
-        effect: What it changes of what is known, of :data:`EFFECTS`.
-        outcomes: What the error codes of its server stand for.
-        bounds: What it may take.
 
     Raises:
         ValueError: A part does not fit the others; the message says which, in one line.
@@ -69,11 +59,11 @@ class Skill:
 
     name: str
     wording: str
-    parameters: Mapping[str, Parameter] = field(default_factory=dict)
-    returns: Mapping[str, Parameter] = field(default_factory=dict)
-    effect: Mapping[str, str] = field(default_factory=dict)
-    outcomes: Mapping[int, Outcome] = field(default_factory=dict)
-    bounds: Bounds = Bounds()
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)  # what may stand in each place of the wording
+    returns: Mapping[str, Parameter] = field(default_factory=dict)  # what comes back as data, by name
+    effect: Mapping[str, str] = field(default_factory=dict)  # what it changes of what is known, of :data:`EFFECTS`
+    outcomes: Mapping[int, Outcome] = field(default_factory=dict)  # what the error codes of its server stand for
+    bounds: Bounds = Bounds()  # what it may take
 
     def __post_init__(self) -> None:
         if not self.verb:
@@ -254,15 +244,10 @@ class SkillCall(str):
 
 @dataclass(frozen=True)
 class Offer:
-    """A skill that may be tried now.
+    """A skill that may be tried now."""
 
-    Attributes:
-        skill: The declaration.
-        now: The names that may stand in its places.
-    """
-
-    skill: Skill
-    now: Standing = field(default_factory=dict)
+    skill: Skill  # the declaration
+    now: Standing = field(default_factory=dict)  # the names that may stand in its places
 
     def __str__(self) -> str:
         return self.skill.wording
@@ -394,15 +379,10 @@ def check_told_apart(skill: Skill, others: Iterable[Skill]) -> None:
 
 @dataclass(frozen=True)
 class Statements(Parameter):
-    """Some statements, each in the words of one of some offers, with ``; `` between them.
+    """Some statements, each in the words of one of some offers, with ``; `` between them."""
 
-    Attributes:
-        offers: What may be stated.
-        most: How many statements there may be.
-    """
-
-    offers: tuple[Offer, ...]
-    most: int = 3
+    offers: tuple[Offer, ...]  # what may be stated
+    most: int = 3  # how many statements there may be
 
     def pattern(self, notation: Notation, now: Sequence[str] | None = None) -> str:
         """Write all that may be stated in a notation."""

@@ -22,18 +22,12 @@ _SUBGOAL = re.compile(r"(?:(?P<number>\d+) Subgoal: (?P<subgoal>\S(?:[^\n<]*\S)?
 
 @dataclass(frozen=True)
 class SubgoalGrammar(Grammar):
-    """What HiAgent may say: an action, or the next subgoal with its first action (Hu et al., section 3.1).
-
-    Attributes:
-        number: Number of the next subgoal, from 1.
-        begins: Whether a subgoal may begin.
-        goes_on: Whether an action may be said for the current one.
-    """
+    """What HiAgent may say: an action, or the next subgoal with its first action (Hu et al., section 3.1)."""
 
     skills: Sequence[str]
-    number: int = 1
-    begins: bool = True
-    goes_on: bool = True
+    number: int = 1  # number of the next subgoal, from 1
+    begins: bool = True  # whether a subgoal may begin
+    goes_on: bool = True  # whether an action may be said for the current one
     max_characters: int = LONGEST_LINE
     free: bool = False
     offers: Sequence[Offer] = ()

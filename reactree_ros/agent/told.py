@@ -14,16 +14,11 @@ EXPANSION_FAILED = "Your expansion failed."
 
 @dataclass(frozen=True)
 class Tried:
-    """What came of one subgoal of an expansion.
-
-    Attributes:
-        succeeded: Whether it succeeded; None: it was not begun.
-        reason: Why it failed; empty if it did not.
-    """
+    """What came of one subgoal of an expansion."""
 
     subgoal: str
-    succeeded: bool | None
-    reason: str = ""
+    succeeded: bool | None  # whether it succeeded; None: it was not begun
+    reason: str = ""  # why it failed; empty if it did not
 
 
 @dataclass(frozen=True)
@@ -62,29 +57,21 @@ class Place:
 
     Attributes:
         name: What it is called in skills, e.g. ``fridge 1``.
-        room: The room that it is in; None if the world has no rooms.
-        word: Its class in words; empty if only its name is known.
-        instance: Its number within the class.
     """
 
     name: str
-    room: str | None
-    word: str = ""
-    instance: int = 0
+    room: str | None  # the room that it is in; None if the world has no rooms
+    word: str = ""  # its class in words; empty if only its name is known
+    instance: int = 0  # its number within the class
 
 
 @dataclass(frozen=True)
 class Searched:
-    """The latest search of a place.
-
-    Attributes:
-        robot: Which robot searched it; empty if there is only one.
-        step: Which of the run's steps that was, from 1.
-    """
+    """The latest search of a place."""
 
     place: Place
-    robot: str
-    step: int
+    robot: str  # which robot searched it; empty if there is only one
+    step: int  # which of the run's steps that was, from 1
 
 
 @dataclass(frozen=True)

@@ -75,15 +75,10 @@ class Told(_AsJson):
 
 @dataclass(frozen=True)
 class Said(_AsJson):
-    """Something that the language model said.
+    """Something that the language model said."""
 
-    Attributes:
-        text: As it was said.
-        decision: The decision that it was taken for; None if it was taken for none.
-    """
-
-    text: str
-    decision: Decision | None = None
+    text: str  # as it was said
+    decision: Decision | None = None  # the decision that it was taken for; None if it was taken for none
 
     def __post_init__(self) -> None:
         if len(self.text) > LONGEST:
@@ -95,11 +90,10 @@ class Saw(_AsJson):
     """An observation.
 
     Attributes:
-        text: The observation in words.
         observation: All of it; None if only the words were kept. Two turns are equal if their words are.
     """
 
-    text: str
+    text: str  # the observation in words
     observation: Observation | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -111,20 +105,13 @@ Turn = Told | Said | Saw
 
 @dataclass(frozen=True)
 class ToldStart(Told):
-    """What stands before a node's own turns: who it is and what it may do, with in-context examples.
+    """What stands before a node's own turns: who it is and what it may do, with in-context examples."""
 
-    Attributes:
-        text: All of it but the rule, as base models and the recordings have it.
-        system: Who it is and what it may do.
-        examples: The turns of each in-context example, the most similar first.
-        rule: What a reply is; only chats say it.
-    """
-
-    text: str = field(init=False)
+    text: str = field(init=False)  # all of it but the rule, as base models and the recordings have it
     about: About = field(default=About.SYSTEM, init=False)
-    system: str = ""
-    examples: tuple[tuple[Turn, ...], ...] = ()
-    rule: str = ""
+    system: str = ""  # who it is and what it may do
+    examples: tuple[tuple[Turn, ...], ...] = ()  # the turns of each in-context example, the most similar first
+    rule: str = ""  # what a reply is; only chats say it
 
     def __post_init__(self) -> None:
         examples = "\n".join(framed(render(example)) for example in self.examples)

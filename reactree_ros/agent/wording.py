@@ -34,16 +34,12 @@ class Wording:
 
     A text that more words follow is written in quotes, so that its end is known; a text at the end is written as it is.
 
-    Attributes:
-        template: The words, with each parameter's name in braces, once.
-        parameters: What may stand in each place, by name.
-
     Raises:
         ValueError: Template and parameters do not fit, or no word stands between two parameters of any words.
     """
 
-    template: str
-    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    template: str  # the words, with each parameter's name in braces, once
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)  # what may stand in each place, by name
 
     def __post_init__(self) -> None:
         check_template(self.template, tuple(self.parameters))

@@ -20,18 +20,14 @@ class Command:
     """A command, or a group of commands.
 
     Attributes:
-        name: What is typed.
-        summary: Its line in the help of those above it.
-        panel: Its part of the help.
         module: The module that is imported when it is called, with a typer ``app``; empty for a group of ``commands``.
-        commands: The commands of a group.
     """
 
-    name: str
-    summary: str
-    panel: str = "Commands"
+    name: str  # what is typed
+    summary: str  # its line in the help of those above it
+    panel: str = "Commands"  # its part of the help
     module: str = ""
-    commands: tuple[Command, ...] = ()
+    commands: tuple[Command, ...] = ()  # the commands of a group
 
 
 COMMANDS: Registry[Command] = Registry(

@@ -34,14 +34,12 @@ class Server:
 
     Attributes:
         named_by: The option or file that names it, e.g. ``--base-url``.
-        api_key_file: The file with its key; empty takes ``$OPENAI_API_KEY``, or no key.
-        model: The model to use there; empty takes its first one.
     """
 
     named_by: str
     base_url: str
-    api_key_file: str = ""
-    model: str = ""
+    api_key_file: str = ""  # the file with its key; empty takes ``$OPENAI_API_KEY``, or no key
+    model: str = ""  # the model to use there; empty takes its first one
 
 
 def servers(base_url: str, models: Path | None) -> Iterator[Diagnosis]:

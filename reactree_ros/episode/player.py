@@ -83,18 +83,12 @@ class Departure(BaseException):
 
 @dataclass
 class _Asked:
-    """A call of the tree that has no answer yet.
-
-    Attributes:
-        live: Makes the call to the live port.
-        real: The live answer, if the call is also made alongside the record.
-        what: In words: a skill, or ``look around``.
-    """
+    """A call of the tree that has no answer yet."""
 
     pending: Pending[Any]
-    live: Callable[[], Pending[Any]]
-    real: Pending[Any] | None = None
-    what: str = ""
+    live: Callable[[], Pending[Any]]  # makes the call to the live port
+    real: Pending[Any] | None = None  # the live answer, if the call is also made alongside the record
+    what: str = ""  # in words: a skill, or ``look around``
 
 
 @dataclass
@@ -102,35 +96,26 @@ class Script:
     """The events of a record, which the run has to make again in the same order.
 
     Attributes:
-        also: Receives every event that the run makes.
-        carries_out: Whether skills are carried out alongside the record.
-        position: How many events have come.
-        difference: How the run departs from them; empty as long as it does not.
         differences: Repeated skills with another result: skill, recorded result, result now.
-        now: The run's clock.
-        context: The run's context, once it has begun.
-        goes_live: Whether the run continues live at the record's end.
-        looks_anew: Whether it looks around again then, if a repeated skill had another result.
         later: Whether it always looks around again, because no skill was repeated. It also breaks off a skill or
             reply that was under way.
-        interrupted: Whether the run has to be interrupted here, as the recorded run was.
         held: The recorded reason why each robot holds; empty or missing: it does not hold.
         halted: Why the live run holds before it looks around again. It is empty once every call under way is broken
             off, and the run continues. A person's pause is another hold and serves as well.
     """
 
     events: Sequence[Event]
-    also: Callable[[Event], None] = lambda event: None
-    carries_out: bool = False
-    position: int = 0
-    difference: str = ""
+    also: Callable[[Event], None] = lambda event: None  # receives every event that the run makes
+    carries_out: bool = False  # whether skills are carried out alongside the record
+    position: int = 0  # how many events have come
+    difference: str = ""  # how the run departs from them; empty as long as it does not
     differences: list[tuple[str, str, str]] = field(default_factory=list)
-    now: float = 0.0
-    context: RunContext | None = None
-    goes_live: bool = False
-    looks_anew: bool = False
+    now: float = 0.0  # the run's clock
+    context: RunContext | None = None  # the run's context, once it has begun
+    goes_live: bool = False  # whether the run continues live at the record's end
+    looks_anew: bool = False  # whether it looks around again then, if a repeated skill had another result
     later: bool = False
-    interrupted: bool = False
+    interrupted: bool = False  # whether the run has to be interrupted here, as the recorded run was
     held: dict[str, str] = field(default_factory=dict)
     halted: str = ""
     _asked: dict[Key, _Asked] = field(default_factory=dict)
@@ -461,19 +446,12 @@ class ScriptedWorld(SharedWorld):
 
 @dataclass(frozen=True)
 class Replayed:
-    """The result of a replay.
+    """The result of a replay."""
 
-    Attributes:
-        events: Number of events that came as recorded.
-        recorded: Number of recorded events.
-        difference: The first event that differed, in words; empty if none did.
-        episode: The episode that was made again; None if it did not begin.
-    """
-
-    events: int
-    recorded: int
-    difference: str
-    episode: Episode | None = None
+    events: int  # number of events that came as recorded
+    recorded: int  # number of recorded events
+    difference: str  # the first event that differed, in words; empty if none did
+    episode: Episode | None = None  # the episode that was made again; None if it did not begin
 
     @property
     def identical(self) -> bool:

@@ -27,21 +27,13 @@ class NoXml(ValueError):
 
 @dataclass(frozen=True)
 class Element:
-    """An element of XML.
+    """An element of XML."""
 
-    Attributes:
-        tag: Its name.
-        attributes: In the order in which they were written.
-        line: Its line in the text, from 1; 0: it was read from none.
-        children: The elements in it.
-        text: The words in it, without those of its children and without space around them.
-    """
-
-    tag: str
-    attributes: Mapping[str, str] = field(default_factory=dict)
-    line: int = 0
-    children: tuple[Element, ...] = ()
-    text: str = ""
+    tag: str  # its name
+    attributes: Mapping[str, str] = field(default_factory=dict)  # in the order in which they were written
+    line: int = 0  # its line in the text, from 1; 0: it was read from none
+    children: tuple[Element, ...] = ()  # the elements in it
+    text: str = ""  # the words in it, without those of its children and without space around them
 
     def named(self, tag: str) -> Iterator[Element]:
         """Yield its children of a name."""

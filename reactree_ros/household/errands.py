@@ -11,19 +11,12 @@ _AND = "_and_"  # between the task types of several places
 
 @dataclass(frozen=True, kw_only=True)
 class Destination:
-    """The things that may go to a class of furniture.
+    """The things that may go to a class of furniture."""
 
-    Attributes:
-        name: Name of the task type.
-        inside: Whether things go in it; otherwise on it.
-        kinds: Kinds of things that go there, as in :data:`KINDS`.
-        switch: Whether it may be turned on afterwards.
-    """
-
-    name: str
-    inside: bool
-    kinds: tuple[str, ...]
-    switch: bool = False
+    name: str  # name of the task type
+    inside: bool  # whether things go in it; otherwise on it
+    kinds: tuple[str, ...]  # kinds of things that go there, as in :data:`KINDS`
+    switch: bool = False  # whether it may be turned on afterwards
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,14 +24,12 @@ class Errand:
     """The contents of a task.
 
     Attributes:
-        name: Type of the task.
         wanted: Number of things by class of thing and class of furniture: (thing, furniture) to count.
-        switches: Classes to turn on after that.
     """
 
-    name: str
+    name: str  # type of the task
     wanted: Mapping[tuple[str, str], int]
-    switches: tuple[str, ...] = ()
+    switches: tuple[str, ...] = ()  # classes to turn on after that
 
     @property
     def subjects(self) -> frozenset[str]:

@@ -256,15 +256,10 @@ def _document(
 
 @dataclass(frozen=True)
 class _Said:
-    """How the tasks of a house are said.
+    """How the tasks of a house are said."""
 
-    Attributes:
-        names: Names of classes that the house calls otherwise.
-        people: Whether instructions are said as people do.
-    """
-
-    names: Mapping[str, str]
-    people: bool
+    names: Mapping[str, str]  # names of classes that the house calls otherwise
+    people: bool  # whether instructions are said as people do
 
     def as_people(self, apartment: _Apartment, errand: Errand, things: Sequence[_Thing], of: str) -> str:
         """Return a task's instruction as people say it, which draws nothing else; empty if they do not."""

@@ -33,17 +33,11 @@ class Topic(enum.Enum):
 
 @dataclass(frozen=True)
 class Entry:
-    """The meaning of a phrase.
-
-    Attributes:
-        kind: Its kind.
-        words: Words of the vocabulary; several for a group ("drinks").
-        plural: Whether the phrase was in the plural; the meaning is in the singular.
-    """
+    """The meaning of a phrase."""
 
     kind: Topic
-    words: tuple[str, ...]
-    plural: bool = False
+    words: tuple[str, ...]  # words of the vocabulary; several for a group ("drinks")
+    plural: bool = False  # whether the phrase was in the plural; the meaning is in the singular
 
 
 TABLE = "table"

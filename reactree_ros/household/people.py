@@ -185,19 +185,12 @@ class _Somebody(Speaker):
 
 @dataclass(frozen=True)
 class OpenRequest:
-    """An instruction that leaves something open.
+    """An instruction that leaves something open."""
 
-    Attributes:
-        text: The instruction.
-        questions: Questions to the person in order; their answers tell the rest.
-        hopeless: Whether nobody can even guess what is meant without an answer.
-        goal: The conditions in the order in which the instruction and the answers tell them.
-    """
-
-    text: str
-    questions: tuple[str, ...]
-    hopeless: bool
-    goal: tuple[GoalCondition, ...]
+    text: str  # the instruction
+    questions: tuple[str, ...]  # questions to the person in order; their answers tell the rest
+    hopeless: bool  # whether nobody can even guess what is meant without an answer
+    goal: tuple[GoalCondition, ...]  # the conditions in the order in which the instruction and the answers tell them
 
 
 def say_openly(rng: random.Random, goal: Sequence[GoalCondition]) -> OpenRequest | None:

@@ -72,17 +72,11 @@ class Fact:
 
 @dataclass(frozen=True)
 class Answered:
-    """The contents of one answer.
-
-    Attributes:
-        question: The question.
-        facts: The parts of the goal that the answer told.
-        denied: Whether the answer was no to something in the question, which is information, too.
-    """
+    """The contents of one answer."""
 
     question: str
-    facts: tuple[Fact, ...] = ()
-    denied: bool = False
+    facts: tuple[Fact, ...] = ()  # the parts of the goal that the answer told
+    denied: bool = False  # whether the answer was no to something in the question, which is information, too
 
     def is_needless(self, instruction: str) -> bool:
         """Return whether the answer told nothing beyond the instruction."""
@@ -163,17 +157,11 @@ def person_to_dict(settings: SimulatedPersonSettings) -> dict[str, Any]:
 
 @dataclass
 class _Answerer:
-    """Makes one answer.
+    """Makes one answer."""
 
-    Attributes:
-        goal: The person's knowledge.
-        rng: Draws its words.
-        half: Share of answers that tell only half.
-    """
-
-    goal: Sequence[GoalCondition]
-    rng: random.Random
-    half: float
+    goal: Sequence[GoalCondition]  # the person's knowledge
+    rng: random.Random  # draws its words
+    half: float  # share of answers that tell only half
     _question: str = field(default="", init=False)
 
     def answer(self, question: Question) -> tuple[str, Answered]:

@@ -84,20 +84,15 @@ class Asked:
     """The contents of a question.
 
     Attributes:
-        form: Its form.
-        parts: Parts of the goal that an open question asks for, in its order.
-        things: Vocabulary words for the things that it names, one tuple per phrase.
         places: Vocabulary words for the furniture and appliances that it names, likewise.
-        numbers: The numbers in it.
-        any_kind: Whether a phrase for things is general ("snacks", "things").
     """
 
     form: Form
-    parts: tuple[GoalPart, ...] = ()
-    things: tuple[tuple[str, ...], ...] = ()
+    parts: tuple[GoalPart, ...] = ()  # parts of the goal that an open question asks for, in its order
+    things: tuple[tuple[str, ...], ...] = ()  # vocabulary words for the things that it names, one tuple per phrase
     places: tuple[tuple[str, ...], ...] = ()
     numbers: tuple[int, ...] = ()
-    any_kind: bool = False
+    any_kind: bool = False  # whether a phrase for things is general ("snacks", "things")
 
 
 _NUMBERS = {"one": 1, "single": 1, "two": 2, "couple": 2, "pair": 2, "three": 3, "four": 4, "five": 5, "six": 6}

@@ -111,19 +111,12 @@ class Quirks(_Document):
 
 @dataclass(frozen=True)
 class GoalCondition:
-    """One goal condition, e.g. ``on_apple_coffeetable``: 1.
+    """One goal condition, e.g. ``on_apple_coffeetable``: 1."""
 
-    Attributes:
-        relation: ``on``, ``inside`` or ``turnOn``.
-        item: Class of the thing to move; empty for ``turnOn``.
-        target: Class of the receptacle, or of the thing to turn on.
-        count: Number of instances wanted.
-    """
-
-    relation: str
-    item: str
-    target: str
-    count: int
+    relation: str  # ``on``, ``inside`` or ``turnOn``
+    item: str  # class of the thing to move; empty for ``turnOn``
+    target: str  # class of the receptacle, or of the thing to turn on
+    count: int  # number of instances wanted
 
 
 class Task(_Document):

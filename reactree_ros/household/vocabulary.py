@@ -23,7 +23,6 @@ class ObjectClass:
         name: The class name in a scene graph, e.g. ``dishbowl``.
         word: Its word in text, e.g. ``bowl``. No two classes share a word.
         category: The category of its nodes, e.g. ``Placable`` (the simulator's spelling).
-        properties: A subset of GRABBABLE, SURFACES, CONTAINERS, CAN_OPEN, HAS_SWITCH and SITTABLE.
         observed: Whether an observation may list it. The authors' observations leave out walls, lamps, decor and more.
         room_item: Whether it counts as furniture or an appliance in the quick look around a room. Some of these are
             never observed, so a room view shows only classes that are both.
@@ -32,7 +31,7 @@ class ObjectClass:
     name: str
     word: str
     category: str
-    properties: frozenset[str]
+    properties: frozenset[str]  # A subset of GRABBABLE, SURFACES, CONTAINERS, CAN_OPEN, HAS_SWITCH and SITTABLE
     observed: bool
     room_item: bool
 

@@ -23,18 +23,14 @@ class Wish:
     """Some things of a class, wanted somewhere.
 
     Attributes:
-        thing: Their class.
-        count: Number of things.
-        place: Class of their destination.
-        inside: Whether they go in it; otherwise on it.
         source: The current place of one of them: ``in`` or ``on``, the class of a piece of furniture, and that of a
             room; None if not told.
     """
 
-    thing: str
-    count: int
-    place: str
-    inside: bool
+    thing: str  # their class
+    count: int  # number of things
+    place: str  # class of their destination
+    inside: bool  # whether they go in it; otherwise on it
     source: tuple[str, str, str] | None = None
 
 
@@ -77,18 +73,15 @@ class Speaker:
     """Says what somebody wants, in the words of tables.
 
     Attributes:
-        rng: Draws the words.
-        words: The tables, as in ``wording.json``.
         things: Names of things by class, the likeliest first.
         places: Names of furniture and appliances, likewise.
-        names: Names of classes that the house calls otherwise.
     """
 
-    rng: random.Random
-    words: Mapping[str, Any] = field(default_factory=lambda: WORDS)
+    rng: random.Random  # draws the words
+    words: Mapping[str, Any] = field(default_factory=lambda: WORDS)  # the tables, as in ``wording.json``
     things: Mapping[str, Sequence[str]] = field(default_factory=lambda: THINGS)
     places: Mapping[str, Sequence[str]] = field(default_factory=lambda: PLACES)
-    names: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)  # names of classes that the house calls otherwise
 
     def say(self, wishes: Sequence[Wish], switches: Sequence[str]) -> str:
         """Draw an instruction that asks for some things somewhere, and last for appliances to be turned on."""

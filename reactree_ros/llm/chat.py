@@ -36,14 +36,13 @@ class ChatLayout:
     """How to lay turns out for a chat template.
 
     Attributes:
-        system: Whether the system text is its own message; otherwise it begins the user's first message.
         thoughts: Whether thoughts in tags stay in earlier replies. A template that drops only earlier thoughts would
             write a reply in two ways, so they are left out here.
         examples: Whether in-context examples are turns of the chat, as far as they have replies; otherwise they are a
             part of the system text, as base models have it.
     """
 
-    system: bool = True
+    system: bool = True  # whether the system text is its own message; otherwise it begins the user's first message
     thoughts: bool = True
     examples: bool = True
 

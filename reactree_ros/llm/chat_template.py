@@ -21,24 +21,16 @@ _TRIAL = (Told("You are a robot.", About.SYSTEM), Told("Look."), Said("I look.")
 
 @dataclass(frozen=True, kw_only=True)
 class ChatTemplate:
-    """A chat template and how to use it; :meth:`find` makes one.
-
-    Attributes:
-        arguments: Arguments of the template besides the messages.
-        opens: Whether it opens a reply itself.
-        parts: Whether it accepts contents only in parts, as templates of vision models do.
-        thinking: How the model thinks before it answers; None if unknown.
-        markers: Control tokens that no message may contain.
-    """
+    """A chat template and how to use it; :meth:`find` makes one."""
 
     tokenizer: Any
     model: str
-    arguments: Mapping[str, Any]
+    arguments: Mapping[str, Any]  # arguments of the template besides the messages
     layout: ChatLayout = field(default_factory=ChatLayout)
-    opens: bool = False
-    parts: bool = False
-    thinking: Thinking | None = None
-    markers: Markers = field(default_factory=Markers)
+    opens: bool = False  # whether it opens a reply itself
+    parts: bool = False  # whether it accepts contents only in parts, as templates of vision models do
+    thinking: Thinking | None = None  # how the model thinks before it answers; None if unknown
+    markers: Markers = field(default_factory=Markers)  # control tokens that no message may contain
 
     @classmethod
     async def find(

@@ -56,15 +56,12 @@ class Moment:
     """A moment of a run that reached its goal.
 
     Attributes:
-        turns: The task, and what was done and seen last.
-        may_say: What could be said.
-        acts: Three skills of the run, in the order in which they were done.
         now: Which of them was done at this moment, from 0. An earlier one is done already, a later one comes too early.
     """
 
-    turns: tuple[Turn, ...]
-    may_say: DecisionGrammar
-    acts: tuple[str, ...]
+    turns: tuple[Turn, ...]  # the task, and what was done and seen last
+    may_say: DecisionGrammar  # what could be said
+    acts: tuple[str, ...]  # three skills of the run, in the order in which they were done
     now: int
 
     def question(self, number: int) -> tuple[tuple[Turn, ...], DecisionGrammar]:
@@ -80,19 +77,12 @@ class Moment:
 
 @dataclass(frozen=True)
 class Lesson:
-    """What a check asks about, from real runs.
+    """What a check asks about, from real runs."""
 
-    Attributes:
-        first: The turns of a planner's first prompt.
-        may_say: What may be said after them.
-        max_tokens: The longest reply, in tokens.
-        moments: Small situations.
-    """
-
-    first: tuple[Turn, ...]
-    may_say: MaySay
-    max_tokens: int
-    moments: Sequence[Moment] = ()
+    first: tuple[Turn, ...]  # the turns of a planner's first prompt
+    may_say: MaySay  # what may be said after them
+    max_tokens: int  # the longest reply, in tokens
+    moments: Sequence[Moment] = ()  # small situations
 
 
 @dataclass(frozen=True)
@@ -106,19 +96,12 @@ class Given:
 
 @dataclass
 class Report:
-    """The result of a check.
+    """The result of a check."""
 
-    Attributes:
-        facts: What was found, in words.
-        problems: What is wrong, with the way out.
-        advice: What to set, and why: ``set …: …``.
-        is_whole: Whether all was asked.
-    """
-
-    facts: dict[str, str] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
-    advice: list[str] = field(default_factory=list)
-    is_whole: bool = False
+    facts: dict[str, str] = field(default_factory=dict)  # what was found, in words
+    problems: list[str] = field(default_factory=list)  # what is wrong, with the way out
+    advice: list[str] = field(default_factory=list)  # what to set, and why: ``set …: …``
+    is_whole: bool = False  # whether all was asked
 
 
 def check(

@@ -63,20 +63,18 @@ class Generation:
     """One text to generate.
 
     Attributes:
-        begun: Beginning of the reply; the generated text continues it.
         stops: Strings that may end the text early; the caller looks for them as well. A chat engine ignores them,
             because a model may think first or begin with a blank line.
-        max_tokens: Longest text, in tokens; thinking has its own limit.
         until: Says how much of a text so far is all that is wanted, empty as long as it is not there. An engine that
             sees the text grow ends it there; the others need not ask.
         shown: The pictures that an engine has found a place for in the prompt, in order.
     """
 
     turns: tuple[Turn, ...]
-    begun: str = ""
+    begun: str = ""  # beginning of the reply; the generated text continues it
     constraint: Constraint | None = None
     stops: tuple[str, ...] = ()
-    max_tokens: int = 512
+    max_tokens: int = 512  # longest text, in tokens; thinking has its own limit
     temperature: float = 0.0
     top_p: float = 1.0
     seed: int = 0
@@ -104,24 +102,18 @@ class Generated:
 
     Attributes:
         text: The answer. Reasoning in tags may stand before it if the engine does not separate them.
-        finish_reason: ``stop``, or ``length`` if the token limit ended it.
-        cached_tokens: Prompt tokens that a prefix cache served.
-        output_tokens: Generated tokens, including reasoning.
-        reasoning: Thoughts before the answer, if the engine separates them.
-        pictures: How many pictures the model was shown.
-        picture_tokens: About how many tokens of the prompt they took.
     """
 
     text: str
-    finish_reason: str
+    finish_reason: str  # ``stop``, or ``length`` if the token limit ended it
     prompt_tokens: int | None = None
-    cached_tokens: int | None = None
-    output_tokens: int | None = None
-    reasoning: str = ""
+    cached_tokens: int | None = None  # prompt tokens that a prefix cache served
+    output_tokens: int | None = None  # generated tokens, including reasoning
+    reasoning: str = ""  # thoughts before the answer, if the engine separates them
     reasoning_tokens: int | None = None
     calls: tuple[ToolCall, ...] = ()
-    pictures: int = 0
-    picture_tokens: int = 0
+    pictures: int = 0  # how many pictures the model was shown
+    picture_tokens: int = 0  # about how many tokens of the prompt they took
 
     def __post_init__(self) -> None:
         if len(self.text) > LONGEST_GENERATED:

@@ -33,17 +33,11 @@ _NO_PICTURE = "there was no picture to look at"
 
 @dataclass(frozen=True)
 class Sight:
-    """What came of a check.
-
-    Attributes:
-        check: The check.
-        glances: What was asked and answered, in order.
-        pictures: What was looked at.
-    """
+    """What came of a check."""
 
     check: PictureCheck
-    glances: tuple[Glance, ...] = ()
-    pictures: tuple[Picture, ...] = ()
+    glances: tuple[Glance, ...] = ()  # what was asked and answered, in order
+    pictures: tuple[Picture, ...] = ()  # what was looked at
 
     @property
     def holds(self) -> bool | None:

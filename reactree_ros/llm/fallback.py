@@ -39,16 +39,11 @@ _SHARE = 0.95
 
 @dataclass(frozen=True)
 class Backup:
-    """One of several language models.
-
-    Attributes:
-        name: Its name in replies, errors and diagnostics.
-        time_limit: Longest wait for its answer, in seconds; the asker's patience may shorten it.
-    """
+    """One of several language models."""
 
     model: LanguageModel
-    name: str
-    time_limit: float
+    name: str  # its name in replies, errors and diagnostics
+    time_limit: float  # longest wait for its answer, in seconds; the asker's patience may shorten it
 
 
 @dataclass(frozen=True)
@@ -57,12 +52,11 @@ class _Failed:
 
     Attributes:
         objected: The model whose reply was not allowed, and that reply: better than nothing.
-        used: What all of them used.
     """
 
     errors: tuple[Exception, ...] = ()
     objected: tuple[int, Reply] | None = None
-    used: tuple[Reply, ...] = ()
+    used: tuple[Reply, ...] = ()  # what all of them used
 
     def and_error(self, name: str, error: BaseException) -> _Failed:
         took = getattr(error, "took", None)

@@ -46,19 +46,12 @@ NO_CHAT = "no marker of its chat template is a token of the model, as of base mo
 
 @dataclass(frozen=True)
 class Markers:
-    """Markers of a model.
+    """Markers of a model."""
 
-    Attributes:
-        tokens: Finds markers that are tokens.
-        loose: Finds markers in normalized text, for tokenizers that normalize first.
-        written: Finds markers that the chat template writes as text.
-        normalize: The tokenizer's normalization.
-    """
-
-    tokens: re.Pattern[str] | None = None
-    loose: re.Pattern[str] | None = None
-    written: re.Pattern[str] | None = None
-    normalize: Callable[[str], str] = str
+    tokens: re.Pattern[str] | None = None  # finds markers that are tokens
+    loose: re.Pattern[str] | None = None  # finds markers in normalized text, for tokenizers that normalize first
+    written: re.Pattern[str] | None = None  # finds markers that the chat template writes as text
+    normalize: Callable[[str], str] = str  # the tokenizer's normalization
 
     @classmethod
     def of(cls, tokenizer: Any) -> Markers:

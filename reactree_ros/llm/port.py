@@ -92,33 +92,22 @@ class DecisionRequest:
 
     Attributes:
         turns: The prompt: the conversation so far, in order; the reply is the next turn, or the rest of it.
-        may_say: The constraint on the reply.
-        begun: Beginning of the reply; the reply's text follows it.
-        max_tokens: Longest reply, in tokens of the model.
-        temperature: Sampling temperature; 0 takes the likeliest token.
-        top_p: Share of the probability that tokens are sampled from, the likeliest first.
-        seed: Seed of the sampling.
-        id: Unique within a run; names the request in logs and for aborting it.
-        planner: The asking planner; planners take turns in a queue.
-        patience: How long the asker waits for the reply, in seconds; several models share it.
-        trace: The trace that it belongs to, as W3C's ``traceparent``; empty: none.
         words: Words of what the world's skills are done to, as :class:`~reactree_ros.world.port.World` has them.
-        things: Those of them that can be picked up.
     """
 
     turns: Sequence[Turn]
-    may_say: MaySay
-    begun: str = ""
-    max_tokens: int = 512
-    temperature: float = 0.0
-    top_p: float = 1.0
-    seed: int = 0
-    id: str = ""
-    planner: str = ""
-    patience: float = 120.0
-    trace: str = ""
+    may_say: MaySay  # the constraint on the reply
+    begun: str = ""  # beginning of the reply; the reply's text follows it
+    max_tokens: int = 512  # longest reply, in tokens of the model
+    temperature: float = 0.0  # sampling temperature; 0 takes the likeliest token
+    top_p: float = 1.0  # share of the probability that tokens are sampled from, the likeliest first
+    seed: int = 0  # seed of the sampling
+    id: str = ""  # unique within a run; names the request in logs and for aborting it
+    planner: str = ""  # the asking planner; planners take turns in a queue
+    patience: float = 120.0  # how long the asker waits for the reply, in seconds; several models share it
+    trace: str = ""  # the trace that it belongs to, as W3C's ``traceparent``; empty: none
     words: Sequence[str] = ()
-    things: Sequence[str] = ()
+    things: Sequence[str] = ()  # those of them that can be picked up
 
     @property
     def prompt(self) -> str:
@@ -140,26 +129,18 @@ class Attempt:
     """One request that the model was sent for a reply.
 
     Attributes:
-        text: The model's words, shortened if they are long; empty if they are in the reply.
-        objection: Why the words were not taken, or why none came; empty if they were.
-        finish_reason: ``stop``, ``length`` or :data:`FAILED`.
         constraint: What the text was held to: ``grammar``, ``regex``, ``json_schema`` or ``choice``; empty: nothing.
-        asked: Digest of what was sent: the same if the prompt, its constraint and its sampling are.
-        prompt_tokens: Tokens of the prompt; None if the model does not count.
-        cached_tokens: Prompt tokens that a prefix cache served; None if unknown.
-        output_tokens: Generated tokens, including reasoning; None if the model does not count.
-        seconds: Time from request to answer.
     """
 
-    text: str = ""
-    objection: str = ""
-    finish_reason: str = "stop"
+    text: str = ""  # the model's words, shortened if they are long; empty if they are in the reply
+    objection: str = ""  # why the words were not taken, or why none came; empty if they were
+    finish_reason: str = "stop"  # ``stop``, ``length`` or :data:`FAILED`
     constraint: str = ""
-    asked: str = ""
-    prompt_tokens: int | None = None
-    cached_tokens: int | None = None
-    output_tokens: int | None = None
-    seconds: float = 0.0
+    asked: str = ""  # digest of what was sent: the same if the prompt, its constraint and its sampling are
+    prompt_tokens: int | None = None  # tokens of the prompt; None if the model does not count
+    cached_tokens: int | None = None  # prompt tokens that a prefix cache served; None if unknown
+    output_tokens: int | None = None  # generated tokens, including reasoning; None if the model does not count
+    seconds: float = 0.0  # time from request to answer
 
     def __post_init__(self) -> None:
         for name in ("text", "objection"):
@@ -180,43 +161,29 @@ class Reply:
             token limit.
         said: The decisions read from it, in order, with their words in a prompt. Empty for a choice, a free text, an
             objection, or a model whose asker reads the text.
-        finish_reason: ``stop`` or ``length`` (truncated at the token limit).
-        prompt_tokens: Prompt tokens of all its requests; None if the model does not count.
-        longest_prompt: Tokens of the longest of these prompts; None if the model does not count.
-        cached_tokens: Prompt tokens that a prefix cache served; None if unknown.
-        output_tokens: Generated tokens, including reasoning; None if the model does not count.
-        tried_prompt_tokens: Prompt tokens spent earlier to find out what the model can do.
-        tried_output_tokens: Tokens generated for that.
-        reasoning: Thoughts before the answer; never part of a prompt.
-        reasoning_tokens: Tokens of the reasoning; None if the model does not count them.
-        pictures: How many pictures the model was shown, in all its requests.
-        picture_tokens: About how many tokens of the prompts they took; a part of ``prompt_tokens``.
-        seconds: Time from request to answer.
-        answered_by: The language model that answered, if there are several.
         warning: A problem with how the reply came about, and the way out; empty if none. A run reports it once.
         objection: Why the text is no allowed decision after every retry; empty otherwise. An agent node refuses the
             text and tells the model.
-        attempts: Every request that it took, in order; empty if the model says nothing of them.
     """
 
     text: str
-    finish_reason: str = "stop"
-    prompt_tokens: int | None = None
-    cached_tokens: int | None = None
-    output_tokens: int | None = None
-    seconds: float = 0.0
-    answered_by: str = ""
+    finish_reason: str = "stop"  # ``stop`` or ``length`` (truncated at the token limit)
+    prompt_tokens: int | None = None  # prompt tokens of all its requests; None if the model does not count
+    cached_tokens: int | None = None  # prompt tokens that a prefix cache served; None if unknown
+    output_tokens: int | None = None  # generated tokens, including reasoning; None if the model does not count
+    seconds: float = 0.0  # time from request to answer
+    answered_by: str = ""  # the language model that answered, if there are several
     objection: str = ""
-    longest_prompt: int | None = None
+    longest_prompt: int | None = None  # tokens of the longest of these prompts; None if the model does not count
     said: tuple[Said, ...] = ()
-    reasoning: str = ""
-    reasoning_tokens: int | None = None
-    tried_prompt_tokens: int = 0
-    tried_output_tokens: int = 0
+    reasoning: str = ""  # thoughts before the answer; never part of a prompt
+    reasoning_tokens: int | None = None  # tokens of the reasoning; None if the model does not count them
+    tried_prompt_tokens: int = 0  # prompt tokens spent earlier to find out what the model can do
+    tried_output_tokens: int = 0  # tokens generated for that
     warning: str = ""
-    attempts: tuple[Attempt, ...] = ()
-    pictures: int = 0
-    picture_tokens: int = 0
+    attempts: tuple[Attempt, ...] = ()  # every request that it took, in order; empty if the model says nothing of them
+    pictures: int = 0  # how many pictures the model was shown, in all its requests
+    picture_tokens: int = 0  # about how many tokens of the prompts they took; a part of ``prompt_tokens``
 
     def __post_init__(self) -> None:
         if len(self.text) > LONGEST:
@@ -280,15 +247,10 @@ def _added(replies: Iterable[Reply], name: str) -> int | None:
 
 @dataclass(frozen=True)
 class Wait:
-    """What a language model waits for.
+    """What a language model waits for."""
 
-    Attributes:
-        what: A server or an engine, in words.
-        seconds: How long it has waited.
-    """
-
-    what: str
-    seconds: float
+    what: str  # A server or an engine, in words
+    seconds: float  # how long it has waited
 
     def __str__(self) -> str:
         return f"waiting for {self.what}, {self.seconds:.0f} s"

@@ -14,16 +14,13 @@ class Reasoning:
     """How a model is to think before it answers.
 
     Attributes:
-        thinking: Whether it thinks; None leaves it to its chat template.
-        tokens: Most tokens of thought before each answer.
         effort: How hard it thinks, e.g. ``low``; empty for the model's default.
-        template: Further arguments of its chat template.
     """
 
-    thinking: bool | None = None
-    tokens: int = 2048
+    thinking: bool | None = None  # whether it thinks; None leaves it to its chat template
+    tokens: int = 2048  # most tokens of thought before each answer
     effort: str = ""
-    template: Mapping[str, Any] = field(default_factory=dict)
+    template: Mapping[str, Any] = field(default_factory=dict)  # further arguments of its chat template
 
     @property
     def template_arguments(self) -> dict[str, Any]:

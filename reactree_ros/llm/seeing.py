@@ -22,17 +22,11 @@ _KEPT = 64
 
 @dataclass(frozen=True)
 class Shown:
-    """A picture as a model gets it.
+    """A picture as a model gets it."""
 
-    Attributes:
-        media: ``image/png`` or ``image/jpeg``.
-        data: Its bytes.
-        tokens: About how many tokens of the prompt it takes.
-    """
-
-    media: str
-    data: bytes
-    tokens: int
+    media: str  # ``image/png`` or ``image/jpeg``
+    data: bytes  # its bytes
+    tokens: int  # about how many tokens of the prompt it takes
 
     @property
     def url(self) -> str:
@@ -50,15 +44,10 @@ Showing = Mapping[int, Sequence[Shown]]
 
 @dataclass(frozen=True)
 class Seeing:
-    """How many pictures a model is shown, and how large.
+    """How many pictures a model is shown, and how large."""
 
-    Attributes:
-        most: Of the newest in a prompt, the most that are shown; older ones are told of in words.
-        side: The longest side in pixels; a larger picture is made smaller.
-    """
-
-    most: int = 4
-    side: int = 768
+    most: int = 4  # of the newest in a prompt, the most that are shown; older ones are told of in words
+    side: int = 768  # the longest side in pixels; a larger picture is made smaller
 
     def shown(self, turns: Sequence[Turn], room: int | None = None) -> Showing:
         """Return what is shown of the pictures in a prompt.

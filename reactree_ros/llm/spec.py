@@ -18,14 +18,13 @@ class ModelSpec(Spec):
         make: Makes it from its settings; it loads or connects at :meth:`LanguageModel.ready` or at the first request.
         flags: Settings that are command-line options of their own; the others are given as ``--llm-option NAME=VALUE``.
         weights: Finds the weights that it takes by default; raises :class:`UserError` if they are not installed.
-        examples: Whether in-context examples help it; rules take no notice of them.
         trained_for: Returns the planners, with options, that the model was trained for; none means any.
     """
 
     make: Callable[[Any], LanguageModel]
     flags: tuple[str, ...] = ()
     weights: Callable[[], object] = lambda: None
-    examples: bool = True
+    examples: bool = True  # whether in-context examples help it; rules take no notice of them
     trained_for: Callable[[Any], tuple[str, ...]] = lambda settings: ()
 
 

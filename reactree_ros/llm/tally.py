@@ -11,21 +11,13 @@ from reactree_ros.llm.port import Attempt, Reply
 
 @dataclass(frozen=True, kw_only=True)
 class Tally:
-    """Counts of the requests for some replies.
+    """Counts of the requests for some replies."""
 
-    Attributes:
-        replies: Replies asked for, also those that failed.
-        attempts: Requests that the model was sent for them.
-        refused_attempts: Requests whose words were not taken.
-        repeated_attempts: Requests that were the same as an earlier one, byte for byte.
-        refused_tokens: Tokens generated for refused requests; None if the model does not count.
-    """
-
-    replies: int = 0
-    attempts: int = 0
-    refused_attempts: int = 0
-    repeated_attempts: int = 0
-    refused_tokens: int | None = 0
+    replies: int = 0  # replies asked for, also those that failed
+    attempts: int = 0  # requests that the model was sent for them
+    refused_attempts: int = 0  # requests whose words were not taken
+    repeated_attempts: int = 0  # requests that were the same as an earlier one, byte for byte
+    refused_tokens: int | None = 0  # tokens generated for refused requests; None if the model does not count
 
     @classmethod
     def of(cls, replies: Iterable[Reply]) -> Tally:

@@ -22,18 +22,14 @@ class Thinking:
     """How a model thinks.
 
     Attributes:
-        after: The text between the end mark and the answer.
-        tokens: Most tokens of thought; 0 turns thinking off.
-        always: Whether it thinks if its prompt leaves the choice; otherwise the beginning of its text decides.
-        mark_tokens: Most tokens of one mark.
         markers: Control tokens that no thought may contain when the answer is asked for.
     """
 
     marks: Marks
-    after: str
-    tokens: int
-    always: bool
-    mark_tokens: int
+    after: str  # the text between the end mark and the answer
+    tokens: int  # most tokens of thought; 0 turns thinking off
+    always: bool  # whether it thinks if its prompt leaves the choice; otherwise the beginning of its text decides
+    mark_tokens: int  # most tokens of one mark
     markers: Markers = field(default_factory=Markers)
 
     def room(self, prompt: str) -> int:

@@ -63,30 +63,24 @@ class Experience:
     """One agent node's turns with its subgoal and its end. Two experiences are equal if their texts and the rest are.
 
     Attributes:
-        subgoal: The node's natural-language goal; several lines where an instruction has several.
         turns: What the node was told, said and saw, from the first line of its header to its end. Where its text ends
             with a line end, the last turn is empty.
-        end: How the node ended.
-        task_id: The task that the run was about; ALFRED's trial name, elsewhere usually a number.
         task_name: The task's type, e.g. ``put_fridge``.
-        decision: The run's decision count when the node started.
-        depth: The node's depth in the tree; the root is 1.
         similarity: Of its subgoal to the one that it was found for; None if it was not looked for.
-        text: The turns as text, exactly as in the recorded files.
 
     Raises:
         ExperienceError: subgoal or text are empty, or a number is out of range.
     """
 
-    subgoal: str
+    subgoal: str  # the node's natural-language goal; several lines where an instruction has several
     turns: tuple[Turn, ...] = field(compare=False, repr=False)
-    end: End
-    task_id: str
+    end: End  # how the node ended
+    task_id: str  # the task that the run was about; ALFRED's trial name, elsewhere usually a number
     task_name: str
-    decision: int
-    depth: int
+    decision: int  # the run's decision count when the node started
+    depth: int  # the node's depth in the tree; the root is 1
     similarity: float | None = field(default=None, compare=False)
-    text: str = field(init=False)
+    text: str = field(init=False)  # the turns as text, exactly as in the recorded files
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", render(self.turns))

@@ -46,19 +46,12 @@ _CLOSING = 30.0
 
 @dataclass(frozen=True)
 class Belief:
-    """Where a thing is taken to be.
+    """Where a thing is taken to be."""
 
-    Attributes:
-        thing: What it is.
-        spot: Where it was seen last.
-        sure: How likely it is there still, 0 to 1.
-        age: How long ago it was seen there, in seconds.
-    """
-
-    thing: Thing
-    spot: Spot
-    sure: float
-    age: float
+    thing: Thing  # what it is
+    spot: Spot  # where it was seen last
+    sure: float  # how likely it is there still, 0 to 1
+    age: float  # how long ago it was seen there, in seconds
 
 
 class HouseMap:

@@ -93,29 +93,17 @@ class Place(NamedTuple):
 
 @dataclass
 class Spot:
-    """That a thing was found at a place.
+    """That a thing was found at a place."""
 
-    Attributes:
-        place: Where.
-        first: When it was found there first, in seconds since 1970.
-        last: When last.
-        found: How many times.
-        in_vain: How many times it was looked for there in vain.
-        missed: How many of these were after it was found there last.
-        missed_at: When the last of these was.
-        sure: How certain the last sighting was, 0 to 1.
-        robot: Who saw it.
-    """
-
-    place: Place
-    first: float = 0.0
-    last: float = 0.0
-    found: int = 0
-    in_vain: int = 0
-    missed: int = 0
-    missed_at: float = 0.0
-    sure: float = 1.0
-    robot: str = ""
+    place: Place  # where
+    first: float = 0.0  # when it was found there first, in seconds since 1970
+    last: float = 0.0  # when last
+    found: int = 0  # how many times
+    in_vain: int = 0  # how many times it was looked for there in vain
+    missed: int = 0  # how many of these were after it was found there last
+    missed_at: float = 0.0  # when the last of these was
+    sure: float = 1.0  # how certain the last sighting was, 0 to 1
+    robot: str = ""  # who saw it
 
 
 @dataclass
@@ -124,19 +112,14 @@ class Thing:
 
     Attributes:
         name: E.g. ``cup 1``.
-        word: Its class in words.
-        number: Its number within that; 0: its word is its own name.
-        own: What the robot's own detector calls it; empty: it has no name of its own.
-        held: The robot that holds it; None: nobody.
-        spots: Where it was found, by :attr:`Place.key`.
     """
 
     name: str
-    word: str
-    number: int
-    own: str = ""
-    held: str | None = None
-    spots: dict[tuple[str, str], Spot] = field(default_factory=dict)
+    word: str  # its class in words
+    number: int  # its number within that; 0: its word is its own name
+    own: str = ""  # what the robot's own detector calls it; empty: it has no name of its own
+    held: str | None = None  # the robot that holds it; None: nobody
+    spots: dict[tuple[str, str], Spot] = field(default_factory=dict)  # where it was found, by :attr:`Place.key`
 
     @property
     def latest(self) -> Spot | None:

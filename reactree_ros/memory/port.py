@@ -33,19 +33,14 @@ class Counts:
     """What an episodic memory holds.
 
     Attributes:
-        experiences: Number of experiences.
-        runs: Number of runs that they come from.
-        subgoals: Number of different subgoals.
-        by_end: Experiences by end; all ends are named.
-        by_task_name: Experiences by task name, in the order of the names.
         only_here: Where several share a memory, the runs that only this one has: how many, by what about them.
     """
 
-    experiences: int
-    runs: int
-    subgoals: int
-    by_end: Mapping[End, int]
-    by_task_name: Mapping[str, int]
+    experiences: int  # number of experiences
+    runs: int  # number of runs that they come from
+    subgoals: int  # number of different subgoals
+    by_end: Mapping[End, int]  # experiences by end; all ends are named
+    by_task_name: Mapping[str, int]  # experiences by task name, in the order of the names
     only_here: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod

@@ -14,15 +14,10 @@ from reactree_ros.memory.recorded_lines import mapping, read_lines, write_lines
 
 @dataclass(frozen=True)
 class Imported:
-    """What `import_experiences` read.
+    """What `import_experiences` read."""
 
-    Attributes:
-        runs: The runs that count, each with its experiences in the order of the file.
-        runs_left_out: How many runs were left out because they did not reach their goal.
-    """
-
-    runs: tuple[tuple[Experience, ...], ...]
-    runs_left_out: int
+    runs: tuple[tuple[Experience, ...], ...]  # the runs that count, each with its experiences in the order of the file
+    runs_left_out: int  # how many runs were left out because they did not reach their goal
 
     @property
     def experiences(self) -> tuple[Experience, ...]:

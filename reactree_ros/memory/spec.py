@@ -21,20 +21,17 @@ class MemorySpec(Spec):
     """A store of episodic memory.
 
     Attributes:
-        make: Opens the memory that its settings name, and makes it if it is not there.
-        exists: Returns whether it is there.
         prepare: Loads what finding needs, such as an embedder, before anything is opened.
         diagnose: Yields what `reactree doctor` says of it, and changes nothing. It may raise an OSError or a UserError.
-        installed: Whether it holds only what a package brings, so that a record may name it, too.
         ships: Returns the settings with which it has examples for a household and a planner, both by name, if a run
             names no memory; None if it has none.
     """
 
-    make: Callable[[Any], EpisodicMemory]
-    exists: Callable[[Any], bool]
+    make: Callable[[Any], EpisodicMemory]  # opens the memory that its settings name, and makes it if it is not there
+    exists: Callable[[Any], bool]  # returns whether it is there
     prepare: Callable[[Any], object] = lambda settings: None
     diagnose: Callable[[Any], Iterator[Diagnosis]]
-    installed: bool = False
+    installed: bool = False  # whether it holds only what a package brings, so that a record may name it, too
     ships: Callable[[str, str], Settings | None] = lambda household, planner: None
 
 
@@ -45,16 +42,12 @@ MEMORIES: Registry[MemorySpec] = Registry("memory", "reactree_ros.memories", Mem
 
 @dataclass(frozen=True)
 class NamedMemory:
-    """A chosen memory: ``household.db``, or a store with its settings, e.g. ``sqlite:path=household.db``.
-
-    Attributes:
-        is_path: Whether its name is a path, which the default store opens.
-    """
+    """A chosen memory: ``household.db``, or a store with its settings, e.g. ``sqlite:path=household.db``."""
 
     name: str
     spec: MemorySpec
     settings: Settings
-    is_path: bool
+    is_path: bool  # whether its name is a path, which the default store opens
 
     def __str__(self) -> str:
         return self.name

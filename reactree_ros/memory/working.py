@@ -17,7 +17,6 @@ class Sighting:
         name: What it is called, e.g. ``juice 1``.
         room: The room it was in, e.g. ``kitchen 1``; None if the world has no rooms.
         place: The receptacle it was at, e.g. ``fridge 2``; None if it was seen from the middle of a room.
-        robot: Which robot saw it; empty if there is only one.
         ago: How long before this run it was seen, in words, by a map that is kept; empty: it was seen in this run.
     """
 
@@ -27,7 +26,7 @@ class Sighting:
     room: str | None
     place: str | None
     held: bool
-    robot: str
+    robot: str  # which robot saw it; empty if there is only one
     ago: str = ""
 
     def sentence(self, robot: str = "") -> str:

@@ -40,35 +40,25 @@ class Waiting:
     """One call.
 
     Attributes:
-        what: Name of the server, for errors.
-        service: Name of a service that the server has, by which servers are counted.
-        ready: Whether a request that is sent now reaches the server.
-        send: Sends the request; called once, as soon as the server is there.
-        stop: Stops the request.
-        pending: The result.
         since: When the call began, or when the server was last seen, in seconds (:func:`steady.now`).
-        sent_to: Number of servers when the request was sent, or more since; 0: it was not sent.
-        gone: Makes the error if the server is not there or goes away.
-        lost: The same if the server has died or was restarted; None: as `gone`.
         doubted: Called instead of failing if the server may have been restarted; asks it about the request.
         node: Full name of the answering node, if it has a heartbeat: its silence tells of a death long before the
             middleware does.
-        life: The life of that node that got the request; None: unknown.
     """
 
-    what: str
-    service: str
-    ready: Callable[[], bool]
-    send: Callable[[], None]
-    stop: Callable[[], None]
-    pending: Pending[Any]
+    what: str  # name of the server, for errors
+    service: str  # name of a service that the server has, by which servers are counted
+    ready: Callable[[], bool]  # whether a request that is sent now reaches the server
+    send: Callable[[], None]  # sends the request; called once, as soon as the server is there
+    stop: Callable[[], None]  # stops the request
+    pending: Pending[Any]  # the result
     since: float = field(default_factory=steady.now)
-    sent_to: int = 0
-    gone: Callable[[str], Exception] = ServerGone
-    lost: Callable[[str], Exception] | None = None
+    sent_to: int = 0  # number of servers when the request was sent, or more since; 0: it was not sent
+    gone: Callable[[str], Exception] = ServerGone  # makes the error if the server is not there or goes away
+    lost: Callable[[str], Exception] | None = None  # the same if the server has died or was restarted; None: as `gone`
     doubted: Callable[[], None] | None = None
     node: str = ""
-    life: int | None = None
+    life: int | None = None  # the life of that node that got the request; None: unknown
 
 
 class Calls:

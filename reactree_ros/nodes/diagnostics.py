@@ -17,17 +17,11 @@ OK, WARN, ERROR, STALE = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticS
 
 @dataclass(frozen=True)
 class Report:
-    """The state of a node.
+    """The state of a node."""
 
-    Attributes:
-        level: ``OK``, ``WARN``, ``ERROR``, or ``STALE`` if it is not active.
-        message: The state in a few words.
-        values: Details by name.
-    """
-
-    level: bytes
-    message: str
-    values: Mapping[str, object] = field(default_factory=dict)
+    level: bytes  # ``OK``, ``WARN``, ``ERROR``, or ``STALE`` if it is not active
+    message: str  # the state in a few words
+    values: Mapping[str, object] = field(default_factory=dict)  # details by name
 
 
 class Diagnostics:

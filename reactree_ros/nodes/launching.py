@@ -72,21 +72,16 @@ class NodeArguments:
     """A node with the launch arguments that set its parameters; one that is not given sets nothing.
 
     Attributes:
-        executable: Its executable.
-        name: Its name.
-        own: Settings of the node itself.
         registry: The registry of what it hosts; the settings of all entries are arguments, too.
-        chosen_by: The setting that names the entry.
-        hosts: The entry that this launch hosts by default; empty: the registry's default.
         derived: Settings that follow from other arguments, and are no arguments themselves.
     """
 
     executable: str
     name: str
-    own: Mapping[str, FieldInfo]
+    own: Mapping[str, FieldInfo]  # settings of the node itself
     registry: Registry[Any] | None = None
-    chosen_by: str = ""
-    hosts: str = ""
+    chosen_by: str = ""  # the setting that names the entry
+    hosts: str = ""  # the entry that this launch hosts by default; empty: the registry's default
     derived: Mapping[str, FieldInfo] = field(default_factory=dict)
 
     def descriptions(self) -> dict[str, str]:
@@ -302,15 +297,12 @@ class Robots:
     Attributes:
         bridges: The namespace of each bridge within that of all nodes, with derived arguments; an empty namespace is
             that of all nodes.
-        names: The robots' names, which are their namespaces; empty: there is one, without a namespace.
-        nodes: Further nodes; they are started first.
-        planner: Derived arguments of the planner.
     """
 
     bridges: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: {"": {}})
-    names: Sequence[str] = ()
-    nodes: Sequence[Node] = ()
-    planner: Mapping[str, str] = field(default_factory=dict)
+    names: Sequence[str] = ()  # the robots' names, which are their namespaces; empty: there is one, without a namespace
+    nodes: Sequence[Node] = ()  # further nodes; they are started first
+    planner: Mapping[str, str] = field(default_factory=dict)  # derived arguments of the planner
 
 
 def robots_of_household(context: LaunchContext, arguments: Arguments, bridge: NodeArguments) -> Robots:

@@ -19,15 +19,13 @@ class Open:
 
     Attributes:
         number: Number of the question at this desk, from 1. An answer names it, so that it reaches no other question.
-        until: When the asker gives up, by ``time.monotonic``.
-        ends: The same time by the wall clock, in seconds since the epoch.
     """
 
     number: int
     question: Question
-    until: float
+    until: float  # when the asker gives up, by ``time.monotonic``
     answer: Pending[Answer] = field(default_factory=Pending)
-    ends: float = 0.0
+    ends: float = 0.0  # the same time by the wall clock, in seconds since the epoch
 
 
 class Desk(Person):

@@ -24,23 +24,14 @@ class NobodyAnswers(Exception):
 
 @dataclass(frozen=True)
 class Question:
-    """A question to a person.
+    """A question to a person."""
 
-    Attributes:
-        text: The question, in one line.
-        seconds: How long the asker waits for the answer.
-        id: Unique within the run.
-        goal: Why it is asked: the goal node's subgoal, or the policy's reason for a skill.
-        skill: The skill to confirm, in words; empty if the language model asks.
-        asker: Who asks, if there are several robots; empty for the run.
-    """
-
-    text: str
-    seconds: float
-    id: str = ""
-    goal: str = ""
-    skill: str = ""
-    asker: str = ""
+    text: str  # the question, in one line
+    seconds: float  # how long the asker waits for the answer
+    id: str = ""  # unique within the run
+    goal: str = ""  # why it is asked: the goal node's subgoal, or the policy's reason for a skill
+    skill: str = ""  # the skill to confirm, in words; empty if the language model asks
+    asker: str = ""  # who asks, if there are several robots; empty for the run
 
 
 @dataclass(frozen=True)
@@ -48,11 +39,10 @@ class Answer:
     """A person's answer.
 
     Attributes:
-        text: The words.
         by: Where they come from, e.g. ``terminal``; empty if unknown.
     """
 
-    text: str
+    text: str  # the words
     by: str = ""
 
 

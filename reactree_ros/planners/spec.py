@@ -81,14 +81,12 @@ class PlannerSpec(Spec):
     """A planner.
 
     Attributes:
-        settings: Its options, a :class:`PlannerSettings`.
         build: Builds the tree for an instruction from its nodes' shared state and the settings.
-        remembers: Whether it can use working memory, as ``NAME_wm``.
     """
 
     build: Callable[[str, RunContext, Any], GoalNode]
-    settings: type[Settings] = PlannerSettings
-    remembers: bool = False
+    settings: type[Settings] = PlannerSettings  # its options, a :class:`PlannerSettings`
+    remembers: bool = False  # whether it can use working memory, as ``NAME_wm``
 
 
 PLANNERS: Registry[PlannerSpec] = Registry("planner", "reactree_ros.planners", PlannerSpec, first=("reactree", "react"))
@@ -96,19 +94,12 @@ PLANNERS: Registry[PlannerSpec] = Registry("planner", "reactree_ros.planners", P
 
 @dataclass(frozen=True)
 class Planner:
-    """A planner with or without working memory and with its options, e.g. ``reactree_wm:control_flow=seq``.
+    """A planner with or without working memory and with its options, e.g. ``reactree_wm:control_flow=seq``."""
 
-    Attributes:
-        name: Its name, as given.
-        spec: Its entry in the registry.
-        settings: Its options.
-        working_memory: Whether it remembers where things were seen.
-    """
-
-    name: str
-    spec: PlannerSpec
-    settings: PlannerSettings
-    working_memory: bool
+    name: str  # its name, as given
+    spec: PlannerSpec  # its entry in the registry
+    settings: PlannerSettings  # its options
+    working_memory: bool  # whether it remembers where things were seen
 
     def build(self, instruction: str, context: RunContext) -> GoalNode:
         """Build the tree for an instruction.

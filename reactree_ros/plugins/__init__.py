@@ -36,16 +36,13 @@ class Spec:
     """A thing with a name, and how to make it.
 
     Attributes:
-        name: Its name.
-        summary: Its description, in one line.
-        settings: Its own settings.
         extra: The extra to install for it, e.g. ``reactree_ros[openai]``; empty for none.
         needs: The modules that it imports, e.g. ``openai``.
     """
 
     name: str
-    summary: str
-    settings: type[Settings] = NoSettings
+    summary: str  # its description, in one line
+    settings: type[Settings] = NoSettings  # its own settings
     extra: str = ""
     needs: tuple[str, ...] = ()
 

@@ -21,11 +21,9 @@ class Diagnosis:
 
     Attributes:
         what: The thing, e.g. ``emergency stop``.
-        said: What the check found.
-        remedy: What to do; empty if nothing is wrong.
     """
 
     what: str
     level: Level
-    said: str
-    remedy: str = ""
+    said: str  # what the check found
+    remedy: str = ""  # what to do; empty if nothing is wrong

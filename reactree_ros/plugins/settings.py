@@ -27,12 +27,9 @@ class Harmless:
 
     It is part of a setting's annotation: ``house: Annotated[str, Harmless(is_shipped)]``. Without it such a value is
     *reaching*: a record cannot set it by itself.
-
-    Attributes:
-        when: Returns whether a value is harmless; None if every value is.
     """
 
-    when: Callable[[Any], bool] | None = None
+    when: Callable[[Any], bool] | None = None  # returns whether a value is harmless; None if every value is
 
     def holds(self, value: Any) -> bool:
         """Return whether a value, of any type, is harmless."""
@@ -220,18 +217,14 @@ class Fault:
     """An error at one place of the input.
 
     Attributes:
-        path: The place: keys, and positions in lists.
-        said: The problem, in a sentence that begins in lower case.
-        value: The value there.
         unknown: Whether the key is unknown. Its value may be a misplaced secret and must not be shown.
-        missing: Whether the value is missing.
     """
 
-    path: tuple[str | int, ...]
-    said: str
-    value: Any
+    path: tuple[str | int, ...]  # the place: keys, and positions in lists
+    said: str  # the problem, in a sentence that begins in lower case
+    value: Any  # the value there
     unknown: bool = False
-    missing: bool = False
+    missing: bool = False  # whether the value is missing
 
     @property
     def with_value(self) -> str:

@@ -16,23 +16,14 @@ from reactree_ros.record.verdict import Verdict, verdict_of
 
 @dataclass
 class Request:
-    """A request to the language model.
+    """A request to the language model."""
 
-    Attributes:
-        node: Who asked.
-        event: Its event.
-        prompt: The turns of its prompt.
-        decision: Decisions counted before the request.
-        reply: The reply; None if none has come.
-        took: What it took if it failed; None if that is unknown.
-    """
-
-    node: int
+    node: int  # who asked
     event: Event
-    prompt: tuple[Turn, ...]
-    decision: int
-    reply: Reply | None = None
-    took: Reply | None = None
+    prompt: tuple[Turn, ...]  # the turns of its prompt
+    decision: int  # decisions counted before the request
+    reply: Reply | None = None  # the reply; None if none has come
+    took: Reply | None = None  # what it took if it failed; None if that is unknown
 
 
 @dataclass
@@ -40,61 +31,38 @@ class Node:
     """A behaviour of the tree.
 
     Attributes:
-        number: Its number.
-        parent: That of the one above; None for the root.
-        kind: ``agent``, ``goal``, ``sequence``, ``fallback``, ``parallel`` or ``skill``.
-        name: Its name.
-        subgoal: The goal of a goal node.
-        depth: The depth of a goal node; the root is 1.
-        policy: Of a parallel.
-        robot: The robot of this subtree, if there are several; empty: that of the behaviour above.
-        children: Their numbers, in order.
-        status: ``running``, ``success``, ``failure`` or ``interrupted``; empty: it has not run.
-        feedback: What it says of its status.
         index: Its place in the order of starts, from 0; None before its start, and if it is no goal node.
-        start: Decision count at its start, from 1.
-        turns: What it was told, said and saw.
-        end: How it ended, for episodic memory.
-        failure: Why it failed.
-        lesson: The turns that are an example for others; None: all of them.
-        examples: The experiences that it was shown.
         pictures: Those that came with one of its turns, by the turn's number.
     """
 
     number: int
-    parent: int | None
-    kind: str
+    parent: int | None  # that of the one above; None for the root
+    kind: str  # ``agent``, ``goal``, ``sequence``, ``fallback``, ``parallel`` or ``skill``
     name: str
-    subgoal: str = ""
-    depth: int = 1
-    policy: str = ""
-    robot: str = ""
-    children: list[int] = field(default_factory=list)
-    status: str = ""
-    feedback: str = ""
+    subgoal: str = ""  # the goal of a goal node
+    depth: int = 1  # the depth of a goal node; the root is 1
+    policy: str = ""  # of a parallel
+    robot: str = ""  # the robot of this subtree, if there are several; empty: that of the behaviour above
+    children: list[int] = field(default_factory=list)  # their numbers, in order
+    status: str = ""  # ``running``, ``success``, ``failure`` or ``interrupted``; empty: it has not run
+    feedback: str = ""  # what it says of its status
     index: int | None = None
-    start: int = 0
-    turns: list[Turn] = field(default_factory=list)
-    end: str | None = None
-    failure: Event | None = None
-    lesson: list[Turn] | None = None
-    examples: list[Event] = field(default_factory=list)
+    start: int = 0  # decision count at its start, from 1
+    turns: list[Turn] = field(default_factory=list)  # what it was told, said and saw
+    end: str | None = None  # how it ended, for episodic memory
+    failure: Event | None = None  # why it failed
+    lesson: list[Turn] | None = None  # the turns that are an example for others; None: all of them
+    examples: list[Event] = field(default_factory=list)  # the experiences that it was shown
     pictures: dict[int, list[Event]] = field(default_factory=dict)
 
 
 @dataclass
 class Known:
-    """Where a thing was seen last.
+    """Where a thing was seen last."""
 
-    Attributes:
-        seen: The thing, and where.
-        time: When, in seconds since the start.
-        event: Number of the event.
-    """
-
-    seen: Seen
-    time: float
-    event: int
+    seen: Seen  # the thing, and where
+    time: float  # when, in seconds since the start
+    event: int  # number of the event
 
 
 @dataclass
@@ -102,49 +70,32 @@ class Moment:
     """A run after its first ``count`` events; applying events one by one gives every moment of the run.
 
     Attributes:
-        count: How many events.
-        time: Seconds since the start.
-        run: What the run is.
-        nodes: The behaviours by number, in the order of their appearance.
-        started: Numbers of the goal nodes that started, in order.
-        active: Number of the goal node that something happened at last; None before the first.
-        requests: What the model was asked, by id, in order.
-        texts: Starts of prompts by number.
         skills: The last known skills of each robot; a single robot's name is empty.
-        known: Things that were seen, by word and instance.
-        rooms: Rooms that are known.
         looked_into: Receptacles that were looked into, each with the time of the last look.
-        decisions: Decisions taken.
-        steps: Steps taken.
-        prompt_tokens: Tokens of all prompts; likewise the other counts.
-        held: Why the run holds; empty: it does not.
-        result: What came of it; None before its end.
-        failures: What ended goal nodes before their programs did.
-        pictures: The bytes of pictures in base64, by their ids.
     """
 
-    count: int = 0
-    time: float = 0.0
-    run: Event = field(default_factory=dict)
-    nodes: dict[int, Node] = field(default_factory=dict)
-    started: list[int] = field(default_factory=list)
-    active: int | None = None
-    requests: dict[str, Request] = field(default_factory=dict)
-    texts: dict[int, tuple[Turn, ...]] = field(default_factory=dict)
+    count: int = 0  # how many events
+    time: float = 0.0  # seconds since the start
+    run: Event = field(default_factory=dict)  # what the run is
+    nodes: dict[int, Node] = field(default_factory=dict)  # the behaviours by number, in the order of their appearance
+    started: list[int] = field(default_factory=list)  # numbers of the goal nodes that started, in order
+    active: int | None = None  # number of the goal node that something happened at last; None before the first
+    requests: dict[str, Request] = field(default_factory=dict)  # what the model was asked, by id, in order
+    texts: dict[int, tuple[Turn, ...]] = field(default_factory=dict)  # starts of prompts by number
     skills: dict[str, list[Offered]] = field(default_factory=dict)
-    known: dict[tuple[str, int], Known] = field(default_factory=dict)
-    rooms: tuple[str, ...] = ()
+    known: dict[tuple[str, int], Known] = field(default_factory=dict)  # things that were seen, by word and instance
+    rooms: tuple[str, ...] = ()  # rooms that are known
     looked_into: dict[str, float] = field(default_factory=dict)
-    decisions: int = 0
-    steps: int = 0
-    prompt_tokens: int = 0
+    decisions: int = 0  # decisions taken
+    steps: int = 0  # steps taken
+    prompt_tokens: int = 0  # tokens of all prompts; likewise the other counts
     cached_tokens: int = 0
     output_tokens: int = 0
     reasoning_tokens: int = 0
-    held: str = ""
-    result: Event | None = None
-    failures: list[Event] = field(default_factory=list)
-    pictures: dict[str, str] = field(default_factory=dict)
+    held: str = ""  # why the run holds; empty: it does not
+    result: Event | None = None  # what came of it; None before its end
+    failures: list[Event] = field(default_factory=list)  # what ended goal nodes before their programs did
+    pictures: dict[str, str] = field(default_factory=dict)  # the bytes of pictures in base64, by their ids
     _seen: dict[int, list[Event]] = field(default_factory=dict, repr=False)  # of nodes, before the turn that says it
 
     @classmethod

@@ -37,17 +37,11 @@ class RecordError(UserError, ValueError):
 
 @dataclass(frozen=True)
 class Record:
-    """The readable part of a run's record.
+    """The readable part of a run's record."""
 
-    Attributes:
-        events: Its events, in order; the first is its ``run``.
-        path: Where it was read from; None: it was never in a file.
-        torn: Whether its last line is truncated, as after a kill or on a full disk.
-    """
-
-    events: Sequence[Event]
-    path: Path | None = None
-    torn: bool = False
+    events: Sequence[Event]  # its events, in order; the first is its ``run``
+    path: Path | None = None  # where it was read from; None: it was never in a file
+    torn: bool = False  # whether its last line is truncated, as after a kill or on a full disk
 
     @property
     def run(self) -> Event:

@@ -88,16 +88,13 @@ class Verdict:
     """How a run ended.
 
     Attributes:
-        judgement: The judgement.
-        because: Why, in words; empty if there is nothing to add.
-        end: The value of :class:`EpisodeEnd`; empty if there is none yet.
         score: GSR and SSR in words, and by which goal; empty if the run had no goal to be judged by.
         branches, branches_done, untouched: As in :class:`~reactree_ros.episode.EpisodeResult`.
     """
 
     judgement: Judgement
-    because: str = ""
-    end: str = ""
+    because: str = ""  # why, in words; empty if there is nothing to add
+    end: str = ""  # the value of :class:`EpisodeEnd`; empty if there is none yet
     score: str = ""
     branches: int = 0
     branches_done: int = 0
@@ -159,27 +156,10 @@ class EpisodeResult:
     """The result of an episode.
 
     Attributes:
-        task_id: The task, if the instruction belongs to one.
-        instruction: The instruction.
-        status: ``success`` or ``failure`` of the root goal node, ``interrupted`` if it was stopped.
-        gsr: Goal success rate, 0 or 1; None if the world knows no goal.
-        ssr: Subgoal success rate, 0 to 1; None if the world knows no goal.
-        decisions: Decisions taken.
-        steps: Skills and recalls taken.
-        max_depth: Depth of the deepest goal node; the root is 1.
-        agent_nodes: Goal nodes that started.
-        seconds: From the first tick to the last.
         prompt_tokens: Tokens of all prompts together, those of questions about pictures too; None if the model does not
             count.
-        cached_tokens: How many of them a prefix cache served; None if that is unknown.
-        output_tokens: Tokens that the model generated; None if it does not count.
-        reasoning_tokens: How many of them it spent on reasoning; None if it does not count them.
-        model_seconds: Time that the model took for its replies, together.
-        end: A value of :class:`EpisodeEnd`.
-        message: Problems on the way, whatever the end; empty if there were none.
         reason: What the run itself says of its end: which limit is reached, or what the node that failed last thought,
             saw or met; empty where it says nothing.
-        robots: How many robots there were.
         makespan: Steps of the run, with simultaneous steps of several robots counted once; with one robot, all steps.
         questions: Questions that a person was asked.
         replies, attempts, refused_attempts, repeated_attempts, refused_tokens: As in
@@ -188,30 +168,28 @@ class EpisodeResult:
             none is set, or the model does not count.
         goal: The goal that GSR and SSR are of, if it was read from the instruction; empty: it is the task's, or there
             is none.
-        branches: How many things were to be done: the subgoals that ``reactree_ros.tree.tried.branches`` counts.
-        branches_done: How many of them were done as a whole.
         undone: What was not, if there were several, in words: ``'…' failed: …`` or ``'…' was not reached``.
         untouched: What the instruction names and no skill that was done has named.
     """
 
-    task_id: int | None
+    task_id: int | None  # the task, if the instruction belongs to one
     instruction: str
-    status: str
-    gsr: float | None
-    ssr: float | None
-    decisions: int
-    steps: int
-    max_depth: int
-    agent_nodes: int
-    seconds: float
+    status: str  # ``success`` or ``failure`` of the root goal node, ``interrupted`` if it was stopped
+    gsr: float | None  # goal success rate, 0 or 1; None if the world knows no goal
+    ssr: float | None  # subgoal success rate, 0 to 1; None if the world knows no goal
+    decisions: int  # decisions taken
+    steps: int  # skills and recalls taken
+    max_depth: int  # depth of the deepest goal node; the root is 1
+    agent_nodes: int  # goal nodes that started
+    seconds: float  # from the first tick to the last
     prompt_tokens: int | None
-    cached_tokens: int | None
-    output_tokens: int | None
-    reasoning_tokens: int | None
-    model_seconds: float
-    end: str
-    message: str
-    robots: int = 1
+    cached_tokens: int | None  # how many of them a prefix cache served; None if that is unknown
+    output_tokens: int | None  # tokens that the model generated; None if it does not count
+    reasoning_tokens: int | None  # how many of them it spent on reasoning; None if it does not count them
+    model_seconds: float  # time that the model took for its replies, together
+    end: str  # A value of :class:`EpisodeEnd`
+    message: str  # problems on the way, whatever the end; empty if there were none
+    robots: int = 1  # how many robots there were
     makespan: int = 0
     questions: int = 0
     cost: float | None = None
@@ -222,8 +200,8 @@ class EpisodeResult:
     repeated_attempts: int = 0
     refused_tokens: int | None = 0
     goal: Mapping[str, int] = field(default_factory=dict)
-    branches: int = 0
-    branches_done: int = 0
+    branches: int = 0  # how many things were to be done: the subgoals that ``reactree_ros.tree.tried.branches`` counts
+    branches_done: int = 0  # how many of them were done as a whole
     undone: Sequence[str] = field(default_factory=list)
     untouched: Sequence[str] = field(default_factory=list)
 

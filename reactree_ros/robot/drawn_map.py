@@ -33,17 +33,13 @@ class DrawnRoom:
     """A room.
 
     Attributes:
-        name: What it is called; several may have the same name.
-        outline: Its corners in order, in metres.
-        stand: Where the robot stands to look around; None: in its middle.
-        floor: The floor that it is on.
         ground: Gives the nearest place in it where the robot may stand; by default it may stand anywhere.
     """
 
-    name: str
-    outline: Sequence[Corner]
-    stand: Corner | None = None
-    floor: int | None = None
+    name: str  # what it is called; several may have the same name
+    outline: Sequence[Corner]  # its corners in order, in metres
+    stand: Corner | None = None  # where the robot stands to look around; None: in its middle
+    floor: int | None = None  # the floor that it is on
     ground: Callable[[Corner], Corner] = lambda at: at
 
     @property
@@ -64,22 +60,16 @@ class DrawnThing:
     """A thing: furniture, or what is carried about.
 
     Attributes:
-        name: What it is called; several may have the same name.
-        middle: The middle of its box, with its lower edge, in metres.
-        size: Of its box along its x axis, its y axis and upwards, in metres.
-        yaw: How it is turned, in radians.
-        properties: What can be done with it, as far as that is said; empty: by its word.
         on: What it is in or on, by its place in the list of things; None: in or on nothing that is known.
-        own: What others call it; empty: nothing.
     """
 
-    name: str
-    middle: tuple[float, float, float]
-    size: tuple[float, float, float] = (0.5, 0.5, 0.5)
-    yaw: float = 0.0
-    properties: frozenset[str] = frozenset()
+    name: str  # what it is called; several may have the same name
+    middle: tuple[float, float, float]  # the middle of its box, with its lower edge, in metres
+    size: tuple[float, float, float] = (0.5, 0.5, 0.5)  # of its box along its x axis, its y axis and upwards, in metres
+    yaw: float = 0.0  # how it is turned, in radians
+    properties: frozenset[str] = frozenset()  # what can be done with it, as far as that is said; empty: by its word
     on: int | None = None
-    own: str = ""
+    own: str = ""  # what others call it; empty: nothing
 
     @property
     def pose(self) -> Pose:

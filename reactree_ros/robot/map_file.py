@@ -306,17 +306,11 @@ D = TypeVar("D", bound=Document)
 
 @dataclass(frozen=True)
 class Source:
-    """YAML that was read.
+    """YAML that was read."""
 
-    Attributes:
-        values: What it says.
-        where: The file, or whatever else it comes from; errors begin with it.
-        node: Its parts with the lines that they are on; None if nobody knows.
-    """
-
-    values: Any
-    where: str
-    node: yaml.Node | None = None
+    values: Any  # what it says
+    where: str  # the file, or whatever else it comes from; errors begin with it
+    node: yaml.Node | None = None  # its parts with the lines that they are on; None if nobody knows
 
     def at(self, *path: str | int) -> str:
         """Say where a part is, e.g. ``map.yaml:12: rooms.0.name``; of what is missing, the line of what lacks it."""

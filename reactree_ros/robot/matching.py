@@ -11,19 +11,12 @@ from reactree_ros.robot.poses import Pose
 
 @dataclass(frozen=True)
 class Detection:
-    """An object that was detected.
+    """An object that was detected."""
 
-    Attributes:
-        word: Its class in words.
-        pose: Where, in the map's frame.
-        own: The robot's own name for it; empty: it has none.
-        score: How certain it is, 0 to 1.
-    """
-
-    word: str
-    pose: Pose
-    own: str = ""
-    score: float = 1.0
+    word: str  # its class in words
+    pose: Pose  # where, in the map's frame
+    own: str = ""  # the robot's own name for it; empty: it has none
+    score: float = 1.0  # how certain it is, 0 to 1
 
 
 def matched(house: House, word: str, found: list[Detection]) -> Iterator[tuple[Detection, Item | None]]:

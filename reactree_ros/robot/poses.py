@@ -9,21 +9,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Pose:
-    """A pose, or, if it says how one frame lies in another, a transform.
+    """A pose, or, if it says how one frame lies in another, a transform."""
 
-    Attributes:
-        frame: Frame that it is given in.
-        x: In metres, like ``y`` and ``z``.
-        y: See ``x``.
-        z: Upwards.
-        orientation: Unit quaternion x, y, z, w.
-    """
-
-    frame: str
-    x: float
-    y: float
-    z: float = 0.0
-    orientation: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 1.0)
+    frame: str  # frame that it is given in
+    x: float  # in metres, like ``y`` and ``z``
+    y: float  # see ``x``
+    z: float = 0.0  # upwards
+    orientation: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 1.0)  # unit quaternion x, y, z, w
 
     @classmethod
     def upright(cls, frame: str, x: float, y: float, z: float = 0.0, *, yaw: float = 0.0) -> Pose:

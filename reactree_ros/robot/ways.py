@@ -12,19 +12,12 @@ from reactree_ros.robot.map_file import ConnectionEntry, MapDocument
 
 @dataclass(frozen=True)
 class Passage:
-    """A connection, passed from one of its rooms to the other.
+    """A connection, passed from one of its rooms to the other."""
 
-    Attributes:
-        to: The room that it leads to.
-        by: The door or the elevator on this side; empty: it has none.
-        cost: What it costs, in seconds.
-        skills: The skills that pass it, in order.
-    """
-
-    to: str
-    by: str
-    cost: float
-    skills: tuple[str, ...]
+    to: str  # the room that it leads to
+    by: str  # the door or the elevator on this side; empty: it has none
+    cost: float  # what it costs, in seconds
+    skills: tuple[str, ...]  # the skills that pass it, in order
 
 
 class Ways:

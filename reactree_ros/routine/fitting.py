@@ -34,18 +34,12 @@ _TURNING = DEPENDING | {"off", "out", "stop"}
 
 @dataclass(frozen=True)
 class Mention:
-    """A word that the house knows, or a number, in a text.
+    """A word that the house knows, or a number, in a text."""
 
-    Attributes:
-        begin: Where it begins; it ends at ``end``, before the ending of several.
-        word: As the house says it, or the number.
-        kinds: The kinds of role that it may fill.
-    """
-
-    begin: int
+    begin: int  # where it begins; it ends at ``end``, before the ending of several
     end: int
-    word: str
-    kinds: frozenset[str]
+    word: str  # as the house says it, or the number
+    kinds: frozenset[str]  # the kinds of role that it may fill
 
 
 @dataclass(frozen=True)
@@ -149,15 +143,10 @@ def _uncounted(shape: Iterable[str | None], numbers: Sequence[bool]) -> tuple[st
 
 @dataclass(frozen=True)
 class _Form:
-    """The shape of a routine's goal.
+    """The shape of a routine's goal."""
 
-    Attributes:
-        shape: As of :meth:`Vocabulary.shape`, with None for its roles, too.
-        slots: What each None stands for: a role, or a word of the goal itself.
-    """
-
-    shape: tuple[str | None, ...]
-    slots: tuple[Role | str, ...]
+    shape: tuple[str | None, ...]  # as of :meth:`Vocabulary.shape`, with None for its roles, too
+    slots: tuple[Role | str, ...]  # what each None stands for: a role, or a word of the goal itself
 
     @property
     def literals(self) -> tuple[str | None, ...]:

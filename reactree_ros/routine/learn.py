@@ -278,21 +278,15 @@ class _Things:
 
 @dataclass
 class _Maker:
-    """Makes the nodes of a routine, one part of the run after the other.
-
-    Attributes:
-        targets: Where things are put: what was opened of it is opened then, as hands may be full later.
-        fixed: Words of the goal that are no roles.
-        names: What each thing of the run is called in the routine.
-    """
+    """Makes the nodes of a routine, one part of the run after the other."""
 
     household: Household
     things: _Things
     known: Vocabulary
     goal: str
-    targets: frozenset[str]
-    fixed: frozenset[str]
-    names: dict[str, str] = field(default_factory=dict)
+    targets: frozenset[str]  # where things are put: what was opened of it is opened then, as hands may be full later
+    fixed: frozenset[str]  # words of the goal that are no roles
+    names: dict[str, str] = field(default_factory=dict)  # what each thing of the run is called in the routine
     roles: dict[str, model.Role] = field(default_factory=dict)  # by the word of the goal that they stand for
     _held: set[str] = field(default_factory=set)
     _at: str = ""

@@ -56,25 +56,20 @@ class Abilities:
     """What the agent nodes of a tree can do, and how their prompts begin.
 
     Attributes:
-        control_flows: What an expansion may use; empty: they cannot expand (ReAct).
         summarise_after: A node whose decisions and observations take more tokens than this in its prompt has the older
             half of them summarised there, as HiAgent does; its turns stay whole. A summary counts as a decision. 0:
             never.
-        fixed_examples: The examples that stand in for episodic memory (paper, section 5.3).
         break_rounds: A skill that was done again and brought nothing new is not offered until something new is seen or
             told by a person, unless it only waits. None: unless the model is trained.
-        questions: How many questions a person may be asked in the whole run.
-        re_expand: After how many failed expansions a node decides again; 0: its first expansion's end is its own.
-        more: The names of the further kinds of decision that they may take.
     """
 
-    control_flows: tuple[type[ControlFlow], ...]
+    control_flows: tuple[type[ControlFlow], ...]  # what an expansion may use; empty: they cannot expand (ReAct)
     summarise_after: int = 0
-    fixed_examples: tuple[Example, ...] = ()
+    fixed_examples: tuple[Example, ...] = ()  # the examples that stand in for episodic memory (paper, section 5.3)
     break_rounds: bool | None = None
-    questions: int = 0
-    re_expand: int = 0
-    more: tuple[str, ...] = ()
+    questions: int = 0  # how many questions a person may be asked in the whole run
+    re_expand: int = 0  # after how many failed expansions a node decides again; 0: its first expansion's end is its own
+    more: tuple[str, ...] = ()  # the names of the further kinds of decision that they may take
 
 
 class AgentNode(GoalNode):

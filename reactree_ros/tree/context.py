@@ -47,13 +47,11 @@ class Call:
         of: ``reply``, ``answer`` (a person's), ``observe``, ``execute``, ``survey``, ``skills``, ``examples``,
             ``routine``, ``corrections``, ``correct`` or ``score``; also ``recall``, which the run itself answers, and
             ``hold``, which somebody ends.
-        id: Of the request or the question, where it is a reply or an answer.
-        correction: What the person has confirmed, where it is that.
     """
 
     of: str
-    id: str = ""
-    correction: str = ""
+    id: str = ""  # of the request or the question, where it is a reply or an answer
+    correction: str = ""  # what the person has confirmed, where it is that
 
 
 class Listener:
@@ -150,79 +148,56 @@ class RunContext:
     """What the goal nodes of one run share.
 
     Attributes:
-        model: Answers decision requests.
-        world: Executes skills and observes.
-        growth: Inserts expansions into the running tree.
-        budget: Decisions and steps left.
-        options: How the method behaves.
-        working_memory: Where things were seen; None switches ``recall`` off.
-        person: Answers questions; None: there is nobody to ask.
-        search: What was searched; None: nobody is told.
         examples: Finds in-context examples for a subgoal; where it is None or finds none, the fixed ones are used.
         routines: Does what an agent node is for by a routine that fits, if there is one; see :data:`ByRoutine`. None:
             there are none.
-        system_text: Whether prompts begin with the system text.
-        fixed_example: Whether a fixed example is shown if none is found.
-        listener: Told what happens.
         wake: Called, from any thread, when something that is waited for has ended: a tick is worth its while.
-        clock: Seconds, never going back.
         trace: The trace that the request just made belongs to, as W3C's ``traceparent``; empty: none.
-        nodes: Every goal node that started, in order.
-        planner: Who asks; a language model that answers several planners is fair to each.
         replies: Every reply of the model, with the goal node's index and the decision's number, from 1.
-        glances: What the run's eyes were asked and said, in order.
         refusals: Why the goal node did not take what a reply said, by the reply's place among them.
         failures: What ended goal nodes before their programs did, in order, whatever became of the run.
         fatal: The failure that ends the whole tree, once there is one; no goal node starts after it.
-        limit: The limit that ended a goal node last; None if none has.
-        paused: Why a person has the run hold; empty: none has.
-        words: What a person has said that is no answer, in order.
-        considered: How many of them were looked at for what they correct.
-        shown: How many corrections were shown to the person.
-        warned: Whether a reply came with a warning.
         answers: What questions were answered with, by their words in lower case.
         touched: The skills that were done, in order, each with the room in which the robot was then.
         placed: Where each thing was put that the run has let go of, and does not hold again, by their names.
         known: The words for what was seen, and the names that skills were offered with.
-        team: The robots of the world.
-        nameable: The words for what is in the world, as it says when the run begins.
     """
 
-    model: LanguageModel
-    world: World
-    growth: Growth = field(default_factory=Growth)
-    budget: Budget = field(default_factory=Budget)
-    options: TreeOptions = field(default_factory=TreeOptions)
-    working_memory: WorkingMemory | None = None
-    person: Person | None = None
-    search: SearchMemory | None = None
+    model: LanguageModel  # answers decision requests
+    world: World  # executes skills and observes
+    growth: Growth = field(default_factory=Growth)  # inserts expansions into the running tree
+    budget: Budget = field(default_factory=Budget)  # decisions and steps left
+    options: TreeOptions = field(default_factory=TreeOptions)  # how the method behaves
+    working_memory: WorkingMemory | None = None  # where things were seen; None switches ``recall`` off
+    person: Person | None = None  # answers questions; None: there is nobody to ask
+    search: SearchMemory | None = None  # what was searched; None: nobody is told
     examples: Callable[[str], Pending[tuple[Experience, ...]]] | None = None
     routines: ByRoutine | None = None
-    system_text: bool = True
-    fixed_example: bool = True
-    listener: Listener = field(default_factory=Listener)
+    system_text: bool = True  # whether prompts begin with the system text
+    fixed_example: bool = True  # whether a fixed example is shown if none is found
+    listener: Listener = field(default_factory=Listener)  # told what happens
     wake: Callable[[], None] = lambda: None
-    clock: Callable[[], float] = time.monotonic
+    clock: Callable[[], float] = time.monotonic  # seconds, never going back
     trace: Callable[[], str] = str
-    nodes: list[GoalNode] = field(default_factory=list)
-    planner: str = ""
+    nodes: list[GoalNode] = field(default_factory=list)  # every goal node that started, in order
+    planner: str = ""  # who asks; a language model that answers several planners is fair to each
     replies: list[tuple[int, int, Reply]] = field(default_factory=list)
-    glances: list[Glance] = field(default_factory=list)
+    glances: list[Glance] = field(default_factory=list)  # what the run's eyes were asked and said, in order
     refusals: dict[int, str] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
     fatal: Failure | None = None
-    limit: Limit | None = None
-    paused: str = ""
-    words: list[str] = field(default_factory=list)
-    considered: int = 0
-    shown: int = 0
+    limit: Limit | None = None  # the limit that ended a goal node last; None if none has
+    paused: str = ""  # why a person has the run hold; empty: none has
+    words: list[str] = field(default_factory=list)  # what a person has said that is no answer, in order
+    considered: int = 0  # how many of them were looked at for what they correct
+    shown: int = 0  # how many corrections were shown to the person
     answers: dict[str, str] = field(default_factory=dict)
-    warned: bool = False
+    warned: bool = False  # whether a reply came with a warning
     touched: list[str] = field(default_factory=list)
     placed: dict[str, str] = field(default_factory=dict)
     known: dict[str, None] = field(default_factory=dict)
-    team: Team = field(init=False)
-    nameable: tuple[str, ...] = field(init=False)
+    team: Team = field(init=False)  # the robots of the world
+    nameable: tuple[str, ...] = field(init=False)  # the words for what is in the world, as it says when the run begins
 
     def __post_init__(self) -> None:
         self.enter(self.world)

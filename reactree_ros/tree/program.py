@@ -17,23 +17,17 @@ class Wait:
     """Wait for a pending result; what comes back is its value, or what it failed with is raised.
 
     Attributes:
-        what: Its name, for errors.
-        pending: The result.
-        late: The type of the error if it does not come in time.
-        gone: The type of the error if somebody else cancels it; None: as if it were late.
-        next_tick: Whether it is looked at in the next tick at the earliest, even if it is there at once.
-        seconds: Longest wait; None: as long as for a decision.
         while_held: Whether it goes on while the run is held; otherwise it is cancelled, and :class:`Held` is raised.
         call: What it was asked for outside of the run, which listeners are told; None for the run's own work. Its own
             work is to be looked at in the next tick, so that a run and its replay have the same ticks.
     """
 
-    what: str
-    pending: Pending[Any]
-    late: type[Exception] = TimeoutError
-    gone: type[Exception] | None = None
-    next_tick: bool = False
-    seconds: float | None = None
+    what: str  # its name, for errors
+    pending: Pending[Any]  # the result
+    late: type[Exception] = TimeoutError  # the type of the error if it does not come in time
+    gone: type[Exception] | None = None  # the type of the error if somebody else cancels it; None: as if it were late
+    next_tick: bool = False  # whether it is looked at in the next tick at the earliest, even if it is there at once
+    seconds: float | None = None  # longest wait; None: as long as for a decision
     while_held: bool = True
     call: Call | None = None
 

@@ -25,23 +25,17 @@ class Robot(Claimant):
     """A robot.
 
     Attributes:
-        world: The world as it sees it and acts in it.
-        room: Where it saw something last; empty before.
-        at: What it went to last, by the effect of a declared skill; empty where nobody knows.
-        gone: Why it can do nothing more; empty as long as it can.
-        post: What it works on; None: nothing.
-        moving: How it makes way for another robot; None: it does not.
         doing: The skill that it carries out, or carried out last.
     """
 
-    world: World = field(kw_only=True)
+    world: World = field(kw_only=True)  # the world as it sees it and acts in it
     claims: Claims = field(kw_only=True)
-    room: str = ""
-    at: str = ""
+    room: str = ""  # where it saw something last; empty before
+    at: str = ""  # what it went to last, by the effect of a declared skill; empty where nobody knows
     holds: tuple[Seen, ...] = ()
-    gone: str = ""
-    post: Post | None = None
-    moving: Pending[Observation] | None = None
+    gone: str = ""  # why it can do nothing more; empty as long as it can
+    post: Post | None = None  # what it works on; None: nothing
+    moving: Pending[Observation] | None = None  # how it makes way for another robot; None: it does not
     doing: Pending[Observation] = field(default_factory=lambda: Pending.failed(CancelledError()))
 
     def ask(self, way: str) -> Pending[None]:
@@ -99,18 +93,12 @@ class Robot(Claimant):
 
 @dataclass(eq=False)
 class Post:
-    """A subtree's robot: it keeps it to its end, or gets another one where it is gone.
-
-    Attributes:
-        above: The post of what the subtree grew under; None for the root's.
-        before: What the robot did before and goes on with; None: it is free then.
-        top: The subtree; None: the whole tree.
-    """
+    """A subtree's robot: it keeps it to its end, or gets another one where it is gone."""
 
     robot: Robot
-    above: Post | None = None
-    before: Post | None = None
-    top: Behaviour | None = None
+    above: Post | None = None  # the post of what the subtree grew under; None for the root's
+    before: Post | None = None  # what the robot did before and goes on with; None: it is free then
+    top: Behaviour | None = None  # the subtree; None: the whole tree
 
     def get(self, robot: Robot) -> None:
         """Have a robot from now on; it is as far as the one that it stands in for."""

@@ -27,19 +27,15 @@ class Asked:
 
     Attributes:
         number: The question's number: ``answer NUMBER`` is the command. For a skill, only ``yes`` is a yes.
-        text: The question.
         skill: The skill to confirm, in words, e.g. ``turn on stove 1``; empty if the model asks.
-        reason: Why it is asked: the goal, or the policy's reason.
-        ends: When the asker stops waiting, in seconds since the epoch.
-        asker: Who asks, if there are several robots; empty for the run.
     """
 
     number: int
-    text: str
+    text: str  # the question
     skill: str
-    reason: str
-    ends: float
-    asker: str = ""
+    reason: str  # why it is asked: the goal, or the policy's reason
+    ends: float  # when the asker stops waiting, in seconds since the epoch
+    asker: str = ""  # who asks, if there are several robots; empty for the run
 
     @classmethod
     def of(cls, one: Open | None) -> Asked | None:
@@ -52,21 +48,13 @@ class Asked:
 
 @dataclass(frozen=True)
 class Course:
-    """The state of steering.
+    """The state of steering."""
 
-    Attributes:
-        paused: Whether the run waits for a person to continue it.
-        ended: Whether the run has ended.
-        notice: Why the last command was not carried out; empty if it was.
-        commands: Possible commands.
-        asked: The question to the person; None if there is none.
-    """
-
-    paused: bool = False
-    ended: bool = False
-    notice: str = ""
-    commands: tuple[str, ...] = ("pause", "go on", "step", "say", "tell", "cancel")
-    asked: Asked | None = None
+    paused: bool = False  # whether the run waits for a person to continue it
+    ended: bool = False  # whether the run has ended
+    notice: str = ""  # why the last command was not carried out; empty if it was
+    commands: tuple[str, ...] = ("pause", "go on", "step", "say", "tell", "cancel")  # possible commands
+    asked: Asked | None = None  # the question to the person; None if there is none
 
 
 class Helm(Protocol):

@@ -31,17 +31,11 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Piece:
-    """Something in a picture.
+    """Something in a picture."""
 
-    Attributes:
-        word: Its class in words; empty: it is a floor.
-        number: Its number; 0: it has none.
-        outline: Its corners in pixels.
-    """
-
-    word: str
-    number: int
-    outline: tuple[Point, ...]
+    word: str  # its class in words; empty: it is a floor
+    number: int  # its number; 0: it has none
+    outline: tuple[Point, ...]  # its corners in pixels
 
     @classmethod
     def square(cls, word: str, number: int, middle: Point, side: float = _SIDE) -> Piece:
@@ -57,15 +51,10 @@ class Piece:
 
 @dataclass(frozen=True)
 class Group:
-    """Things that stand together.
+    """Things that stand together."""
 
-    Attributes:
-        at: What they are on or in, by word and number; None: nothing.
-        things: The others, likewise.
-    """
-
-    at: tuple[str, int] | None
-    things: Sequence[tuple[str, int]]
+    at: tuple[str, int] | None  # what they are on or in, by word and number; None: nothing
+    things: Sequence[tuple[str, int]]  # the others, likewise
 
 
 def colour_of(word: str) -> tuple[int, int, int]:

@@ -47,13 +47,12 @@ class Score:
     """How far the goal is reached (paper, section 5.1).
 
     Attributes:
-        gsr: 1.0 if every goal condition holds, else 0.0.
         ssr: Share of the goal conditions that hold, 0 to 1; in PDDL the best that it was (AgentBoard's progress rate),
             in ScienceWorld its score, in text adventures the best share of the highest score, in WebShop the reward.
         goal: The goal, if it was read from the instruction; empty: it is the task's.
     """
 
-    gsr: float
+    gsr: float  # 1.0 if every goal condition holds, else 0.0
     ssr: float
     goal: Mapping[str, int] = field(default_factory=dict)
 

@@ -127,14 +127,12 @@ class SkillPolicy:
     """Rules for skills: the first that fits decides, and what no rule fits is denied.
 
     Attributes:
-        rules: The rules.
-        where: Where they come from, for errors.
         otherwise: The verdict on a skill that no rule names; only of policies that no user wrote is it another.
         written: How many of the rules, the first ones, a user wrote: those that have to decide; None: all.
     """
 
     rules: Sequence[Rule]
-    where: str = field(default="the skill policy", compare=False)
+    where: str = field(default="the skill policy", compare=False)  # where they come from, for errors
     otherwise: Verdict = Verdict.DENY
     written: int | None = None
 

@@ -124,24 +124,22 @@ class WorldSpec(Spec):
     Attributes:
         settings: Its settings, a :class:`WorldSettings`; those named in ``flags`` have an option of their own on the
             command line, the others are given as ``--world-option NAME=VALUE``.
-        household: What its skills, wording, naming and limits are.
         load_tasks: Reads what may be done in it, by task id, e.g. from the task file that the settings name. Empty
             if it has no tasks.
         make: Makes the world for a task (None if it has none). Where ``scored`` is False the task's goal is not what
             is asked for, and there is no score.
         moved: Returns a task like another one, with its things at other places, by a seed; None: it cannot. Where it
             can, worlds cost nothing, and a routine is tried out in them before it is kept.
-        flags: Names of settings that are options of their own on the command line.
         checks: How eyes see whether a skill was done that is reported to be, by the skill's name; for runs with eyes.
         words: Returns what its things are called, a row a group: what they are for, their properties, their words.
     """
 
     settings: type[Settings] = WorldSettings
-    household: Household
+    household: Household  # what its skills, wording, naming and limits are
     load_tasks: Callable[[Any], Mapping[int, Task]] = lambda settings: {}
     make: Callable[..., World]
     moved: Callable[[Any, int], Task] | None = None
-    flags: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()  # names of settings that are options of their own on the command line
     checks: Mapping[str, PictureCheck] = field(default_factory=dict)
     words: Callable[[], Iterable[tuple[str, tuple[str, ...], tuple[str, ...]]]] = tuple
 

@@ -20,16 +20,13 @@ class Use:
     """What a skill needs for its robot alone, by names as in skills.
 
     Attributes:
-        things: What it goes for; the robot that does so first has it until its subgoal has ended.
-        places: Where the robot stands from now on, until it moves away.
         ways: What it passes, if one robot at a time can be there: the robot has that until it has left it.
-        moves: Whether the robot leaves where it stands.
     """
 
-    things: tuple[str, ...] = ()
-    places: tuple[str, ...] = ()
+    things: tuple[str, ...] = ()  # what it goes for; the robot that does so first has it until its subgoal has ended
+    places: tuple[str, ...] = ()  # where the robot stands from now on, until it moves away
     ways: tuple[str, ...] = ()
-    moves: bool = False
+    moves: bool = False  # whether the robot leaves where it stands
 
 
 class RightOfWay(Protocol):

@@ -46,21 +46,13 @@ _TRIED = 12
 
 @dataclass
 class Part:
-    """What one label announces, or one value in JSON says.
+    """What one label announces, or one value in JSON says."""
 
-    Attributes:
-        kind: The kind of decision; None: it is none.
-        said: Its text; from JSON its arguments, too.
-        whole: Whether it is known to be whole though the reply was cut.
-        value: What it says in JSON, before that is read; None: nothing.
-        mark: What else its label announces; None: nothing.
-    """
-
-    kind: type[Decision] | None
-    said: Any = ""
-    whole: bool = False
-    value: Any = None
-    mark: Mark | None = None
+    kind: type[Decision] | None  # the kind of decision; None: it is none
+    said: Any = ""  # its text; from JSON its arguments, too
+    whole: bool = False  # whether it is known to be whole though the reply was cut
+    value: Any = None  # what it says in JSON, before that is read; None: nothing
+    mark: Mark | None = None  # what else its label announces; None: nothing
 
     @property
     def text(self) -> str:

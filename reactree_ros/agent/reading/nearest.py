@@ -34,19 +34,12 @@ def verb_of(word: str) -> str:
 
 @dataclass(frozen=True)
 class Phrase:
-    """A skill in its parts.
+    """A skill in its parts."""
 
-    Attributes:
-        verb: Its first word, or the one that stands for all verbs of its kind.
-        noun: The words after it.
-        numbers: The numbers after those.
-        behind: What stands behind on, in, from and the like.
-    """
-
-    verb: str
-    noun: frozenset[str]
-    numbers: frozenset[str]
-    behind: frozenset[str]
+    verb: str  # its first word, or the one that stands for all verbs of its kind
+    noun: frozenset[str]  # the words after it
+    numbers: frozenset[str]  # the numbers after those
+    behind: frozenset[str]  # what stands behind on, in, from and the like
 
     @classmethod
     def of(cls, text: str) -> Phrase:

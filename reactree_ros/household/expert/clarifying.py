@@ -55,15 +55,10 @@ _LEAVE_OUT = word_set("forget ignore leave never nothing skip")
 
 @dataclass(frozen=True)
 class Clarified:
-    """The known contents of an instruction.
+    """The known contents of an instruction."""
 
-    Attributes:
-        instruction: The goals; open parts are read as without a person.
-        question: The next question; empty if nothing is open, or every question was asked.
-    """
-
-    instruction: Instruction
-    question: str = ""
+    instruction: Instruction  # the goals; open parts are read as without a person
+    question: str = ""  # the next question; empty if nothing is open, or every question was asked
 
 
 def clarify(text: str, answers: Mapping[str, str], *, checks: bool = False) -> Clarified:
@@ -105,19 +100,12 @@ def _explained(text: str, part: str, answer: str) -> str:
 
 @dataclass
 class _Clarifying:
-    """Goes through the open parts in order, as far as they are answered.
+    """Goes through the open parts in order, as far as they are answered."""
 
-    Attributes:
-        sentence: The parsed instruction.
-        answers: The answers so far, by question.
-        errands: The known contents so far: one errand per place.
-        explained: Words of the instruction that answers explain.
-    """
-
-    sentence: Sentence
-    answers: Mapping[str, str]
-    errands: list[Errand] = field(init=False)
-    explained: set[str] = field(default_factory=set, init=False)
+    sentence: Sentence  # the parsed instruction
+    answers: Mapping[str, str]  # the answers so far, by question
+    errands: list[Errand] = field(init=False)  # the known contents so far: one errand per place
+    explained: set[str] = field(default_factory=set, init=False)  # words of the instruction that answers explain
 
     def __post_init__(self) -> None:
         by_place: dict[str | None, list[Item]] = {}

@@ -19,19 +19,12 @@ from reactree_ros.household.vocabulary import CLASSES, ObjectClass, class_of_wor
 
 @dataclass(frozen=True)
 class Move:
-    """Goal: some things of a kind are on or in a receptacle.
+    """Goal: some things of a kind are on or in a receptacle."""
 
-    Attributes:
-        thing: The thing to move, a word of the vocabulary.
-        place: The receptacle, a word of the vocabulary.
-        room: The kind of room of the receptacle; empty for any.
-        count: Number of things.
-    """
-
-    thing: str
-    place: str
-    room: str = ""
-    count: int = 1
+    thing: str  # the thing to move, a word of the vocabulary
+    place: str  # the receptacle, a word of the vocabulary
+    room: str = ""  # the kind of room of the receptacle; empty for any
+    count: int = 1  # number of things
 
     def __str__(self) -> str:
         return f"move {some(self.thing, self.count)} {self.where}"
@@ -47,18 +40,14 @@ class Take:
     """Goal: some things of a kind are in the hands.
 
     Attributes:
-        thing: The thing to pick up, a word of the vocabulary.
         room: The room to search, e.g. ``kitchen 1``; empty for the whole house.
-        closer: Whether to search places that a quick search leaves out.
-        count: Number of things.
-        another: Whether the others have been picked up before.
     """
 
-    thing: str
+    thing: str  # the thing to pick up, a word of the vocabulary
     room: str = ""
-    closer: bool = False
-    count: int = 1
-    another: bool = False
+    closer: bool = False  # whether to search places that a quick search leaves out
+    count: int = 1  # number of things
+    another: bool = False  # whether the others have been picked up before
 
     def __str__(self) -> str:
         where = f" in {self.room}" if self.room else ""
@@ -85,17 +74,11 @@ class PutDown:
 
 @dataclass(frozen=True)
 class Operate:
-    """Goal: a thing is opened, closed or turned on, or the robot is there.
+    """Goal: a thing is opened, closed or turned on, or the robot is there."""
 
-    Attributes:
-        action: ``open``, ``close``, ``turn on`` or ``go to``; an open thing is closed before it is turned on.
-        thing: The thing, a word of the vocabulary; a room, too, for ``go to``.
-        room: The kind of room of the thing; empty for any.
-    """
-
-    action: str
-    thing: str
-    room: str = ""
+    action: str  # ``open``, ``close``, ``turn on`` or ``go to``; an open thing is closed before it is turned on
+    thing: str  # the thing, a word of the vocabulary; a room, too, for ``go to``
+    room: str = ""  # the kind of room of the thing; empty for any
 
     def __str__(self) -> str:
         closable = self.action == "turn on" and "CAN_OPEN" in class_of_word(self.thing).properties

@@ -41,17 +41,11 @@ GLASS_PLACES = frozenset(
 
 @dataclass(frozen=True)
 class Instruction:
-    """What an instruction comes to: goals for all of its words, or none.
+    """What an instruction comes to: goals for all of its words, or none."""
 
-    Attributes:
-        goals: The goals; complete if there are any.
-        not_understood: Why there are none.
-        left_over: The parts that were not understood, in order.
-    """
-
-    goals: tuple[Goal, ...]
-    not_understood: str = ""
-    left_over: tuple[str, ...] = ()
+    goals: tuple[Goal, ...]  # the goals; complete if there are any
+    not_understood: str = ""  # why there are none
+    left_over: tuple[str, ...] = ()  # the parts that were not understood, in order
 
 
 @lru_cache(maxsize=256)

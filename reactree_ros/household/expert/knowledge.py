@@ -14,14 +14,12 @@ class _Habit:
     """Usual places of some kinds of things, the likeliest first, weighed against the cost of a look.
 
     Attributes:
-        things: Words of the vocabulary; other words follow the last habit.
-        rooms: Kinds of rooms.
         places: Places of a quick search. A surface shows its things at once, a container has to be opened, and there
             are many kitchen cabinets.
     """
 
-    things: frozenset[str]
-    rooms: tuple[str, ...]
+    things: frozenset[str]  # words of the vocabulary; other words follow the last habit
+    rooms: tuple[str, ...]  # kinds of rooms
     places: tuple[str, ...]
 
 

@@ -30,12 +30,11 @@ class Decided:
     """The expert's decision.
 
     Attributes:
-        text: The decision.
         understood: Whether it follows from the task; otherwise the expert says that it knows nothing to do. Always true
             in a room of AI2-THOR, where nobody asks for it.
     """
 
-    text: str
+    text: str  # the decision
     understood: bool = True
 
 

@@ -68,74 +68,52 @@ class Situation:
     """The contents of a prompt, up to its last line. Instances are written as in skills: ``kitchen cabinet 3``.
 
     Attributes:
-        task: The agent node's task.
-        can_recall: Whether there is a working memory.
         control_flows: Control flows of an expansion; empty if the agent node cannot expand, or an expansion was
             refused.
-        rooms: Every room of the house.
-        room: The agent's room.
         views: Each room's view from its middle, if it was looked at.
-        near: Things next to the agent: the latest list after an arrival or an opening.
-        held: Things in the hands.
-        at: The instance that it walked to last.
         visits: How often it arrived at an instance that was not closed, or opened one.
         looks: The room and the latest list of every instance that it walked to.
-        reached: Instances that were next to it at some time.
-        opened: Instances known to be open.
-        closed: Instances known to be closed.
         shut: Those of them that were closed here: their contents must be seen again.
-        missed: Acts that picked up nothing although the thing had been seen once.
         recalled: Answers of working memory, by the word asked for.
-        placed: Instances put down, with their places.
         settled: Those of them that are where a goal wants them, and stay there; see :meth:`settle`.
-        brought: Things in the hands at the start.
         refused: Acts without effect although they had a chance, with the agent's place.
-        done: Acts that had an effect.
-        thoughts: Its thoughts.
-        hands: Number of things that it can hold.
-        failed: How often acts failed without a refusal.
-        expansions: How often it decided to expand.
-        expandable: Control flows of an expansion, if more than one expansion is allowed.
         fallen: Of each failed expansion, its control flow and the subgoals that succeeded.
         searched: How often an instance was reported as searched, by itself or by another.
-        me: Its own name, if there are several robots.
-        crew: The robots; empty if there is only one.
-        told: Places that others have looked at meanwhile.
         answers: A person's answer to each question, in order; empty if nobody answered.
     """
 
-    task: str
-    can_recall: bool
+    task: str  # the agent node's task
+    can_recall: bool  # whether there is a working memory
     control_flows: tuple[str, ...]
-    rooms: tuple[str, ...] = ()
-    room: str = ""
+    rooms: tuple[str, ...] = ()  # every room of the house
+    room: str = ""  # the agent's room
     views: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    near: tuple[str, ...] = ()
-    held: tuple[str, ...] = ()
-    at: str = ""
+    near: tuple[str, ...] = ()  # things next to the agent: the latest list after an arrival or an opening
+    held: tuple[str, ...] = ()  # things in the hands
+    at: str = ""  # the instance that it walked to last
     visits: Counter[str] = field(default_factory=Counter)
     looks: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
-    reached: set[str] = field(default_factory=set)
-    opened: set[str] = field(default_factory=set)
-    closed: set[str] = field(default_factory=set)
+    reached: set[str] = field(default_factory=set)  # instances that were next to it at some time
+    opened: set[str] = field(default_factory=set)  # instances known to be open
+    closed: set[str] = field(default_factory=set)  # instances known to be closed
     shut: set[str] = field(default_factory=set)
-    missed: set[str] = field(default_factory=set)
+    missed: set[str] = field(default_factory=set)  # acts that picked up nothing although the thing had been seen once
     recalled: dict[str, tuple[Sighting, ...]] = field(default_factory=dict)
-    placed: dict[str, str] = field(default_factory=dict)
+    placed: dict[str, str] = field(default_factory=dict)  # instances put down, with their places
     settled: set[str] = field(default_factory=set)
-    brought: tuple[str, ...] = ()
+    brought: tuple[str, ...] = ()  # things in the hands at the start
     refused: set[tuple[str, str]] = field(default_factory=set)
-    done: set[str] = field(default_factory=set)
+    done: set[str] = field(default_factory=set)  # acts that had an effect
     thoughts: set[str] = field(default_factory=set)
-    hands: int = HANDS
-    failed: Counter[str] = field(default_factory=Counter)
-    expansions: int = 0
-    expandable: tuple[str, ...] = ()
+    hands: int = HANDS  # number of things that it can hold
+    failed: Counter[str] = field(default_factory=Counter)  # how often acts failed without a refusal
+    expansions: int = 0  # how often it decided to expand
+    expandable: tuple[str, ...] = ()  # control flows of an expansion, if more than one expansion is allowed
     fallen: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     searched: Counter[str] = field(default_factory=Counter)
-    me: str = ""
-    crew: tuple[str, ...] = ()
-    told: set[str] = field(default_factory=set)
+    me: str = ""  # its own name, if there are several robots
+    crew: tuple[str, ...] = ()  # the robots; empty if there is only one
+    told: set[str] = field(default_factory=set)  # places that others have looked at meanwhile
     answers: dict[str, str] = field(default_factory=dict)
 
     @property

@@ -81,21 +81,13 @@ _NUMBERING = re.compile(r"^\s{0,40}(?:\d+\s*[.)]\s+|step \d+\s*[:.)]?\s*|[-*•]
 
 @dataclass(frozen=True)
 class Item:
-    """A named item.
+    """A named item."""
 
-    Attributes:
-        entry: The meaning of the phrase.
-        count: Number of things; None if not said.
-        more: Whether it is in addition to things named before ("another apple").
-        label: Whether it only sums up a list ("the following food items").
-        phrase: Its words, corrected.
-    """
-
-    entry: Entry
-    count: int | None
-    more: bool
-    label: bool
-    phrase: str = ""
+    entry: Entry  # the meaning of the phrase
+    count: int | None  # number of things; None if not said
+    more: bool  # whether it is in addition to things named before ("another apple")
+    label: bool  # whether it only sums up a list ("the following food items")
+    phrase: str = ""  # its words, corrected
 
 
 @dataclass
@@ -108,19 +100,12 @@ class Errand:
 
 @dataclass(frozen=True)
 class Operation:
-    """A thing to open, close or turn on.
+    """A thing to open, close or turn on."""
 
-    Attributes:
-        action: ``open``, ``close``, ``turn on`` or ``turn off``.
-        thing: Its word.
-        named: Number of items named before.
-        means: Whether it only leads to what follows it: "go to the fridge and open it".
-    """
-
-    action: str
-    thing: str
-    named: int
-    means: bool = False
+    action: str  # ``open``, ``close``, ``turn on`` or ``turn off``
+    thing: str  # its word
+    named: int  # number of items named before
+    means: bool = False  # whether it only leads to what follows it: "go to the fridge and open it"
 
 
 @dataclass
@@ -128,42 +113,26 @@ class Sentence:
     """The parsed part of an instruction; see :func:`read_sentence`.
 
     Attributes:
-        said: The words as they were said, with punctuation as separate words.
-        words: The same words, corrected.
         unread: Positions of words that no step has read, and that do not change nothing.
-        errands: Items with their places.
-        operations: Things to open, close and turn on.
-        named: Number of items named.
-        washing: Positions of the words that say that things are to be washed.
-        pending: Items without a place so far.
-        open_place: A place named before its items.
-        opened: Positions of its words.
-        last_place: The place that "it" and "the door" may stand for.
-        room: A room that something goes to.
-        rooms: The kind of room of a place or a switch, if said.
-        vessel: A thing that something goes into or onto.
-        put: Whether a verb of putting came after the pending items.
-        for_me: Whether the pending items are for the speaker.
-        homeless: Whether nobody says where the last items are put.
     """
 
-    said: list[str]
-    words: list[str]
+    said: list[str]  # the words as they were said, with punctuation as separate words
+    words: list[str]  # the same words, corrected
     unread: list[int] = field(default_factory=list)
-    errands: list[Errand] = field(default_factory=list)
-    operations: list[Operation] = field(default_factory=list)
-    named: int = 0
-    washing: list[int] = field(default_factory=list)
-    pending: list[Item] = field(default_factory=list)
-    open_place: str | None = None
-    last_place: str | None = None
-    room: str | None = None
-    rooms: dict[str, str] = field(default_factory=dict)
-    vessel: str | None = None
-    put: bool = False
-    for_me: bool = False
-    homeless: bool = False
-    opened: range = range(0)
+    errands: list[Errand] = field(default_factory=list)  # items with their places
+    operations: list[Operation] = field(default_factory=list)  # things to open, close and turn on
+    named: int = 0  # number of items named
+    washing: list[int] = field(default_factory=list)  # positions of the words that say that things are to be washed
+    pending: list[Item] = field(default_factory=list)  # items without a place so far
+    open_place: str | None = None  # A place named before its items
+    last_place: str | None = None  # the place that "it" and "the door" may stand for
+    room: str | None = None  # A room that something goes to
+    rooms: dict[str, str] = field(default_factory=dict)  # the kind of room of a place or a switch, if said
+    vessel: str | None = None  # A thing that something goes into or onto
+    put: bool = False  # whether a verb of putting came after the pending items
+    for_me: bool = False  # whether the pending items are for the speaker
+    homeless: bool = False  # whether nobody says where the last items are put
+    opened: range = range(0)  # positions of its words
 
     _at: int = field(default=0, init=False)
     _verb: str = field(default="", init=False)  # of this clause: put, get, go, turn or a door's

@@ -28,48 +28,31 @@ class ThorSituation:
     """The contents of a prompt, up to its last line. Instances are written as in skills: ``CounterTop (1)``.
 
     Attributes:
-        task: The agent node's task.
-        can_recall: Whether there is a working memory.
-        can_expand: Whether the agent node may expand; false after a refused expansion, too.
-        fixed: The receptacles that the look around the room showed.
-        near: The latest observation's list.
-        held: The held thing; empty for none.
-        at: The place that it went to or opened last.
-        seen: Places of instances, seen here or told by working memory.
         looked: Places that it went to, with the things seen there before anything was opened.
-        opened: Instances known to be open.
-        closed: Instances known to be closed.
-        running: Instances that are turned on.
-        inside: Places of put down instances, as long as they are there.
         treated: Instances that were cleaned, heated or cooled, with the treatment.
-        slices: Instances that are slices.
-        recalled: Classes that working memory was asked about.
-        refused: Acts without effect, with the agent's place.
         done: Acts that had an effect, in order, each with the thing held before it.
-        thoughts: Its thoughts.
-        fallen: Whether its expansion failed.
     """
 
-    task: str
-    can_recall: bool
-    can_expand: bool
-    fixed: tuple[str, ...] = ()
-    near: tuple[str, ...] = ()
-    held: str = ""
-    at: str = ""
-    seen: dict[str, str] = field(default_factory=dict)
+    task: str  # the agent node's task
+    can_recall: bool  # whether there is a working memory
+    can_expand: bool  # whether the agent node may expand; false after a refused expansion, too
+    fixed: tuple[str, ...] = ()  # the receptacles that the look around the room showed
+    near: tuple[str, ...] = ()  # the latest observation's list
+    held: str = ""  # the held thing; empty for none
+    at: str = ""  # the place that it went to or opened last
+    seen: dict[str, str] = field(default_factory=dict)  # places of instances, seen here or told by working memory
     looked: set[str] = field(default_factory=set)
-    opened: set[str] = field(default_factory=set)
-    closed: set[str] = field(default_factory=set)
-    running: set[str] = field(default_factory=set)
-    inside: dict[str, str] = field(default_factory=dict)
+    opened: set[str] = field(default_factory=set)  # instances known to be open
+    closed: set[str] = field(default_factory=set)  # instances known to be closed
+    running: set[str] = field(default_factory=set)  # instances that are turned on
+    inside: dict[str, str] = field(default_factory=dict)  # places of put down instances, as long as they are there
     treated: set[tuple[str, str]] = field(default_factory=set)
-    slices: set[str] = field(default_factory=set)
-    recalled: set[str] = field(default_factory=set)
-    refused: set[tuple[str, str]] = field(default_factory=set)
+    slices: set[str] = field(default_factory=set)  # instances that are slices
+    recalled: set[str] = field(default_factory=set)  # classes that working memory was asked about
+    refused: set[tuple[str, str]] = field(default_factory=set)  # acts without effect, with the agent's place
     done: list[tuple[str, str]] = field(default_factory=list)
     thoughts: set[str] = field(default_factory=set)
-    fallen: bool = False
+    fallen: bool = False  # whether its expansion failed
 
     def act(self, skill: str, line: str) -> None:
         """Read a skill and its observation."""

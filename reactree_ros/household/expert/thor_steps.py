@@ -17,19 +17,12 @@ KNIVES = ("Knife", "ButterKnife")
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a task.
+    """One step of a task."""
 
-    Attributes:
-        verb: ``take``, ``slice``, ``clean``, ``heat``, ``cool``, ``place`` or ``turn on``.
-        thing: Possible classes of the thing.
-        place: For ``place``, its destination; for ``take``, a place not to take it from.
-        near: For ``place``, what the destination stands near.
-    """
-
-    verb: str
-    thing: tuple[str, ...]
-    place: tuple[str, ...] = ()
-    near: tuple[str, ...] = ()
+    verb: str  # ``take``, ``slice``, ``clean``, ``heat``, ``cool``, ``place`` or ``turn on``
+    thing: tuple[str, ...]  # possible classes of the thing
+    place: tuple[str, ...] = ()  # for ``place``, its destination; for ``take``, a place not to take it from
+    near: tuple[str, ...] = ()  # for ``place``, what the destination stands near
 
     def __str__(self) -> str:
         thing, place, near = (" or ".join(classes) for classes in (self.thing, self.place, self.near))

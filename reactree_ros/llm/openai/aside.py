@@ -23,13 +23,12 @@ class Aside:
     """Asks a server outside of the protocol; what it does not tell is None. Nothing is generated.
 
     Attributes:
-        model: The server's name of the model.
         template: Fields of the request that hold arguments of its chat template.
     """
 
     connection: Connection
     dialect: Dialect
-    model: str
+    model: str  # the server's name of the model
     template: Mapping[str, Any] = field(default_factory=dict)
 
     async def version(self) -> str:

@@ -29,27 +29,21 @@ class Dialect:
     """What a server takes beyond the protocol, and what it tells outside of it.
 
     Attributes:
-        owners: What the server calls itself (``owned_by`` of its models).
-        constraints: Its fields for the constraints that it obeys.
-        limit: Its name of the token limit of a chat.
         streams: Further fields for a streamed answer; with them, each part counts the tokens so far.
-        continues: Whether it can continue the last message of a chat; strict servers refuse the fields.
-        templated: Whether it passes arguments on to the chat template.
         renders: The path that shows what the chat template makes of messages, and the field of the answer.
         counts: The body of ``POST /tokenize`` for a model and a text in which markers are read as such.
-        version: The path that tells its version, and the field of the answer.
         sees: The path that tells whether the model sees, and the way to it in the answer.
     """
 
-    owners: tuple[str, ...] = ()
-    constraints: Fields = field(default_factory=dict)
-    limit: str = LIMIT
+    owners: tuple[str, ...] = ()  # what the server calls itself (``owned_by`` of its models)
+    constraints: Fields = field(default_factory=dict)  # its fields for the constraints that it obeys
+    limit: str = LIMIT  # its name of the token limit of a chat
     streams: Mapping[str, Any] = field(default_factory=dict)
-    continues: bool = False
-    templated: bool = False
+    continues: bool = False  # whether it can continue the last message of a chat; strict servers refuse the fields
+    templated: bool = False  # whether it passes arguments on to the chat template
     renders: tuple[str, str] | None = None
     counts: Callable[[str, str], dict[str, Any]] | None = None
-    version: tuple[str, str] | None = None
+    version: tuple[str, str] | None = None  # the path that tells its version, and the field of the answer
     sees: tuple[str, str, str] | None = None
 
     @property

@@ -53,21 +53,13 @@ ID = re.compile("[0-9a-f]{32}")
 
 @dataclass
 class _Copy:
-    """The copy of a record.
+    """The copy of a record."""
 
-    Attributes:
-        path: The file.
-        goal_id: The goal of the run.
-        size: Bytes copied.
-        known: Bytes known to exist.
-        line: The part of a line that is not whole yet.
-    """
-
-    path: Path
-    goal_id: Any
-    size: int = 0
-    known: int = 0
-    line: str = ""
+    path: Path  # the file
+    goal_id: Any  # the goal of the run
+    size: int = 0  # bytes copied
+    known: int = 0  # bytes known to exist
+    line: str = ""  # the part of a line that is not whole yet
 
 
 @dataclass

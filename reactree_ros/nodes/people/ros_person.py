@@ -51,30 +51,20 @@ class _Asked:
     """A question that is on its way; times are those of :func:`steady.now`.
 
     Attributes:
-        question: The question.
-        id: The goal's id.
-        answer: The answer that is to come.
-        until: When the wait for it ends.
-        there_by: When a server must be there.
-        put_at: When it was put last; None: it was not.
         requests: Requests that are not answered yet, with their clients.
-        asked_of: Number of servers when they were asked for the answer, or fewer since.
-        nobody: Why one of the servers does not answer; empty: none has said so.
-        told_over: When the servers were told last that the wait is over.
-        told_again: Whether they were told twice.
     """
 
     question: Question
-    id: UUID
-    answer: Pending[Answer]
-    until: float
-    there_by: float
-    put_at: float | None = None
+    id: UUID  # the goal's id
+    answer: Pending[Answer]  # the answer that is to come
+    until: float  # when the wait for it ends
+    there_by: float  # when a server must be there
+    put_at: float | None = None  # when it was put last; None: it was not
     requests: list[tuple[Client, Future]] = field(default_factory=list)
-    asked_of: int = 0
-    nobody: str = ""
-    told_over: float = 0.0
-    told_again: bool = False
+    asked_of: int = 0  # number of servers when they were asked for the answer, or fewer since
+    nobody: str = ""  # why one of the servers does not answer; empty: none has said so
+    told_over: float = 0.0  # when the servers were told last that the wait is over
+    told_again: bool = False  # whether they were told twice
 
 
 class RosPerson(Person):

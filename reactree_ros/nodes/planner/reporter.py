@@ -38,19 +38,12 @@ def id_of(goal_handle: Any) -> str:
 
 @dataclass(frozen=True)
 class _Moment:
-    """The time of an event, and the budget used so far.
+    """The time of an event, and the budget used so far."""
 
-    Attributes:
-        stamp: The time.
-        decisions: Decisions so far, with this one.
-        steps: Steps so far.
-        is_new: Whether it was not reported before, by the run that this one resumes.
-    """
-
-    stamp: Time
-    decisions: int
-    steps: int
-    is_new: bool
+    stamp: Time  # the time
+    decisions: int  # decisions so far, with this one
+    steps: int  # steps so far
+    is_new: bool  # whether it was not reported before, by the run that this one resumes
 
 
 class Reporter(Listener):

@@ -35,24 +35,17 @@ class SkillGoal:
     """A skill that is sent, or is about to be.
 
     Attributes:
-        skill: In words.
-        trace: The trace that it belongs to; empty: none.
         end: What came of it, a :class:`SkillEnded` or an :class:`ExecuteSkill.Result`; fails where it was rejected.
-        over: Settles when nothing of it is under way.
-        accepted_at: When it was accepted, in seconds (:func:`steady.now`); None: not yet.
-        stopping: Whether it is to be canceled, as soon as it is accepted.
-        asked: The result that is asked for; None: it is not.
-        id: Of the goal, where it was sent.
     """
 
-    skill: str
-    trace: str = ""
+    skill: str  # in words
+    trace: str = ""  # the trace that it belongs to; empty: none
     end: Pending[Any] = field(default_factory=Pending)
-    over: Pending[None] = field(default_factory=Pending)
-    accepted_at: float | None = None
-    stopping: bool = False
-    asked: Future | None = None
-    id: UUID = field(default_factory=UUID)
+    over: Pending[None] = field(default_factory=Pending)  # settles when nothing of it is under way
+    accepted_at: float | None = None  # when it was accepted, in seconds (:func:`steady.now`); None: not yet
+    stopping: bool = False  # whether it is to be canceled, as soon as it is accepted
+    asked: Future | None = None  # the result that is asked for; None: it is not
+    id: UUID = field(default_factory=UUID)  # of the goal, where it was sent
 
     def give_up(self) -> None:
         """Have it canceled when it is accepted, where its end is not known then."""

@@ -137,21 +137,13 @@ class MappedCall:
 
 @dataclass(frozen=True, eq=False)
 class Order:
-    """What is asked of a server or a topic, with the values of one skill.
+    """What is asked of a server or a topic, with the values of one skill."""
 
-    Attributes:
-        call: What it is made from.
-        goal: The goal, the request or the message; None if a topic is waited for.
-        limit: Longest time for all tries together, in seconds.
-        lasting: For how long a message is published again and again, in seconds.
-        wanted: What each of the fields should hold.
-    """
-
-    call: MappedCall
-    goal: Any
-    limit: float
-    lasting: float
-    wanted: Sequence[Holds]
+    call: MappedCall  # what it is made from
+    goal: Any  # the goal, the request or the message; None if a topic is waited for
+    limit: float  # longest time for all tries together, in seconds
+    lasting: float  # for how long a message is published again and again, in seconds
+    wanted: Sequence[Holds]  # what each of the fields should hold
 
     @property
     def every(self) -> float:
@@ -193,27 +185,16 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Leg:
-    """One thing that is asked for a skill, after the one before it has gone well.
+    """One thing that is asked for a skill, after the one before it has gone well."""
 
-    Attributes:
-        call: What is asked.
-        cancel: What is sent where it is stopped; None: nothing more than its own cancel.
-        checks: Whether it only looks whether what was done before was done.
-        picture: What eyes are asked about the picture that it takes; None: nothing.
-        effect: What is changed of what is known by what it is part of.
-        settles: Whether that is changed as soon as this has gone well.
-        moves: Whether the robot may leave where it stands.
-        step: Which step it belongs to, in words; empty: there is only one.
-    """
-
-    call: MappedCall
-    cancel: MappedCall | None
-    checks: bool
-    picture: PictureCheck | None
-    effect: Mapping[str, str]
-    settles: bool
-    moves: bool
-    step: str
+    call: MappedCall  # what is asked
+    cancel: MappedCall | None  # what is sent where it is stopped; None: nothing more than its own cancel
+    checks: bool  # whether it only looks whether what was done before was done
+    picture: PictureCheck | None  # what eyes are asked about the picture that it takes; None: nothing
+    effect: Mapping[str, str]  # what is changed of what is known by what it is part of
+    settles: bool  # whether that is changed as soon as this has gone well
+    moves: bool  # whether the robot may leave where it stands
+    step: str  # which step it belongs to, in words; empty: there is only one
 
     @property
     def retries(self) -> int:

@@ -108,21 +108,13 @@ def frame_of(msg: Any) -> str:
 
 @dataclass(frozen=True)
 class DetectedObject:
-    """One object that was detected.
+    """One object that was detected."""
 
-    Attributes:
-        word: The map's word for its class.
-        frame: The frame in which it was detected.
-        pose: Its pose; None if the detector gives none.
-        own: The robot's own name for it; empty: it has none.
-        score: How certain it is, 0 to 1.
-    """
-
-    word: str
-    frame: str
-    pose: Pose | None
-    own: str = ""
-    score: float = 1.0
+    word: str  # the map's word for its class
+    frame: str  # the frame in which it was detected
+    pose: Pose | None  # its pose; None if the detector gives none
+    own: str = ""  # the robot's own name for it; empty: it has none
+    score: float = 1.0  # how certain it is, 0 to 1
 
 
 class Names(tuple[str, ...]):

@@ -45,13 +45,9 @@ class Field:
 
 @dataclass(frozen=True)
 class Holds:
-    """What a value should be.
+    """What a value should be."""
 
-    Attributes:
-        wanted: The numbers that it may be, or the values.
-    """
-
-    wanted: Range | Sequence[Any]
+    wanted: Range | Sequence[Any]  # the numbers that it may be, or the values
 
     def __call__(self, value: Any) -> bool:
         """Whether a value is as it should be."""

@@ -54,11 +54,7 @@ class Repeated(abc.ABC):
 
 @dataclass(frozen=True)
 class RepeatUntilFlow(Repeated, ControlFlow):
-    """The subgoals one after the other, again and again, until a condition holds.
-
-    Attributes:
-        condition: What has to hold, one of the world's conditions; it is looked at when all subgoals are reached.
-    """
+    """The subgoals one after the other, again and again, until a condition holds."""
 
     name = "repeat_until"
     wording = Wording("repeat until {condition}", CONDITION)
@@ -70,7 +66,7 @@ class RepeatUntilFlow(Repeated, ControlFlow):
     sign = "↻"
     summary = "one after the other, again and again until a condition holds"
 
-    condition: str
+    condition: str  # what has to hold, one of the world's conditions; it is looked at when all subgoals are reached
 
     def made(self, children: Sequence[Behaviour], look: SkillNode) -> Composite:
         return Repeat(str(self), children, look)
@@ -107,11 +103,7 @@ class Repeat(py_trees.composites.Sequence):
 
 @dataclass(frozen=True)
 class WhileFlow(Repeated, ControlFlow):
-    """The subgoals one after the other, again and again as long as a condition holds.
-
-    Attributes:
-        condition: What has to hold, one of the world's conditions; it is looked at before each round.
-    """
+    """The subgoals one after the other, again and again as long as a condition holds."""
 
     name = "while"
     wording = Wording("while {condition}", CONDITION)
@@ -123,7 +115,7 @@ class WhileFlow(Repeated, ControlFlow):
     sign = "⟳"
     summary = "one after the other, again and again as long as a condition holds"
 
-    condition: str
+    condition: str  # what has to hold, one of the world's conditions; it is looked at before each round
 
     def made(self, children: Sequence[Behaviour], look: SkillNode) -> Composite:
         return While(str(self), children, look)

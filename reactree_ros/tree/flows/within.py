@@ -23,11 +23,7 @@ from reactree_ros.tree.program import Program, Wait
 
 @dataclass(frozen=True)
 class WithinFlow(ControlFlow):
-    """The subgoals one after the other; what is under way when the time is over is cancelled.
-
-    Attributes:
-        seconds: The time.
-    """
+    """The subgoals one after the other; what is under way when the time is over is cancelled."""
 
     name = "within"
     wording = Wording("within {seconds} s", {"seconds": Number(1, 3600, unit="s")})
@@ -37,7 +33,7 @@ class WithinFlow(ControlFlow):
     sign = "◷"
     summary = "one after the other, in a limited time"
 
-    seconds: int
+    seconds: int  # the time
 
     def composite(self, node: Any, children: Sequence[Behaviour]) -> Composite:
         return Within(str(self), children, Clock(self.seconds, node))

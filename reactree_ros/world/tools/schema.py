@@ -36,13 +36,11 @@ class Typed:
     """A parameter of a skill, and how its values are those of the tool.
 
     Attributes:
-        parameter: What may be said.
-        kind: Its type in JSON.
         meant: What an option stands for, of booleans and numbers that are chosen from.
     """
 
-    parameter: Parameter
-    kind: str
+    parameter: Parameter  # what may be said
+    kind: str  # its type in JSON
     meant: Mapping[str, Any] = field(default_factory=dict)
 
     def value(self, said: Value) -> Any:
@@ -56,21 +54,13 @@ class Typed:
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool as a skill.
+    """A tool as a skill."""
 
-    Attributes:
-        name: What its server calls it.
-        skill: The skill.
-        schema: What the tool takes, as its server said when the world was made.
-        takes: Its parameters.
-        settings: What the user says of it.
-    """
-
-    name: str
+    name: str  # what its server calls it
     skill: Skill
-    schema: str
-    takes: Mapping[str, Typed]
-    settings: ToolSettings
+    schema: str  # what the tool takes, as its server said when the world was made
+    takes: Mapping[str, Typed]  # its parameters
+    settings: ToolSettings  # what the user says of it
 
     def arguments(self, values: Mapping[str, Value]) -> dict[str, Any]:
         """Return what the tool gets for the values of its skill."""

@@ -48,19 +48,12 @@ class CallFailed(Exception):
 
 @dataclass(frozen=True)
 class Asked:
-    """A call of a tool.
+    """A call of a tool."""
 
-    Attributes:
-        tool: The tool's name at its server.
-        arguments: What it gets.
-        schema: What its schema was when the world was made.
-        seconds: The longest that it may take.
-    """
-
-    tool: str
-    arguments: Mapping[str, Any]
-    schema: str
-    seconds: float
+    tool: str  # the tool's name at its server
+    arguments: Mapping[str, Any]  # what it gets
+    schema: str  # what its schema was when the world was made
+    seconds: float  # the longest that it may take
 
 
 @dataclass(frozen=True)

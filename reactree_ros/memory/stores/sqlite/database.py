@@ -64,23 +64,14 @@ EXPERIENCES = (
 
 @dataclass(frozen=True)
 class Additions:
-    """What was added to a store since it was last asked.
+    """What was added to a store since it was last asked."""
 
-    Attributes:
-        subgoals: Ids of new subgoals, rising.
-        vectors: Their embeddings, float32, shape (number of new subgoals, dimension).
-        experiences: Ids of new experiences, rising.
-        experience_subgoals: The subgoal's id of each.
-        ends: The end of each, as position in `ENDS`, uint8.
-        digests: The digest of the content of each, uint64.
-    """
-
-    subgoals: Sequence[int]
-    vectors: NDArray[np.float32]
-    experiences: Sequence[int]
-    experience_subgoals: Sequence[int]
-    ends: NDArray[np.uint8]
-    digests: NDArray[np.uint64]
+    subgoals: Sequence[int]  # ids of new subgoals, rising
+    vectors: NDArray[np.float32]  # their embeddings, float32, shape (number of new subgoals, dimension)
+    experiences: Sequence[int]  # ids of new experiences, rising
+    experience_subgoals: Sequence[int]  # the subgoal's id of each
+    ends: NDArray[np.uint8]  # the end of each, as position in `ENDS`, uint8
+    digests: NDArray[np.uint64]  # the digest of the content of each, uint64
 
 
 class ExperienceStore(SqliteFile):

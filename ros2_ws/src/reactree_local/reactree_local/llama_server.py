@@ -31,20 +31,13 @@ KEPT = 128
 
 @dataclass(frozen=True)
 class Served:
-    """What is served.
+    """What is served."""
 
-    Attributes:
-        model: A GGUF file.
-        adapter: A GGUF file of a LoRA adapter; empty for none.
-        context: Most tokens of all texts together; a text never has more than the model was trained for.
-        key: What a request must bring.
-    """
-
-    model: str
-    adapter: str = ""
-    context: int = 8192
+    model: str  # A GGUF file
+    adapter: str = ""  # A GGUF file of a LoRA adapter; empty for none
+    context: int = 8192  # most tokens of all texts together; a text never has more than the model was trained for
     threads: int = 1
-    key: str = field(default_factory=secrets.token_hex, repr=False)
+    key: str = field(default_factory=secrets.token_hex, repr=False)  # what a request must bring
 
     def __str__(self) -> str:
         return f"{self.model}{f' with {self.adapter}' if self.adapter else ''}"

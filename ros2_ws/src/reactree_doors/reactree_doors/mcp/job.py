@@ -26,23 +26,14 @@ MOST_NEWS = 1000
 
 @dataclass(frozen=True)
 class Report:
-    """What is told of something that has ended.
+    """What is told of something that has ended."""
 
-    Attributes:
-        said: What this server says of it, in a line.
-        seen: What the world or the language model said: data.
-        well: Whether it did what was asked for.
-        data: The same as `said` for programs.
-        observed: More that others said, for programs: data.
-        pictures: What was seen, with the bytes.
-    """
-
-    said: str
-    seen: str = ""
-    well: bool = True
-    data: dict[str, Any] = field(default_factory=dict)
-    observed: dict[str, Any] = field(default_factory=dict)
-    pictures: Sequence[tuple[Picture, bytes]] = ()
+    said: str  # what this server says of it, in a line
+    seen: str = ""  # what the world or the language model said: data
+    well: bool = True  # whether it did what was asked for
+    data: dict[str, Any] = field(default_factory=dict)  # the same as `said` for programs
+    observed: dict[str, Any] = field(default_factory=dict)  # more that others said, for programs: data
+    pictures: Sequence[tuple[Picture, bytes]] = ()  # what was seen, with the bytes
 
 
 class Job:

@@ -75,13 +75,9 @@ META = {"reactree/observed": True}
 
 @dataclass
 class Leaving:
-    """Tells when the client of an HTTP request has gone.
+    """Tells when the client of an HTTP request has gone."""
 
-    Attributes:
-        gone: Whether it has.
-    """
-
-    gone: bool = False
+    gone: bool = False  # whether it has
     changed: Callable[[], object] = lambda: None
 
     def leave(self) -> None:
