@@ -115,10 +115,10 @@ def test_a_server_that_ends_a_goal_without_a_word_and_then_itself_has_lost_it(ho
     robot = house.add_robot(alone=True, behave={"navigate_to_pose": ["quit"]})
     house.start(in_skill("go to", retries=0), server_timeout=600.0)
     goal = house.skill("go to bed 1")
-    house.graph.until(lambda: waits(house)() and house.bridge.host.bare._errand.unexplained, "it has ended the goal")
+    house.graph.until(lambda: waits(house)() and house.bridge.host.bare._errand.trouble, "it has ended the goal")
     house.graph.kill(robot)
     house.graph.until(
-        lambda: not house.bridge.host.bare._errand or house.bridge.host.bare._errand.again_at, "it has gone"
+        lambda: not house.bridge.host.bare._errand or "has gone" in house.bridge.host.bare._errand.trouble, "it has gone"
     )
     house.add_robot(alone=True)
     assert goal.result.outcome == Result.DONE
@@ -245,7 +245,7 @@ def test_a_stop_that_is_pressed_while_a_skill_is_tried_again_holds_it(house: Any
     house.add_robot(behave={"navigate_to_pose": ["reject"] * 999})
     house.start(server_timeout=600.0)
     goal = house.skill("go to bed 1")
-    house.graph.until(lambda: waits(house)() and house.bridge.host.bare._errand.again_at, "it is tried again")
+    house.graph.until(lambda: waits(house)() and house.bridge.host.bare._errand.trouble, "it is tried again")
     house.press(True)
     assert goal.result.outcome == Result.HALTED
 

@@ -14,7 +14,7 @@ from sensor_msgs.msg import BatteryState
 from std_msgs.msg import Bool, Int32
 
 from reactree_ros.errors import UserError
-from reactree_ros.nodes.robot import charging
+from reactree_ros.nodes.robot import robot_parts
 
 CONDITIONS: dict[str, Any] = {
     "paper": {
@@ -226,15 +226,15 @@ def test_it_stops_docking_for_an_emergency_stop_and_goes_on_after(house: House) 
 def test_where_it_cannot_dock_it_tries_again_then_a_person_is_told(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(charging, "AGAIN", 0.0)
-    house.robot.behave["arm"] = ["abort:7"] * charging.TRIES
+    monkeypatch.setattr(robot_parts, "AGAIN", 0.0)
+    house.robot.behave["arm"] = ["abort:7"] * robot_parts.TRIES
     house.start(with_battery)
     battery = publisher(house, BatteryState, "/battery")
     charge(house, battery, 0.2)
     bare = house.bridge.host.bare
     house.graph.until(lambda: bare.emergency(), "a person is told")
     assert "the battery is at 0.2: You could not dock: arm: error code 7" in bare.emergency()
-    assert house.robot.log.count("arm: abort:7") == charging.TRIES
+    assert house.robot.log.count("arm: abort:7") == robot_parts.TRIES
     charge(house, battery, 0.9)
     house.graph.until(lambda: not bare.emergency(), "somebody has charged it")
 

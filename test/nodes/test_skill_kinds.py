@@ -20,7 +20,7 @@ from std_msgs.msg import Bool, Int32, String
 from test_robot_check import checked, plans_paths, wrong
 
 from reactree_ros.errors import UserError
-from reactree_ros.nodes.robot.wanted import Field
+from reactree_ros.nodes.robot.goal_templates import Field
 from reactree_ros.world.skill_policy import Range
 
 OFFICE = CONFIG / "robots/office.yaml"

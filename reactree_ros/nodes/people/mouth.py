@@ -13,8 +13,7 @@ from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.robot.mapped_skill import MappedCall, Order
-from reactree_ros.nodes.robot.robot_goals import Underway
-from reactree_ros.nodes.robot.robot_servers import Servers
+from reactree_ros.nodes.robot.robot_servers import Servers, Underway
 from reactree_ros.nodes.settings import SILENCE
 from reactree_ros.person.voice import Echo
 from reactree_ros.robot.config import VoiceEntry
@@ -44,7 +43,7 @@ class Mouth:
         self.echo = Echo()
         self._call = None if entry.says is None else MappedCall(entry.says, f"{where}.says", _SAY)
         self._calls = Calls(node, patience=SILENCE)
-        self._servers = Servers(node, self._calls, filter(None, [self._call]), heartbeat)
+        self._servers = Servers(node, self._calls, filter(None, [self._call]), heartbeat, stop_timeout=SILENCE)
         self._waiting: deque[str] = deque(maxlen=MOST)
         self._now = ""  # what is being said
         self._underway: Underway | None = None
@@ -106,7 +105,7 @@ class Mouth:
 
     def _look(self) -> None:
         self._calls.watch()
-        self._servers.watch(SILENCE)
+        self._servers.watch()
         if self._underway is not None and steady.now() > self._until and self._call is not None:
             given_up, self._underway = self._underway, None
             self._servers.of(self._call).stop(given_up)
