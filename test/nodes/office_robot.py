@@ -32,20 +32,7 @@ NO_PATH, OUT_OF_REACH, NOT_THERE = 208, 7, 903
 
 
 class OfficeRobot(Robot):
-    """The robot.
-
-    Attributes:
-        holds: What it has in its hand.
-        lies: At which place each thing is, or who has it.
-        said: What it has said.
-        poured: Into what it has poured.
-        wiped: For how many seconds it has wiped what.
-        docked: Whether it stands in its dock.
-        dockings: How often it has docked.
-        level: How full the battery is.
-        paper: How many seconds the printer's paper lasts.
-        refills: How often paper was put into the printer.
-    """
+    """The robot; ``lies`` says at which place each thing is, or who has it, ``paper`` how many seconds that lasts."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(arm=False, button=False, **kwargs)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from nav2_msgs.action import ComputePathToPose
 from rclpy.action import ActionServer
 from robot_house import Change, House, in_skill
 from robot_servers import LATCHED
-from ros_graph import Graph
 from std_msgs.msg import Bool, Int32
 
 from reactree_ros.nodes.robot.robot_check import Walk
@@ -20,8 +18,7 @@ from reactree_ros.plugins.diagnosis import Diagnosis, Level
 
 
 @pytest.fixture
-def house(graph: Graph, tmp_path: Path) -> House:
-    house = House(graph, tmp_path)
+def house(house: House) -> House:
     house.add_robot()
     return house
 
