@@ -52,7 +52,7 @@ def observe(house: House, goal: str = "") -> Any:
 
 def restart(house: House, **parameters: Any) -> None:
     house.graph.kill(house.bridge)
-    house.start(as_reported, **parameters)
+    house.start(as_reported, alone=True, **parameters)
 
 
 def test_a_restarted_bridge_knows_what_was_seen_and_tells_it_without_a_word(house: House, tmp_path: Path) -> None:

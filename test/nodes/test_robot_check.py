@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,6 +40,11 @@ def plans_paths(house: House, but: tuple[float, float] = (-99.0, -99.0)) -> None
 
 def checked(house: House, change: Change = lambda config: None, *, patience: float = 0.6) -> list[Diagnosis]:
     """Walk through what a changed robot.yaml names."""
+    return checked_file(house, house.config(change), patience=patience)
+
+
+def checked_file(house: House, config: Path, *, patience: float) -> list[Diagnosis]:
+    """Walk through what a robot.yaml names."""
 
     def until(done: Callable[[], bool], seconds: float) -> bool:
         end = time.monotonic() + seconds
@@ -48,7 +54,7 @@ def checked(house: House, change: Change = lambda config: None, *, patience: flo
             house.graph.step()
         return True
 
-    return Walk(house.graph.add_node("robot_check"), until, patience).walk(house.config(change))
+    return Walk(house.graph.add_node("robot_check"), until, patience).walk(config)
 
 
 def wrong(found: list[Diagnosis]) -> list[Diagnosis]:

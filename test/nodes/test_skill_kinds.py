@@ -12,18 +12,15 @@ from geometry_msgs.msg import Twist
 from nav2_msgs.action import NavigateToPose
 from rcl_interfaces.msg import Log
 from rclpy.task import Future
-from robot_house import CONFIG, House, Result
+from robot_house import House, Result
 from robot_servers import LATCHED
-from ros_graph import Graph, activate
+from ros_graph import Graph
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, Int32, String
 from test_robot_check import checked, plans_paths, wrong
 
 from reactree_ros.nodes.robot.goal_templates import Field
 from reactree_ros.world.skill_policy import Range
-
-OFFICE = CONFIG / "robots/office.yaml"
-
 
 SECONDS = {"number": {"from": 1, "to": 60, "unit": "s"}}
 ARM = {"action": "arm", "type": "nav2_msgs/action/DummyBehavior"}
@@ -367,31 +364,6 @@ def test_a_dry_run_logs_all_that_would_be_asked(graph: Graph, tmp_path: Path) ->
     ]
     graph.until(lambda: all(any(line in one.msg for one in said) for line in lines), "all is logged")
     assert house.robot.log == []
-
-
-def test_the_office_robot_fits_its_types_and_a_dry_run_logs_each_of_its_skills(graph: Graph, tmp_path: Path) -> None:
-    house = House(graph, tmp_path)
-    said = graph.listen(Log, "/rosout")
-    house.bridge = graph.add(activate(house.make_bridge(robot_config=str(OFFICE), dry_run=True)))
-    skills = [
-        "navigate to counter 1",
-        "grip jug 1 with low force",
-        "pour from jug 1 into cup 1",
-        "wipe counter 1 for 20 s",
-        "place jug 1 on counter 1 on the left",
-        "drive forward by 0.5 m",
-        "navigate to desk drawer 1",
-        "open desk drawer 1 by 12 cm",
-        "wait up to 20 s for office door 204",
-        "press the button of floor 2",
-        "say Hello",
-        "take a picture",
-        "grip stapler 1 with low force",
-        "hand over stapler 1 to Anna",
-        "dock",
-    ]
-    house.does(*skills)
-    graph.until(lambda: all(any(f"dry run: {one} -> " in log.msg for log in said) for one in skills), "all is logged")
 
 
 def test_a_check_looks_for_everyone_that_a_skill_asks(graph: Graph, tmp_path: Path) -> None:
