@@ -6,7 +6,7 @@ Nothing moves: the check listens to topics, and has paths planned that nobody dr
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import rclpy
-from action_msgs.msg import GoalStatus
-from rclpy.action import ActionClient, get_action_names_and_types
+from rclpy.action import get_action_names_and_types
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy, qos_profile_sensor_data
 
@@ -25,11 +24,13 @@ from reactree_ros.household.household import SKILLS, WAH_NL
 from reactree_ros.household.vocabulary import WORDS
 from reactree_ros.llm.settings import model_from_dict
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.calls import Calls
+from reactree_ros.nodes.calls import Calls, ServerGone
+from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.mismatch import another_type
-from reactree_ros.nodes.robot.goal_templates import NoValue, Values
-from reactree_ros.nodes.robot.mapped_skill import MappedCall, MappedSkill, values_of
+from reactree_ros.nodes.robot.goal_templates import NoValue
+from reactree_ros.nodes.robot.mapped_skill import MappedCall, MappedSkill, Order, values_of
 from reactree_ros.nodes.robot.robot_perception import Perception
+from reactree_ros.nodes.robot.robot_servers import Rejected, Servers
 from reactree_ros.nodes.robot.robot_topics import Battery, Condition, EmergencyStop
 from reactree_ros.nodes.spinning import Spinner, interruptible
 from reactree_ros.plugins.diagnosis import Diagnosis, Level
@@ -46,6 +47,8 @@ from reactree_ros.world.tools.skills import with_tools
 _GO_TO = next(skill for skill in SKILLS if skill.moves)
 #: Spins the node until a condition holds, at most for some seconds; returns whether it holds.
 Until = Callable[[Callable[[], bool], float], bool]
+#: Names with their types.
+_Names = Mapping[str, Sequence[str]]
 RIGHT, NOTE, WRONG = Level.RIGHT, Level.NOTE, Level.WRONG
 
 
@@ -169,70 +172,60 @@ class Walk:
 
     def _there(self, what: str, entry: CallEntry) -> bool:
         with self._looking_at(what):
-            full = self._node.resolve_topic_name(entry.server)
             if entry.kind in ("wait_for", "camera"):
                 self._published(entry.server, entry.type)
+                full = self._node.resolve_topic_name(entry.server)
             elif entry.kind == "publish":
-                self._is_heard(full, entry.type)
+                full = self._heard(entry.server, entry.type)
             else:
                 full = self._server(entry.action, entry.service, entry.type)
             self._right(what, f"{full} ({entry.type})")
             return True
         return False
 
-    def _appears(self, there: Callable[[], bool]) -> None:
-        self._until(there, max(0.0, self._patience - (steady.now() - self._begun)))
+    def _offered(self, full: str, kind: str, names: Callable[[], _Names], nobody: str, start: str, write: str) -> None:
+        """Wait until a name is there with its type; what is published has to have no other."""
+        self._until(lambda: full in names(), max(0.0, self._patience - (steady.now() - self._begun)))
+        there = names()
+        if full not in there:
+            alike = _perhaps(full, [name for name, kinds in there.items() if kind in kinds])
+            raise _Found(WRONG, f"{nobody} {full} (for {self._patience:g} s)", f"start {start}{alike}")
+        others = sorted(set(there[full]) - {kind})
+        if others and (kind not in there[full] or nobody == "nobody publishes"):
+            raise _Found(WRONG, another_type(full, others, kind), f"write type: {', '.join(others)}, with its {write}")
 
-    def _alike(self, full: str, kind: str, count: Callable[[str], int]) -> str:
-        topics = dict(self._node.get_topic_names_and_types())
-        return _perhaps(full, [name for name, kinds in topics.items() if kind in kinds and count(name)])
+    def _topics(self, ends: Callable[[str], list[Any]]) -> _Names:
+        """Return the topics that have some ends, with the types of these."""
+        found = {name: [one.topic_type for one in ends(name)] for name, _ in self._node.get_topic_names_and_types()}
+        return {name: kinds for name, kinds in found.items() if kinds}
 
-    def _is_heard(self, full: str, kind: str) -> None:
-        self._appears(lambda: bool(self._node.get_subscriptions_info_by_topic(full)))
-        hearers = self._node.get_subscriptions_info_by_topic(full)
-        if not hearers:
-            remedy = f"start who hears it{self._alike(full, kind, self._node.count_subscribers)}"
-            raise _Found(WRONG, f"nobody hears {full} (for {self._patience:g} s)", remedy)
-        kinds = [one.topic_type for one in hearers]
-        if unlike := another_type(full, kinds, kind):
-            raise _Found(WRONG, unlike, f"write type: {min(kinds)}, with its fields")
-        if all(_latched(one.qos_profile) for one in hearers if one.topic_type == kind):
+    def _heard(self, topic: str, kind: str) -> str:
+        full, ends = self._node.resolve_topic_name(topic), self._node.get_subscriptions_info_by_topic
+        self._offered(full, kind, lambda: self._topics(ends), "nobody hears", "who hears it", "fields")
+        if all(_latched(one.qos_profile) for one in ends(full)):
             said = f"{full} is heard as a latched topic alone, and a skill's message is not latched"
             raise _Found(WRONG, said, "let its node hear it as volatile")
+        return full
+
+    def _published(self, topic: str, kind: str) -> list[Any]:
+        """Return who publishes a topic."""
+        full, ends = self._node.resolve_topic_name(topic), self._node.get_publishers_info_by_topic
+        self._offered(full, kind, lambda: self._topics(ends), "nobody publishes", "who publishes it", "field")
+        return list(ends(full))
 
     def _server(self, action: str, service: str, kind: str) -> str:
-        """Return the full name of a server that is there."""
         node = self._node
         full = node.resolve_topic_name(action) if action else node.resolve_service_name(service)
 
-        def offered() -> dict[str, list[str]]:
+        def names() -> _Names:
             return dict(get_action_names_and_types(node) if action else node.get_service_names_and_types())
 
-        self._appears(lambda: full in offered())
-        servers = offered()
-        if full not in servers:
-            remedy = _perhaps(full, [name for name, kinds in servers.items() if kind in kinds])
-            said = f"there is no {'action' if action else 'service'} {full} (for {self._patience:g} s)"
-            raise _Found(WRONG, said, f"start its server{remedy}")
-        if unlike := another_type(full, servers[full], kind):
-            raise _Found(WRONG, unlike, f"write type: {', '.join(servers[full])}, with its fields")
+        self._offered(full, kind, names, f"there is no {'action' if action else 'service'}", "its server", "fields")
         if (answering := self._calls.count(f"{full}/_action/send_goal" if action else full)) > 1:
             raise _Found(WRONG, f"{answering} servers answer to {full}", "end all but one, or use namespaces")
         return full
 
     # ------------------------------------------------------------------ topics
-
-    def _published(self, topic: str, kind: str) -> list[Any]:
-        """Return who publishes a topic."""
-        full = self._node.resolve_topic_name(topic)
-        self._appears(lambda: bool(self._node.get_publishers_info_by_topic(full)))
-        publishers = list(self._node.get_publishers_info_by_topic(full))
-        if not publishers:
-            remedy = f"start who publishes it{self._alike(full, kind, self._node.count_publishers)}"
-            raise _Found(WRONG, f"nobody publishes {full} (for {self._patience:g} s)", remedy)
-        if others := sorted({one.topic_type for one in publishers} - {kind}):
-            raise _Found(WRONG, another_type(full, others, kind), f"write type: {others[0]}, with its field")
-        return publishers
 
     def _stop(self, entry: StopEntry | None, *, where: str) -> None:
         if entry is None:
@@ -311,7 +304,7 @@ class Walk:
                 raise _Found(NOTE, "not looked at: reach names nobody who plans a path")
             planner = MappedCall(config.reach, config.at(where, "reach"))
             if self._there("path planner", config.reach):
-                self._places(planner, perception, map)
+                self._places(planner, map)
 
     def _map_of(self, config: RobotConfig, perception: Perception) -> SemanticMap:
         topic = config.map_topic
@@ -380,55 +373,39 @@ class Walk:
 
     # ------------------------------------------------------------------ places
 
-    def _places(self, planner: MappedCall, perception: Perception, map: SemanticMap) -> None:
-        name, found = planner.entry.server, len(self._found)
-        things = [*map.rooms, *map.receptacles()]
-        with _client(self._node, planner) as (client, ready):
-            self._until(ready, self._patience)
+    def _places(self, planner: MappedCall, map: SemanticMap) -> None:
+        found, things = len(self._found), [*map.rooms, *map.receptacles()]
+        with closing(Servers(self._node, self._calls, [planner], Heartbeat(self._node), stop_timeout=0.0)) as servers:
             for thing in things:
                 with self._looking_at(f"place '{thing.name}'"):
-                    self._is_reached(planner, client, values_of(map, _GO_TO.call({"thing": thing.name})))
+                    try:
+                        order = planner.order(values_of(map, _GO_TO.call({"thing": thing.name})))
+                    except NoValue as error:
+                        remedy = "publish the transform of its frame, or correct the place"
+                        raise _Found(WRONG, f"nobody can say its {error}", remedy) from None
+                    self._is_reached(servers, order)
         if len(self._found) == found:
-            self._right("places", f"{name} plans a path to each of the {len(things)}")
+            self._right("places", f"{planner.entry.server} plans a path to each of the {len(things)}")
 
-    def _is_reached(self, planner: MappedCall, client: Any, values: Values) -> None:
+    def _is_reached(self, servers: Servers, order: Order) -> None:
+        sent = servers.send("path", order)
+
+        def answered() -> bool:
+            self._calls.watch()
+            servers.watch()
+            return sent.result.done()
+
         try:
-            reason = self._not_planned(planner, client, values)
-        except NoValue as error:
-            remedy = "publish the transform of its frame, or correct the place"
-            raise _Found(WRONG, f"nobody can say its {error}", remedy) from None
+            if self._until(answered, order.limit):
+                _, reason, _ = order.call.verdict(order, *sent.result.take())
+            else:
+                servers.of(order.call).stop(sent)
+                reason = f"{sent.server} did not end within {order.limit:g} s"
+        except (Rejected, ServerGone) as error:
+            reason = str(error)
         if reason:
             remedy = "correct its pose or its approach on the map, or what the planner takes for an obstacle"
             raise _Found(WRONG, f"no path: {reason}", remedy)
-
-    def _not_planned(self, planner: MappedCall, client: Any, values: Values) -> str:
-        order = planner.order(values)
-        goal, limit, server, action = order.goal, order.limit, planner.entry.server, bool(planner.entry.action)
-        asked = client.send_goal_async(goal) if action else client.call_async(goal)
-        if not self._until(asked.done, limit):
-            return f"{server} did not answer within {limit:g} s"
-        if not action:
-            return planner.verdict(order, GoalStatus.STATUS_SUCCEEDED, asked.result())[1]
-        handle = asked.result()
-        if not handle.accepted:
-            return f"{server} rejected the goal"
-        ended = handle.get_result_async()
-        if not self._until(ended.done, limit):
-            handle.cancel_goal_async()
-            return f"{server} did not end within {limit:g} s"
-        return planner.verdict(order, ended.result().status, ended.result().result)[1]
-
-
-@contextmanager
-def _client(node: Node, call: MappedCall) -> Iterator[tuple[Any, Callable[[], bool]]]:
-    if call.entry.action:
-        client = ActionClient(node, call.type, call.entry.server)
-        yield client, client.server_is_ready
-        client.destroy()
-    else:
-        service = node.create_client(call.type, call.entry.server)
-        yield service, service.service_is_ready
-        node.destroy_client(service)
 
 
 class _Declared(RecordedWorld):
