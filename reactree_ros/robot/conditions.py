@@ -19,21 +19,14 @@ class ConditionEntry(Document):
     """A condition: it holds as long as a field of a topic's latest message is as it should be.
 
     Before the first message nobody knows whether it holds.
-
-    Attributes:
-        wording: How it is said, e.g. ``the printer has paper``.
-        topic: Name of the topic.
-        type: Its type.
-        field: The field.
-        holds: What the field holds then: a value, one of a list, or numbers ``above`` and ``below`` others.
-        silent_for: Where this is more than 0, nobody knows any more after the topic was silent for so long, in seconds.
     """
 
-    wording: str
-    topic: Annotated[str, Field(min_length=1)]
+    wording: str  # how it is said, e.g. `the printer has paper`
+    topic: Annotated[str, Field(min_length=1)]  # name of the topic
     type: str = "std_msgs/msg/Bool"
     field: str = "data"
-    holds: Wanted = True
+    holds: Wanted = True  # what the field holds then: a value, one of a list, or numbers `above` and `below` others
+    # where this is more than 0, nobody knows any more after the topic was silent for so long, in seconds
     silent_for: Annotated[FiniteFloat, Field(ge=0)] = 0.0
 
     @field_validator("wording")

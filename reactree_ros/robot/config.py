@@ -69,38 +69,25 @@ _TYPES = {
 
 
 class CallEntry(Document):
-    """What is asked of the robot: an action, a service, a message on a topic, or a topic that is waited for.
-
-    Attributes:
-        action: Name of an action server; or
-        service: name of a service; or
-        publish: name of a topic that a message is published on; or
-        wait_for: name of a topic that is listened to until a message fulfils `success`.
-        type: Type of it, e.g. ``nav2_msgs/action/NavigateToPose``; of any package that is installed.
-        goal: Fields of the goal, of the request or of the message with what is written into them: constants and
-            templates.
-        success: Fields of the result or of the message with what they hold if it went well: a value, a list of values,
-            numbers ``above`` or ``below`` one, or a template.
-        code: Field of the result or of the message with an error code.
-        text: Field of it with an error in words.
-        outcomes: What the error codes stand for; a code that is not named stands for ``execution``, and does not end a
-            wait.
-        time_limit: Longest time for all tries together, in seconds, or the parameter that says it.
-    """
+    """What is asked of the robot: an action, a service, a message on a topic, or a topic that is waited for."""
 
     kinds: ClassVar[tuple[str, ...]] = ("action", "service", "publish", "wait_for")
 
-    action: str = ""
-    service: str = ""
-    publish: str = ""
-    wait_for: str = ""
-    type: str = ""
+    action: str = ""  # name of an action server
+    service: str = ""  # name of a service
+    publish: str = ""  # name of a topic that a message is published on
+    wait_for: str = ""  # name of a topic that is listened to until a message fulfils `success`
+    type: str = ""  # type of it, e.g. `nav2_msgs/action/NavigateToPose`; of any package that is installed
+    # fields of the goal, of the request or of the message with what is written into them: constants and templates
     goal: dict[str, Any] = Field(default_factory=dict)
+    # fields of the result or of the message with what they hold if it went well: a value, a list of values, numbers
+    # `above` or `below` one, or a template
     success: dict[str, Wanted] = Field(default_factory=dict)
-    code: str = ""
-    text: str = ""
+    code: str = ""  # field of the result or of the message with an error code
+    text: str = ""  # field of it with an error in words
+    # what the error codes stand for; a code that is not named stands for `execution`, and does not end a wait
     outcomes: dict[int, Failure] = Field(default_factory=dict)
-    time_limit: Limit = 120.0
+    time_limit: Limit = 120.0  # longest time for all tries together, in seconds, or the parameter that says it
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
@@ -116,7 +103,6 @@ class CallEntry(Document):
 
     @property
     def kind(self) -> str:
-        """Which of its kinds it is."""
         return next(kind for kind in self.kinds if getattr(self, kind))
 
     @property
@@ -132,27 +118,16 @@ class CancelEntry(CallEntry):
 
 
 class CameraEntry(Document):
-    """A camera.
-
-    Attributes:
-        topic: Where its pictures are published.
-        type: Their type.
-    """
-
-    topic: Annotated[str, Field(min_length=1)]
+    topic: Annotated[str, Field(min_length=1)]  # where its pictures are published
     type: Literal["sensor_msgs/msg/CompressedImage", "sensor_msgs/msg/Image"] = "sensor_msgs/msg/CompressedImage"
 
 
 class SeeingEntry(CallEntry):
-    """What may take a picture, too; see also :class:`CallEntry`.
-
-    Attributes:
-        camera: Name of a camera, whose next picture is taken, instead of an action, a service or another topic.
-    """
+    """What may take a picture, too; see also :class:`CallEntry`."""
 
     takes: ClassVar[float] = PICTURE_TIME
 
-    camera: str = ""
+    camera: str = ""  # name of a camera, whose next picture is taken, instead of an action, a service or another topic
 
     _topic: str = PrivateAttr("")  # of its camera
 
@@ -162,11 +137,7 @@ class SeeingEntry(CallEntry):
         return self._topic if self.camera else super().server
 
     def with_camera(self, cameras: Mapping[str, CameraEntry]) -> Self:
-        """Return it with the topic of its camera.
-
-        Raises:
-            ValueError: There is no such camera.
-        """
+        """Return it with the topic of its camera. Raises ValueError: there is no such camera."""
         if not self.camera:
             return self
         if (camera := cameras.get(self.camera)) is None:
@@ -183,33 +154,24 @@ def _yes_or_no(value: Any) -> Any:
 
 
 class CheckEntry(SeeingEntry):
-    """How it is seen whether something was done that was reported to be; see also :class:`SeeingEntry`.
-
-    Attributes:
-        seen: Parameter whose thing has to be detected then; or
-        gone: parameter whose thing may not be detected any more.
-        at: Parameter that names where it has to be detected.
-        question: What `vision` is asked about the camera's picture, with the skill's parameters in braces.
-        answer: What it answers if the skill was done: yes or no.
-        necessary: Whether the skill fails if nobody can see it; otherwise the observation says so.
-        looks: How many pictures it is asked about, at most; what more than half of the answers say counts.
-    """
+    """How it is seen whether something was done that was reported to be; see also :class:`SeeingEntry`."""
 
     kinds = ("service", "wait_for", "seen", "gone", "camera")
     takes = LOOK_TIME
 
-    seen: str = ""
-    gone: str = ""
-    at: str = ""
-    question: str = ""
+    seen: str = ""  # parameter whose thing has to be detected then
+    gone: str = ""  # parameter whose thing may not be detected any more
+    at: str = ""  # parameter that names where it has to be detected
+    question: str = ""  # what `vision` is asked about the camera's picture, with the skill's parameters in braces
+    # what it answers if the skill was done: yes or no
     answer: Annotated[Literal["yes", "no"], BeforeValidator(_yes_or_no)] = "yes"
-    necessary: bool = False
+    necessary: bool = False  # whether the skill fails if nobody can see it; otherwise the observation says so
+    # how many pictures it is asked about, at most; what more than half of the answers say counts
     looks: Annotated[int, Field(ge=1, le=MOST_LOOKS)] = 1
     time_limit: Limit = 5.0
 
     @property
     def is_detection(self) -> bool:
-        """Whether detections tell."""
         return bool(self.seen or self.gone)
 
     @model_validator(mode="after")
@@ -240,31 +202,24 @@ def _one(value: Any) -> Any:
 
 
 class StepEntry(SeeingEntry):
-    """One step of a skill; see also :class:`SeeingEntry`.
-
-    Attributes:
-        lasting: For how long a message is published again and again, in seconds, or the parameter that says it; 0: it
-            is published once.
-        every: Time between two of these messages, in seconds.
-        result: Fields that what the skill returns is read from, by its names.
-        effect: What it changes of what is known, of :data:`~reactree_ros.agent.skill.EFFECTS`.
-        rejected: What it stands for that the server does not accept a goal. With ``world_unavailable`` it is no word on
-            the goal (a server that starts, or is not active, rejects everything): it is sent again within a bound, and
-            then the task ends.
-        retries: How often it is tried again after it failed on the way.
-        cancel: What is sent where it is stopped before its end, besides an action's own cancel; None: nothing.
-        check: How it is seen whether it was done.
-    """
+    """One step of a skill; see also :class:`SeeingEntry`."""
 
     kinds = (*CallEntry.kinds, "camera")
 
+    # for how long a message is published again and again, in seconds, or the parameter that says it; 0: it is published
+    # once
     lasting: Limit = 0.0
-    every: Annotated[FiniteFloat, Field(ge=0.05)] = 0.1
+    every: Annotated[FiniteFloat, Field(ge=0.05)] = 0.1  # time between two of these messages, in seconds
+    # fields that what the skill returns is read from, by its names
     result: dict[str, str] = Field(default_factory=dict)
-    effect: dict[Any, Any] = Field(default_factory=dict)
+    effect: dict[Any, Any] = Field(default_factory=dict)  # what it changes of what is known, of `EFFECTS`
+    # what it stands for that the server does not accept a goal. With `world_unavailable` it is no word on the goal (a
+    # server that starts, or is not active, rejects everything): it is sent again within a bound, and then the task ends
     rejected: Failure = "world_unavailable"
-    retries: Annotated[int, Field(ge=0, le=10)] = 0
+    retries: Annotated[int, Field(ge=0, le=10)] = 0  # how often it is tried again after it failed on the way
+    # what is sent where it is stopped before its end, besides an action's own cancel; None: nothing
     cancel: CancelEntry | None = None
+    # how it is seen whether it was done
     check: Annotated[list[CheckEntry], BeforeValidator(_one)] = Field(default_factory=list)
 
     def with_camera(self, cameras: Mapping[str, CameraEntry]) -> Self:
@@ -274,23 +229,16 @@ class StepEntry(SeeingEntry):
 
 
 class SkillEntry(StepEntry):
-    """A skill, and how it is carried out.
-
-    Attributes:
-        wording: How a skill of the robot's own is said, e.g. ``drive forward by {distance} m``; empty: the skill is one
-            of the household's, by its name.
-        parameters: What may stand in each place of the wording, as :func:`~reactree_ros.agent.parameters.parameter_of`
-            reads it.
-        returns: What comes back as data, by name, likewise.
-        steps: What is done one after the other, instead of one action, service or topic. The skill's own `effect` and
-            `check` are those of its last step.
-    """
-
     kinds = (*StepEntry.kinds, "steps")
 
+    # how a skill of the robot's own is said, e.g. `drive forward by {distance} m`; empty: the skill is one of the
+    # household's, by its name
     wording: str = ""
+    # what may stand in each place of the wording, as `parameter_of` reads it
     parameters: dict[str, Any] = Field(default_factory=dict)
-    returns: dict[str, Any] = Field(default_factory=dict)
+    returns: dict[str, Any] = Field(default_factory=dict)  # what comes back as data, by name, likewise
+    # what is done one after the other, instead of one action, service or topic. The skill's own `effect` and `check`
+    # are those of its last step
     steps: list[StepEntry] = Field(default_factory=list)
 
     @model_validator(mode="after")
@@ -311,14 +259,12 @@ class SkillEntry(StepEntry):
 
     @property
     def takes_pictures(self) -> bool:
-        """Whether pictures come back."""
         return any(part.camera for part in self.parts)
 
     def declared(self, name: str) -> Skill:
         """Return the skill that it declares.
 
-        Raises:
-            ValueError: It is none, or no skill of the household has the name; the message is one line.
+        Raises ValueError: it is none, or no skill of the household has the name; the message is one line.
         """
         if {one for part in self.parts for one in part.result} != set(self.returns):
             raise ValueError(f"result has to name a field for each of returns: {', '.join(self.returns) or 'none'}")
@@ -358,7 +304,6 @@ class SkillEntry(StepEntry):
 
     @property
     def checks(self) -> Sequence[CheckEntry]:
-        """All checks of it and its steps."""
         return [check for one in (*self.steps, self) for check in one.check]
 
     @property
@@ -370,8 +315,7 @@ class SkillEntry(StepEntry):
 def most_seconds(limit: Limit, skill: Skill) -> float:
     """Return the most seconds that a time may be, which may be said by a parameter.
 
-    Raises:
-        ValueError: No such parameter says seconds.
+    Raises ValueError: no such parameter says seconds.
     """
     if not isinstance(limit, str):
         return limit
@@ -391,21 +335,14 @@ class ReachEntry(CallEntry):
 
 
 class PromptEntry(Document):
-    """How a detector is told what to look for; without topic and service, by the goal that asks for detections.
+    """How a detector is told what to look for; without topic and service, by the goal that asks for detections."""
 
-    Attributes:
-        topic: Name of a topic; or
-        service: name of a service.
-        type: Type of it.
-        goal: Fields of the message or request; ``{names}`` is the list of names, or a text with all of them.
-        between: What stands between two names of such a text.
-    """
-
-    topic: str = ""
-    service: str = ""
-    type: str = "std_msgs/msg/String"
+    topic: str = ""  # name of a topic
+    service: str = ""  # name of a service
+    type: str = "std_msgs/msg/String"  # type of it
+    # fields of the message or request; `{names}` is the list of names, or a text with all of them
     goal: dict[str, Any] = Field(default_factory=lambda: {"data": "{names}"})
-    between: str = ", "
+    between: str = ", "  # what stands between two names of such a text
 
     @model_validator(mode="after")
     def _one_way(self) -> PromptEntry:
@@ -417,37 +354,25 @@ class PromptEntry(Document):
 
 
 class DetectionEntry(Document):
-    """Where detections come from: a topic, or an action or a service that is asked when the robot looks.
+    """Where detections come from: a topic, or an action or a service that is asked when the robot looks."""
 
-    Attributes:
-        topic: Name of the topic; or
-        action: name of an action server; or
-        service: name of a service.
-        type: Type of it.
-        goal: Fields of the goal or of the request with what is written into them.
-        success: Fields of the result with what they hold where the robot could look.
-        objects: Field of the message or result with the list of what is detected.
-        class_: Field of one of those with its class, which the map's ``objects.classes`` has a word for.
-        pose: Field of one of those with its pose, of a type of geometry_msgs.
-        own: Field of one of those with the robot's own name for it, by which it is known again; empty: it has none.
-        score: Field of one of those with how certain it is; empty: what is detected is certain.
-        frame: Frame of poses that name none; empty: the message's, or the map's.
-        prompts: How it is told what to look for, where it takes names; None: it is not.
-    """
-
-    topic: str = ""
-    action: str = ""
-    service: str = ""
-    type: str = DETECTION_ARRAY
-    prompts: PromptEntry | None = None
+    topic: str = ""  # name of the topic
+    action: str = ""  # name of an action server
+    service: str = ""  # name of a service
+    type: str = DETECTION_ARRAY  # type of it
+    prompts: PromptEntry | None = None  # how it is told what to look for, where it takes names; None: it is not
+    # fields of the goal or of the request with what is written into them
     goal: dict[str, Any] = Field(default_factory=dict)
+    # fields of the result with what they hold where the robot could look
     success: dict[str, Scalar] = Field(default_factory=dict)
-    objects: str = ""
+    objects: str = ""  # field of the message or result with the list of what is detected
+    # field of one of those with its class, which the map's `objects.classes` has a word for
     class_: Annotated[str, Field(alias="class")] = ""
-    pose: str = "pose"
+    pose: str = "pose"  # field of one of those with its pose, of a type of geometry_msgs
+    # field of one of those with the robot's own name for it, by which it is known again; empty: it has none
     own: str = ""
-    score: str = ""
-    frame: str = ""
+    score: str = ""  # field of one of those with how certain it is; empty: what is detected is certain
+    frame: str = ""  # frame of poses that name none; empty: the message's, or the map's
 
     @model_validator(mode="after")
     def _one_source(self) -> DetectionEntry:
@@ -468,33 +393,21 @@ class DetectionEntry(Document):
 
 
 class PoseTopic(Document):
-    """A topic that says where the robot is, instead of tf.
-
-    Attributes:
-        topic: Its name.
-        type: Its type.
-        field: The field with the pose, of a type of geometry_msgs.
-        frame: Frame of a pose that names none; empty: the message's, or the map's.
-    """
+    """A topic that says where the robot is, instead of tf."""
 
     topic: Annotated[str, Field(min_length=1)]
     type: str = "geometry_msgs/msg/PoseStamped"
-    field: str = ""
-    frame: str = ""
+    field: str = ""  # the field with the pose, of a type of geometry_msgs
+    frame: str = ""  # frame of a pose that names none; empty: the message's, or the map's
 
 
 class ChargeEntry(Document):
-    """What the robot does by itself where its battery is low; the skill policy does not judge it.
+    """What the robot does by itself where its battery is low; the skill policy does not judge it."""
 
-    Attributes:
-        below: Below this level, in the field's unit, the skill under way ends, then the robot charges and tasks hold.
-        skill: The skill by which it charges, as it is said, e.g. ``dock``.
-        until: At this level it has charged enough, and tasks go on.
-    """
-
+    # below this level, in the field's unit, the skill under way ends, then the robot charges and tasks hold
     below: FiniteFloat
-    skill: Annotated[str, Field(min_length=1)]
-    until: FiniteFloat
+    skill: Annotated[str, Field(min_length=1)]  # the skill by which it charges, as it is said, e.g. `dock`
+    until: FiniteFloat  # at this level it has charged enough, and tasks go on
 
     @model_validator(mode="after")
     def _until_is_more(self) -> ChargeEntry:
@@ -504,22 +417,13 @@ class ChargeEntry(Document):
 
 
 class BatteryTopic(Document):
-    """A topic that says how full the battery is.
-
-    Attributes:
-        topic: Its name.
-        type: Its type.
-        field: The field with the level.
-        least: At this level and below, in the field's unit, nothing is begun and what is under way is stopped, but for
-            the skill by which it charges.
-        charge: What the robot does by itself before that; None: nothing.
-    """
-
     topic: Annotated[str, Field(min_length=1)]
     type: str = "sensor_msgs/msg/BatteryState"
-    field: str = "percentage"
+    field: str = "percentage"  # the field with the level
+    # at this level and below, in the field's unit, nothing is begun and what is under way is stopped, but for the skill
+    # by which it charges
     least: FiniteFloat
-    charge: ChargeEntry | None = None
+    charge: ChargeEntry | None = None  # what the robot does by itself before that; None: nothing
 
     @model_validator(mode="after")
     def _charges_before_it_is_empty(self) -> BatteryTopic:
@@ -529,40 +433,27 @@ class BatteryTopic(Document):
 
 
 class StartEntry(Document):
-    """A node of the robot's own that `mobile_manipulator.launch.py` starts with the bridge.
-
-    Attributes:
-        package: Its package.
-        executable: Its executable.
-        parameters: Its parameters.
-        environment: Environment variables that it gets where they are not set.
-    """
+    """A node of the robot's own that `mobile_manipulator.launch.py` starts with the bridge."""
 
     package: Annotated[str, Field(min_length=1)]
     executable: Annotated[str, Field(min_length=1)]
     parameters: dict[str, Any] = Field(default_factory=dict)
+    # environment variables that it gets where they are not set
     environment: dict[str, str] = Field(default_factory=dict)
 
 
 class StopEntry(Document):
-    """The emergency stop's topic.
-
-    Attributes:
-        topic: Its name.
-        type: Its type.
-        field: The field that says whether the stop is engaged.
-        engaged: What the field holds then.
-        latched: Whether it is published reliably with durability transient local, so that no message is missed.
-        silent_for: Where this is more than 0, a topic that is silent for so long, in seconds, also means engaged.
-        fail_open: Whether the robot may move while nobody knows: the topic was not heard yet, or nobody publishes it.
-    """
+    """The emergency stop's topic."""
 
     topic: Annotated[str, Field(min_length=1)]
     type: str = "std_msgs/msg/Bool"
-    field: str = "data"
-    engaged: Scalar = True
+    field: str = "data"  # the field that says whether the stop is engaged
+    engaged: Scalar = True  # what the field holds then
+    # whether it is published reliably with durability transient local, so that no message is missed
     latched: bool = False
+    # where this is more than 0, a topic that is silent for so long, in seconds, also means engaged
     silent_for: Annotated[FiniteFloat, Field(ge=0)] = 0.0
+    # whether the robot may move while nobody knows: the topic was not heard yet, or nobody publishes it
     fail_open: bool = False
 
     @model_validator(mode="after")
@@ -578,19 +469,12 @@ class StopEntry(Document):
 
 
 class HearsEntry(Document):
-    """The topic of a speech recogniser.
-
-    Attributes:
-        topic: Its name.
-        type: Its type.
-        field: The field with what was said, e.g. ``data`` or ``transcript[0]``.
-        partial: The field with what was recognised so far, if there is one: it may say ``stop``, and nothing else.
-    """
+    """The topic of a speech recogniser."""
 
     topic: Annotated[str, Field(min_length=1)] = "heard"
     type: str = "std_msgs/msg/String"
-    field: str = "data"
-    partial: str = ""
+    field: str = "data"  # the field with what was said, e.g. `data` or `transcript[0]`
+    partial: str = ""  # the field with what was recognised so far, if there is one: it may say `stop`, and nothing else
 
 
 class SaysEntry(CallEntry):
@@ -602,19 +486,14 @@ class SaysEntry(CallEntry):
 
 
 class VoiceEntry(Document):
-    """How people speak with the robot.
+    """How people speak with the robot."""
 
-    Attributes:
-        hears: What was said to it.
-        speech: Topic with ``std_msgs/msg/String`` that everything is published on which the robot says. What others
-            publish there is said, too.
-        says: A speech package that says it; None: whoever hears the topic does.
-        called: Its name. Only what begins with it is an instruction; empty: everything is that answers no question.
-    """
-
-    hears: HearsEntry = HearsEntry()
+    hears: HearsEntry = HearsEntry()  # what was said to it
+    # topic with `std_msgs/msg/String` that everything is published on which the robot says. What others publish there
+    # is said, too
     speech: Annotated[str, Field(min_length=1)] = "speech"
-    says: SaysEntry | None = None
+    says: SaysEntry | None = None  # a speech package that says it; None: whoever hears the topic does
+    # its name. Only what begins with it is an instruction; empty: everything is that answers no question
     called: Annotated[str, Field(max_length=80)] = ""
 
 
@@ -623,50 +502,34 @@ def _topic(value: Any) -> Any:
 
 
 class RobotConfig(Document):
-    """A robot.
-
-    Attributes:
-        map: Semantic map, a YAML file; relative to this file. Or
-        map_topic: latched topic with that YAML in a ``std_msgs/msg/String``.
-        start: Nodes of its own that the launch file starts; others are started by the robot.
-        base_frame: The robot's frame in tf.
-        pose: Topic that says where it is; None: tf says it.
-        arrived_within: A drive that is reported to be done further than this from where it was to end, in metres, is
-            not; 0: it is believed.
-        hands: How many things it can hold.
-        detections: Where they come from; a text is a topic with ``vision_msgs/msg/Detection3DArray``; None: nowhere.
-        look_time: How long to wait for a detection of what is seen after a drive, an opening or a grasp, in seconds.
-        battery: How full its battery is; None: nobody says so.
-        reach: Who plans a path for ``reactree robot check``; None: nobody.
-        emergency_stop: Its topic; None, which has to be written as null: there is none.
-        cameras: Where pictures come from, by the camera's name; a text is a topic of compressed ones.
-        vision: The language model that is asked about pictures: ``llm`` with its name, and its settings; None: none is.
-        skills: How each skill is carried out; a skill that is not named is one that the robot does not have.
-        conditions: What may be waited for, by name.
-        triggers: What starts an instruction by itself, by name; the planner's parameter ``triggers`` names this file.
-        voice: How people speak with it; None: they do not.
-        mcp: MCP servers by name, whose tools are skills of the robot, too.
-    """
-
-    map: str = ""
-    map_topic: str = ""
+    map: str = ""  # semantic map, a YAML file; relative to this file. Or
+    map_topic: str = ""  # latched topic with that YAML in a `std_msgs/msg/String`
+    # nodes of its own that the launch file starts; others are started by the robot
     start: list[StartEntry] = Field(default_factory=list)
-    base_frame: Annotated[str, Field(min_length=1)] = "base_link"
-    pose: PoseTopic | None = None
+    base_frame: Annotated[str, Field(min_length=1)] = "base_link"  # the robot's frame in tf
+    pose: PoseTopic | None = None  # topic that says where it is; None: tf says it
+    # a drive that is reported to be done further than this from where it was to end, in metres, is not; 0: it is
+    # believed
     arrived_within: Annotated[FiniteFloat, Field(ge=0)] = 1.0
-    hands: Annotated[int, Field(ge=1, le=2)] = 1
+    hands: Annotated[int, Field(ge=1, le=2)] = 1  # how many things it can hold
+    # where they come from; a text is a topic with `vision_msgs/msg/Detection3DArray`; None: nowhere
     detections: Annotated[DetectionEntry | None, BeforeValidator(_topic)] = None
+    # how long to wait for a detection of what is seen after a drive, an opening or a grasp, in seconds
     look_time: Annotated[FiniteFloat, Field(ge=0, le=60)] = 2.0
-    battery: BatteryTopic | None = None
-    reach: ReachEntry | None = None
-    emergency_stop: StopEntry | None = None
+    battery: BatteryTopic | None = None  # how full its battery is; None: nobody says so
+    reach: ReachEntry | None = None  # who plans a path for `reactree robot check`; None: nobody
+    emergency_stop: StopEntry | None = None  # its topic; None, which has to be written as null: there is none
+    # where pictures come from, by the camera's name; a text is a topic of compressed ones
     cameras: dict[str, Annotated[CameraEntry, BeforeValidator(_topic)]] = Field(default_factory=dict)
+    # the language model that is asked about pictures: `llm` with its name, and its settings; None: none is
     vision: dict[str, Any] | None = None
+    # how each skill is carried out; a skill that is not named is one that the robot does not have
     skills: Annotated[dict[str, SkillEntry], Field(min_length=1)]
-    conditions: dict[str, ConditionEntry] = Field(default_factory=dict)
+    conditions: dict[str, ConditionEntry] = Field(default_factory=dict)  # what may be waited for, by name
+    # what starts an instruction by itself, by name; the planner's parameter `triggers` names this file
     triggers: dict[str, TriggerEntry] = Field(default_factory=dict)
-    voice: VoiceEntry | None = None
-    mcp: Servers = Field(default_factory=dict)
+    voice: VoiceEntry | None = None  # how people speak with it; None: they do not
+    mcp: Servers = Field(default_factory=dict)  # MCP servers by name, whose tools are skills of the robot, too
 
     _source: Source | None = PrivateAttr(None)
 
@@ -677,8 +540,7 @@ class RobotConfig(Document):
     def check_fits(self, document: MapDocument, where: str) -> None:
         """Look whether what the parameters of skills ask for can be on a map.
 
-        Raises:
-            UserError: It cannot; the message names the parameter and what may have been meant.
+        Raises UserError: it cannot; the message names the parameter and what may have been meant.
         """
         for passage in (one for room in document.rooms for one in Ways(document).leaving(room.name)):
             for skill in passage.skills:
@@ -801,11 +663,7 @@ def error_code(entry: CallEntry, code: int) -> ErrorCode:
 
 
 def load_robot(path: str | Path) -> RobotConfig:
-    """Read `robot.yaml`.
-
-    Raises:
-        UserError: The file cannot be used; the message names file, line, field and value.
-    """
+    """Read `robot.yaml`. Raises UserError: the file cannot be used; the message names file, line, field and value."""
     if not str(path):
         raise UserError("parameter robot_config is empty; name a file like config/robot.yaml")
     source = read_yaml(path)

@@ -94,7 +94,6 @@ class Receptacle(MapThing):
 
     @property
     def top(self) -> Pose | None:
-        """Where its upper side is."""
         return None if self.pose is None else replace(self.pose, z=self.pose.z + self.size[2])
 
     def outline(self, own: Pose) -> tuple[tuple[float, float], ...]:
@@ -173,7 +172,6 @@ class House(Scene):
     """Where the things of a map are, and where the robot is among them.
 
     Args:
-        document: The map.
         in_map: Turns a pose into one in the map's frame; None if that cannot be done.
 
     Attributes:
@@ -203,7 +201,6 @@ class House(Scene):
             self._add(person)
 
     def meet(self, person: MapPerson, pose: Pose, seen: float) -> None:
-        """Take in where a person was seen."""
         person.pose, person.seen = pose, seen
         self._leave(person)
         for room in self.rooms:
@@ -211,7 +208,6 @@ class House(Scene):
                 self.stand(person, room)
 
     def stand(self, thing: MapThing, room: Thing) -> None:
-        """Take in that something is in a room."""
         self._near.clear()
         self._room[thing.id] = room.id
 
@@ -219,11 +215,9 @@ class House(Scene):
         self.things[thing.id] = self.by_name[thing.name] = thing
 
     def receptacles(self) -> Iterator[Receptacle]:
-        """Yield what stays where it is."""
         return (thing for thing in self.things.values() if isinstance(thing, Receptacle))
 
     def items(self) -> Iterator[Item]:
-        """Yield the objects."""
         return (thing for thing in self.things.values() if isinstance(thing, Item))
 
     def place_of(self, thing: Thing) -> Receptacle | None:
@@ -299,7 +293,6 @@ class House(Scene):
             self._room[item.id] = place.room.id
 
     def _locate(self, item: Item) -> None:
-        """Work out what a detected object is in or on: in, where that is open, on, where it is seen though closed."""
         place = None if item.pose is None else self.receptacle_at(item.pose)
         if place is not None:
             self._put(item, place, inside="CONTAINERS" in place.properties and "CLOSED" not in place.states)
@@ -328,7 +321,6 @@ def _spot(thing: Thing, at: Pose) -> Spot:
 
 
 def _before(pose: Pose, start: Pose) -> Pose:
-    """Return where to stand, coming from somewhere, to look at a position."""
     distance, yaw = start.floor_distance(pose), math.atan2(pose.y - start.y, pose.x - start.x)
     if distance <= STANDOFF:
         return Pose.upright(pose.frame, start.x, start.y, yaw=yaw)

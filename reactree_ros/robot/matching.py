@@ -11,8 +11,6 @@ from reactree_ros.robot.poses import Pose
 
 @dataclass(frozen=True)
 class Detection:
-    """An object that was detected."""
-
     word: str  # its class in words
     pose: Pose  # where, in the map's frame
     own: str = ""  # the robot's own name for it; empty: it has none
@@ -51,7 +49,6 @@ def _known_again(found: Mapping[int, Detection], items: Iterable[Item]) -> list[
 
 
 def _not_taken(house: House, found: Mapping[int, Detection], held: Iterable[Item]) -> list[tuple[int, Item]]:
-    """Return detections of what is taken to be held and lies where it lay."""
     lying = {
         index: item
         for item in held

@@ -29,7 +29,6 @@ def named_in(goal: str, known: Iterable[str] = ()) -> list[str]:
     or a person is none.
 
     Args:
-        goal: The goal.
         known: The names of rooms, places and persons.
     """
     for name in sorted(known, key=len, reverse=True):

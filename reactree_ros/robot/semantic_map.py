@@ -28,7 +28,6 @@ class SemanticMap(House):
     is settled.
 
     Args:
-        document: The map.
         now: Time in seconds, as for every method.
         hands: How many things the robot can hold.
         in_map: Turns a pose into one in the map's frame; None if that cannot be done.
@@ -135,7 +134,6 @@ class SemanticMap(House):
         """Say that a thing is not where it should be detected, or is detected though it should be gone; else nothing.
 
         Args:
-            name: The thing's.
             place: Where it should be detected; empty: anywhere.
             gone: Whether it should not be detected.
             since: What was detected before does not count.
@@ -191,10 +189,7 @@ class SemanticMap(House):
         return door is not None and "OPEN" in door.states
 
     def _pass(self, call: SkillCall, now: float) -> None:
-        """Take in that the robot has passed a connection by its last skill; a pose that is heard later knows better.
-
-        A door that was opened is no move yet.
-        """
+        # A door that was opened is no move yet.
         for one in self.ways.leaving(self.agent_room.name):
             if one.skills and one.skills[-1] == str(call) and not self._is_open(one):
                 self.agent_room, self._passed = self.by_name[one.to], now
@@ -205,7 +200,6 @@ class SemanticMap(House):
         """Take in where the robot is, in the map's frame.
 
         Args:
-            pose: Its pose.
             heard: When that was heard, in seconds; what was heard before it passed a connection is out of date.
         """
         if heard > self._passed:
@@ -246,7 +240,6 @@ class SemanticMap(House):
             return self._unknown
 
     def _is_thing(self, detection: Detection) -> bool:
-        """Whether something new is a thing; of a word that nobody has described, once it was seen often enough."""
         others, word = self.document.objects.others, detection.word
         if others is None or word in self.document.objects.classes.values():
             return True
@@ -264,7 +257,6 @@ class SemanticMap(House):
         return times >= others.times
 
     def _make_room(self, most: int) -> None:
-        """Forget what was seen longest ago of words that nobody has described, so that there is room for one more."""
         described = {
             *self.document.objects.classes.values(),
             *(parts_of(one.name)[0] for one in self.document.expected),
@@ -457,8 +449,6 @@ _MOST_CANDIDATES = 100
 
 @dataclass(frozen=True)
 class _Candidate:
-    """Something of a word that nobody has described, and how often it was seen at about the same place."""
-
     pose: Pose
     times: int
 

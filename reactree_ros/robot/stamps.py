@@ -36,7 +36,6 @@ class Stamps:
         """Return a time by our clock at which something with this stamp was there already, in seconds.
 
         Args:
-            stamp: Its stamp, in seconds.
             heard_at: When it was heard, by our clock, in seconds.
         """
         return min(heard_at, stamp - self.margin)

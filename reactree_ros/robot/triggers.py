@@ -19,7 +19,6 @@ Positive = Annotated[FiniteFloat, Field(gt=0)]
 
 
 def _as_written(value: Any) -> Any:
-    """Return a time as it was written: YAML takes ``18:30`` for a number of minutes, and a date with time for one."""
     if isinstance(value, datetime):
         return value.isoformat(" ")
     if isinstance(value, int) and not isinstance(value, bool):
@@ -28,25 +27,19 @@ def _as_written(value: Any) -> Any:
 
 
 class TriggerEntry(Document):
-    """What starts an instruction by itself. One of `when`, `at` and `every` says when.
-
-    Attributes:
-        instruction: The instruction.
-        when: Name of a condition: each time when it begins to hold.
-        again: Where it still holds so many seconds after the instruction ended, that starts again; 0: it does not.
-        at: A time of day such as ``"08:00"``, or once, such as ``"2026-12-24 18:00"``; by the node's clock, in the
-            machine's time zone.
-        days: The days of the week for a time of day; empty: every day.
-        every: Each time after so many seconds.
-        limits: What the run may take, as in a goal, e.g. ``{max_seconds: 600}``; the planner's parameters say the rest.
-    """
+    """What starts an instruction by itself. One of `when`, `at` and `every` says when."""
 
     instruction: Annotated[str, Field(min_length=1, max_length=2000)]
-    when: str = ""
+    when: str = ""  # name of a condition: each time when it begins to hold
+    # where it still holds so many seconds after the instruction ended, that starts again; 0: it does not
     again: Annotated[FiniteFloat, Field(ge=0)] = 0.0
+    # a time of day such as `"08:00"`, or once, such as `"2026-12-24 18:00"`; by the node's clock, in the machine's time
+    # zone
     at: Annotated[str, BeforeValidator(_as_written)] = ""
+    # the days of the week for a time of day; empty: every day
     days: list[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]] = Field(default_factory=list)
-    every: Positive | None = None
+    every: Positive | None = None  # each time after so many seconds
+    # what the run may take, as in a goal, e.g. `{max_seconds: 600}`; the planner's parameters say the rest
     limits: dict[str, Annotated[FiniteFloat, Field(gt=0, le=1e9)]] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -76,11 +69,6 @@ class TriggerEntry(Document):
 
 
 def _moment(at: str) -> time | datetime:
-    """Return the time of day or the moment that is written.
-
-    Raises:
-        ValueError: It is none.
-    """
     try:
         if re.fullmatch(r"\d{1,2}:\d{2}", at):
             hour, minute = map(int, at.split(":"))
@@ -96,7 +84,6 @@ class Occasions:
     """Says when a trigger is due.
 
     Args:
-        entry: The trigger.
         now: Time in seconds since 1970, as for every method.
     """
 
@@ -150,7 +137,6 @@ class Occasions:
             self._again = now + seconds
 
     def _after(self, now: float) -> float | None:
-        """Return when it is due next; None: by no time any more."""
         entry = self._entry
         if entry.every:
             return now + entry.every

@@ -52,7 +52,6 @@ class Ways:
         return None
 
     def leaving(self, room: str) -> Iterator[Passage]:
-        """Yield the passages out of a room."""
         yield from self._from.get(room, ())
 
 

@@ -40,7 +40,6 @@ class Kept:
     """The routines of a memory. All methods but :meth:`find` may wait for a disk.
 
     Args:
-        memory: The memory.
         most: How many it keeps at most.
     """
 
@@ -73,7 +72,6 @@ class Kept:
             return self._routines
 
     def _taken_in(self, name: str, text: str) -> Routine | None:
-        """Read a routine that is new, or not as it was; returns None if it is damaged."""
         self._forget(name)
         if (routine := _read(name, text)) is not None:
             self._by_instruction[routine.origin.instruction][name] = routine
@@ -83,7 +81,6 @@ class Kept:
         return routine
 
     def _forget(self, name: str) -> None:
-        """Forget what a routine was for."""
         if (routine := self._routines.get(name)) is not None:
             self._by_instruction[routine.origin.instruction].pop(name, None)
         for index in self._indexes.values():
@@ -105,9 +102,6 @@ class Kept:
         """Return the routines that fit a goal in a household, the best first, without those that fail too often.
 
         Args:
-            goal: The goal.
-            known: The words of the house.
-            household: Its name.
             near: Whether those are returned, if none fits, that were learnt from instructions like it.
         """
         with self._lock:
@@ -119,7 +113,6 @@ class Kept:
         return found or (tuple(self._near(goal, known, household)) if near else ())
 
     def _near(self, goal: str, known: Vocabulary, household: str) -> Iterator[Fit]:
-        """Yield the routines of runs whose instruction is like a goal, the most similar first, with its words."""
         options: dict[str, Fit] = {}
         looked_at = {""}  # those that a person wrote are of no run
         for similarity, experience in islice(self.memory.ranked(goal), _LOOKED_AT) if self._routines else ():
@@ -166,7 +159,6 @@ class Kept:
         """Count in the background that a routine was run.
 
         Args:
-            fit: The routine.
             reason: What was not as expected; empty if it reached its goal.
             found: In what its searches have found what they looked for, by what they call it.
         """
@@ -187,7 +179,6 @@ class Kept:
         return free
 
     def _make_room(self) -> None:
-        """Remove those that have helped least, also where other processes have added some meanwhile."""
         routines = sorted(self.all().values(), key=lambda one: (one.counts.successes, one.counts.uses, one.name))
         for least in routines[: max(0, len(routines) - self._most + 1)]:
             self.memory.change_routine(least.name, lambda text: None)
@@ -199,7 +190,6 @@ def is_trusted(routine: Routine) -> bool:
 
 
 def _read(name: str, text: object) -> Routine | None:
-    """Return a routine of a store, which others may have written; None if it is damaged."""
     if not isinstance(text, str):
         return None
     try:
@@ -242,7 +232,6 @@ def _without_orders(node: Node) -> Node:
 
 
 def _with_orders(node: Node, orders: Iterable[Sequence[str]]) -> Node:
-    """Return a tree whose searches begin where things were found lately, in the order of its searches."""
     latest = iter(orders)
 
     def change(search: Search) -> Search:
@@ -253,7 +242,6 @@ def _with_orders(node: Node, orders: Iterable[Sequence[str]]) -> Node:
 
 
 def _changed(node: Node, change: Callable[[Search], Search]) -> Node:
-    """Return a tree with its searches changed, in order."""
     if isinstance(node, Search):
         return change(node)
     children: Children = tuple(_changed(child, change) for child in children_of(node))

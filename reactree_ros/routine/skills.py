@@ -54,13 +54,11 @@ Steps: TypeAlias = Generator[Pending[Observation], Observation, Observation]
 def routines_in(path: Path, skills: Sequence[Declared], names: Names) -> list[Routine]:
     """Read the routines of a file of XML, or of a folder of them.
 
+    Raises UserError: they cannot be read, or nothing that reads XML is installed.
+
     Args:
-        path: The file or the folder.
         skills: The declared skills of the world, which are the nodes.
         names: Says which names can ever stand in a place of a skill.
-
-    Raises:
-        UserError: They cannot be read, or nothing that reads XML is installed.
     """
     if "xml" not in FORMS.names:
         raise UserError(f"{path}: routines in XML need reactree_doors: install it beside reactree_ros")
@@ -72,13 +70,10 @@ class RoutineSkills(AddedSkills):
     """Adds routines to the skills of a world; their steps are carried out in the world that is wrapped.
 
     A skill policy around that world judges each step. An emergency stop breaks a routine off, as it does any skill.
+    Raises RoutineError: a routine cannot be a skill here; the message says why.
 
     Args:
-        inner: The world.
         routines: The routines. Their goals are the wordings of the skills, and their roles the parameters.
-
-    Raises:
-        RoutineError: A routine cannot be a skill here; the message says why.
     """
 
     _added: Mapping[Declared, _Added]
@@ -124,31 +119,21 @@ class RoutineSkills(AddedSkills):
         return offers
 
     def use(self, skill: str) -> Use:
-        """See :meth:`SharedWorld.use`."""
         call = self._call(skill)
         return super().use(skill) if call is None else SharedWorld.use(self, call)
 
     def _carry_out(self, call: SkillCall) -> Pending[Observation]:
-        """Carry a routine out; it is one skill, whose observation tells of all its steps."""
         return _Run(self.inner, call, self._added[call.skill].routine).begin()
 
 
 class _Added(NamedTuple):
-    """A routine as a skill.
-
-    Attributes:
-        skill: Its declaration.
-        routine: The routine.
-        first: For each role that the first step takes the name of that step's skill, with the place there.
-    """
-
     skill: Declared
     routine: Routine
+    # for each role that the first step takes the name of that step's skill, with the place there
     first: Mapping[str, tuple[str, str]]
 
 
 def _names(offered: Sequence[Offered], skill: Declared, place: str) -> Iterator[str]:
-    """Yield what may stand now in a place of a skill."""
     for one in offered:
         if isinstance(one, Offer):
             yield from one.now.get(place, ()) if one.skill == skill else ()
@@ -157,11 +142,6 @@ def _names(offered: Sequence[Offered], skill: Declared, place: str) -> Iterator[
 
 
 def _added(routine: Routine, skills: Sequence[Declared]) -> _Added:
-    """Return a routine as a skill: its goal is the wording, and a role takes what the first step takes that names it.
-
-    Raises:
-        RoutineError: It has a node that no world can carry out, or a role that no step takes.
-    """
     where, roles = f"routine '{routine.name}'", {role.name for role in routine.roles}
     takes: dict[str, Parameter] = {}
     first: dict[str, tuple[str, str]] = {}
@@ -190,28 +170,19 @@ def _added(routine: Routine, skills: Sequence[Declared]) -> _Added:
 
 
 def _apart(wording: str, skills: Sequence[Declared]) -> tuple[Declared, dict[str, str]] | None:
-    """Return the skill of a step with what stands in its places; None if it is none of the declared ones."""
     found = ((skill, taken_apart(wording, skill)) for skill in skills)
     return next(((skill, values) for skill, values in found if values is not None), None)
 
 
 class _TimeIsOver(Exception):
-    """The time of one ``within`` is over."""
+    pass
 
 
 class _Endless(Exception):
-    """As many steps were taken as one skill may have."""
+    pass
 
 
 class _Run:
-    """Carries the steps of one skill out, one after the other, as their results come.
-
-    Args:
-        world: The world.
-        call: The skill, with its values.
-        routine: Its routine.
-    """
-
     def __init__(self, world: World, call: SkillCall, routine: Routine) -> None:
         self._world, self._call, self._routine = world, call, routine
         self._values = {name: call.skill.parameters[name].write(value) for name, value in call.values.items()}
@@ -223,7 +194,6 @@ class _Run:
         self._asked = 0  # how many steps the world was asked for
 
     def begin(self) -> Pending[Observation]:
-        """Begin; cancelling the result cancels the step that is under way."""
         self._result: Pending[Observation] = Pending(on_cancel=self._cancel)
         self._go_on(lambda: next(self._steps))
         return self._result
@@ -233,7 +203,6 @@ class _Run:
             self._now.cancel()
 
     def _go_on(self, resume: Callable[[], Pending[Observation]]) -> None:
-        """Take the steps whose results are there at once, and wait for the first other one."""
         while not self._result.done():
             try:
                 self._now = step = resume()
@@ -258,7 +227,6 @@ class _Run:
             where_late(step, max(left, 0.0), lambda late: late.cancel())
 
     def _after(self, step: Future[Observation]) -> Callable[[], Pending[Observation]]:
-        """Return what goes on after a step."""
         over = next((error for end, error in self._ends if end <= time.monotonic()), None)
         if step.cancelled():
             error = over or RuntimeError("somebody else cancelled a step")
@@ -268,7 +236,6 @@ class _Run:
         return lambda: self._steps.send(step.result())
 
     def _told(self, last: Observation) -> Observation:
-        """Return what came of all steps."""
         outcome = last.outcome
         if outcome in REFUSALS and len(self._texts) > 1:
             outcome = Outcome.EXECUTION  # something may have moved
@@ -283,7 +250,6 @@ class _Run:
             return self._given_up(0, self._texts[-1], f"It did not end in {MOST_STEPS:,} steps.")
 
     def _given_up(self, begun: int, last: str, reason: str) -> Observation:
-        """Return the end of what went round and round; of all that was told since it had begun, the last stays."""
         self._texts[begun:] = [last, reason]
         return Observation(reason, Outcome.EXECUTION)
 
@@ -314,7 +280,6 @@ class _Run:
         return seen if seen.outcome is not Outcome.DONE else replace(seen, outcome=Outcome.POSTCONDITION)
 
     def _said(self, wording: str) -> str:
-        """Return a step with the values in its places; a text stays one, whatever stands in it."""
         apart = _apart(wording, self._world.household.skills)
         if apart is None:
             return wording.format(**self._values)
@@ -356,7 +321,6 @@ class _Run:
         return seen
 
     def _parallel(self, node: Parallel) -> Steps:
-        """One after the other: a world carries one skill out at a time."""
         if node.policy == "all":
             return (yield from self._in_order(InOrder(children=node.children)))
         ends = []

@@ -35,7 +35,6 @@ class Use:
     """Does what an agent node is for by a routine; it is what :attr:`RunContext.routines` is.
 
     Args:
-        find: Finds routines.
         proposes: Whether a person has to agree before each.
         tells: Told of each that was run.
     """
@@ -46,7 +45,6 @@ class Use:
         self.used: list[tuple[Fit, str]] = []
 
     def __call__(self, node: AgentNode) -> Generator[Step, Any, Literal[True] | Turn | None]:
-        """Find a routine for a node, and run it."""
         above = [one.fit.routine.name for one in _above(node)]
         if normal(node.subgoal) in node.parent_goals or len(above) >= MOST_NESTED:
             return None
@@ -64,7 +62,6 @@ class Use:
         return (yield from self._run(node, fit))
 
     def _chosen(self, node: AgentNode, found: Sequence[Fit]) -> Generator[Step, Any, Fit | None]:
-        """Return the first that fits; of those that are only near, what the language model says is meant, if any."""
         if not found[0].near:
             return found[0]
         options = {str(fit): fit for fit in found}
@@ -109,7 +106,6 @@ class Use:
 
 
 def _above(node: AgentNode) -> Iterator[RoutineNode]:
-    """Yield the routines that a node is part of."""
     above = node.parent
     while above is not None:
         if isinstance(above, RoutineNode):

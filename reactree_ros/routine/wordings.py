@@ -15,8 +15,7 @@ from reactree_ros.routine.model import Fact
 def say(skill: Skill, values: Mapping[str, str]) -> str:
     """Return a skill's wording with values in its places; roles in braces may be in them.
 
-    Raises:
-        ParameterError: A value may not stand in its place.
+    Raises ParameterError: a value may not stand in its place.
     """
     said: dict[str, Value] = {}
     places = dict(skill.parameters)
@@ -59,7 +58,6 @@ def taken_apart(wording: str, skill: Skill) -> dict[str, str] | None:
 
 
 def has_role(text: str) -> bool:
-    """Return whether a role stands in a text."""
     try:
         return any(name is not None for _, name, _, _ in Formatter().parse(text))
     except ValueError:

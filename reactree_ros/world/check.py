@@ -58,7 +58,7 @@ def check_world(
 
 
 class _CannotGoOn(Exception):
-    """There is a problem, and without what was asked for the rest cannot be tried."""
+    pass
 
 
 class _Check:
@@ -70,7 +70,6 @@ class _Check:
         self._closed = False
 
     def run(self) -> None:
-        """Try everything, one after the other."""
         self._household()
         if self._task is not None:
             self._says_what_it_asks_for(self._task)
@@ -88,7 +87,6 @@ class _Check:
         self._closes()
 
     def let_go(self) -> None:
-        """Close the world where the check did not come to that."""
         if not self._closed:
             _settles(self.caller.do(self._world.close), self._timeout)
 
@@ -99,7 +97,6 @@ class _Check:
     # ------------------------------------------------------------------ asking
 
     def _call(self, what: str, call: Callable[[], T]) -> T:
-        """Make a call that must return at once."""
         returned = self.caller.do(call)
         if not _settles(returned, self._at_once):
             self._wrong(
@@ -114,7 +111,6 @@ class _Check:
             raise _CannotGoOn from error
 
     def _asked(self, what: str, ask: Callable[[], Pending[T]]) -> T:
-        """Ask for something and wait for it; whatever goes wrong is a problem."""
         try:
             return self._answer(what, ask)
         except WorldError as error:
@@ -122,7 +118,6 @@ class _Check:
             raise _CannotGoOn from error
 
     def _answer(self, what: str, ask: Callable[[], Pending[T]]) -> T:
-        """Ask for something and wait for it; it may fail with a WorldError."""
         pending = self._call(what, ask)
         if not isinstance(pending, Pending):
             self._wrong(f"{what} returns {_shown(pending)}, which is no Pending")
@@ -142,7 +137,6 @@ class _Check:
             raise _CannotGoOn from error
 
     def _observation(self, what: str, observation: Any) -> Observation:
-        """Look whether something is an observation; returns it without its pictures, which may differ."""
         if not isinstance(observation, Observation):
             self._wrong(f"{what} gives {_shown(observation)}, which is no Observation")
             raise _CannotGoOn
@@ -187,13 +181,11 @@ class _Check:
         return [line for one in skills for line in ([one] if isinstance(one, str) else self._examples(one))]
 
     def _examples(self, offer: Offer) -> list[str]:
-        """Return what may be said of a declared skill, or one call of it if there is no end to that."""
         if offer.skill not in self._world.household.skills:
             self._wrong(f"available_skills offers '{offer.skill.name}', which the household does not declare")
         return offer.lines() or [offer.example()]
 
     def _fits(self, skill: str) -> None:
-        """Look whether a skill is one of the household's, with a thing that is called as it says."""
         household = self._world.household
         verb, name = household.split_skill(skill)
         if not verb and skill not in household.actions:
@@ -225,7 +217,6 @@ class _Check:
             self._wrong(f"the task does not ask for its own instruction, '{task.instruction}'")
 
     def _resets(self) -> Observation | None:
-        """Reset twice; returns the first observation, or None if the world says that it cannot be reset."""
         try:
             first = self._observation("reset", self._answer("reset", lambda: self._world.reset(self._seed)))
         except WorldError:  # as a robot does
@@ -265,7 +256,6 @@ class _Check:
                 self._wrong(f"'{skill}' is no skill of this world, but it was not refused")
 
     def _says_what_is_meant(self) -> None:
-        """Look whether a skill that is written otherwise is refused, or said to be the skill: a policy judges that."""
         skills, refused = self._skills(), self._world.household.free_skills
         for skill in skills[:1]:
             if self._canonical(skill) != skill:
@@ -290,7 +280,6 @@ class _Check:
         return meant
 
     def _execute(self, skill: str) -> Outcome:
-        """Carry out a skill; returns its outcome. A refused skill must leave the world unchanged."""
         before = self._observe(), self._skills()
         result = self._observation(f"'{skill}'", self._asked(f"'{skill}'", lambda: self._world.execute(skill)))
         if result.outcome in REFUSALS and (self._observe(), self._skills()) != before:
@@ -310,7 +299,6 @@ class _Check:
                 self._wrong(f"available_skills lists '{skill}', which the world then does not know")
 
     def _stops(self) -> None:
-        """Cancel a skill, where there still is one, and see that the world goes on."""
         skills = self._skills()
         if not skills:
             return
@@ -324,7 +312,6 @@ class _Check:
         self._execute(skill)
 
     def _shares(self) -> None:
-        """If several robots are in the world, let each of them do something, all at the same time."""
         team = self._call("team", lambda: team_of(self._world))
         if not isinstance(team, Mapping) or not all(isinstance(one, SharedWorld) for one in team.values()):
             self._wrong(f"team gives {_shown(team)}; it must be robots by name, each a SharedWorld")
@@ -359,7 +346,6 @@ class _Check:
         self._close("a second close", self._world.close)
 
     def _close(self, what: str, close: Callable[[], None]) -> None:
-        """Close the world, which may wait for a simulator to end."""
         closed = self.caller.do(close)
         if not _settles(closed, self._timeout):
             self._wrong(f"{what} did not return within {self._timeout:g} s")
@@ -370,10 +356,7 @@ class _Check:
 
 
 class _AlwaysFree:
-    """A right of way that nobody contends for."""
-
     def ask(self, way: str) -> Pending[None]:
-        """See :meth:`RightOfWay.ask`."""
         return Pending.of(None)
 
     def leave(self, place: str) -> None:
@@ -391,12 +374,10 @@ def _settles(pending: Pending[Any], seconds: float) -> bool:
 
 
 def _whole(household: Household) -> set[str]:
-    """Return the verbs of declared skills that take more than one name."""
     return {one.verb for one in household.skills if one.listed != one.verb}
 
 
 def _pattern(household: Household) -> re.Pattern[str]:
-    """Return what a household's names look like."""
     escaped = re.escape(household.naming)
     return re.compile(escaped.replace(r"\{word\}", r"\S.*").replace(r"\{instance\}", r"\d+"))
 

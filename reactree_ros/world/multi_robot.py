@@ -13,8 +13,6 @@ from reactree_ros.world.wrappers import WorldWrapper
 
 @dataclass
 class _Position:
-    """The room in which a robot observed something last, and what it held then; empty before."""
-
     room: str = ""
     holds: tuple[str, ...] = ()
 
@@ -34,8 +32,6 @@ def teammate_here(robot: str, holds: tuple[str, ...]) -> str:
 
 
 class _WithTeammates(WorldWrapper):
-    """A robot whose observations name the others in its room."""
-
     def __init__(self, inner: World, name: str, positions: Mapping[str, _Position]) -> None:
         super().__init__(inner)
         self._name, self._positions = name, positions

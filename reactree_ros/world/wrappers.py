@@ -33,8 +33,6 @@ _log = logging.getLogger(__name__)
 
 
 class _Inner:
-    """An attribute or a method of a wrapper that is the inner world's."""
-
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
@@ -100,7 +98,6 @@ class AddedSkills(WorldWrapper):
     """Adds declared skills to those of a world.
 
     Args:
-        inner: The world.
         added: What carries out each of them.
     """
 
@@ -132,7 +129,6 @@ class AddedSkills(WorldWrapper):
         """Carry out one of the added skills."""
 
     def _call(self, skill: str) -> SkillCall | None:
-        """Return the added skill that a text says; None if it says another one."""
         try:
             call = self.household.call(skill)
         except ParameterError:
@@ -153,7 +149,6 @@ class SkillTimeLimit(WorldWrapper):
     :class:`WorldError`, and so does what is asked next.
 
     Args:
-        inner: The world.
         seconds: Longest time for one skill, in seconds.
         stop_seconds: Longest wait for the world to come to rest, in seconds.
         answer_seconds: Longest wait for anything else that is asked of the world, in seconds; None: no limit.
@@ -167,7 +162,6 @@ class SkillTimeLimit(WorldWrapper):
         self._ending = ""  # the skill that was cancelled and may not have ended yet
 
     def around(self, world: World) -> SharedWorld:
-        """Limit one of the robots likewise."""
         return SkillTimeLimit(world, self._seconds, self._stop_seconds, answer_seconds=self._answer_seconds)
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
@@ -226,7 +220,6 @@ class SkillTimeLimit(WorldWrapper):
         return refusal(f"took longer than {self._seconds:g} s and was stopped", Outcome.TIMEOUT)
 
     def _cancel(self, skill: str, running: Pending[Observation]) -> bool:
-        """Cancel a skill; returns False if it had ended."""
         self._ending = skill
         cancelled = running.cancel()
         if not cancelled:
@@ -234,10 +227,7 @@ class SkillTimeLimit(WorldWrapper):
         return cancelled
 
     def _after_rest(self, waiting: Pending[Any], then: Callable[[BaseException | None], object]) -> None:
-        """Go on when what was cancelled has ended: with None, or with why nobody knows that it has.
-
-        ``waiting`` waits for it, and keeps that alive: the world and the alarm need not.
-        """
+        # ``waiting`` waits for it, and keeps that alive: the world and the alarm need not.
         skill = self._ending
         rest: Pending[None] = Pending()
 
@@ -256,7 +246,6 @@ class SkillTimeLimit(WorldWrapper):
         give_up_after(rest, self._stop_seconds, restless)
 
     def _rested(self, ask: Callable[[], Pending[T]], *, in_any_case: bool = False) -> Pending[T]:
-        """Ask for something as soon as what was cancelled has ended; in any case, or only where it is known to."""
         if not self._ending:
             return ask()
         outer: Pending[T] = Pending()
@@ -283,8 +272,6 @@ class SkillTimeLimit(WorldWrapper):
 
 
 class _Timed(Pending[Observation]):
-    """A skill with a time limit."""
-
     late = False
     stop: Callable[[], None]
 
@@ -302,8 +289,6 @@ class PolicyGuard(WorldWrapper):
     fit. What the policy denies is not offered, either. Cancelling a skill that waits for a person cancels the question.
 
     Args:
-        inner: The world.
-        policy: The policy.
         confirm: Asks a person about a skill, given the policy's reason for asking; the answer is empty if it is
             approved, and says otherwise why not.
     """
@@ -313,7 +298,6 @@ class PolicyGuard(WorldWrapper):
         self._policy, self._confirm, self.is_guarded = policy, confirm, True
 
     def around(self, world: World) -> SharedWorld:
-        """Guard one of the robots likewise."""
         return PolicyGuard(world, self._policy, self._confirm)
 
     @property
@@ -337,7 +321,6 @@ class PolicyGuard(WorldWrapper):
         return followed(asked(world.canonical, skill), lambda meant: self._judged(meant, skill))
 
     def _judged(self, meant: str | Observation, said: str) -> Pending[Observation]:
-        """Carry out what is meant, where the policy allows it or a person does."""
         if isinstance(meant, Observation):
             return Pending.of(meant)
         household = self.inner.household
@@ -363,7 +346,6 @@ class PolicyGuard(WorldWrapper):
         return followed(outer, lambda objection: self._confirmed(meant, objection))
 
     def _confirmed(self, meant: str, objection: str) -> Pending[Observation]:
-        """Carry out what a person has confirmed, where that is still what the text means."""
         if objection:
             return Pending.of(_refused(objection))
 
@@ -383,23 +365,15 @@ def guarded(
 ) -> World:
     """Return a world in which every skill is judged before it is carried out: what starts skills gets it here.
 
-    The first of these that speaks of a skill decides:
-
-    1. the rules of the user's policy, in their order;
-    2. the world's own settings, such as the ``policy`` of a tool, in its file or in ``robot.yaml``;
-    3. without a user's policy it is allowed; with one it is denied, and told once, here.
-
-    So a file loosens a tool's own policy only where it names the tool. What is to be confirmed is denied where nobody
-    can be asked. A world that is guarded already, such as one behind a bridge, stays as it is.
+    The first of these that speaks of a skill decides: 1. the rules of the user's policy, in their order; 2. the world's
+    own settings, such as the ``policy`` of a tool, in its file or in ``robot.yaml``; 3. without a user's policy it is
+    allowed; with one it is denied, and told once, here. So a file loosens a tool's own policy only where it names the
+    tool. What is to be confirmed is denied where nobody can be asked. A world that is guarded already, such as one
+    behind a bridge, stays as it is. Raises PolicyError: the policy does not fit the world.
 
     Args:
-        world: The world.
         policy: The user's policy; None: there is none.
-        confirm: See :class:`PolicyGuard`.
         tell: Takes the line that names what no rule speaks of.
-
-    Raises:
-        PolicyError: The policy does not fit the world.
     """
     if world.is_guarded:
         return world
@@ -414,7 +388,6 @@ def guarded(
 
 
 def unwrapped(world: World) -> World:
-    """Return the world within all that is around it."""
     return unwrapped(world.inner) if isinstance(world, WorldWrapper) else world
 
 

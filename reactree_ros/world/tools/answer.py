@@ -23,9 +23,6 @@ def observation_of(server: str, call: str, answer: Any, longest: int) -> Observa
     """Return what a tool has answered.
 
     Args:
-        server: The name of its server.
-        call: The skill.
-        answer: A result of the protocol.
         longest: The most characters of it that are told.
     """
     pictures: list[Picture] = []
@@ -41,7 +38,6 @@ def observation_of(server: str, call: str, answer: Any, longest: int) -> Observa
 
 
 def failure(call: str, why: str, outcome: Outcome = Outcome.EXECUTION) -> Observation:
-    """Return that a skill failed."""
     return Observation(f"You tried to {call}, but {why}", outcome)
 
 
@@ -57,7 +53,6 @@ def told(server: str, text: str, longest: int) -> str:
 
 
 def _texts(parts: Any, pictures: list[Picture], notes: list[str]) -> Iterator[str]:
-    """Yield the texts of an answer; pictures go to theirs, and what nobody can take is noted."""
     for part in parts:
         if part.type == "text":
             yield part.text
@@ -73,7 +68,6 @@ def _texts(parts: Any, pictures: list[Picture], notes: list[str]) -> Iterator[st
 
 
 def _kept(data: str, pictures: list[Picture]) -> str:
-    """Keep a picture; returns why it is left out, or nothing."""
     if len(pictures) == _MOST_PICTURES:
         return f"more than {_MOST_PICTURES} pictures are left out"
     try:

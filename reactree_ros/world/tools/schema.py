@@ -33,18 +33,14 @@ _YES_NO: Mapping[str, bool] = {"yes": True, "no": False}
 
 @dataclass(frozen=True)
 class Typed:
-    """A parameter of a skill, and how its values are those of the tool.
-
-    Attributes:
-        meant: What an option stands for, of booleans and numbers that are chosen from.
-    """
+    """A parameter of a skill, and how its values are those of the tool."""
 
     parameter: Parameter  # what may be said
     kind: str  # its type in JSON
+    # what an option stands for, of booleans and numbers that are chosen from
     meant: Mapping[str, Any] = field(default_factory=dict)
 
     def value(self, said: Value) -> Any:
-        """Return what the tool gets."""
         if self.meant:
             return self.meant[str(said)]
         if self.kind == "integer":
@@ -54,8 +50,6 @@ class Typed:
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool as a skill."""
-
     name: str  # what its server calls it
     skill: Skill
     schema: str  # what the tool takes, as its server said when the world was made
@@ -63,18 +57,15 @@ class Tool:
     settings: ToolSettings  # what the user says of it
 
     def arguments(self, values: Mapping[str, Value]) -> dict[str, Any]:
-        """Return what the tool gets for the values of its skill."""
         return {name: self.takes[name].value(value) for name, value in values.items()}
 
 
 def tool_of(name: str, schema: Any, settings: ToolSettings) -> Tool:
     """Return a tool as a skill.
 
-    Every parameter that the tool needs stands in the wording, and of the others those that the user's wording names.
-    No description of the server's stands in any prompt.
-
-    Raises:
-        ValueError: It cannot be one; the message names the parameter.
+    Every parameter that the tool needs stands in the wording, and of the others those that the user's wording names. No
+    description of the server's stands in any prompt. Raises ValueError: it cannot be one; the message names the
+    parameter.
     """
     said = said_schema(schema)
     properties, required = _properties(schema)
@@ -97,8 +88,7 @@ def tool_of(name: str, schema: Any, settings: ToolSettings) -> Tool:
 def said_schema(schema: Any) -> str:
     """Return a schema as it is compared: a tool whose schema changes in mid-run is not called any more.
 
-    Raises:
-        ValueError: It is too long.
+    Raises ValueError: it is too long.
     """
     said = json.dumps(schema, sort_keys=True, separators=(",", ":"))
     if len(said) > _LONGEST_SCHEMA:
@@ -120,7 +110,6 @@ def _properties(schema: Any) -> tuple[dict[str, Any], list[str]]:
 
 
 def _wording(name: str, wanted: list[str]) -> str:
-    """Return how a tool is said if the user does not say it: its name, then its parameters behind their names."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
     words = " ".join(re.sub(r"[^A-Za-z0-9]+", " ", words).lower().split())
     if len(wanted) == 1:
@@ -204,7 +193,6 @@ def _made(least: float, most: float, step: float, *, whole: bool) -> Number:
 
 
 def _upward(number: float, step: float) -> float:
-    """Return the next multiple of a step: a bound such as 1e-107 cannot be said, nor what is some steps above it."""
     exact = Decimal(str(step))
     return float((Decimal(str(number)) / exact - Decimal("1e-9")).to_integral_value(ROUND_CEILING) * exact)
 
@@ -214,7 +202,6 @@ def _fits(number: float, step: float) -> bool:
 
 
 def _bound(schema: Mapping[str, Any], which: str, *, whole: bool) -> float | None:
-    """Return the least or the greatest number of a schema; None if it has none."""
     bounds = []
     for key in (which, f"exclusive{which.capitalize()}"):
         value = _said(schema, key)
@@ -232,14 +219,12 @@ def _bound(schema: Mapping[str, Any], which: str, *, whole: bool) -> float | Non
 
 
 def _beside(value: float, *, up: bool, whole: bool) -> float:
-    """Return the nearest number beside one that may not be said itself."""
     if not whole:
         return value + 0.01 if up else value - 0.01
     return int(value // 1) + 1 if up else -int(-value // 1) - 1
 
 
 def _said(schema: Mapping[str, Any], key: str, least: float = -1e12) -> float | None:
-    """Return a number of a schema, None if it has none of this name; one that nobody can say is refused."""
     if key not in schema:
         return None
     value = schema[key]
@@ -278,12 +263,10 @@ def _chosen(schema: Mapping[str, Any], own: Parameter | None) -> Typed:
 
 
 def _is_plain(option: str) -> bool:
-    """Whether an option is in one line that is taken for nothing else."""
     return in_one_line(option) == option and as_seen(option) == option and not set("{}") & set(option)
 
 
 def _resolved(schema: Any, root: Any, where: str) -> Mapping[str, Any]:
-    """Return a schema itself, without references and the null that it may be, too."""
     for _ in range(_MOST_REFERENCES):
         if not isinstance(schema, Mapping):
             raise ValueError(f"{where}: has no schema that says what it is")

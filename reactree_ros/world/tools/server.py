@@ -48,8 +48,6 @@ class CallFailed(Exception):
 
 @dataclass(frozen=True)
 class Asked:
-    """A call of a tool."""
-
     tool: str  # the tool's name at its server
     arguments: Mapping[str, Any]  # what it gets
     schema: str  # what its schema was when the world was made
@@ -68,18 +66,12 @@ class ToolServer:
 
     What is asked of it are calls, which can be cancelled: the server is told so. A server that ends, or sends what
     nobody can read, fails the call that it is at. The next call begins it anew, three times in a row at most. It gets
-    no answer to what it asks itself: neither a language model's nor a person's.
-
-    Args:
-        name: Its name.
-        settings: Say how it is reached.
+    no answer to what it asks itself: neither a language model's nor a person's. Raises UserError: the package for it is
+    not installed, or it cannot be reached.
 
     Attributes:
         schemas: What each tool took when the server was begun.
         passed_over: Why tools that nobody can read are left out.
-
-    Raises:
-        UserError: The package for it is not installed, or it cannot be reached.
     """
 
     def __init__(self, name: str, settings: ServerSettings) -> None:
@@ -125,7 +117,6 @@ class ToolServer:
         self._closing.close()
 
     def _do(self, work: Callable[..., Coroutine[Any, Any, Any]], *given: Any) -> Pending[Any]:
-        """Do something in the thread; cancelling the result cancels it."""
         pending = Pending[Any]()
 
         async def do() -> Any:
@@ -154,7 +145,6 @@ class ToolServer:
     # ------------------------------------------------------------------ in the thread
 
     async def _run(self, *, task_status: TaskStatus[TaskGroup]) -> None:
-        """Hold the connections, each in a task of its own."""
         import anyio
 
         async with anyio.create_task_group() as tasks:
@@ -181,7 +171,6 @@ class ToolServer:
         return CallFailed(f"it does not answer within {self._settings.start_seconds:g} s{self._why()}")
 
     async def _connected(self, *, modes: Sequence[Literal["auto", "legacy"]] = ("auto",)) -> _Connection:
-        """Return the connection; begin it if there is none."""
         import anyio
 
         async with self._connecting:
@@ -205,7 +194,6 @@ class ToolServer:
             raise problem
 
     async def _hold(self, mode: Literal["auto", "legacy"], *, task_status: TaskStatus[_Connection]) -> None:
-        """Hold a connection until it is left; all of it happens in this one task."""
         import anyio
         from mcp import Client
 
@@ -231,7 +219,6 @@ class ToolServer:
         self._connection = None
 
     async def _tools(self, client: Client) -> Mapping[str, Any]:
-        """Return the schema of each tool that the server has now."""
         from mcp_types import PaginatedRequestParams
 
         found: dict[str, Any] = {}
@@ -248,7 +235,6 @@ class ToolServer:
         return {name: schema for name, schema in found.items() if name not in self.passed_over}
 
     async def _called(self, asked: Asked) -> Any:
-        """Call a tool, if its schema is what it was."""
         import anyio
         from mcp.shared.exceptions import MCPError
 
@@ -299,12 +285,10 @@ class ToolServer:
         return answer
 
     def _why(self) -> str:
-        """Say what its process wrote last, for an error."""
         said = said_last(self._last_words)
         return f" ({said})" if said else ""
 
     def _explained(self, error: BaseException) -> CallFailed:
-        """Return what went wrong as it may be told: a server's words are in it, in one line."""
         while some := getattr(error, "exceptions", ()):  # of a group
             error = some[0]
         if isinstance(error, CallFailed):
@@ -322,5 +306,4 @@ def _shown(text: str) -> str:
 
 
 def names_of(tools: Sequence[str]) -> str:
-    """List the names of tools for an error."""
     return ", ".join(_shown(one)[:60] for one in list(tools)[:30]) or "none"

@@ -24,8 +24,6 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,79}")
 
 
 class ToolSettings(Settings):
-    """One tool that is a skill."""
-
     name: str = Field(default="", max_length=64, description="what policies and records call it; empty: as the tool")
     wording: str = Field(default="", description="how it is said, such as 'look up who sits in {room}'")
     parameters: dict[str, Any] = Field(
@@ -42,7 +40,6 @@ class ToolSettings(Settings):
 
 
 def _by_name(tools: Any) -> Any:
-    """Read a list of tools as a mapping, and a tool without settings as one with defaults."""
     if isinstance(tools, list):
         return {name: {} for name in tools}
     return {name: one or {} for name, one in tools.items()} if isinstance(tools, Mapping) else tools
@@ -108,8 +105,7 @@ class _File(Settings):
 def load_servers(path: str | Path) -> Mapping[str, ServerSettings]:
     """Read a file with MCP servers, under ``mcp:``.
 
-    Raises:
-        UserError: It cannot be used; the message names file, setting and value.
+    Raises UserError: it cannot be used; the message names file, setting and value.
     """
     document, _ = read_yaml(Path(path))
     servers = read_settings(_File, document, where=str(path)).mcp
@@ -120,8 +116,7 @@ def load_servers(path: str | Path) -> Mapping[str, ServerSettings]:
 def check_programs(servers: Mapping[str, ServerSettings], at: Callable[..., str]) -> None:
     """Check that the programs of servers are there, where they are to be started; ``at`` says where an entry is.
 
-    Raises:
-        UserError: One is not; the message says what may have been meant.
+    Raises UserError: one is not; the message says what may have been meant.
     """
     for name, server in servers.items():
         if server.command and shutil.which(server.command) is None:

@@ -26,8 +26,6 @@ _OWN = (RECALL.strip(), "done", "failure")
 
 
 class _Added(NamedTuple):
-    """A tool, with the server that has it."""
-
     server: ToolServer
     tool: Tool
 
@@ -39,8 +37,6 @@ class ToolSkills(AddedSkills):
     does, is a skill that failed. A tool that a server gets later is no skill.
 
     Args:
-        inner: The world.
-        added: The tools by their skills.
         servers: The servers that end with the world; those of a robot of several end with the first.
     """
 
@@ -56,7 +52,6 @@ class ToolSkills(AddedSkills):
 
     @property
     def rules(self) -> Mapping[str, str]:  # type: ignore[override]
-        """What the settings say of the tools."""
         said = ((skill, one.tool.settings.policy) for skill, one in self._added.items())
         return {**self.inner.rules, **{skill.name: policy for skill, policy in said if policy}}
 
@@ -90,12 +85,10 @@ class ToolSkills(AddedSkills):
 
 
 def _rested(server: ToolServer, _: object) -> Pending[None]:
-    """Return when a server was told of what was cancelled; one that has ended was."""
     return after(server.at_rest(), lambda: Pending.of(None))
 
 
 def _told(answer: Pending[object], server: str, call: SkillCall, longest: int) -> Pending[Observation]:
-    """Return what came of a call; a call that failed is a skill that did."""
     outer = Pending[Observation](on_cancel=answer.cancel)
 
     def settle(done: Pending[object]) -> None:
@@ -116,13 +109,11 @@ def _told(answer: Pending[object], server: str, call: SkillCall, longest: int) -
 def with_tools(make: Callable[[], World], servers: str | Mapping[str, ServerSettings]) -> World:
     """Make a world, with the tools of MCP servers as skills if some are named.
 
-    Args:
-        make: Makes the world.
-        servers: The servers, or the file that names them; empty: there are none.
+    Raises UserError: the world cannot be made; a server cannot be reached, or does not have a tool; or a tool cannot be
+    a skill here.
 
-    Raises:
-        UserError: The world cannot be made; a server cannot be reached, or does not have a tool; or a tool cannot be a
-            skill here.
+    Args:
+        servers: The servers, or the file that names them; empty: there are none.
     """
     named = load_servers(servers) if isinstance(servers, str) and servers else servers
     if not named:
@@ -142,12 +133,10 @@ def with_tools(make: Callable[[], World], servers: str | Mapping[str, ServerSett
 
 
 def _mixed_up(one: str, other: str) -> bool:
-    """Whether one of two verbs may be the other with what it is done to, such as ``open safe`` and ``open``."""
     return f"{one} ".startswith(f"{other} ") or f"{other} ".startswith(f"{one} ")
 
 
 def _added(household: Household, servers: Sequence[tuple[ToolServer, ServerSettings]]) -> dict[Skill, _Added]:
-    """Return the tools that are allowed, by their skills."""
     added: dict[Skill, _Added] = {}
     names = {skill.name for skill in household.skills}
     verbs = {*household.actions, *_OWN}

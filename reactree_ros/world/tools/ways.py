@@ -100,14 +100,10 @@ async def heard_by(
 ) -> AsyncIterator[tuple[Any, Any]]:
     """Reach a server.
 
-    Args:
-        heard: Hears it.
-        name: The server's name.
-        settings: Say how it is reached.
-        last_words: Takes what its process writes for people, the end of it.
+    Raises UserError: an environment variable is not set.
 
-    Raises:
-        UserError: An environment variable is not set.
+    Args:
+        last_words: Takes what its process writes for people, the end of it.
     """
     variables = settings.variables(name)
     if settings.command:
@@ -128,7 +124,6 @@ def said_last(last_words: deque[bytes]) -> str:
 
 @asynccontextmanager
 async def _process(command: list[str], environment: Mapping[str, str], last_words: deque[bytes]) -> AsyncIterator[Any]:
-    """Start a process and exchange lines with it; it ends when it is left."""
     import anyio
     from mcp.shared.message import SessionMessage
 
@@ -151,7 +146,6 @@ async def _process(command: list[str], environment: Mapping[str, str], last_word
 
 
 async def _hear(process: anyio.abc.Process, heard: Any) -> None:
-    """Read messages, one a line. What is none is left out; too much of it ends the connection."""
     import anyio
     from anyio.streams.buffered import BufferedByteReceiveStream
     from mcp.shared.message import SessionMessage
@@ -189,7 +183,6 @@ async def _say(process: anyio.abc.Process, said: Any) -> None:
 
 
 async def _overhear(process: anyio.abc.Process, last_words: deque[bytes]) -> None:
-    """Keep the end of what the process writes for people."""
     import anyio
 
     assert process.stderr is not None
@@ -199,7 +192,6 @@ async def _overhear(process: anyio.abc.Process, last_words: deque[bytes]) -> Non
 
 
 async def _end(process: anyio.abc.Process) -> None:
-    """End the process and whatever it started: by the end of its input, then by a signal, then at once."""
     import anyio
 
     if process.stdin is not None:
@@ -221,13 +213,10 @@ async def _end(process: anyio.abc.Process) -> None:
 
 @asynccontextmanager
 async def _address(url: str, token: str) -> AsyncIterator[Any]:
-    """Reach a server by HTTP."""
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
     class Bounded(httpx2.AsyncByteStream):
-        """The body of an answer, up to the longest message."""
-
         def __init__(self, inner: Any) -> None:
             self._inner = inner
 

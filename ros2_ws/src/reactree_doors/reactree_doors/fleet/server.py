@@ -77,16 +77,12 @@ def key_of(subgoal: str) -> UUID:
 class Server:
     """A connection to the memory of a fleet, which is made there if need be.
 
-    Its methods may be called from several threads, which take turns. Every wait for the server has a bound.
+    Its methods may be called from several threads, which take turns. Every wait for the server has a bound. Raises
+    Unreachable: it is not there, or cannot do it now. Raises EpisodicMemoryError: it refuses, or what is there is not
+    for this version.
 
     Args:
-        url: The address; libpq's.
         embedder: The name of what embeds subgoals.
-        dimension: Of its vectors.
-
-    Raises:
-        Unreachable: It is not there, or cannot do it now.
-        EpisodicMemoryError: It refuses, or what is there is not for this version.
     """
 
     def __init__(self, url: str, *, embedder: str, dimension: int) -> None:
@@ -107,7 +103,6 @@ class Server:
 
     @property
     def closed(self) -> bool:
-        """Whether the connection is lost."""
         return bool(self._connection.closed)
 
     def hurry(self) -> None:
@@ -115,7 +110,6 @@ class Server:
         self._patience = 0.0
 
     def close(self) -> None:
-        """Close the connection."""
         self._connection.close()
 
     # ------------------------------------------------------------------ writing
@@ -146,7 +140,6 @@ class Server:
                 )
 
     def add_vectors(self, vectors: dict[UUID, NDArray[np.float32]]) -> None:
-        """Add the vectors of subgoals that have none of this embedder."""
         with self._writing():
             self._add_vectors(dict(sorted(vectors.items(), key=itemgetter(0))))
 
@@ -209,13 +202,10 @@ class Server:
     ) -> tuple[list[tuple[UUID, float]], dict[UUID, list[Member]]]:
         """Return the nearest subgoals, and the experiences of the first of them, all by one question.
 
-        Args:
-            query: What they are compared with.
-            most: How many; None: all.
-            members: Of how many the experiences are wanted.
+        Returns the subgoals with their similarity in single precision, the most similar first; and the members.
 
-        Returns:
-            The subgoals with their similarity in single precision, the most similar first; and the members.
+        Args:
+            members: Of how many the experiences are wanted.
         """
         order = "embedding <#> %(query)s::vector"
         if most is not None and self._dimension <= schema.MOST_INDEXED and not self._are_few():
@@ -245,7 +235,6 @@ class Server:
         return self._few
 
     def _members(self, subgoals: Sequence[UUID]) -> dict[UUID, list[Member]]:
-        """Return the experiences of each of some subgoals."""
         found: dict[UUID, list[Member]] = {key: [] for key in subgoals}
         look = f'SELECT subgoal, id, "end", digest FROM {NAME}.experience WHERE subgoal = ANY(%s)'
         for key, *row in self._all(look, (list(subgoals),)):
@@ -259,7 +248,6 @@ class Server:
         return [found.get(number) for number in ids]
 
     def _experience(self, row: tuple[Any, ...]) -> Experience | None:
-        """Return the experience in a row; None if it is damaged, which keeps no robot from the others."""
         number, subgoal, turns, end, task_id, task_name, *numbers = row
         try:
             texts = [parse_json(text, halves=True) for text in (subgoal, task_id, task_name)]
@@ -278,12 +266,10 @@ class Server:
             yield from (one for one in map(self._experience, rows) if one is not None)
 
     def holds(self, experience: Experience) -> bool:
-        """Whether this very experience is there."""
         rows = self._all(f"{_EXPERIENCES} WHERE e.digest = %s", (digest_of(experience),))
         return any(self._experience(row) == experience for row in rows)
 
     def counts(self) -> Counts:
-        """What there is."""
         kinds = self._all(f'SELECT "end", task_name, count(*) FROM {NAME}.experience GROUP BY 1, 2')
         runs, subgoals = self._one(f"SELECT (SELECT count(*) FROM {NAME}.run), (SELECT count(*) FROM {NAME}.subgoal)")
         named = ((ENDS[end], str(parse_json(name, halves=True)), count) for end, name, count in kinds)
@@ -292,7 +278,6 @@ class Server:
     # ------------------------------------------------------------------ catching up
 
     def missing(self, runs: Iterable[str]) -> list[str]:
-        """Return those of some runs that are not there."""
         look = (
             "SELECT id::text FROM unnest(%s::uuid[]) AS known (id) "
             f"WHERE NOT EXISTS (SELECT FROM {NAME}.run WHERE run.id = known.id)"
@@ -338,7 +323,6 @@ class Server:
         return (rows[-1][0], {row[1]: str(parse_json(row[2])) for row in rows if row[3]}) if rows else None
 
     def _all(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[Any]:
-        """Read in a transaction of its own, all of it sent at once."""
         with explained(self._where, "read"):
             results = self._connection.execute(f"{self._locally}; {statement}", values)
             while results.nextset():
@@ -370,13 +354,10 @@ def explained(where: str, doing: str) -> Iterator[None]:
 def connected(url: str, patience: Callable[[], float] = lambda: _ANSWER) -> Any:
     """Return a connection whose waits have a bound.
 
-    Args:
-        url: The address.
-        patience: How long to wait for an answer, in seconds; asked again and again while one waits.
+    Raises Unreachable: the server is not there, or does not answer. Raises EpisodicMemoryError: it refuses.
 
-    Raises:
-        Unreachable: The server is not there, or does not answer.
-        EpisodicMemoryError: It refuses.
+    Args:
+        patience: How long to wait for an answer, in seconds; asked again and again while one waits.
     """
     import psycopg
     from psycopg.pq import Ping
@@ -417,7 +398,6 @@ class _NoAnswer(Exception):
 
 
 def _within(generator: Any, patience: Callable[[], float]) -> Generator[Any, Any, Any]:
-    """Do what a generator of the client does; the client says every tenth of a second that there is nothing yet."""
     begun = time.monotonic()
     try:
         wanted = next(generator)

@@ -30,12 +30,9 @@ _REMEDIES = {
 def demands(url: str) -> tuple[dict[str, str], str]:
     """Return the options that are demanded of a server, and in words what the user has loosened.
 
-    SCRAM, which does not give the password away; over another machine's network, TLS with the certificate checked. On
-    a Unix-domain socket the system vouches for the user. What the user has set, by the address, a service file or the
-    environment, wins.
-
-    Raises:
-        UserError: The client's library is too old to demand it.
+    SCRAM, which does not give the password away; over another machine's network, TLS with the certificate checked. On a
+    Unix-domain socket the system vouches for the user. What the user has set, by the address, a service file or the
+    environment, wins. Raises UserError: the client's library is too old to demand it.
     """
     import psycopg
 
@@ -61,8 +58,7 @@ def demands(url: str) -> tuple[dict[str, str], str]:
 def checked(url: str, said: str) -> None:
     """Check what was said when a connection failed.
 
-    Raises:
-        EpisodicMemoryError: The server is not as demanded; the message says what to set.
+    Raises EpisodicMemoryError: the server is not as demanded; the message says what to set.
     """
     for mark, remedy in _REMEDIES.items():
         if mark in said:
@@ -70,7 +66,6 @@ def checked(url: str, said: str) -> None:
 
 
 def _of_service(name: str) -> dict[str, str]:
-    """Return what the user's service file says of a service; nothing if it is not there."""
     file = os.environ.get("PGSERVICEFILE") or Path("~/.pg_service.conf").expanduser()
     services = configparser.RawConfigParser(delimiters=("=",), comment_prefixes=("#",), strict=False)
     try:

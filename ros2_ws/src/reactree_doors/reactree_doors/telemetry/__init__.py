@@ -37,7 +37,6 @@ def watching(about: dict[str, Any], planner: str, silent: Callable[[], bool] | N
 
     Args:
         about: The run's surroundings, as :meth:`reactree_ros.episode.run_spec.RunSpec.about` returns them.
-        planner: Who plans.
         silent: Whether the run only follows its record now; None: it never does.
     """
     if "opentelemetry.trace" not in sys.modules:
@@ -55,7 +54,6 @@ def serving(name: str, trace: str) -> Served | None:
     """Begin the span of what another process asked for; None if nobody in this process takes spans.
 
     Args:
-        name: What is done for it.
         trace: The trace that the request names; empty, or nothing of the kind: it begins one of its own.
     """
     if "opentelemetry.trace" not in sys.modules:
@@ -92,7 +90,6 @@ def _asked(signal: str) -> bool:
 
 
 def _complete_environment(service: str) -> None:
-    """Set what follows from the variables that are set; SDK and child processes read it there."""
     for signal in _SIGNALS:
         if any(os.environ.get(f"OTEL_EXPORTER_OTLP_{of}ENDPOINT") for of in ("", f"{signal}_")):
             os.environ.setdefault(f"OTEL_{signal}_EXPORTER", "otlp")
@@ -110,7 +107,6 @@ def _is_here(module: str) -> bool:
 
 
 def _set_up(said: _Said) -> Callable[[], None]:
-    """Set the SDK up, unless somebody has; returns what ends it."""
     if not _is_here("opentelemetry.sdk"):
         said.tell(
             f"OTEL_* variables ask for telemetry, but there is no SDK: {install_line('reactree_doors[telemetry]')}"
@@ -132,7 +128,6 @@ def _set_up(said: _Said) -> Callable[[], None]:
 
 
 def _end(providers: tuple[Any, ...], said: _Said) -> None:
-    """Let providers send what they have, and end them; those that take too long are left to themselves."""
     left = [threading.Thread(target=one.shutdown, daemon=True) for one in providers if hasattr(one, "shutdown")]
     until = time.monotonic() + LAST_WORDS
     for thread in left:
@@ -145,27 +140,22 @@ def _end(providers: tuple[Any, ...], said: _Said) -> None:
 
 
 class _Said(logging.Handler):
-    """Tells what OpenTelemetry's own code logs: one line for each of its parts, without keys or tracebacks."""
-
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self._told: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Tell the first problem of a part."""
         if record.name not in self._told:
             self._told.add(record.name)
             error = record.exc_info[1] if record.exc_info else None
             self.tell(record.getMessage() if error is None else f"{record.getMessage()} {error!r}")
 
     def tell(self, problem: str) -> None:
-        """Tell a problem in a line."""
         _log.warning("telemetry: %s", in_one_line(redacted(problem))[:400])
 
 
 @cache
 def _said() -> _Said:
-    """Return what tells of OpenTelemetry's problems from now on; other handlers hear of them no more."""
     said, logger = _Said(), logging.getLogger("opentelemetry")
     logger.propagate = False
     logger.addHandler(said)

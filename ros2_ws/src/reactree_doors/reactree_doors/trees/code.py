@@ -78,7 +78,6 @@ def _quoted(text: str) -> str:
 
 
 def _call(name: str, *arguments: str, depth: int) -> str:
-    """Write a call, in several lines if it is too long for one."""
     line = f"{name}({', '.join(arguments)})"
     if len(line) + 4 * depth <= _LONGEST and "\n" not in line:
         return line

@@ -46,15 +46,12 @@ from reactree_ros.routine.wordings import effect_of, has_role, say, taken_apart
 
 @dataclass
 class Scope:
-    """What the names of a tree stand for.
+    """What the names of a tree stand for."""
 
-    Attributes:
-        names: By name a text with the routine's names in braces: of a role, of what an earlier search found, of what a
-            subtree was given.
-        outs: What the tree above calls what a subtree is to find, by its name in the subtree.
-    """
-
+    # by name a text with the routine's names in braces: of a role, of what an earlier search found, of what a subtree
+    # was given
     names: dict[str, str]
+    # what the tree above calls what a subtree is to find, by its name in the subtree
     outs: dict[str, str] = field(default_factory=dict)
 
 
@@ -84,17 +81,14 @@ def routine_of_xml(
 ) -> Routine:
     """Read XML as a routine. Its roles are the ports that the nodes model declares for the main tree.
 
-    Comments, descriptions and the names of single nodes are not kept.
+    Comments, descriptions and the names of single nodes are not kept. Raises RoutineError: it is no such XML, or a node
+    has no counterpart; the message names node and line.
 
     Args:
-        text: The XML.
         skills: The declared skills of the world, which are the actions.
         goal: What the routine is for, with each of its roles in braces; empty: as the tree says with ``_goal``.
         where: Where the text is from, for errors.
         names: Says which names can ever stand in a place of a skill.
-
-    Raises:
-        RoutineError: It is no such XML, or a node has no counterpart; the message names node and line.
     """
     try:
         root = parse_xml(text)
@@ -104,15 +98,6 @@ def routine_of_xml(
 
 
 class _File:
-    """A file with its trees.
-
-    Args:
-        root: Its root.
-        declared: The declared skills.
-        names: Says which names can ever stand in a place of a skill.
-        where: Where it is from.
-    """
-
     def __init__(self, root: Element, declared: Collection[Declared], names: Names, where: str) -> None:
         self.declared, self.names, self.where = declared, names, where
         self.skills = by_node_name(declared)
@@ -123,13 +108,11 @@ class _File:
         self._sort(root)
 
     def refuse(self, element: Element, reason: str) -> NoReturn:
-        """End with what is wrong at an element."""
         name = element.attributes.get("name") or element.attributes.get("ID")
         called = f"<{element.tag}{f' {shortened_line(name, 40)!r}' if name else ''}>"
         raise RoutineError(shortened_line(f"{self.where}:{element.line}: {called}: {reason}", 600))
 
     def routine(self, goal: str) -> Routine:
-        """Return the routine of the main tree."""
         tree = self._main()
         own = {"ID": "tree", **tree.attributes}
         if strange := [name for name in own if name not in {"ID", bt.GOAL, bt.NAME, *bt.LABELS}]:
@@ -147,7 +130,6 @@ class _File:
         return Routine.of({"name": name, "goal": goal, "roles": roles, "body": body}, where=self.where)
 
     def ports(self, tree: str) -> list[Element]:
-        """Return the ports that the nodes model declares for a tree."""
         return [one for one in self.models.get(tree, ()) if one.tag.endswith("_port")]
 
     def _sort(self, root: Element) -> None:
@@ -209,26 +191,11 @@ def _below(element: Element) -> Iterator[Element]:
 
 
 class _Tree:
-    """Reads the nodes of a routine; subtrees become a part of it.
-
-    Args:
-        file: The file.
-        names: The names that are roles.
-    """
-
     def __init__(self, file: _File, names: Collection[str]) -> None:
         self.file, self.roles, self._names = file, frozenset(names), set(names)
         self._count = 0
 
     def node(self, element: Element, scope: Scope, trees: tuple[str, ...], depth: int = 1) -> Node:
-        """Return the node of an element.
-
-        Args:
-            element: The element.
-            scope: What the names of its tree stand for.
-            trees: The trees that it is in, from the main one.
-            depth: How deep it is.
-        """
         self._count += element.tag != bt.SUBTREE
         if self._count > MOST_NODES or depth > DEEPEST:
             self.file.refuse(element, f"a routine has at most {MOST_NODES} nodes, {DEEPEST} in one another")
@@ -242,13 +209,11 @@ class _Tree:
             self.file.refuse(element, f"{at and f'{at}: '}{fault.said}")
 
     def only_child(self, element: Element, scope: Scope, trees: tuple[str, ...], depth: int = 0) -> Node:
-        """Return the node of an element's one child."""
         if len(element.children) != 1:
             self.file.refuse(element, f"it has {len(element.children)} nodes in it; put just one there")
         return self.node(element.children[0], scope, trees, depth + 1)
 
     def fresh(self, name: str) -> str:
-        """Return a name that nothing is called yet, like another."""
         plain = re.sub(r"[^a-z0-9_]", "_", name.lower()).lstrip("_0123456789")[:40] or "found"
         number, fresh = 1, plain
         while fresh in self._names:
@@ -259,8 +224,6 @@ class _Tree:
 
 
 class _Reading:
-    """Reads one node; the arguments are those of :meth:`_Tree.node`, and its name in the file."""
-
     def __init__(
         self, tree: _Tree, element: Element, tag: str, scope: Scope, trees: tuple[str, ...], depth: int
     ) -> None:
@@ -312,7 +275,6 @@ class _Reading:
             self._refuse("nothing may stand in it")
 
     def _ports(self, needed: Iterable[str], more: Iterable[str] = (), raw: Iterable[str] = ()) -> dict[str, str]:
-        """Return the values of the ports, as texts with roles unless they are ``raw``; nothing else may be there."""
         needed, more = list(needed), list(more)
         labels = bt.LABELS | ({"ID"} if self._element.tag in bt.KINDS else frozenset())
         given = {name: value for name, value in self._element.attributes.items() if name not in labels}
@@ -330,7 +292,6 @@ class _Reading:
         }
 
     def _meant(self, text: str) -> str:
-        """Return a text in which each name stands for what it does in the tree."""
         try:
             parts = list(Formatter().parse(text))
         except ValueError as error:
@@ -407,7 +368,6 @@ class _Reading:
         return WaitFor(condition=self._condition(self._ports(("condition",))), seconds=0)
 
     def _condition(self, ports: Mapping[str, str]) -> str:
-        """Return the condition of a node, which has to be one of the world's as far as those are known."""
         condition, skills = ports["condition"], [one for one in self._file.declared if one.name == WAIT]
         try:
             if skills and not has_role(condition):
@@ -425,7 +385,6 @@ class _Reading:
         return Search(finds=self._found(), of=ports["of"], order=order)
 
     def _found(self) -> str:
-        """Return what the routine calls what is found; the same if the tree has called something so before."""
         found = _POINTER.fullmatch(self._element.attributes["finds"])
         if found is None:
             self._refuse("finds needs a name in braces, such as {found}")
@@ -453,7 +412,6 @@ class _Reading:
         return node
 
     def _given(self, tree: str, given: dict[str, str]) -> Scope:
-        """Return what the names of a subtree stand for."""
         same = given.pop(bt.AUTOREMAP, "false") in _TRUE
         if strange := [name for name in given if name[:1] == "_"]:
             self._refuse(f"'{strange[0]}' cannot be carried over")
@@ -493,7 +451,6 @@ class _Reading:
             self._refuse(str(error))
 
     def _described(self) -> Node | None:
-        """Return the skill of an action whose name another robot's has, if a skill here has its wording; else None."""
         wording = self._file.described.get(self._tag, "")
         if not wording or not self._has_ports(names := _ROLE_NAMED.findall(wording)):
             return None
@@ -511,7 +468,6 @@ class _Reading:
         }
 
     def _check_names(self, places: Mapping[str, Parameter], values: Mapping[str, str]) -> None:
-        """Check that the names in some places can ever stand there."""
         for place, value in values.items():
             kind = places[place]
             try:

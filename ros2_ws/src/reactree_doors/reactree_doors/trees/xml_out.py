@@ -43,14 +43,11 @@ _TURNS = {turns: tag for tag, turns in bt.TURNS.items()}
 def xml_of(routine: Routine, skills: Iterable[Declared] = ()) -> str:
     """Write a routine as XML; :func:`~reactree_doors.trees.xml_in.routine_of_xml` reads it.
 
-    What the routine went through (its origin, counts and version) stays with the memory.
+    What the routine went through (its origin, counts and version) stays with the memory. Raises RoutineError: a node
+    cannot be written; the message names it.
 
     Args:
-        routine: The routine.
         skills: The declared skills of the world; a skill that is none of them is written with its whole wording.
-
-    Raises:
-        RoutineError: A node cannot be written; the message names it.
     """
     return as_xml(_Writer(by_node_name(skills)).root(routine))
 
@@ -61,12 +58,6 @@ def nodes_model(skills: Iterable[Declared]) -> str:
 
 
 class _Writer:
-    """Writes the nodes of one routine.
-
-    Args:
-        skills: The declared skills by the names of their nodes.
-    """
-
     def __init__(self, skills: Mapping[str, Declared]) -> None:
         self._skills = skills
 
@@ -79,7 +70,6 @@ class _Writer:
         return _root(tree, _models(self._skills, own), main_tree_to_execute=name)
 
     def node(self, node: Node) -> Element:
-        """Return a node's element."""
         write: Callable[[_Writer, Node], Element] = _WRITTEN[type(node)]
         return write(self, node)
 
@@ -169,7 +159,6 @@ def _facts(facts: tuple[Fact, ...]) -> str:
 
 
 def _named(node: Node) -> str:
-    """Return what a node is called in a message."""
     text = next((getattr(node, name) for name in ("wording", "text", "of", "condition") if hasattr(node, name)), "")
     return f"{node.kind} '{shortened_line(text, 60)}'" if text else node.kind
 
