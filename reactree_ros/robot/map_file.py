@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import heapq
 import re
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +24,7 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
+from typing_extensions import Self
 
 from reactree_ros.agent.parameters import Named, Person, Room, Thing
 from reactree_ros.agent.text import check_template
@@ -69,6 +72,16 @@ class Document(BaseModel):
     """A part of a file that a user writes: what it does not know, it refuses."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    def faults(self) -> Iterator[str]:
+        """Yield what is wrong with the fields together, and what to do."""
+        yield from ()
+
+    @model_validator(mode="after")
+    def _is_sound(self) -> Self:
+        for fault in self.faults():
+            raise ValueError(fault)
+        return self
 
 
 class PoseEntry(Document):
@@ -172,11 +185,9 @@ class TrackingEntry(Document):
     # what is detected this near to where it lay right after a grasp was not picked up, in metres
     still_within: Annotated[FiniteFloat, Field(ge=0)] = 0.05
 
-    @model_validator(mode="after")
-    def _something_is_taken_in(self) -> TrackingEntry:
+    def faults(self) -> Iterator[str]:
         if not self.classes and self.others is None:
-            raise ValueError("name classes, or say others: {} for things of any class")
-        return self
+            yield "name classes, or say others: {} for things of any class"
 
     def word_of(self, kind: str, score: float) -> str:
         """Return the word for what a detector says; empty: it is ignored."""
@@ -238,6 +249,57 @@ class MapDocument(Document):
             with suppress(ValueError):
                 return self.properties(ending)
         return self.properties(word)
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A connection, passed from one of its rooms to the other."""
+
+    to: str  # the room that it leads to
+    by: str  # the door or the elevator on this side; empty: it has none
+    cost: float  # what it costs, in seconds
+    skills: tuple[str, ...]  # the skills that pass it, in order
+
+
+class Ways:
+    """The connections of a map.
+
+    Where a map has none, or a room is in none of them, nobody says how it is reached: then it is reached freely.
+    """
+
+    def __init__(self, document: MapDocument) -> None:
+        floors = {room.name: room.floor for room in document.rooms}
+        self._from: dict[str, list[Passage]] = defaultdict(list)
+        for one in document.connections:
+            for side in (0, 1):
+                self._from[one.between[side]].append(_passage(one, side, floors[one.between[1 - side]]))
+
+    def shortest(self, start: str, to: str) -> Sequence[Passage] | None:
+        """Return the cheapest way from room to room; nothing if nobody says how; None: there is no way."""
+        if start == to or not (start in self._from and to in self._from):
+            return ()
+        waiting: list[tuple[float, int, str, tuple[Passage, ...]]] = [(0.0, 0, start, ())]
+        been, count = set[str](), 0
+        while waiting:
+            cost, _, room, way = heapq.heappop(waiting)
+            if room == to:
+                return way
+            if room in been:
+                continue
+            been.add(room)
+            for passage in self._from[room]:
+                count += 1
+                heapq.heappush(waiting, (cost + passage.cost, count, passage.to, (*way, passage)))
+        return None
+
+    def leaving(self, room: str) -> Iterator[Passage]:
+        yield from self._from.get(room, ())
+
+
+def _passage(one: ConnectionEntry, side: int, floor: int | None) -> Passage:
+    by, to = one.sides[side], one.between[1 - side]
+    skills = tuple(text.format(by=by, to=to, floor="" if floor is None else floor) for text in one.pass_)
+    return Passage(to, by, one.cost, skills)
 
 
 D = TypeVar("D", bound=Document)

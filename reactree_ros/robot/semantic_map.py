@@ -12,11 +12,10 @@ from reactree_ros.agent.skill import Offer, Skill, SkillCall
 from reactree_ros.household import corrections, looking
 from reactree_ros.household.scene import STATES, Thing
 from reactree_ros.household.tasks import parts_of
+from reactree_ros.robot.detections import Detection, lies, matched
 from reactree_ros.robot.house import House, Item, MapPerson, MapThing, Receptacle, Room
-from reactree_ros.robot.map_file import MapDocument
-from reactree_ros.robot.matching import Detection, lies, matched
+from reactree_ros.robot.map_file import MapDocument, Passage, Ways
 from reactree_ros.robot.poses import Pose
-from reactree_ros.robot.ways import Passage, Ways
 from reactree_ros.world.port import Observation
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, time, timedelta
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, FiniteFloat, model_validator
+from pydantic import BeforeValidator, Field, FiniteFloat
 
 from reactree_ros.agent.budget import LIMITS
 from reactree_ros.plugins.settings import did_you_mean
@@ -42,24 +42,20 @@ class TriggerEntry(Document):
     # what the run may take, as in a goal, e.g. `{max_seconds: 600}`; the planner's parameters say the rest
     limits: dict[str, Annotated[FiniteFloat, Field(gt=0, le=1e9)]] = Field(default_factory=dict)
 
-    @model_validator(mode="after")
-    def _one_occasion(self) -> TriggerEntry:
+    def faults(self) -> Iterator[str]:
         if sum(map(bool, (self.when, self.at, self.every))) != 1:
-            raise ValueError("say one of when, at and every")
+            yield "say one of when, at and every"
         if self.again and not self.when:
-            raise ValueError("again is for a trigger with when; leave it out")
-        if self.at:
-            moment = _moment(self.at)
-            if self.days and isinstance(moment, datetime):
-                raise ValueError(f"days are for a time of day, and '{self.at}' is one day; leave them out")
-        elif self.days:
-            raise ValueError("days are for a trigger with at; leave them out")
+            yield "again is for a trigger with when; leave it out"
+        if self.days and not self.at:
+            yield "days are for a trigger with at; leave them out"
+        if self.at and isinstance(_moment(self.at), datetime) and self.days:
+            yield f"days are for a time of day, and '{self.at}' is one day; leave them out"
         for name, value in self.limits.items():
             if name not in LIMITS:
-                raise ValueError(f"limits: '{name}' is no limit; {did_you_mean(name, LIMITS)}")
+                yield f"limits: '{name}' is no limit; {did_you_mean(name, LIMITS)}"
             if name not in ("max_seconds", "max_cost") and value % 1:
-                raise ValueError(f"limits: {name} is {value:g}; it must be a whole number")
-        return self
+                yield f"limits: {name} is {value:g}; it must be a whole number"
 
     @property
     def occasion(self) -> str:

@@ -12,8 +12,8 @@ from reactree_ros.errors import UserError
 from reactree_ros.household import looking
 from reactree_ros.household.tasks import parts_of
 from reactree_ros.robot.config import RobotConfig, SkillEntry
+from reactree_ros.robot.detections import Detection
 from reactree_ros.robot.map_file import map_of, parse_yaml
-from reactree_ros.robot.matching import Detection
 from reactree_ros.robot.poses import Pose
 from reactree_ros.robot.semantic_map import SemanticMap
 from reactree_ros.robot.skills import MapSkills

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from reactree_ros.agent.skill import Offer
 from reactree_ros.errors import UserError
 from reactree_ros.robot.config import load_robot
+from reactree_ros.robot.detections import Detection, named_in
 from reactree_ros.robot.map_file import MapDocument, Source, load_map, map_of, read_yaml
-from reactree_ros.robot.matching import Detection
 from reactree_ros.robot.poses import Pose
-from reactree_ros.robot.prompts import named_in
 from reactree_ros.robot.semantic_map import SemanticMap
 from reactree_ros.robot.skills import MapSkills
 

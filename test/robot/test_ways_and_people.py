@@ -19,8 +19,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.writer import Recorder
 from reactree_ros.robot.config import load_robot
-from reactree_ros.robot.map_file import MapDocument, Source, load_map, map_of, read_yaml
-from reactree_ros.robot.ways import Ways
+from reactree_ros.robot.map_file import MapDocument, Source, Ways, load_map, map_of, read_yaml
 from reactree_ros.world.port import Outcome
 
 MAP = CONFIG.parent / "office_map.yaml"
