@@ -135,12 +135,8 @@ def _uncounted(shape: Iterable[str | None], numbers: Sequence[bool]) -> tuple[st
 
 @dataclass(frozen=True)
 class _Form:
-    shape: tuple[str | None, ...]  # as of :meth:`Vocabulary.shape`, with None for its roles, too
+    shape: tuple[str | None, ...]  # of a routine's goal, as of :meth:`Vocabulary.shape`, with None for its roles, too
     slots: tuple[Role | str, ...]  # what each None stands for: a role, or a word of the goal itself
-
-    @property
-    def literals(self) -> tuple[str | None, ...]:
-        return tuple(slot if isinstance(slot, str) else None for slot in self.slots)
 
 
 def _form(routine: Routine, known: Vocabulary) -> _Form:
@@ -164,34 +160,24 @@ class Routines:
 
     def __init__(self, routines: Iterable[Routine], known: Vocabulary) -> None:
         self._known = known
-        #: By shape, then by which slots are roles, then by the words in the others, then by name.
-        self._by_shape: dict[
-            tuple[str | None, ...],
-            dict[tuple[bool, ...], defaultdict[tuple[str | None, ...], dict[str, tuple[Routine, _Form]]]],
-        ] = defaultdict(lambda: defaultdict(lambda: defaultdict(dict)))
-        self._alike: dict[str, dict[str, tuple[Routine, _Form]]] = {}  # where each is in it, by name
+        #: By shape, then by the words in the slots, None for a role.
+        self._by_shape: dict[tuple[str | None, ...], dict[tuple[str | None, ...], list[tuple[Routine, _Form]]]] = {}
         for routine in routines:
-            self.put(routine)
-
-    def put(self, routine: Routine) -> None:
-        """Take a routine in, in the place of the one of its name."""
-        self.drop(routine.name)
-        form = _form(routine, self._known)
-        mask = tuple(isinstance(slot, Role) for slot in form.slots)
-        alike = self._alike[routine.name] = self._by_shape[form.shape][mask][form.literals]
-        alike[routine.name] = routine, form
-
-    def drop(self, name: str) -> None:
-        self._alike.pop(name, {}).pop(name, None)
+            form = _form(routine, known)
+            literals = tuple(slot if isinstance(slot, str) else None for slot in form.slots)
+            self._by_shape.setdefault(form.shape, {}).setdefault(literals, []).append((routine, form))
+        masks = {
+            shape: {tuple(one is None for one in literals) for literals in by} for shape, by in self._by_shape.items()
+        }
+        self._masks = masks
 
     def fitting(self, goal: str) -> list[Fit]:
         """Return the routines that fit a goal, the most specific first: that with the fewest roles, then the best."""
         shape, mentions = self._known.shape(goal)
         found = []
-        for mask, by_words in self._by_shape.get(shape, {}).items():
-            pairs = zip(mentions, mask, strict=True)
-            literals = tuple(None if is_role else mention.word for mention, is_role in pairs)
-            for routine, form in by_words.get(literals, {}).values():
+        for mask in self._masks.get(shape, ()):
+            literals = tuple(None if is_role else one.word for one, is_role in zip(mentions, mask, strict=True))
+            for routine, form in self._by_shape[shape].get(literals, ()):
                 values = _values(form, mentions)
                 if values is not None:
                     found.append(Fit(routine, values))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -46,9 +45,9 @@ class Kept:
     def __init__(self, memory: EpisodicMemory, *, most: int = MOST) -> None:
         self.memory, self._most = memory, most
         self._texts: Mapping[str, str] = {}
+        self._read: dict[str, Routine | None] = {}  # by name; None: damaged
         self._routines: dict[str, Routine] = {}
         self._indexes: dict[tuple[str, Vocabulary], Routines] = {}
-        self._by_instruction: defaultdict[str, dict[str, Routine]] = defaultdict(dict)  # then by name
         self._lock = threading.RLock()
 
     def all(self) -> Mapping[str, Routine]:
@@ -57,34 +56,11 @@ class Kept:
             texts = self.memory.routines()
             if texts is not self._texts:
                 before, self._texts = self._texts, texts
-                for name in before.keys() - texts.keys():
-                    self._forget(name)
-                known = self._routines
-                self._routines = {
-                    name: routine
-                    for name, text in texts.items()
-                    if (
-                        routine := known[name]
-                        if text == before.get(name) and name in known
-                        else self._taken_in(name, text)
-                    )
-                }
+                same = {name: one for name, one in self._read.items() if before[name] == texts.get(name)}
+                self._read = {name: same[name] if name in same else _read(name, text) for name, text in texts.items()}
+                self._routines = {name: one for name, one in self._read.items() if one is not None}
+                self._indexes.clear()
             return self._routines
-
-    def _taken_in(self, name: str, text: str) -> Routine | None:
-        self._forget(name)
-        if (routine := _read(name, text)) is not None:
-            self._by_instruction[routine.origin.instruction][name] = routine
-            for (household, _), index in self._indexes.items():
-                if routine.origin.household in ("", household):
-                    index.put(routine)
-        return routine
-
-    def _forget(self, name: str) -> None:
-        if (routine := self._routines.get(name)) is not None:
-            self._by_instruction[routine.origin.instruction].pop(name, None)
-        for index in self._indexes.values():
-            index.drop(name)
 
     def named(self, name: str) -> Routine:
         """Return a routine by its name; a UserError if there is none."""
@@ -115,16 +91,16 @@ class Kept:
     def _near(self, goal: str, known: Vocabulary, household: str) -> Iterator[Fit]:
         options: dict[str, Fit] = {}
         looked_at = {""}  # those that a person wrote are of no run
-        for similarity, experience in islice(self.memory.ranked(goal), _LOOKED_AT) if self._routines else ():
+        routines = tuple(self.all().values())
+        for similarity, experience in islice(self.memory.ranked(goal), _LOOKED_AT) if routines else ():
             if similarity < LIKE or len(options) >= _MOST_OPTIONS:
                 break
             if (instruction := experience.subgoal) in looked_at:
                 continue
             looked_at.add(instruction)
-            with self._lock:
-                routines = tuple(self._by_instruction.get(instruction, {}).values())
             for routine in routines:
-                if routine.origin.household in ("", household) and is_trusted(routine):
+                is_here = routine.origin.instruction == instruction and routine.origin.household in ("", household)
+                if is_here and is_trusted(routine):
                     options |= {str(fit): fit for fit in islice(fillings(routine, goal, known), _MOST_FILLINGS)}
         yield from islice(options.values(), _MOST_OPTIONS)
 

@@ -2,24 +2,95 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import base64
+import binascii
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from reactree_ros.agent.decision import RECALL
+from reactree_ros.agent.foreign import QUOTE, cleaned
+from reactree_ros.agent.picture import LARGEST_PICTURE, Picture, picture_of
 from reactree_ros.agent.skill import Skill, SkillCall
+from reactree_ros.agent.text import bounded
 from reactree_ros.background.pending import Pending, after, asked, followed, mapped
 from reactree_ros.errors import UserError
 from reactree_ros.plugins.settings import or_nearest
 from reactree_ros.world.port import Household, Observation, Offer, Offered, Outcome, World
 from reactree_ros.world.skill_policy import Verdict
 from reactree_ros.world.team import SharedWorld, Use
-from reactree_ros.world.tools.answer import failure, observation_of
+from reactree_ros.world.tools.client import Asked, CallFailed, ToolServer, names_of
 from reactree_ros.world.tools.schema import Tool, tool_of
-from reactree_ros.world.tools.server import Asked, CallFailed, ToolServer, names_of
-from reactree_ros.world.tools.settings import ServerSettings, load_servers
+from reactree_ros.world.tools.settings import ServerSettings
 from reactree_ros.world.wrappers import AddedSkills
+
+#: The most pictures of one answer that are kept, and the most parts of one that are read.
+_MOST_PICTURES, _MOST_PARTS = 4, 1000
+#: How much longer a text may be before what cannot be seen of it is left out.
+_UNSEEN = 8
+
+
+def observation_of(server: str, call: str, answer: Any, longest: int) -> Observation:
+    """Return what a tool has answered.
+
+    Args:
+        longest: The most characters of it that are told.
+    """
+    pictures: list[Picture] = []
+    notes: list[str] = []
+    texts = list(_texts(answer.content[:_MOST_PARTS], pictures, notes))
+    if not any(map(str.strip, texts)) and answer.structured_content is not None:
+        texts = [json.dumps(answer.structured_content, ensure_ascii=False, separators=(",", ":"))]
+    said = told(server, "\n".join(texts), longest)
+    left_out = f" ({'; '.join(dict.fromkeys(notes))})" if notes else ""
+    if answer.is_error:
+        return failure(call, f"{said}{left_out}")
+    return Observation(f"{said}{left_out}", pictures=tuple(pictures))
+
+
+def failure(call: str, why: str, outcome: Outcome = Outcome.EXECUTION) -> Observation:
+    return Observation(f"You tried to {call}, but {why}", outcome)
+
+
+def told(server: str, text: str, longest: int) -> str:
+    """Return what a server says: in one line behind its name, or each line quoted below it."""
+    plain = bounded(cleaned(bounded(text, _UNSEEN * longest)), longest).strip()
+    lines = [line for line in plain.split("\n") if line.strip()]
+    if not lines:
+        return f"{server} says nothing."
+    if len(lines) == 1:
+        return f"{server} says: {lines[0]}"
+    return "\n".join([f"{server} says:", *(f"{QUOTE}{line}" for line in lines)])
+
+
+def _texts(parts: Any, pictures: list[Picture], notes: list[str]) -> Iterator[str]:
+    for part in parts:
+        if part.type == "text":
+            yield part.text
+        elif part.type == "image":
+            note = _kept(part.data, pictures)
+            notes += [note] if note else []
+        elif part.type == "resource" and isinstance(getattr(part.resource, "text", None), str):
+            yield part.resource.text
+        elif part.type == "resource_link":
+            yield f"{part.name}: {part.uri}"
+        else:
+            notes.append("sound is left out" if part.type == "audio" else "a file is left out")
+
+
+def _kept(data: str, pictures: list[Picture]) -> str:
+    if len(pictures) == _MOST_PICTURES:
+        return f"more than {_MOST_PICTURES} pictures are left out"
+    try:
+        if len(data) > 2 * LARGEST_PICTURE:
+            raise ValueError("is too large")
+        pictures.append(picture_of(base64.b64decode(data, validate=True)))
+    except (ValueError, binascii.Error) as error:
+        return f"a picture is left out: {error}"
+    return ""
+
 
 #: Words that the agent's own skills begin with.
 _OWN = (RECALL.strip(), "done", "failure")
@@ -106,19 +177,8 @@ def _told(answer: Pending[object], server: str, call: SkillCall, longest: int) -
     return outer
 
 
-def with_tools(make: Callable[[], World], servers: str | Mapping[str, ServerSettings]) -> World:
-    """Make a world, with the tools of MCP servers as skills if some are named.
-
-    Raises UserError: the world cannot be made; a server cannot be reached, or does not have a tool; or a tool cannot be
-    a skill here.
-
-    Args:
-        servers: The servers, or the file that names them; empty: there are none.
-    """
-    named = load_servers(servers) if isinstance(servers, str) and servers else servers
-    if not named:
-        return make()
-    assert not isinstance(named, str)
+def add_tools(make: Callable[[], World], named: Mapping[str, ServerSettings]) -> World:
+    """Make a world, with the tools of servers as skills; see :func:`~.settings.with_tools`."""
     with ExitStack() as stack:
         started = []
         for name, settings in named.items():
@@ -128,8 +188,7 @@ def with_tools(make: Callable[[], World], servers: str | Mapping[str, ServerSett
         stack.callback(world.close)
         added = _added(world.household, started)
         stack.pop_all()
-    servers_of = [server for server, _ in started]
-    return ToolSkills(world, added, servers_of)
+    return ToolSkills(world, added, [server for server, _ in started])
 
 
 def _mixed_up(one: str, other: str) -> bool:
