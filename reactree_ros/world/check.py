@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.background.worker import Worker
@@ -94,6 +94,10 @@ class _Check:
         if problem not in self.problems:
             self.problems.append(problem)
 
+    def _hopeless(self, problem: str) -> NoReturn:
+        self._wrong(problem)
+        raise _CannotGoOn
+
     # ------------------------------------------------------------------ asking
 
     def _call(self, what: str, call: Callable[[], T]) -> T:
@@ -107,39 +111,32 @@ class _Check:
         try:
             return returned.take()
         except Exception as error:
-            self._wrong(f"{what} raises {_named(error)}; let its pending result fail instead")
-            raise _CannotGoOn from error
+            self._hopeless(f"{what} raises {_named(error)}; let its pending result fail instead")
 
     def _asked(self, what: str, ask: Callable[[], Pending[T]]) -> T:
         try:
             return self._answer(what, ask)
         except WorldError as error:
-            self._wrong(f"{what} failed: {error}")
-            raise _CannotGoOn from error
+            self._hopeless(f"{what} failed: {error}")
 
     def _answer(self, what: str, ask: Callable[[], Pending[T]]) -> T:
         pending = self._call(what, ask)
         if not isinstance(pending, Pending):
-            self._wrong(f"{what} returns {_shown(pending)}, which is no Pending")
-            raise _CannotGoOn
+            self._hopeless(f"{what} returns {_shown(pending)}, which is no Pending")
         if not _settles(pending, self._timeout):
-            self._wrong(f"{what} did not settle within {self._timeout:g} s")
-            raise _CannotGoOn
+            self._hopeless(f"{what} did not settle within {self._timeout:g} s")
         try:
             return pending.take()
-        except CancelledError as error:
-            self._wrong(f"{what} was cancelled by the world itself")
-            raise _CannotGoOn from error
+        except CancelledError:
+            self._hopeless(f"{what} was cancelled by the world itself")
         except WorldError:
             raise
         except Exception as error:
-            self._wrong(f"{what} failed with {_named(error)}, which is no WorldError")
-            raise _CannotGoOn from error
+            self._hopeless(f"{what} failed with {_named(error)}, which is no WorldError")
 
     def _observation(self, what: str, observation: Any) -> Observation:
         if not isinstance(observation, Observation):
-            self._wrong(f"{what} gives {_shown(observation)}, which is no Observation")
-            raise _CannotGoOn
+            self._hopeless(f"{what} gives {_shown(observation)}, which is no Observation")
         if not isinstance(observation.text, str) or not observation.text.strip():
             self._wrong(f"{what} gives an observation whose text is {_shown(observation.text)}")
         if not isinstance(observation.outcome, Outcome):
@@ -167,8 +164,7 @@ class _Check:
         skills = self._asked("available_skills", self._world.available_skills)
         listed = isinstance(skills, Sequence) and not isinstance(skills, str)
         if not listed or not all(isinstance(one, Offered) for one in skills):
-            self._wrong(f"available_skills gives {_shown(skills)}, which is no list of texts and declared skills")
-            raise _CannotGoOn
+            self._hopeless(f"available_skills gives {_shown(skills)}, which is no list of texts and declared skills")
         lines = self._lines(skills)
         for skill, times in Counter(lines).items():
             if times > 1:
@@ -198,11 +194,9 @@ class _Check:
     def _household(self) -> None:
         household = getattr(self._world, "household", None)
         if not isinstance(household, Household):
-            self._wrong(f"household is {_shown(household)}, which is no Household")
-            raise _CannotGoOn
+            self._hopeless(f"household is {_shown(household)}, which is no Household")
         if household.naming and not all(field in household.naming for field in ("{word}", "{instance}")):
-            self._wrong(f"the household's naming '{household.naming}' lacks {{word}} or {{instance}}")
-            raise _CannotGoOn
+            self._hopeless(f"the household's naming '{household.naming}' lacks {{word}} or {{instance}}")
         for name in ("recallable", "words", *(["places"] if isinstance(self._world, SharedWorld) else [])):
             words = getattr(self._world, name)
             if isinstance(words, str) or not all(isinstance(word, str) and word.strip() for word in words):
@@ -211,8 +205,7 @@ class _Check:
     def _says_what_it_asks_for(self, task: Any) -> None:
         for name in ("instruction", "task_name"):
             if not isinstance(said := getattr(task, name, None), str) or not said.strip():
-                self._wrong(f"the task's {name} is {_shown(said)}, which is no text")
-                raise _CannotGoOn
+                self._hopeless(f"the task's {name} is {_shown(said)}, which is no text")
         if self._call("asks_for", lambda: asks_for(task, task.instruction)) is not True:
             self._wrong(f"the task does not ask for its own instruction, '{task.instruction}'")
 
@@ -248,8 +241,7 @@ class _Check:
     def _refuses_what_it_does_not_know(self) -> None:
         household, skills = self._world.household, self._skills()
         if not skills:
-            self._wrong("available_skills lists nothing")
-            raise _CannotGoOn
+            self._hopeless("available_skills lists nothing")
         unheard = household.name_of("unheardof", 1)
         for skill in ("levitate", f"levitate {unheard}", f"{household.actions[0]} {unheard}", f"{skills[0]} please"):
             if self._execute(skill) not in REFUSALS:
@@ -271,8 +263,7 @@ class _Check:
     def _canonical(self, skill: str) -> str | Observation:
         meant = self._asked(f"canonical of '{skill}'", lambda: self._world.canonical(skill))
         if not isinstance(meant, str | Observation):
-            self._wrong(f"canonical gives {_shown(meant)}, which is neither a text nor an Observation")
-            raise _CannotGoOn
+            self._hopeless(f"canonical gives {_shown(meant)}, which is neither a text nor an Observation")
         if isinstance(meant, str) and meant != skill:
             again = self._asked(f"canonical of '{meant}'", lambda: self._world.canonical(meant))
             if again != meant:
@@ -314,8 +305,7 @@ class _Check:
     def _shares(self) -> None:
         team = self._call("team", lambda: team_of(self._world))
         if not isinstance(team, Mapping) or not all(isinstance(one, SharedWorld) for one in team.values()):
-            self._wrong(f"team gives {_shown(team)}; it must be robots by name, each a SharedWorld")
-            raise _CannotGoOn
+            self._hopeless(f"team gives {_shown(team)}; it must be robots by name, each a SharedWorld")
         if len(team) == 1:
             self._wrong(f"team names '{next(iter(team))}' alone; it must be empty if there is one robot")
         if wrong := [name for name in team if not isinstance(name, str) or not name.strip()]:
@@ -348,11 +338,9 @@ class _Check:
     def _close(self, what: str, close: Callable[[], None]) -> None:
         closed = self.caller.do(close)
         if not _settles(closed, self._timeout):
-            self._wrong(f"{what} did not return within {self._timeout:g} s")
-            raise _CannotGoOn
+            self._hopeless(f"{what} did not return within {self._timeout:g} s")
         if (error := closed.exception()) is not None:
-            self._wrong(f"{what} raises {_named(error)}")
-            raise _CannotGoOn
+            self._hopeless(f"{what} raises {_named(error)}")
 
 
 class _AlwaysFree:

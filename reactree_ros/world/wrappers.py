@@ -12,8 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from reactree_ros.agent.parameters import ParameterError
-from reactree_ros.agent.picture import Picture
-from reactree_ros.agent.skill import Offer, Offered, Skill, SkillCall
+from reactree_ros.agent.skill import Offered, Skill, SkillCall
 from reactree_ros.background.pending import (
     Pending,
     asked,
@@ -24,7 +23,7 @@ from reactree_ros.background.pending import (
     settle_as,
     where_late,
 )
-from reactree_ros.world.port import Household, Observation, Outcome, Score, World, WorldError
+from reactree_ros.world.port import Household, Observation, Outcome, World, WorldError
 from reactree_ros.world.skill_policy import PolicyError, Rule, SkillPolicy, Verdict
 from reactree_ros.world.team import RightOfWay, SharedWorld, Use, team_of
 
@@ -142,6 +141,15 @@ class AddedSkills(WorldWrapper):
         return replace(seen, text=f"{seen.text} Skills are also {also}.")
 
 
+def _limited(name: str) -> Any:
+    """Return a method that asks the inner world, with a limit, as soon as what was cancelled has ended."""
+
+    def ask(self: SkillTimeLimit, *given: Any) -> Pending[Any]:
+        return self._rested(lambda: self._answered(name, partial(getattr(self.inner, name), *given)))
+
+    return ask
+
+
 class SkillTimeLimit(WorldWrapper):
     """Stops a skill that takes too long, and lets nothing else begin before what was stopped or cancelled has ended.
 
@@ -168,29 +176,14 @@ class SkillTimeLimit(WorldWrapper):
         """See :meth:`World.reset`; waits for what was cancelled, and goes on if nobody knows that it has ended."""
         return self._rested(lambda: self._answered("reset", lambda: self.inner.reset(seed)), in_any_case=True)
 
-    def observe(self) -> Pending[Observation]:
-        return self._rested(lambda: self._answered("observe", self.inner.observe))
-
-    def survey(self) -> Pending[Observation]:
-        return self._rested(lambda: self._answered("survey", self.inner.survey))
-
-    def available_skills(self) -> Pending[Sequence[Offered]]:
-        return self._rested(lambda: self._answered("available_skills", self.inner.available_skills))
-
-    def corrections(self) -> Pending[Sequence[Offer]]:
-        return self._rested(lambda: self._answered("corrections", self.inner.corrections))
-
-    def correct(self, correction: SkillCall) -> Pending[Observation]:
-        return self._rested(lambda: self._answered("correct", lambda: self.inner.correct(correction)))
-
-    def canonical(self, skill: str) -> Pending[str | Observation]:
-        return self._rested(lambda: self._answered("canonical", lambda: self.inner.canonical(skill)))
-
-    def pictures(self, camera: str = "") -> Pending[Sequence[Picture]]:
-        return self._rested(lambda: self._answered("pictures", lambda: self.inner.pictures(camera)))
-
-    def score(self) -> Pending[Score | None]:
-        return self._rested(lambda: self._answered("score", self.inner.score))
+    observe: Any = _limited("observe")
+    survey: Any = _limited("survey")
+    available_skills: Any = _limited("available_skills")
+    corrections: Any = _limited("corrections")
+    correct: Any = _limited("correct")
+    canonical: Any = _limited("canonical")
+    pictures: Any = _limited("pictures")
+    score: Any = _limited("score")
 
     def execute(self, skill: str) -> Pending[Observation]:
         return self._rested(lambda: self._timed(skill))
