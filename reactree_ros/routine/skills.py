@@ -19,24 +19,7 @@ from reactree_ros.agent.text import shortened_line
 from reactree_ros.background.pending import Pending, asked, mapped, where_late
 from reactree_ros.errors import UserError
 from reactree_ros.plugins import Registry
-from reactree_ros.routine.model import (
-    MOST_ALIKE,
-    Always,
-    Decorator,
-    Fallback,
-    Node,
-    Parallel,
-    RepeatUntil,
-    Routine,
-    RoutineError,
-    Skill,
-    WaitFor,
-    While,
-    Within,
-)
-from reactree_ros.routine.model import (
-    Sequence as InOrder,
-)
+from reactree_ros.routine import model
 from reactree_ros.routine.wordings import taken_apart
 from reactree_ros.world.check import REFUSALS
 from reactree_ros.world.port import Observation, Offer, Offered, Outcome, Seen, World
@@ -51,7 +34,7 @@ MOST_STEPS = 1000
 Steps: TypeAlias = Generator[Pending[Observation], Observation, Observation]
 
 
-def routines_in(path: Path, skills: Sequence[Declared], names: Names) -> list[Routine]:
+def routines_in(path: Path, skills: Sequence[Declared], names: Names) -> list[model.Routine]:
     """Read the routines of a file of XML, or of a folder of them.
 
     Raises UserError: they cannot be read, or nothing that reads XML is installed.
@@ -62,7 +45,7 @@ def routines_in(path: Path, skills: Sequence[Declared], names: Names) -> list[Ro
     """
     if "xml" not in FORMS.names:
         raise UserError(f"{path}: routines in XML need reactree_doors: install it beside reactree_ros")
-    read: list[Routine] = FORMS.get("xml")(path, skills, names)
+    read: list[model.Routine] = FORMS.get("xml")(path, skills, names)
     return read
 
 
@@ -78,17 +61,19 @@ class RoutineSkills(AddedSkills):
 
     _added: Mapping[Declared, _Added]
 
-    def __init__(self, inner: World, routines: Iterable[Routine]) -> None:
+    def __init__(self, inner: World, routines: Iterable[model.Routine]) -> None:
         known, mine = list(inner.household.skills), dict[Declared, _Added]()
         for one in routines:
             added = _added(one, inner.household.skills)
             skill = added.skill
             if skill.name in [before.name for before in known]:
-                raise RoutineError(f"routine '{skill.name}': there is a skill of this name already; give it another")
+                raise model.RoutineError(
+                    f"routine '{skill.name}': there is a skill of this name already; give it another"
+                )
             try:
                 check_told_apart(skill, known)
             except ValueError as error:
-                raise RoutineError(f"routine '{skill.name}': {error}") from None
+                raise model.RoutineError(f"routine '{skill.name}': {error}") from None
             known.append(skill)
             mine[skill] = added
         super().__init__(inner, mine)
@@ -128,7 +113,7 @@ class RoutineSkills(AddedSkills):
 
 class _Added(NamedTuple):
     skill: Declared
-    routine: Routine
+    routine: model.Routine
     # for each role that the first step takes the name of that step's skill, with the place there
     first: Mapping[str, tuple[str, str]]
 
@@ -141,7 +126,7 @@ def _names(offered: Sequence[Offered], skill: Declared, place: str) -> Iterator[
             yield values[place]
 
 
-def _added(routine: Routine, skills: Sequence[Declared]) -> _Added:
+def _added(routine: model.Routine, skills: Sequence[Declared]) -> _Added:
     where, roles = f"routine '{routine.name}'", {role.name for role in routine.roles}
     takes: dict[str, Parameter] = {}
     first: dict[str, tuple[str, str]] = {}
@@ -149,8 +134,10 @@ def _added(routine: Routine, skills: Sequence[Declared]) -> _Added:
     for node in routine.nodes:
         if type(node) not in _CARRIED_OUT or not getattr(node, "memory", True):
             kind = node.kind if getattr(node, "memory", True) else f"{node.kind} without memory"
-            raise RoutineError(f"{where}: a {kind} cannot be part of a skill, which has no language model and no ticks")
-        if not isinstance(node, Skill) or (said := _apart(node.wording, skills)) is None:
+            raise model.RoutineError(
+                f"{where}: a {kind} cannot be part of a skill, which has no language model and no ticks"
+            )
+        if not isinstance(node, model.Skill) or (said := _apart(node.wording, skills)) is None:
             continue
         skill, values = said
         named = {value.strip("{}"): place for place, value in values.items() if value.strip("{}") in roles}
@@ -160,12 +147,14 @@ def _added(routine: Routine, skills: Sequence[Declared]) -> _Added:
             at = values.get(skill.effect.get("at", ""), "").strip("{}")
             effect = {"at": at} if at in roles else {"away": "true"}
     if lost := sorted(roles - takes.keys()):
-        raise RoutineError(f"{where}: no step in it takes '{{{lost[0]}}}' alone, so nobody knows what may stand there")
+        raise model.RoutineError(
+            f"{where}: no step in it takes '{{{lost[0]}}}' alone, so nobody knows what may stand there"
+        )
     parameters = {role.name: takes[role.name] for role in routine.roles}
     try:
         made = Declared(name=routine.name, wording=routine.goal, parameters=parameters, effect=effect)
     except ValueError as error:
-        raise RoutineError(f"{where}: its goal is no wording of a skill: {error}") from None
+        raise model.RoutineError(f"{where}: its goal is no wording of a skill: {error}") from None
     return _Added(made, routine, first)
 
 
@@ -183,7 +172,7 @@ class _Endless(Exception):
 
 
 class _Run:
-    def __init__(self, world: World, call: SkillCall, routine: Routine) -> None:
+    def __init__(self, world: World, call: SkillCall, routine: model.Routine) -> None:
         self._world, self._call, self._routine = world, call, routine
         self._values = {name: call.skill.parameters[name].write(value) for name, value in call.values.items()}
         self._ends: list[tuple[float, _TimeIsOver]] = []  # when each ``within`` ends, the outer ones first
@@ -243,7 +232,7 @@ class _Run:
 
     # ------------------------------------------------------------------ the steps
 
-    def _whole(self, body: Node) -> Steps:
+    def _whole(self, body: model.Node) -> Steps:
         try:
             return (yield from self._node(body))
         except _Endless:
@@ -253,7 +242,7 @@ class _Run:
         self._texts[begun:] = [last, reason]
         return Observation(reason, Outcome.EXECUTION)
 
-    def _node(self, node: Node) -> Steps:
+    def _node(self, node: model.Node) -> Steps:
         carry_out: Callable[[_Run, Any], Steps] = _CARRIED_OUT[type(node)]
         return (yield from carry_out(self, node))
 
@@ -268,7 +257,7 @@ class _Run:
             self._seen[one.word, one.instance] = one
         return seen
 
-    def _skill(self, node: Skill) -> Steps:
+    def _skill(self, node: model.Skill) -> Steps:
         try:
             seen = yield from self._does(self._said(node.wording))
         except ParameterError as error:
@@ -286,7 +275,7 @@ class _Run:
         skill, values = apart
         return skill.read({name: value.format(**self._values) for name, value in values.items()})
 
-    def _wait_for(self, node: WaitFor) -> Steps:
+    def _wait_for(self, node: model.WaitFor) -> Steps:
         left = LONGEST if node.seconds is None else int(node.seconds)
         while True:
             now = min(left, LONGEST)
@@ -295,14 +284,14 @@ class _Run:
             if seen.outcome is not Outcome.TIMEOUT or left < 1:
                 return seen
 
-    def _always(self, node: Always) -> Steps:
+    def _always(self, node: model.Always) -> Steps:
         yield from ()
         return Observation("", Outcome.DONE if node.succeeds else Outcome.EXECUTION)
 
     def _holds(self, condition: str) -> Steps:
-        return (yield from self._wait_for(WaitFor(condition=condition, seconds=0)))
+        return (yield from self._wait_for(model.WaitFor(condition=condition, seconds=0)))
 
-    def _in_order(self, node: InOrder | RepeatUntil | While | Within) -> Steps:
+    def _in_order(self, node: model.Sequence | model.RepeatUntil | model.While | model.Within) -> Steps:
         seen = None
         for child in node.children:
             seen = yield from self._node(child)
@@ -311,7 +300,7 @@ class _Run:
         assert seen is not None  # there is a child
         return seen
 
-    def _fallback(self, node: Fallback) -> Steps:
+    def _fallback(self, node: model.Fallback) -> Steps:
         seen = None
         for child in node.children:
             seen = yield from self._node(child)
@@ -320,9 +309,9 @@ class _Run:
         assert seen is not None  # there is a child
         return seen
 
-    def _parallel(self, node: Parallel) -> Steps:
+    def _parallel(self, node: model.Parallel) -> Steps:
         if node.policy == "all":
-            return (yield from self._in_order(InOrder(children=node.children)))
+            return (yield from self._in_order(model.Sequence(children=node.children)))
         ends = []
         for child in node.children:
             ends.append((yield from self._node(child)))
@@ -332,7 +321,7 @@ class _Run:
         bad = [one for one in ends if one.outcome is not Outcome.DONE]
         return good[-1] if len(good) > len(bad) else bad[-1]
 
-    def _repeat_until(self, node: RepeatUntil) -> Steps:
+    def _repeat_until(self, node: model.RepeatUntil) -> Steps:
         while True:
             seen = yield from self._in_order(node)
             if seen.outcome is not Outcome.DONE:
@@ -341,7 +330,7 @@ class _Run:
             if seen.outcome is not Outcome.TIMEOUT:
                 return seen
 
-    def _while(self, node: While) -> Steps:
+    def _while(self, node: model.While) -> Steps:
         while True:
             seen = yield from self._holds(node.condition)
             if seen.outcome is Outcome.TIMEOUT:
@@ -351,7 +340,7 @@ class _Run:
             if seen.outcome is not Outcome.DONE:
                 return seen
 
-    def _within(self, node: Within) -> Steps:
+    def _within(self, node: model.Within) -> Steps:
         over = _TimeIsOver()
         self._ends.append((time.monotonic() + node.seconds, over))
         try:
@@ -365,7 +354,7 @@ class _Run:
         self._texts.append(text)
         return (yield mapped(asked(self._world.at_rest), lambda _: Observation(text, Outcome.TIMEOUT)))
 
-    def _decorated(self, node: Decorator) -> Steps:
+    def _decorated(self, node: model.Decorator) -> Steps:
         count = alike = 0
         begun, failure = 0, ("", Outcome.DONE)
         while True:
@@ -383,7 +372,7 @@ class _Run:
             if (seen.text, seen.outcome) != failure:
                 alike, failure, begun = 0, (seen.text, seen.outcome), told
             alike += 1
-            if node.does == "retry" and alike == MOST_ALIKE:
+            if node.does == "retry" and alike == model.MOST_ALIKE:
                 return self._given_up(begun, seen.text, f"A retry came to that {alike} times in a row.")
         if node.does in ("retry", "repeat"):
             return seen
@@ -395,14 +384,14 @@ class _Run:
 
 #: What carries out each kind of node that a world can.
 _CARRIED_OUT: Mapping[type, Callable[[_Run, Any], Steps]] = {
-    Skill: _Run._skill,
-    WaitFor: _Run._wait_for,
-    Always: _Run._always,
-    InOrder: _Run._in_order,
-    Fallback: _Run._fallback,
-    Parallel: _Run._parallel,
-    RepeatUntil: _Run._repeat_until,
-    While: _Run._while,
-    Within: _Run._within,
-    Decorator: _Run._decorated,
+    model.Skill: _Run._skill,
+    model.WaitFor: _Run._wait_for,
+    model.Always: _Run._always,
+    model.Sequence: _Run._in_order,
+    model.Fallback: _Run._fallback,
+    model.Parallel: _Run._parallel,
+    model.RepeatUntil: _Run._repeat_until,
+    model.While: _Run._while,
+    model.Within: _Run._within,
+    model.Decorator: _Run._decorated,
 }

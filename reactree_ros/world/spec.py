@@ -66,11 +66,7 @@ class TasksOnDemand(Mapping[int, T]):
 
     @classmethod
     def by_kind(
-        cls,
-        kinds: Iterable[str],
-        stride: int,
-        numbers: Mapping[str, Iterable[int]],
-        make: Callable[[str, int], T],
+        cls, kinds: Iterable[str], stride: int, numbers: Mapping[str, Iterable[int]], make: Callable[[str, int], T]
     ) -> TasksOnDemand[T]:
         """Number tasks of several kinds: the number of the kind, from 1, times a stride, and a number within the kind.
 

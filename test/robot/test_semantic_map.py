@@ -243,10 +243,7 @@ WRONG = [
         ),
         *((OWN.replace("ENTRY", entry), f"skills.a{said}") for entry, said in WRONG),
         ("{map: m, skills: {open: {type: a, action: b, retries: 99}}}", "skills.open.retries: input should be less"),
-        (
-            "{map: m, skills: {open: {type: a, action: b, outcomes: {3: sad}}}}",
-            "skills.open.outcomes.3: use one",
-        ),
+        ("{map: m, skills: {open: {type: a, action: b, outcomes: {3: sad}}}}", "skills.open.outcomes.3: use one"),
         ("{map: m, hands: 3, skills: {open: {type: a, action: b}}}", "hands: input should be less than or equal to 2"),
     ],
 )
@@ -308,11 +305,7 @@ objects:
         ("      y: 0.5", "      y: here", "map.yaml:14: receptacles.0.pose.y: input should be a valid number"),
         ("      y: 0.5\n", "", "map.yaml:12: receptacles.0.pose.y: field required"),
         ("    room: hall 1", "    room: hall 2", "map.yaml:10: receptacles.0.room: there is no room 'hall 2'"),
-        (
-            "    own: desk",
-            "    owm: desk",
-            "map.yaml:11: receptacles.0.owm: there is no setting",
-        ),
+        ("    own: desk", "    owm: desk", "map.yaml:11: receptacles.0.owm: there is no setting"),
         ("name: desk 1", "name: hall 1", "map.yaml:9: receptacles.0.name: the name 'hall 1' occurs 2 times"),
         ("own: desk", "own: hall", "map.yaml:11: receptacles.0.own: the robot's own name 'hall' occurs 2 times"),
         ("    apple: apple", "    7: aple", "map.yaml:18: objects.classes.7: the word 'aple' is not known"),

@@ -47,12 +47,7 @@ def named(two: Place, task_id: int) -> Place:
 
 @pytest.mark.parametrize(
     ("instruction", "task_id", "number"),
-    [
-        (None, 3, 3),
-        ("fetch the apple", 3, 3),
-        ("Get me the pudding.", 5, 5),
-        ("Sing a song", 3, None),
-    ],
+    [(None, 3, 3), ("fetch the apple", 3, 3), ("Get me the pudding.", 5, 5), ("Sing a song", 3, None)],
 )
 def test_without_a_number_the_first_task_that_is_asked_for_is_chosen(
     two: Place, instruction: str | None, task_id: int, number: int | None

@@ -277,10 +277,7 @@ def test_a_limit_that_never_comes_spoils_no_other() -> None:
 # ---------------------------------------------------------------------- policy
 
 POLICY = SkillPolicy(
-    (
-        Rule(skill="turn on", object="stove", verdict=Verdict.CONFIRM),
-        Rule(skill="go to", verdict=Verdict.ALLOW),
-    )
+    (Rule(skill="turn on", object="stove", verdict=Verdict.CONFIRM), Rule(skill="go to", verdict=Verdict.ALLOW))
 )
 
 

@@ -22,25 +22,7 @@ from reactree_ros.agent.text import LONGEST_TEMPLATE, shortened_line
 from reactree_ros.files.read_back import check_values, parse_json, text_of
 from reactree_ros.files.xml import LARGEST_XML, Element, NoXml, parse_xml
 from reactree_ros.plugins.settings import did_you_mean, fault_of, or_nearest
-from reactree_ros.routine.model import (
-    DEEPEST,
-    MOST_NODES,
-    Always,
-    Decorator,
-    Fact,
-    Goal,
-    Node,
-    Parallel,
-    RepeatUntil,
-    Routine,
-    RoutineError,
-    Search,
-    Sequence,
-    Skill,
-    WaitFor,
-    While,
-    Within,
-)
+from reactree_ros.routine import model
 from reactree_ros.routine.wordings import effect_of, has_role, say, taken_apart
 
 
@@ -63,22 +45,24 @@ _KIND_OF = {other: kind for kind, others in bt.TYPES.items() for other in others
 _ROLES = ("thing", "place", "room", "person", "number", "text")
 
 
-def read_routine(path: Path, skills: Iterable[Declared] = (), *, goal: str = "", names: Names = any_name) -> Routine:
+def read_routine(
+    path: Path, skills: Iterable[Declared] = (), *, goal: str = "", names: Names = any_name
+) -> model.Routine:
     """Read a file of XML; see :func:`routine_of_xml`."""
     return routine_of_xml(text_of(path, most=LARGEST_XML), skills, goal=goal, where=str(path), names=names)
 
 
-def read_routines(path: Path, skills: Iterable[Declared] = (), names: Names = any_name) -> list[Routine]:
+def read_routines(path: Path, skills: Iterable[Declared] = (), names: Names = any_name) -> list[model.Routine]:
     """Read a file of XML, or each ``.xml`` of a folder in order of their names; see :func:`routine_of_xml`."""
     files = sorted(path.glob("*.xml")) if path.is_dir() else [path]
     if not files:
-        raise RoutineError(f"{path}: there is no .xml in this folder")
+        raise model.RoutineError(f"{path}: there is no .xml in this folder")
     return [read_routine(file, skills, names=names) for file in files]
 
 
 def routine_of_xml(
     text: str, skills: Iterable[Declared] = (), *, goal: str = "", where: str = "routine", names: Names = any_name
-) -> Routine:
+) -> model.Routine:
     """Read XML as a routine. Its roles are the ports that the nodes model declares for the main tree.
 
     Comments, descriptions and the names of single nodes are not kept. Raises RoutineError: it is no such XML, or a node
@@ -93,7 +77,7 @@ def routine_of_xml(
     try:
         root = parse_xml(text)
     except NoXml as error:
-        raise RoutineError(f"{where}:{error.line}: is not XML: {error}") from None
+        raise model.RoutineError(f"{where}:{error.line}: is not XML: {error}") from None
     return _File(root, tuple(skills), names, where).routine(goal)
 
 
@@ -110,9 +94,9 @@ class _File:
     def refuse(self, element: Element, reason: str) -> NoReturn:
         name = element.attributes.get("name") or element.attributes.get("ID")
         called = f"<{element.tag}{f' {shortened_line(name, 40)!r}' if name else ''}>"
-        raise RoutineError(shortened_line(f"{self.where}:{element.line}: {called}: {reason}", 600))
+        raise model.RoutineError(shortened_line(f"{self.where}:{element.line}: {called}: {reason}", 600))
 
-    def routine(self, goal: str) -> Routine:
+    def routine(self, goal: str) -> model.Routine:
         tree = self._main()
         own = {"ID": "tree", **tree.attributes}
         if strange := [name for name in own if name not in {"ID", bt.GOAL, bt.NAME, *bt.LABELS}]:
@@ -127,7 +111,7 @@ class _File:
         scope = Scope({name: f"{{{name}}}" for name in names})
         body = _Tree(self, names).only_child(tree, scope, (own["ID"],))
         name = own.get(bt.NAME, own["ID"])
-        return Routine.of({"name": name, "goal": goal, "roles": roles, "body": body}, where=self.where)
+        return model.Routine.of({"name": name, "goal": goal, "roles": roles, "body": body}, where=self.where)
 
     def ports(self, tree: str) -> list[Element]:
         return [one for one in self.models.get(tree, ()) if one.tag.endswith("_port")]
@@ -141,11 +125,11 @@ class _File:
             if child.tag == "BehaviorTree":
                 self._add_tree(child)
             elif child.tag == "TreeNodesModel":
-                for model in child.named(bt.SUBTREE):
-                    self.models[model.attributes.get("ID", "")] = model.children
-                for model in child.named("Action"):
-                    said = [one.text for one in model.named("description")]
-                    self.described |= dict.fromkeys([model.attributes.get("ID", "")], said[0]) if said else {}
+                for one in child.named(bt.SUBTREE):
+                    self.models[one.attributes.get("ID", "")] = one.children
+                for one in child.named("Action"):
+                    said = [told.text for told in one.named("description")]
+                    self.described |= dict.fromkeys([one.attributes.get("ID", "")], said[0]) if said else {}
             elif child.tag == "include":
                 self.refuse(child, "other files are not read; put its trees into this one")
             else:
@@ -195,20 +179,20 @@ class _Tree:
         self.file, self.roles, self._names = file, frozenset(names), set(names)
         self._count = 0
 
-    def node(self, element: Element, scope: Scope, trees: tuple[str, ...], depth: int = 1) -> Node:
+    def node(self, element: Element, scope: Scope, trees: tuple[str, ...], depth: int = 1) -> model.Node:
         self._count += element.tag != bt.SUBTREE
-        if self._count > MOST_NODES or depth > DEEPEST:
-            self.file.refuse(element, f"a routine has at most {MOST_NODES} nodes, {DEEPEST} in one another")
+        if self._count > model.MOST_NODES or depth > model.DEEPEST:
+            self.file.refuse(element, f"a routine has at most {model.MOST_NODES} nodes, {model.DEEPEST} in one another")
         tag = element.attributes.get("ID", "") if element.tag in bt.KINDS else element.tag
         reading = _Reading(self, element, tag, scope, trees, depth)
         try:
             return reading.node()
         except ValidationError as error:
-            fault = fault_of(error, Routine)
+            fault = fault_of(error, model.Routine)
             at = ".".join(map(str, fault.path))
             self.file.refuse(element, f"{at and f'{at}: '}{fault.said}")
 
-    def only_child(self, element: Element, scope: Scope, trees: tuple[str, ...], depth: int = 0) -> Node:
+    def only_child(self, element: Element, scope: Scope, trees: tuple[str, ...], depth: int = 0) -> model.Node:
         if len(element.children) != 1:
             self.file.refuse(element, f"it has {len(element.children)} nodes in it; put just one there")
         return self.node(element.children[0], scope, trees, depth + 1)
@@ -231,7 +215,7 @@ class _Reading:
         self._element, self._tag = element, tag
         self._scope, self._trees, self._depth = scope, trees, depth
 
-    def node(self) -> Node:
+    def node(self) -> model.Node:
         tag = self._tag
         if tag in bt.WITHOUT:
             self._refuse(bt.WITHOUT[tag])
@@ -242,7 +226,7 @@ class _Reading:
         if tag in bt.ALWAYS:
             self._leaf()
             self._ports(())
-            return Always(succeeds=bt.ALWAYS[tag])
+            return model.Always(succeeds=bt.ALWAYS[tag])
         if tag in bt.DECORATORS:
             return self._decorator(*bt.DECORATORS[tag])
         if read := _READ.get(tag):
@@ -261,13 +245,13 @@ class _Reading:
 
     # ------------------------------------------------------------------ what is in it
 
-    def _children(self) -> tuple[Node, ...]:
+    def _children(self) -> tuple[model.Node, ...]:
         below = self._element.children
         if not below:
             self._refuse("there is nothing in it")
         return tuple(self._tree.node(child, self._scope, self._trees, self._depth + 1) for child in below)
 
-    def _only_child(self) -> Node:
+    def _only_child(self) -> model.Node:
         return self._tree.only_child(self._element, self._scope, self._trees, self._depth)
 
     def _leaf(self) -> None:
@@ -317,14 +301,14 @@ class _Reading:
 
     # ------------------------------------------------------------------ by its name
 
-    def _decorator(self, does: Any, port: str) -> Node:
+    def _decorator(self, does: Any, port: str) -> model.Node:
         ports = self._ports([port] if port else ())
         times = self._number(port, ports[port]) if port else 1
         if times < 1 and times != -1:
             self._refuse(f"{port} is {times}; write how often, or -1 for ever")
-        return Decorator(does=does, times=max(times, 0), child=self._only_child())
+        return model.Decorator(does=does, times=max(times, 0), child=self._only_child())
 
-    def _parallel(self) -> Node:
+    def _parallel(self) -> model.Node:
         ports = bt.ALL_SUCCEED | self._ports((), bt.ALL_SUCCEED)
         children = self._children()
         wanted, most = (self._number(name, ports[name]) for name in bt.ALL_SUCCEED)
@@ -332,40 +316,40 @@ class _Reading:
             self._refuse(
                 f"all have to succeed here, and one failure ends it; to go by most of them, use {bt.TO_THE_END}"
             )
-        return Parallel(children=children)
+        return model.Parallel(children=children)
 
-    def _to_the_end(self) -> Node:
+    def _to_the_end(self) -> model.Node:
         ports = self._ports((), (bt.MOST_FAILURES, bt.SHARED))
         children = self._children()
         most, needed = self._number(bt.MOST_FAILURES, ports.get(bt.MOST_FAILURES, "1")), bt.most_failures(len(children))
         if most != needed:
             self._refuse(f"{bt.MOST_FAILURES} is {most}; most have to succeed: of {len(children)} write {needed}")
-        return Parallel(children=children, policy="concurrent" if ports.get(bt.SHARED) in _TRUE else "majority")
+        return model.Parallel(children=children, policy="concurrent" if ports.get(bt.SHARED) in _TRUE else "majority")
 
-    def _timeout(self) -> Node:
+    def _timeout(self) -> model.Node:
         msec = self._number(bt.MSEC, self._ports((bt.MSEC,))[bt.MSEC])
         if msec % 1000:
             self._refuse(f"{bt.MSEC} is {msec}; write whole seconds, such as 5000")
         child = self._only_child()
-        children = child.children if isinstance(child, Sequence) and child.memory else (child,)
-        return Within(seconds=msec // 1000, children=children)
+        children = child.children if isinstance(child, model.Sequence) and child.memory else (child,)
+        return model.Within(seconds=msec // 1000, children=children)
 
-    def _loop(self, of: type[RepeatUntil] | type[While]) -> Node:
+    def _loop(self, of: type[model.RepeatUntil] | type[model.While]) -> model.Node:
         return of(condition=self._condition(self._ports(("condition",))), children=self._children())
 
-    def _goal(self) -> Node:
+    def _goal(self) -> model.Node:
         self._leaf()
-        return Goal(text=self._ports(("goal",))["goal"])
+        return model.Goal(text=self._ports(("goal",))["goal"])
 
-    def _wait(self) -> Node:
+    def _wait(self) -> model.Node:
         self._leaf()
         ports = self._ports(("condition",), ("seconds",))
         seconds: Any = ports.get("seconds")
-        return WaitFor(condition=self._condition(ports), seconds=seconds)
+        return model.WaitFor(condition=self._condition(ports), seconds=seconds)
 
-    def _holds(self) -> Node:
+    def _holds(self) -> model.Node:
         self._leaf()
-        return WaitFor(condition=self._condition(self._ports(("condition",))), seconds=0)
+        return model.WaitFor(condition=self._condition(self._ports(("condition",))), seconds=0)
 
     def _condition(self, ports: Mapping[str, str]) -> str:
         condition, skills = ports["condition"], [one for one in self._file.declared if one.name == WAIT]
@@ -376,13 +360,13 @@ class _Reading:
             self._refuse(str(error))
         return condition
 
-    def _search(self) -> Node:
+    def _search(self) -> model.Node:
         self._leaf()
         ports = self._ports(("of", "finds"), ("order",), raw=("finds",))
         order = tuple(ports["order"].split(";")) if ports.get("order") else ()
         for place, name in (("of", ports["of"]), *(("order", one) for one in order)):
             self._check_names({place: Thing()}, {place: name})
-        return Search(finds=self._found(), of=ports["of"], order=order)
+        return model.Search(finds=self._found(), of=ports["of"], order=order)
 
     def _found(self) -> str:
         found = _POINTER.fullmatch(self._element.attributes["finds"])
@@ -395,13 +379,13 @@ class _Reading:
         names[name] = f"{{{called}}}"
         return called
 
-    def _subtree(self) -> Node:
+    def _subtree(self) -> model.Node:
         self._leaf()
         given = {name: value for name, value in self._element.attributes.items() if name not in bt.LABELS}
         name = given.pop("ID", "")
         if name not in self._file.trees:
             self._refuse(f"there is no tree '{shortened_line(name, 60)}'; {did_you_mean(name, self._file.trees)}")
-        if name in self._trees or len(self._trees) > DEEPEST:
+        if name in self._trees or len(self._trees) > model.DEEPEST:
             self._refuse(f"its trees stand in one another: {', '.join((*self._trees[-3:], name))}")
         scope = self._given(name, given)
         before = set(scope.names)
@@ -431,7 +415,7 @@ class _Reading:
                 scope.names[name] = self._meant(outer[0] if outer else bt.of_port(value))
         return scope
 
-    def _skill(self) -> Node:
+    def _skill(self) -> model.Node:
         wording = self._said_ports(("wording",))["wording"]
         begun = [one for one in self._file.declared if one.words.begins(wording)]
         if begun and not any(one.words.says(wording) for one in begun):
@@ -441,7 +425,7 @@ class _Reading:
             self._check_names(skill.parameters, taken_apart(wording, skill) or {})
         return self._said(wording, ())
 
-    def _declared(self, skill: Declared) -> Node:
+    def _declared(self, skill: Declared) -> model.Node:
         ports = self._said_ports(skill.parameters)
         values = {name: ports[name] for name in skill.parameters}
         self._check_names(skill.parameters, values)
@@ -450,7 +434,7 @@ class _Reading:
         except ParameterError as error:
             self._refuse(str(error))
 
-    def _described(self) -> Node | None:
+    def _described(self) -> model.Node | None:
         wording = self._file.described.get(self._tag, "")
         if not wording or not self._has_ports(names := _ROLE_NAMED.findall(wording)):
             return None
@@ -480,12 +464,12 @@ class _Reading:
         self._leaf()
         return self._ports(needed, (bt.EXPECTED, bt.NEEDS, bt.EFFECT))
 
-    def _said(self, wording: str, effect: tuple[Fact, ...]) -> Node:
+    def _said(self, wording: str, effect: tuple[model.Fact, ...]) -> model.Node:
         expected: Any = self._element.attributes.get(bt.EXPECTED, Outcome.DONE)
         needs, effect = self._facts(bt.NEEDS, ()), self._facts(bt.EFFECT, effect)
-        return Skill(wording=wording, expected=expected, needs=needs, effect=effect)
+        return model.Skill(wording=wording, expected=expected, needs=needs, effect=effect)
 
-    def _facts(self, name: str, default: tuple[Fact, ...]) -> tuple[Fact, ...]:
+    def _facts(self, name: str, default: tuple[model.Fact, ...]) -> tuple[model.Fact, ...]:
         if name not in self._element.attributes:
             return default
         written = self._element.attributes[name]
@@ -495,15 +479,15 @@ class _Reading:
             for what, _ in facts:
                 if what not in EFFECTS:
                     self._refuse(f"{name}: '{what}' is no effect of a skill; {did_you_mean(str(what), EFFECTS)}")
-            return tuple(Fact(str(what), self._meant(str(about))) for what, about in facts)
-        except RoutineError:
+            return tuple(model.Fact(str(what), self._meant(str(about))) for what, about in facts)
+        except model.RoutineError:
             raise
         except (ValueError, TypeError):
             self._refuse(f'{name} is {shortened_line(written, 60)!r}; write it like [["held", "{{thing}}"]]')
 
 
 #: What reads the nodes that are no sequences, fallbacks and decorators, by their names.
-_READ: Mapping[str, Callable[[_Reading], Node]] = {
+_READ: Mapping[str, Callable[[_Reading], model.Node]] = {
     bt.PARALLEL: _Reading._parallel,
     bt.TO_THE_END: _Reading._to_the_end,
     bt.TIMEOUT: _Reading._timeout,
@@ -513,6 +497,6 @@ _READ: Mapping[str, Callable[[_Reading], Node]] = {
     bt.SEARCH: _Reading._search,
     bt.WAIT: _Reading._wait,
     bt.HOLDS: _Reading._holds,
-    bt.REPEAT: lambda reading: reading._loop(RepeatUntil),
-    bt.WHILE: lambda reading: reading._loop(While),
+    bt.REPEAT: lambda reading: reading._loop(model.RepeatUntil),
+    bt.WHILE: lambda reading: reading._loop(model.While),
 }
