@@ -8,10 +8,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from webshop_peer import WebShopPeer
 
-from reactree_lab.worlds.alfworld.world import HOUSEHOLD as ALFWORLD
-from reactree_lab.worlds.alfworld.world import AlfworldWorld
 from reactree_lab.worlds.jericho.story import StoryTask
-from reactree_lab.worlds.jericho.world import HOUSEHOLD as JERICHO
 from reactree_lab.worlds.jericho.world import JerichoWorld
 from reactree_lab.worlds.scienceworld.world import HOUSEHOLD as SCIENCE
 from reactree_lab.worlds.webshop.world import WebShop, WebShopTask
@@ -66,8 +63,6 @@ def wordings(verb: str, thing: str) -> list[str]:
 
 
 # ---------------------------------------------------------------------- a shop
-
-SHOP = policy(("click", "buy now", "deny"), ("click", None, "allow"), ("search", None, "allow"))
 
 
 @pytest.mark.parametrize("rule", ["buy now", "Buy Now", " BUY  NOW", "[buy now]"])
@@ -280,17 +275,7 @@ def test_a_rule_for_a_verb_is_not_about_a_longer_one() -> None:
     assert world.done == ["turn dial", "look", "look"]
 
 
-def test_an_unguarded_world_is_as_free_as_it_was() -> None:
-    assert Free(SCIENCE).execute("take lamp. drop it").result(1).outcome is Outcome.DONE
-
-
 # ---------------------------------------------------------------------- worlds with a list
-
-
-def test_alfworld_judges_what_textworld_gets() -> None:
-    world = AlfworldWorld.__new__(AlfworldWorld)
-    assert world.canonical("  Take  APPLE 1 from\tfridge 1 ").result(1) == "take apple 1 from fridge 1"
-    assert (ALFWORLD.free_skills, JERICHO.free_skills) == (False, True)
 
 
 class Lenient(Free):

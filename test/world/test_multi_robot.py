@@ -36,17 +36,6 @@ def test_who_looks_around_or_comes_into_a_room_is_told_who_is_there_and_with_wha
     assert f" two is here, too, with {item.name}." in one.observe().take().text
 
 
-def test_it_is_told_once_until_the_robot_looks_around_again() -> None:
-    worlds = pair()
-    one, two = with_teammates({"one": worlds[0], "two": worlds[1]}).values()
-    two.observe().take()
-    assert "two is here" in one.observe().take().text
-    rooms = {f"go to {room.name}" for room in worlds[0].scene.rooms}
-    here = next(skill for skill in one.available_skills().take() if skill.startswith("go to") and skill not in rooms)
-    assert "two is here" not in one.execute(here).take().text
-    assert "two is here" in one.observe().take().text
-
-
 def test_what_is_cancelled_or_fails_is_so_and_tells_nothing() -> None:
     class Slow(SymbolicWorld):
         def execute(self, skill: str) -> Pending[Observation]:
