@@ -167,29 +167,6 @@ def test_a_skill_that_lacks_a_number_or_has_a_word_more_is_asked_for_again(gramm
         read(f"Act: {said}", grammar)
 
 
-@pytest.mark.parametrize("name", SAID)
-def test_every_notation_of_the_grammar_holds_a_skill_to_its_values(grammar: DecisionGrammar, name: str) -> None:
-    text, values = SAID[name]
-    wrong = [f"Act: {skill_text(grammar, name, {**values, one: value})}" for what, one, value in WRONG if what == name]
-    wrong += [f"Act: {text} please"] if name != "say" else []
-    assert re.fullmatch(grammar.regex(), f"Act: {text}")
-    ebnf = llguidance.LLMatcher.grammar_from_lark(llguidance.gbnf_to_lark.gbnf_to_lark(grammar.ebnf()))
-    schema = llguidance.LLMatcher.grammar_from_json_schema(json.dumps(grammar.json_schema()))
-    assert takes(ebnf, f"Act: {text}")
-    assert takes(schema, json.dumps({"decision": {"Act": {name: values}}}))
-    for said in wrong:
-        assert not re.fullmatch(grammar.regex(), said)
-        assert not takes(ebnf, said)
-    for what, one, value in WRONG:
-        if what == name and not isinstance(value, int | float):  # steps are looked at when it is read
-            assert not takes(schema, json.dumps({"decision": {"Act": {name: {**values, one: value}}}}))
-    assert says_exactly(f"Act: {text}", grammar)
-
-
-def skill_text(grammar: DecisionGrammar, name: str, values: dict[str, Any]) -> str:
-    return next(offer.skill.wording for offer in grammar.offers if offer.skill.name == name).format(**values)
-
-
 def takes(grammar: str, text: str) -> bool:
     matcher = llguidance.LLMatcher(llguidance.LLTokenizer("byte"), grammar)
     assert not matcher.get_error()

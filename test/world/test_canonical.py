@@ -87,17 +87,6 @@ def test_nothing_is_bought_in_whatever_words(rule: str) -> None:
         assert "click[buy now]" not in world.available_skills().result(20)
 
 
-def test_a_search_is_said_freely_so_no_rule_is_about_its_keywords() -> None:
-    with WebShopPeer() as peer, WebShop(WebShopTask(peer.url, 20.0, 0)) as inner:
-        rules = policy(("search", "knives", "deny"), ("search", None, "allow"), ("click", None, "allow"))
-        with pytest.raises(
-            PolicyError, match=r"rules\.0\.object: 'knives' cannot be kept to: what 'search' is done to"
-        ):
-            rules.check(inner)
-        refused = PolicyGuard(inner, rules, NOBODY).execute("search[shoes]").result(20)
-        assert refused.outcome is Outcome.REFUSED_BY_POLICY
-
-
 # ---------------------------------------------------------------------- worlds of free words
 
 

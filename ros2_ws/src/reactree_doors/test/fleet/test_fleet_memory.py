@@ -28,7 +28,6 @@ from reactree_doors.fleet import SPEC, FleetMemory, link, schema, way
 from reactree_doors.fleet import server as client
 from reactree_doors.fleet.way import demands
 from reactree_ros.agent.tokens import approximate_tokens
-from reactree_ros.cli.memory import memory_show
 from reactree_ros.errors import UserError
 from reactree_ros.memory.check import check_memory
 from reactree_ros.memory.experience import End, Experience
@@ -68,22 +67,6 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
     for name in ("_SOON", "_LATE", "_LOOK"):
         monkeypatch.setattr(link, name, 0.05)
-
-
-class _Opened:
-    """A store whose memory is open already."""
-
-    def __init__(self, memory: EpisodicMemory) -> None:
-        self._memory = memory
-
-    def check_installed(self) -> None:
-        pass
-
-    def exists(self, settings: object) -> bool:
-        return True
-
-    def make(self, settings: object) -> EpisodicMemory:
-        return self._memory
 
 
 class Robots:
@@ -276,41 +259,6 @@ def test_a_server_that_hangs_later_holds_up_no_robot(
     assert tasks(robot("b")) == Counter(["before", "meanwhile"])
 
 
-def test_a_server_that_only_reads_is_read_and_gets_the_rest_later(robot: Robots, server: PostgresServer) -> None:
-    one = robot("a")
-    one.add_run([experience(task="before")])
-    server.stop()
-    server.start("-c", "default_transaction_read_only=on")
-    try:
-        until(lambda: is_online(one) and tasks(one) == Counter(["before"]))
-        one.add_run([experience(task="meanwhile")])
-        assert experience(task="meanwhile") in one
-        assert one._own.store.waiting()
-    finally:
-        server.stop()
-        server.start()
-    until(lambda: caught_up(one))
-    assert tasks(one) == Counter(["before", "meanwhile"])
-
-
-def test_a_full_disk_of_the_server_loses_nothing(robot: Robots, server: PostgresServer, url: str) -> None:
-    one = robot("a")
-    with server.connect(url.rpartition("/")[2]) as stranger:
-        stranger.execute(  # what the server says when a file cannot grow
-            "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION "
-            "'could not extend file: No space left on device' USING ERRCODE = '53100'; END $$"
-        )
-        stranger.execute(
-            f"CREATE TRIGGER full_disk BEFORE INSERT ON {schema.NAME}.experience EXECUTE FUNCTION full_disk()"
-        )
-        one.add_run([experience(task="kept")])
-        assert experience(task="kept") in one
-        assert len(one._own.store.waiting()) == 1
-        stranger.execute(f"DROP TRIGGER full_disk ON {schema.NAME}.experience")
-    until(lambda: caught_up(one))
-    assert tasks(one) == Counter(["kept"])
-
-
 def broken(server: PostgresServer, url: str, *statements: str) -> None:
     with server.connect(url.rpartition("/")[2]) as stranger:
         for statement in statements:
@@ -348,21 +296,6 @@ def test_a_run_that_the_server_refuses_is_set_aside_and_kept(
     assert tasks(robot("b")) == Counter(["refused", "next", "later"])
 
 
-def test_memory_show_says_which_runs_are_only_here(
-    robot: Robots, server: PostgresServer, url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    one = robot("a")
-    broken(server, url, _takes_no("refused"))
-    one.add_run([experience(task="refused")])
-    until(lambda: caught_up(one))
-    monkeypatch.setattr(one._link, "_send_all", lambda: None)
-    one.add_run([experience(task="waits")])
-    memory_show(dataclasses.replace(memory(f"postgresql:url={url}"), spec=_Opened(one)))
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "runs that the fleet's server refuses │ 1" in shown
-    assert "runs that wait for the fleet's server │ 1" in shown
-
-
 def test_what_a_robot_needs_offline_is_read_ahead(robot: Robots, server: PostgresServer) -> None:
     one, counted = robot("a"), Counter[str]()
     one.add_run(various(30))
@@ -396,13 +329,6 @@ def test_a_schema_of_another_program_is_left_alone(
     broken(server, url, *statements)
     with pytest.raises(EpisodicMemoryError, match=message):
         robot("a")
-
-
-def test_many_robots_may_make_the_memory_at_once(robot: Robots) -> None:
-    with ThreadPoolExecutor() as threads:
-        robots = list(threads.map(robot, "abcdef"))
-        list(threads.map(lambda one: one.add_run([experience(task=one.path.stem)]), robots))
-    assert [tasks(one) for one in robots] == [Counter("abcdef")] * 6
 
 
 @pytest.mark.parametrize("end", ["nobody@127.0.0.1:{port}/postgres", "robot@127.0.0.1:{port}/no_such_database"])
