@@ -23,7 +23,7 @@ from reactree_ros.files.read_back import read_json, shown
 from reactree_ros.household.tasks import ROOMS
 from reactree_ros.robot.drawn_map import Corner, DrawnRoom, DrawnThing, box_of, map_values, word_of
 from reactree_ros.robot.map_file import read_yaml
-from reactree_ros.robot.poses import surrounds
+from reactree_ros.robot.poses import Pose, surrounds
 
 #: How far around what is in a room without a box its walls are taken to be, in metres.
 _AROUND = 0.5
@@ -226,7 +226,7 @@ def _three(value: Any) -> tuple[float, float, float]:
 def _drawn(graph: _Graph) -> tuple[list[DrawnRoom], list[DrawnThing]]:
     things = [node for node in graph.nodes if not node.is_room]
     rooms = [_room(node, graph) for node in graph.nodes if node.is_room]
-    left = [node for node in things if not any(surrounds(room.outline, _at(node)) for room in rooms)]
+    left = [node for node in things if not any(surrounds(room.outline, Pose("", *node.middle)) for room in rooms)]
     if left and not rooms:
         rooms.append(DrawnRoom("room", _around(left, ())))
     places = {node.id: at for at, node in enumerate(things)}
@@ -243,10 +243,6 @@ def _drawn(graph: _Graph) -> tuple[list[DrawnRoom], list[DrawnThing]]:
         for node in things
     ]
     return rooms, drawn
-
-
-def _at(node: _Node) -> Any:
-    return DrawnThing(node.label, node.middle).pose
 
 
 def _room(node: _Node, graph: _Graph) -> DrawnRoom:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from reactree_ros.agent.household import named
 from reactree_ros.agent.parameters import Named, Person
@@ -17,6 +17,9 @@ from reactree_ros.robot.house import House, Item, MapPerson, MapThing, Receptacl
 from reactree_ros.robot.map_file import MapDocument, Passage, Ways
 from reactree_ros.robot.poses import Pose
 from reactree_ros.world.port import Observation
+
+#: Of words, and of places of one word, at which something was seen that is no thing yet, the most.
+_MOST_CANDIDATES = 100
 
 
 class SemanticMap(House):
@@ -46,7 +49,8 @@ class SemanticMap(House):
     ) -> None:
         super().__init__(document, in_map)
         self._unknown = unknown
-        self._candidates: dict[str, list[_Candidate]] = {}  # of words that nobody has described, the latest last
+        # of words that nobody has described, the latest last: where something was seen, and how often about there
+        self._candidates: dict[str, list[tuple[Pose, int]]] = {}
         self.hands = hands
         self.ways = Ways(document)
         self._numbers: dict[str, int] = defaultdict(int)
@@ -243,11 +247,11 @@ class SemanticMap(House):
         if others is None or word in self.document.objects.classes.values():
             return True
         before = self._candidates.pop(word, [])
-        near = [one for one in before if one.pose.distance(detection.pose) <= self.document.objects.same_within]
-        times = 1 + max((one.times for one in near), default=0)
+        near = [one for one in before if one[0].distance(detection.pose) <= self.document.objects.same_within]
+        times = 1 + max((times for _, times in near), default=0)
         left = [one for one in before if one not in near]
         if times < others.times:
-            left.append(_Candidate(detection.pose, times))
+            left.append((detection.pose, times))
         self._candidates[word] = left[-_MOST_CANDIDATES:]
         while len(self._candidates) > _MOST_CANDIDATES:
             del self._candidates[next(iter(self._candidates))]
@@ -440,16 +444,6 @@ class SemanticMap(House):
         """Say of an observation where the robot is, and what is seen, and further things."""
         seen = (self.by_name.get(named(one.word, one.instance)) for one in observation.seen if not one.held)
         return replace(observation, spots=self.spots((*things, *filter(None, seen))))
-
-
-#: Of words, and of places of one word, at which something was seen that is no thing yet, the most.
-_MOST_CANDIDATES = 100
-
-
-@dataclass(frozen=True)
-class _Candidate:
-    pose: Pose
-    times: int
 
 
 def _the(name: str) -> str:

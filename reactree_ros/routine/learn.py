@@ -351,13 +351,11 @@ class _Maker:
         elif branches:
             yield model.Fallback(children=branches) if len(branches) > 1 else branches[0]
 
-    def _tries(self, part: Sequence[_Item]) -> bool:
-        return any(isinstance(item, _Did) and not self._only_looks(item) for item in _flat(part))
-
     @staticmethod
-    def _only_looks(did: _Did) -> bool:
-        effect = did.call.skill.effect
-        return did.call.skill.moves or (bool(effect) and {*effect} <= {"open", "closed"})
+    def _tries(part: Sequence[_Item]) -> bool:
+        """Whether something was done, or refused, beside going and opening."""
+        skills = [item.call.skill for item in _flat(part) if isinstance(item, _Did)]
+        return any(not (one.moves or (one.effect and {*one.effect} <= {"open", "closed"})) for one in skills)
 
     # ------------------------------------------------------------------ one skill
 
@@ -426,17 +424,13 @@ class _Maker:
         known = name in self.names
         seen = self._where.get(name)
         finds = self._name(name)
-        kind = "thing" if self._is_carried(name) else self._place_kind(name)
-        of = _escaped(name) if name in self._numbered else self._said(self.things.word_of(name), kind)
+        word = self.things.word_of(name)
+        is_carried = name in self._held or "thing" in self.known.kinds_of(word)
+        kind = "thing" if is_carried else "room" if name in self.things.rooms else "place"
+        of = _escaped(name) if name in self._numbered else self._said(word, kind)
         where = () if seen is None or known else (seen.place or "", seen.room or "")
         order = tuple(dict.fromkeys(self.things.word_of(one) for one in where if one and one != name))
         return model.Search(finds=finds, of=of, order=order)
-
-    def _is_carried(self, name: str) -> bool:
-        return name in self._held or "thing" in self.known.kinds_of(self.things.word_of(name))
-
-    def _place_kind(self, name: str) -> str:
-        return "room" if name in self.things.rooms else "place"
 
     def _skill(self, call: SkillCall) -> model.Skill:
         named = {
@@ -452,13 +446,10 @@ class _Maker:
         effect = [
             model.Fact(what, named[one]) for what, one in call.skill.effect.items() if one in named and what != "place"
         ]
-        self._take_in(call)
-        return model.Skill(wording=wording, needs=tuple(needs), effect=tuple(effect))
-
-    def _take_in(self, call: SkillCall) -> None:
         if held := call.value("held"):
             self._held.add(held)
         self._held.discard(call.value("released"))
+        return model.Skill(wording=wording, needs=tuple(needs), effect=tuple(effect))
 
     def _value(self, call: SkillCall, parameter: str) -> str:
         kind, value = call.skill.parameters[parameter], call.values[parameter]

@@ -183,13 +183,9 @@ class _Run:
         self._asked = 0  # how many steps the world was asked for
 
     def begin(self) -> Pending[Observation]:
-        self._result: Pending[Observation] = Pending(on_cancel=self._cancel)
+        self._result: Pending[Observation] = Pending(on_cancel=lambda: self._now and self._now.cancel())
         self._go_on(lambda: next(self._steps))
         return self._result
-
-    def _cancel(self) -> None:
-        if self._now is not None:
-            self._now.cancel()
 
     def _go_on(self, resume: Callable[[], Pending[Observation]]) -> None:
         while not self._result.done():

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NoReturn, TypeVar
 
-from reactree_ros.background.pending import Pending
+from reactree_ros.background.pending import Pending, mapped
 from reactree_ros.background.worker import Worker
 from reactree_ros.world.port import Household, Observation, Offer, Offered, Outcome, Score, Seen, World, WorldError
 from reactree_ros.world.spec import asks_for
@@ -186,7 +186,10 @@ class _Check:
         verb, name = household.split_skill(skill)
         if not verb and skill not in household.actions:
             self._wrong(f"the skill '{skill}' begins with none of the household's actions")
-        elif verb and household.naming and verb not in _whole(household) and not _pattern(household).fullmatch(name):
+            return
+        whole = {one.verb for one in household.skills if one.listed != one.verb}
+        pattern = re.escape(household.naming).replace(r"\{word\}", r"\S.*").replace(r"\{instance\}", r"\d+")
+        if verb and household.naming and verb not in whole and not re.fullmatch(pattern, name):
             self._wrong(f"the skill '{skill}' does not name a thing as the household does: '{household.naming}'")
 
     # ------------------------------------------------------------------ what is tried
@@ -319,7 +322,9 @@ class _Check:
             if skills:
                 doing[name] = self._call(f"'{skills[0]}' of '{name}'", partial(robot.execute, skills[0]))
         for name, pending in doing.items():
-            self._observation(f"a skill of '{name}'", self._asked(f"a skill of '{name}'", partial(_itself, pending)))
+            self._observation(
+                f"a skill of '{name}'", self._asked(f"a skill of '{name}'", partial(mapped, pending, lambda seen: seen))
+            )
             self._observation(f"observe of '{name}'", self._asked(f"observe of '{name}'", team[name].observe))
 
     def _uses(self, skill: str, use: Any) -> None:
@@ -351,23 +356,10 @@ class _AlwaysFree:
         """See :meth:`RightOfWay.leave`."""
 
 
-def _itself(pending: Pending[T]) -> Pending[T]:
-    return pending
-
-
 def _settles(pending: Pending[Any], seconds: float) -> bool:
     settled = threading.Event()
     pending.add_done_callback(lambda _: settled.set())
     return settled.wait(seconds)
-
-
-def _whole(household: Household) -> set[str]:
-    return {one.verb for one in household.skills if one.listed != one.verb}
-
-
-def _pattern(household: Household) -> re.Pattern[str]:
-    escaped = re.escape(household.naming)
-    return re.compile(escaped.replace(r"\{word\}", r"\S.*").replace(r"\{instance\}", r"\d+"))
 
 
 def _named(error: BaseException) -> str:

@@ -199,18 +199,17 @@ class SkillTimeLimit(WorldWrapper):
             if not (done.cancelled() and outer.late):
                 settle_as(done, outer)
 
+        too_late = refusal(f"took longer than {self._seconds:g} s and was stopped", Outcome.TIMEOUT)
+
         def stop() -> None:
             inner, late = running(), timed()
             if inner is not None and late is not None and self._cancel(skill, inner):
-                self._after_rest(late, lambda error: late.succeed(self._late()) if error is None else late.fail(error))
+                self._after_rest(late, lambda error: late.succeed(too_late) if error is None else late.fail(error))
 
         inner.add_done_callback(settle)
         outer.stop = stop
         where_late(outer, self._seconds, _stop)  # the alarm keeps nothing alive, not the world either
         return outer
-
-    def _late(self) -> Observation:
-        return refusal(f"took longer than {self._seconds:g} s and was stopped", Outcome.TIMEOUT)
 
     def _cancel(self, skill: str, running: Pending[Observation]) -> bool:
         self._ending = skill

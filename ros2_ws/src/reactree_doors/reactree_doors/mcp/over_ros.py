@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
@@ -321,7 +320,7 @@ class RosRobot(Robot):
         def begin() -> None:
             if not outer.done():
                 asks.append(asked(ask))
-                asks[0].add_done_callback(partial(_pass_on, outer))
+                asks[0].add_done_callback(lambda done: settle_as(done, outer))
 
         self._watch(outer)
         self._node.do(begin)
@@ -332,10 +331,6 @@ class RosRobot(Robot):
         pending.add_done_callback(self._open.discard)
         if self._failed:
             pending.fail(WorldError(self._failed))
-
-
-def _pass_on(outer: Pending[Any], done: Any) -> None:
-    settle_as(done, outer)
 
 
 def _at_work(node: RobotNode) -> UserError:

@@ -345,7 +345,7 @@ class Telemetry(Port):
 
     def sent(self, node: GoalNode, skill: str) -> None:
         call = self._began(node, "execute")
-        call.verb = self._verb(node, skill)
+        call.verb = node.context.household.split_skill(skill)[0] or "skill"
         if not self._is_live() or not self._trace:
             return
         if self._on:
@@ -353,9 +353,6 @@ class Telemetry(Port):
             told |= self._words("reactree.skill", skill)
             call.span = self._span(node, f"execute_tool {call.verb}", call.begin, told)
         node.post.robot.world.traced(self._trace if call.span is None else trace_of(call.span))
-
-    def _verb(self, node: GoalNode, skill: str) -> str:
-        return node.context.household.split_skill(skill)[0] or "skill"
 
     def waits(self, node: GoalNode, call: Call) -> None:
         if call.of in _WAITS:

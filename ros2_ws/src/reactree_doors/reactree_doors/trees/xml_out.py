@@ -53,11 +53,7 @@ class _Writer:
         return _root(tree, _models(self._skills, own), main_tree_to_execute=name)
 
     def node(self, node: model.Node) -> Element:
-        write: Callable[[_Writer, model.Node], Element] = _WRITTEN[type(node)]
-        return write(self, node)
-
-    def _turns(self, node: model.Sequence | model.Fallback) -> Element:
-        return self._element(node, _TURNS[type(node), node.memory])
+        return _WRITTEN[type(node)](self, node)
 
     def _parallel(self, node: model.Parallel) -> Element:
         if node.policy == "all":
@@ -77,14 +73,6 @@ class _Writer:
         below = (first,) if alone else (model.Sequence(children=node.children),)
         return self._element(node, bt.TIMEOUT, {bt.MSEC: str(node.seconds * 1000)}, below)
 
-    def _loop(self, node: model.RepeatUntil | model.While) -> Element:
-        return self._element(
-            node, bt.REPEAT if isinstance(node, model.RepeatUntil) else bt.WHILE, {"condition": node.condition}
-        )
-
-    def _goal(self, node: model.Goal) -> Element:
-        return self._element(node, bt.AGENT, {"goal": node.text})
-
     def _search(self, node: model.Search) -> Element:
         if odd := next((one for one in node.order if ";" in one), ""):
             raise model.RoutineError(f"{_named(node)}: '{odd}' has a ;, which parts the places in XML")
@@ -95,9 +83,6 @@ class _Writer:
         looks = node.seconds == 0
         seconds = {} if looks or node.seconds is None else {"seconds": repr(node.seconds).removesuffix(".0")}
         return self._element(node, bt.HOLDS if looks else bt.WAIT, {"condition": node.condition, **seconds})
-
-    def _always(self, node: model.Always) -> Element:
-        return self._element(node, _ALWAYS[node.succeeds])
 
     def _skill(self, node: model.Skill) -> Element:
         tag, ports = bt.SKILL, {"wording": node.wording} | ({bt.EFFECT: _facts(node.effect)} if node.effect else {})
@@ -125,19 +110,19 @@ class _Writer:
         return Element(tag, written, children=tuple(map(self.node, children)))
 
 
-_WRITTEN: Mapping[type, Any] = {
-    model.Sequence: _Writer._turns,
-    model.Fallback: _Writer._turns,
+_WRITTEN: Mapping[type, Callable[[_Writer, Any], Element]] = {
+    model.Sequence: lambda to, node: to._element(node, _TURNS[model.Sequence, node.memory]),
+    model.Fallback: lambda to, node: to._element(node, _TURNS[model.Fallback, node.memory]),
     model.Parallel: _Writer._parallel,
     model.Decorator: _Writer._decorator,
     model.Within: _Writer._within,
-    model.RepeatUntil: _Writer._loop,
-    model.While: _Writer._loop,
-    model.Goal: _Writer._goal,
+    model.RepeatUntil: lambda to, node: to._element(node, bt.REPEAT, {"condition": node.condition}),
+    model.While: lambda to, node: to._element(node, bt.WHILE, {"condition": node.condition}),
+    model.Goal: lambda to, node: to._element(node, bt.AGENT, {"goal": node.text}),
     model.Search: _Writer._search,
     model.WaitFor: _Writer._wait,
     model.Skill: _Writer._skill,
-    model.Always: _Writer._always,
+    model.Always: lambda to, node: to._element(node, _ALWAYS[node.succeeds]),
 }
 
 
