@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import mcp_types as types
@@ -87,38 +87,24 @@ class Leaving:
 
 @dataclass(frozen=True)
 class Call:
-    """A request of a client for a tool.
-
-    Attributes:
-        client: What the client calls itself; anybody may say anything.
-        asks: Whether it can show a person a form.
-        again: Whether a form is shown by having it ask again, as newer clients do.
-    """
+    """A request of a client for a tool."""
 
     context: Any
     params: types.CallToolRequestParams
-    leaving: Leaving = field(default_factory=Leaving)
+    client: str  # what the client calls itself; anybody may say anything
+    asks: bool  # whether it can show a person a form
+    again: bool  # whether a form is shown by having it ask again, as newer clients do
+    leaving: Leaving
 
     @classmethod
     def of(cls, context: Any, params: types.CallToolRequestParams) -> Call:
         """Return a request with what its transport knows of it."""
-        scope = getattr(context.request, "scope", {})
-        return cls(context, params, scope.get("reactree.leaving") or Leaving())
-
-    @property
-    def client(self) -> str:
-        info = self.context.session.client_params
-        return shortened_line(visible(info.client_info.name), 60) if info else "a client without a name"
-
-    @property
-    def asks(self) -> bool:
-        can = self.context.session.client_capabilities
-        can = can and can.elicitation
-        return can is not None and (can.form is not None or can.url is None)
-
-    @property
-    def again(self) -> bool:
-        return self.context.protocol_version in MODERN_PROTOCOL_VERSIONS
+        scope, info = getattr(context.request, "scope", {}), context.session.client_params
+        client = shortened_line(visible(info.client_info.name), 60) if info else "a client without a name"
+        can = context.session.client_capabilities and context.session.client_capabilities.elicitation
+        asks = can is not None and (can.form is not None or can.url is None)
+        again = context.protocol_version in MODERN_PROTOCOL_VERSIONS
+        return cls(context, params, client, asks, again, scope.get("reactree.leaving") or Leaving())
 
 
 Answer = types.CallToolResult | types.InputRequiredResult

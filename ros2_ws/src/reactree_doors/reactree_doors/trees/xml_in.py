@@ -87,6 +87,8 @@ class _File:
         self.skills = by_node_name(declared)
         self.trees: dict[str, Element] = {}
         self.models: dict[str, tuple[Element, ...]] = {}
+        self.roles, self._names = frozenset[str](), set[str]()
+        self._count = 0  # of nodes
         self.described: dict[str, str] = {}  # the wordings of actions, as `export` writes them into the nodes model
         self._root = root
         self._sort(root)
@@ -109,7 +111,8 @@ class _File:
         roles = tuple(self._role(port) for port in self.ports(own["ID"]))
         names = [role["name"] for role in roles]
         scope = Scope({name: f"{{{name}}}" for name in names})
-        body = _Tree(self, names).only_child(tree, scope, (own["ID"],))
+        self.roles, self._names = frozenset(names), set(names)
+        body = self.only_child(tree, scope, (own["ID"],))
         name = own.get(bt.NAME, own["ID"])
         return model.Routine.of({"name": name, "goal": goal, "roles": roles, "body": body}, where=self.where)
 
@@ -167,22 +170,10 @@ class _File:
             self.refuse(port, f"a role of type '{kind}' is not known; {did_you_mean(kind, _ROLES)}")
         return {"name": name, "kind": known}
 
-
-def _below(element: Element) -> Iterator[Element]:
-    for child in element.children:
-        yield child
-        yield from _below(child)
-
-
-class _Tree:
-    def __init__(self, file: _File, names: Collection[str]) -> None:
-        self.file, self.roles, self._names = file, frozenset(names), set(names)
-        self._count = 0
-
     def node(self, element: Element, scope: Scope, trees: tuple[str, ...], depth: int = 1) -> model.Node:
         self._count += element.tag != bt.SUBTREE
         if self._count > model.MOST_NODES or depth > model.DEEPEST:
-            self.file.refuse(element, f"a routine has at most {model.MOST_NODES} nodes, {model.DEEPEST} in one another")
+            self.refuse(element, f"a routine has at most {model.MOST_NODES} nodes, {model.DEEPEST} in one another")
         tag = element.attributes.get("ID", "") if element.tag in bt.KINDS else element.tag
         reading = _Reading(self, element, tag, scope, trees, depth)
         try:
@@ -190,11 +181,11 @@ class _Tree:
         except ValidationError as error:
             fault = fault_of(error, model.Routine)
             at = ".".join(map(str, fault.path))
-            self.file.refuse(element, f"{at and f'{at}: '}{fault.said}")
+            self.refuse(element, f"{at and f'{at}: '}{fault.said}")
 
     def only_child(self, element: Element, scope: Scope, trees: tuple[str, ...], depth: int = 0) -> model.Node:
         if len(element.children) != 1:
-            self.file.refuse(element, f"it has {len(element.children)} nodes in it; put just one there")
+            self.refuse(element, f"it has {len(element.children)} nodes in it; put just one there")
         return self.node(element.children[0], scope, trees, depth + 1)
 
     def fresh(self, name: str) -> str:
@@ -207,13 +198,22 @@ class _Tree:
         return fresh
 
 
+def _below(element: Element) -> Iterator[Element]:
+    for child in element.children:
+        yield child
+        yield from _below(child)
+
+
+@dataclass
 class _Reading:
-    def __init__(
-        self, tree: _Tree, element: Element, tag: str, scope: Scope, trees: tuple[str, ...], depth: int
-    ) -> None:
-        self._tree, self._file = tree, tree.file
-        self._element, self._tag = element, tag
-        self._scope, self._trees, self._depth = scope, trees, depth
+    """Reads one node of a file."""
+
+    _file: _File
+    _element: Element
+    _tag: str  # its name in the file
+    _scope: Scope
+    _trees: tuple[str, ...]  # the trees that it is in, from the main one
+    _depth: int
 
     def node(self) -> model.Node:
         tag = self._tag
@@ -249,10 +249,10 @@ class _Reading:
         below = self._element.children
         if not below:
             self._refuse("there is nothing in it")
-        return tuple(self._tree.node(child, self._scope, self._trees, self._depth + 1) for child in below)
+        return tuple(self._file.node(child, self._scope, self._trees, self._depth + 1) for child in below)
 
     def _only_child(self) -> model.Node:
-        return self._tree.only_child(self._element, self._scope, self._trees, self._depth)
+        return self._file.only_child(self._element, self._scope, self._trees, self._depth)
 
     def _leaf(self) -> None:
         if self._element.children:
@@ -373,9 +373,9 @@ class _Reading:
         if found is None:
             self._refuse("finds needs a name in braces, such as {found}")
         name, names = found[1], self._scope.names
-        if name in names and (names[name][1:-1] in self._tree.roles or not _POINTER.fullmatch(names[name])):
+        if name in names and (names[name][1:-1] in self._file.roles or not _POINTER.fullmatch(names[name])):
             self._refuse(f"'{{{name}}}' stands for {names[name]} already; call what is found otherwise")
-        called = names[name][1:-1] if name in names else self._tree.fresh(self._scope.outs.get(name, name))
+        called = names[name][1:-1] if name in names else self._file.fresh(self._scope.outs.get(name, name))
         names[name] = f"{{{called}}}"
         return called
 
@@ -389,7 +389,7 @@ class _Reading:
             self._refuse(f"its trees stand in one another: {', '.join((*self._trees[-3:], name))}")
         scope = self._given(name, given)
         before = set(scope.names)
-        node = self._tree.only_child(self._file.trees[name], scope, (*self._trees, name), self._depth - 1)
+        node = self._file.only_child(self._file.trees[name], scope, (*self._trees, name), self._depth - 1)
         for found in set(scope.names) - before:
             if found in scope.outs:
                 self._scope.names[scope.outs[found]] = scope.names[found]
