@@ -36,7 +36,7 @@ def map_of_pyrobosim(path: Path, *, robot: str = "") -> dict[str, Any]:
     world, numbers = _loaded(path), Counter[str]()
     rooms = {room.name: _room(room, numbers) for room in world.rooms}
     spawns = [(location, spawn) for location in world.locations for spawn in location.children]
-    classes = {category: said(category) for category in sorted({one.category for one in world.objects})}
+    classes = {category: in_words(category) for category in sorted({one.category for one in world.objects})}
     words = {word: ["GRABBABLE"] for word in classes.values()}
     for location, spawn in spawns:
         word, opens = _word(location, spawn), not (location.is_open and location.is_locked)
@@ -53,7 +53,7 @@ def map_of_pyrobosim(path: Path, *, robot: str = "") -> dict[str, Any]:
     return document
 
 
-def said(name: str) -> str:
+def in_words(name: str) -> str:
     """Return a name of pyrobosim in words, without its number: ``trash_can0`` is a trash can."""
     return " ".join(re.sub(r"[^A-Za-z]+", " ", name).split())
 
@@ -97,7 +97,7 @@ def _start(world: Any, source: Source, robot: str) -> str:
 def _room(room: Any, numbers: Counter[str]) -> dict[str, Any]:
     stand = (room.nav_poses or [room.pose])[0]
     return {
-        "name": _numbered(said(room.name) or "room", numbers),
+        "name": _numbered(in_words(room.name) or "room", numbers),
         "own": room.name,
         "pose": _pose(stand),
         "outline": [[_rounded(x), _rounded(y)] for x, y, *_ in list(room.polygon.exterior.coords)[:-1]],
@@ -106,7 +106,7 @@ def _room(room: Any, numbers: Counter[str]) -> dict[str, Any]:
 
 def _word(location: Any, spawn: Any) -> str:
     part = spawn.name.removeprefix(f"{location.name}_") if len(location.children) > 1 else ""
-    return said(f"{location.category} {part}")
+    return in_words(f"{location.category} {part}")
 
 
 def _receptacle(

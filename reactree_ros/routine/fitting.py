@@ -216,7 +216,7 @@ def _merit(routine: Routine) -> float:
     return (counts.successes + 1) / (counts.uses + 2)
 
 
-def told(fit: Fit) -> str:
+def describe(fit: Fit) -> str:
     """Return how people are told of a routine that fits."""
     origin = fit.routine.origin
     of = f"learnt from run {shortened_line(origin.run, 60)}" if origin.run else "written by a person"

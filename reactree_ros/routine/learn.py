@@ -427,7 +427,7 @@ class _Maker:
         word = self.things.word_of(name)
         is_carried = name in self._held or "thing" in self.known.kinds_of(word)
         kind = "thing" if is_carried else "room" if name in self.things.rooms else "place"
-        of = _escaped(name) if name in self._numbered else self._said(word, kind)
+        of = _escaped(name) if name in self._numbered else self._role_or_word(word, kind)
         where = () if seen is None or known else (seen.place or "", seen.room or "")
         order = tuple(dict.fromkeys(self.things.word_of(one) for one in where if one and one != name))
         return model.Search(finds=finds, of=of, order=order)
@@ -455,10 +455,10 @@ class _Maker:
         kind, value = call.skill.parameters[parameter], call.values[parameter]
         written = call.skill.words.written(parameter, value)
         if _is_person(kind):
-            return self._said(written, "person")
-        return self._said(written, "number") if isinstance(kind, Number) else _escaped(written)
+            return self._role_or_word(written, "person")
+        return self._role_or_word(written, "number") if isinstance(kind, Number) else _escaped(written)
 
-    def _said(self, word: str, kind: str) -> str:
+    def _role_or_word(self, word: str, kind: str) -> str:
         mention = self._mentions.get(word)
         if mention is None or kind not in mention.kinds:
             return _escaped(word)

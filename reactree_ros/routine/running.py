@@ -18,7 +18,7 @@ from reactree_ros.agent.parameters import ParameterError, Room
 from reactree_ros.agent.skill import SkillCall
 from reactree_ros.agent.told import Tried
 from reactree_ros.routine import model
-from reactree_ros.routine.fitting import Fit, told
+from reactree_ros.routine.fitting import Fit, describe
 from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.attempt import OfAttempt
 from reactree_ros.tree.flows.fallback import FallbackFlow
@@ -80,7 +80,7 @@ class Run:
                 if not one.held:
                     self.seen[one.name] = Seen(one.word, one.instance, one.room, one.place)
 
-    def said(self, template: str) -> str:
+    def render(self, template: str) -> str:
         """Return a text with the values in its places; a :class:`KeyError` names one that was not found."""
         return template.format(**self.fit.values, **self.found)
 
@@ -124,21 +124,21 @@ class Run:
     def lost(self, facts: Sequence[model.Fact], holds: Sequence[Seen]) -> str:
         """Say what was held and is not any more, though it has to be; empty if there is nothing."""
         held = {self.name_of(seen) for seen in holds}
-        names = (self.said(fact.about) for fact in facts if fact.what == "held")
+        names = (self.render(fact.about) for fact in facts if fact.what == "held")
         return next((f"{name} is not held any more" for name in names if name in self._held and name not in held), "")
 
     def holds_already(self, facts: Sequence[model.Fact], holds: Sequence[Seen]) -> bool:
         """Whether all that a skill brings is to be seen already, of what can be seen: states, and what is held."""
         held = {self.name_of(seen) for seen in holds}
         return bool(facts) and all(
-            self.said(fact.about) in held if fact.what == "held" else self._is_so(fact) for fact in facts
+            self.render(fact.about) in held if fact.what == "held" else self._is_so(fact) for fact in facts
         )
 
     def denied(self, facts: Sequence[model.Fact], seen: Sequence[Seen]) -> str:
         """Say what a skill should have brought and has not, as the observation after it shows; empty if it may have."""
         here = {self.name_of(one): one for one in seen}
         for fact in facts:
-            name = self.said(fact.about)
+            name = self.render(fact.about)
             one = here.get(name)
             if fact.what == "held" and here and name in here and not here[name].held:
                 return f"{name} is not held"
@@ -147,7 +147,7 @@ class Run:
         return ""
 
     def _is_so(self, fact: model.Fact) -> bool:
-        one = self.seen.get(self.said(fact.about))
+        one = self.seen.get(self.render(fact.about))
         if one is None or fact.what not in _STATES:
             return False
         is_open = fact.what == "open" and not _has_inside(one) and any(map(_has_inside, self.seen.values()))
@@ -201,7 +201,7 @@ class SkillStep(_Leaf):
         """Look whether it can be done and has to be, do it, and look what came of it."""
         run, skill = self._routine, self._skill
         try:
-            call = self.call(run.said(skill.wording))
+            call = self.call(run.render(skill.wording))
         except (ParameterError, KeyError) as error:
             return self.fails(f"'{self.subgoal}' cannot be done: {error}")
         if run.holds_already(skill.effect, self.post.robot.holds):
@@ -251,7 +251,7 @@ class GoalStep(_Leaf):
     def program(self) -> Program:
         """Let the agent node grow, and end as it does."""
         try:
-            goal = self._routine.said(self._goal.text)
+            goal = self._routine.render(self._goal.text)
         except KeyError as error:
             return self.fails(f"{error} was not found")
         if not goal.strip():
@@ -273,7 +273,7 @@ class SearchStep(_Leaf):
         run, finds = self._routine, self._search.finds
         run.reason = ""
         try:
-            self._word = run.said(self._search.of)
+            self._word = run.render(self._search.of)
         except KeyError as error:
             return self.fails(f"{error} was not found")
         if finds in run.found:
@@ -458,7 +458,7 @@ class RoutineNode(GoalNode):
     """
 
     def __init__(self, run: Run) -> None:
-        super().__init__(str(run.fit), run.node.context, name=told(run.fit), parent=run.node)
+        super().__init__(str(run.fit), run.node.context, name=describe(run.fit), parent=run.node)
         self.fit, self._run = run.fit, run
         self._tree = _built(run.fit.routine.body, run)
 

@@ -195,7 +195,7 @@ class _Run:
                     step.cancel()
                     return
             except StopIteration as end:
-                self._result.succeed(self._told(end.value))
+                self._result.succeed(self._summed_up(end.value))
                 return
             except Exception as error:
                 self._result.fail(error)
@@ -220,7 +220,7 @@ class _Run:
             return lambda: self._steps.throw(failed)
         return lambda: self._steps.send(step.result())
 
-    def _told(self, last: Observation) -> Observation:
+    def _summed_up(self, last: Observation) -> Observation:
         outcome = last.outcome
         if outcome in REFUSALS and len(self._texts) > 1:
             outcome = Outcome.EXECUTION  # something may have moved
@@ -255,7 +255,7 @@ class _Run:
 
     def _skill(self, node: model.Skill) -> Steps:
         try:
-            seen = yield from self._does(self._said(node.wording))
+            seen = yield from self._does(self._rendered(node.wording))
         except ParameterError as error:
             text = f"'{shortened_line(node.wording, 80)}' cannot be done: {error}."
             self._texts.append(text)
@@ -264,7 +264,7 @@ class _Run:
             return replace(seen, outcome=Outcome.DONE)
         return seen if seen.outcome is not Outcome.DONE else replace(seen, outcome=Outcome.POSTCONDITION)
 
-    def _said(self, wording: str) -> str:
+    def _rendered(self, wording: str) -> str:
         apart = _apart(wording, self._world.household.skills)
         if apart is None:
             return wording.format(**self._values)

@@ -10,7 +10,7 @@ from reactree_ros.agent.told import told_broken_off
 from reactree_ros.agent.turns import About, Told, Turn
 from reactree_ros.background.pending import Pending, asked
 from reactree_ros.llm.port import Choice, InvalidReply
-from reactree_ros.routine.fitting import Fit, told
+from reactree_ros.routine.fitting import Fit, describe
 from reactree_ros.routine.running import RoutineNode, Run, Unusable
 from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.context import Call
@@ -53,7 +53,7 @@ class Use:
         fit = (yield from self._chosen(node, found)) if found else None
         if fit is None:
             return None
-        question = f"May I do '{fit}' by {told(fit)}?"
+        question = f"May I do '{fit}' by {describe(fit)}?"
         if self._proposes and not (yield from node.dialogue.agrees(question, f"routine {node.index}")):
             return None
         if above:  # one has this goal in it: they end with the budget, however many goals they have

@@ -121,7 +121,7 @@ class AddedSkills(WorldWrapper):
         known = self.inner.household
         if skill in known.actions or known.split_skill(skill)[0]:
             return self.inner.execute(skill)
-        return mapped(asked(self.inner.execute, skill), self._told)
+        return mapped(asked(self.inner.execute, skill), self._with_added)
 
     @abc.abstractmethod
     def _carry_out(self, call: SkillCall) -> Pending[Observation]:
@@ -134,7 +134,7 @@ class AddedSkills(WorldWrapper):
             return None
         return call if call.skill in self._added else None
 
-    def _told(self, seen: Observation) -> Observation:
+    def _with_added(self, seen: Observation) -> Observation:
         if seen.outcome is not Outcome.UNKNOWN_SKILL or not self._added:
             return seen
         also = ", ".join(f"'{skill.listed}'" for skill in self._added)

@@ -43,7 +43,7 @@ def observation_of(server: str, call: str, answer: Any, longest: int) -> Observa
     texts = list(_texts(answer.content[:_MOST_PARTS], pictures, notes))
     if not any(map(str.strip, texts)) and answer.structured_content is not None:
         texts = [json.dumps(answer.structured_content, ensure_ascii=False, separators=(",", ":"))]
-    said = told(server, "\n".join(texts), longest)
+    said = quoted(server, "\n".join(texts), longest)
     left_out = f" ({'; '.join(dict.fromkeys(notes))})" if notes else ""
     if answer.is_error:
         return failure(call, f"{said}{left_out}")
@@ -54,7 +54,7 @@ def failure(call: str, why: str, outcome: Outcome = Outcome.EXECUTION) -> Observ
     return Observation(f"You tried to {call}, but {why}", outcome)
 
 
-def told(server: str, text: str, longest: int) -> str:
+def quoted(server: str, text: str, longest: int) -> str:
     """Return what a server says: in one line behind its name, or each line quoted below it."""
     plain = bounded(cleaned(bounded(text, _UNSEEN * longest)), longest).strip()
     lines = [line for line in plain.split("\n") if line.strip()]
@@ -139,7 +139,7 @@ class ToolSkills(AddedSkills):
             return Pending.of(Observation(f"The skill was not carried out: {reason}.", Outcome.HALTED))
         server, tool = self._added[call.skill]
         wanted = Asked(tool.name, tool.arguments(call.values), tool.schema, tool.settings.seconds)
-        return _told(server.call(wanted), server.name, call, tool.settings.longest)
+        return _as_observation(server.call(wanted), server.name, call, tool.settings.longest)
 
     def at_rest(self) -> Pending[None]:
         """See :meth:`World.at_rest`; the servers were told of what was cancelled."""
@@ -159,7 +159,7 @@ def _rested(server: ToolServer, _: object) -> Pending[None]:
     return after(server.at_rest(), lambda: Pending.of(None))
 
 
-def _told(answer: Pending[object], server: str, call: SkillCall, longest: int) -> Pending[Observation]:
+def _as_observation(answer: Pending[object], server: str, call: SkillCall, longest: int) -> Pending[Observation]:
     outer = Pending[Observation](on_cancel=answer.cancel)
 
     def settle(done: Pending[object]) -> None:

@@ -97,7 +97,7 @@ class Call:
     leaving: Leaving
 
     @classmethod
-    def of(cls, context: Any, params: types.CallToolRequestParams) -> Call:
+    def received(cls, context: Any, params: types.CallToolRequestParams) -> Call:
         """Return a request with what its transport knows of it."""
         scope, info = getattr(context.request, "scope", {}), context.session.client_params
         client = shortened_line(visible(info.client_info.name), 60) if info else "a client without a name"
@@ -128,7 +128,7 @@ class Tool(Settings):
         raise NotImplementedError
 
     @classmethod
-    def told(cls) -> types.Tool:
+    def listed(cls) -> types.Tool:
         schema = cls.model_json_schema()
         schema.pop("description", None)
         return types.Tool(
@@ -541,26 +541,26 @@ class Door:
             yield name, Offer(skill)
 
     async def _list_tools(self, context: Any, params: Any) -> types.ListToolsResult:
-        tools = [tool.told() for tool in TOOLS.values()]
+        tools = [tool.listed() for tool in TOOLS.values()]
         for name, offer in self._skills():
             said = f"One skill of the robot: {offer.skill.wording}"
             annotations = types.ToolAnnotations(read_only_hint=False)
             tools.append(types.Tool(name=name, description=said, input_schema=offer.schema(), annotations=annotations))
         if texts := self.robot.household.texts:
-            one = DoSkill.told()
+            one = DoSkill.listed()
             said = f"{one.description} One begins with: {', '.join(texts)}."
             tools.append(one.model_copy(update={"description": said}))
         return types.ListToolsResult(tools=tools)
 
     async def _call_tool(self, context: Any, params: types.CallToolRequestParams) -> Answer:
-        call = Call.of(context, params)
+        call = Call.received(context, params)
         try:
             if params.request_state is not None:
                 return await self._asked_again(params.request_state, call)
             given = {name: one for name, one in (params.arguments or {}).items() if one is not None}
             offers = dict(self._skills())
             if params.name in offers:
-                return await self.do_skill(_said(offers[params.name], given), call)
+                return await self.do_skill(_read_call(offers[params.name], given), call)
             more: Mapping[str, type[Tool]] = {DoSkill.word: DoSkill} if self.robot.household.texts else {}
             tools = {**TOOLS, **more}
             if params.name not in tools:
@@ -605,7 +605,7 @@ class Door:
         return "" if path is None or not path.exists() else _end_of(path.read_bytes())
 
 
-def _said(offer: Offer, given: Mapping[str, Any]) -> SkillCall:
+def _read_call(offer: Offer, given: Mapping[str, Any]) -> SkillCall:
     try:
         return offer.read(given)
     except (ParameterError, ValueError, TypeError) as error:

@@ -46,7 +46,7 @@ def watching(about: dict[str, Any], planner: str, silent: Callable[[], bool] | N
     try:
         return Telemetry(about, planner, silent) if takes_spans() or takes_figures() else None
     except Exception as error:
-        _said().tell(f"there is none, as it failed: {error!r}")
+        _reporter().tell(f"there is none, as it failed: {error!r}")
         return None
 
 
@@ -63,7 +63,7 @@ def serving(name: str, trace: str) -> Served | None:
     try:
         return Served(name, trace) if takes_spans() else None
     except Exception as error:
-        _said().tell(f"a span could not be begun: {error!r}")
+        _reporter().tell(f"a span could not be begun: {error!r}")
         return None
 
 
@@ -78,7 +78,7 @@ def exporting(service: str) -> Iterator[None]:
     if not any(_asked(signal) for signal in _SIGNALS) or os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         yield
         return
-    end = _set_up(_said())
+    end = _set_up(_reporter())
     try:
         yield
     finally:
@@ -106,7 +106,7 @@ def _is_here(module: str) -> bool:
         return False
 
 
-def _set_up(said: _Said) -> Callable[[], None]:
+def _set_up(said: _Reporter) -> Callable[[], None]:
     if not _is_here("opentelemetry.sdk"):
         said.tell(
             f"OTEL_* variables ask for telemetry, but there is no SDK: {install_line('reactree_doors[telemetry]')}"
@@ -127,7 +127,7 @@ def _set_up(said: _Said) -> Callable[[], None]:
     return lambda: _end(providers, said)
 
 
-def _end(providers: tuple[Any, ...], said: _Said) -> None:
+def _end(providers: tuple[Any, ...], said: _Reporter) -> None:
     left = [threading.Thread(target=one.shutdown, daemon=True) for one in providers if hasattr(one, "shutdown")]
     until = time.monotonic() + LAST_WORDS
     for thread in left:
@@ -139,7 +139,7 @@ def _end(providers: tuple[Any, ...], said: _Said) -> None:
     said.setLevel(logging.CRITICAL + 1)  # what is still under way ends with the process
 
 
-class _Said(logging.Handler):
+class _Reporter(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self._told: set[str] = set()
@@ -155,8 +155,8 @@ class _Said(logging.Handler):
 
 
 @cache
-def _said() -> _Said:
-    said, logger = _Said(), logging.getLogger("opentelemetry")
+def _reporter() -> _Reporter:
+    said, logger = _Reporter(), logging.getLogger("opentelemetry")
     logger.propagate = False
     logger.addHandler(said)
     return said

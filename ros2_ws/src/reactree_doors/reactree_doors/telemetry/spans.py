@@ -111,7 +111,7 @@ def _never_in_the_way(cls: _Class) -> _Class:
 
     def careful(method: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(method)
-        def told(self: Telemetry, *what: Any, **named: Any) -> Any:
+        def carefully(self: Telemetry, *what: Any, **named: Any) -> Any:
             if self.broken:
                 return None
             try:
@@ -121,7 +121,7 @@ def _never_in_the_way(cls: _Class) -> _Class:
                 _log.warning("telemetry: ends, as it failed: %s", redacted(repr(error))[:400])
                 return None
 
-        return told
+        return carefully
 
     for name in {"begin", "end", *vars(Listener)} & set(vars(cls)):
         if not name.startswith("_"):

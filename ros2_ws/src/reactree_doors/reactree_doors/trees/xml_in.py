@@ -423,14 +423,14 @@ class _Reading:
         begun = [one for one in begun if taken_apart(wording, one) is not None]
         for skill in sorted(begun, key=lambda one: one.words.letters)[-1:]:
             self._check_names(skill.parameters, taken_apart(wording, skill) or {})
-        return self._said(wording, ())
+        return self._skill_node(wording, ())
 
     def _declared(self, skill: Declared) -> model.Node:
         ports = self._said_ports(skill.parameters)
         values = {name: ports[name] for name in skill.parameters}
         self._check_names(skill.parameters, values)
         try:
-            return self._said(say(skill, values), effect_of(skill, values))
+            return self._skill_node(say(skill, values), effect_of(skill, values))
         except ParameterError as error:
             self._refuse(str(error))
 
@@ -443,7 +443,7 @@ class _Reading:
         for skill in self._file.skills.values():
             if (values := taken_apart(said, skill)) is not None:
                 self._check_names(skill.parameters, values)
-                return self._said(said, effect_of(skill, values))
+                return self._skill_node(said, effect_of(skill, values))
         return None
 
     def _has_ports(self, needed: Iterable[str]) -> bool:
@@ -464,7 +464,7 @@ class _Reading:
         self._leaf()
         return self._ports(needed, (bt.EXPECTED, bt.NEEDS, bt.EFFECT))
 
-    def _said(self, wording: str, effect: tuple[model.Fact, ...]) -> model.Node:
+    def _skill_node(self, wording: str, effect: tuple[model.Fact, ...]) -> model.Node:
         expected: Any = self._element.attributes.get(bt.EXPECTED, Outcome.DONE)
         needs, effect = self._facts(bt.NEEDS, ()), self._facts(bt.EFFECT, effect)
         return model.Skill(wording=wording, expected=expected, needs=needs, effect=effect)
