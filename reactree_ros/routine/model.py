@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import string
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from pydantic import (
@@ -18,8 +19,11 @@ from pydantic import (
 from typing_extensions import Self
 
 from reactree_ros.agent.observation import Outcome
+from reactree_ros.agent.parameters import Choice, ParameterError, Text, Value
 from reactree_ros.agent.skill import EFFECTS
+from reactree_ros.agent.skill import Skill as Declared
 from reactree_ros.agent.text import LONGEST_TEMPLATE, check_template, shortened_line
+from reactree_ros.agent.wording import Wording
 from reactree_ros.errors import UserError
 from reactree_ros.plugins.settings import did_you_mean, fault_of
 
@@ -351,6 +355,66 @@ def _checked(read: Callable[[], R], length: int, where: str) -> R:
         raise RoutineError(shortened_line(f"{where}: {at + ': ' if at else ''}{fault.said}", 500)) from None
     except RecursionError:
         raise RoutineError(f"{where}: its nodes stand too deep in one another; the most levels are {DEEPEST}") from None
+
+
+# ---------------------------------------------------------------------- wordings of skills, with roles in braces
+
+
+def say(skill: Declared, values: Mapping[str, str]) -> str:
+    """Return a skill's wording with values in its places; roles in braces may be in them.
+
+    Raises ParameterError: a value may not stand in its place.
+    """
+    said: dict[str, Value] = {}
+    places = dict(skill.parameters)
+    for name, value in values.items():
+        if has_role(value):
+            said[name] = value
+            if not isinstance(places[name], Text):
+                places[name] = Choice((value,))  # a number would not be written in words
+            continue
+        try:
+            said[name] = places[name].read(value)
+        except ParameterError as error:
+            raise ParameterError(f"{name}: {error}") from None
+    return Wording(skill.wording, places).write(said)
+
+
+def taken_apart(wording: str, skill: Declared) -> dict[str, str] | None:
+    """Return the values that stand in a skill's places in a wording; None if the wording is another skill's."""
+    values: dict[str, str] = {}
+    pieces = [(literal, name) for literal, name, _, _ in string.Formatter().parse(skill.wording)]
+    rest = wording
+    for (literal, name), (after, _) in zip(pieces, [*pieces[1:], ("", None)], strict=True):
+        if not rest.startswith(literal):
+            return None
+        rest = rest[len(literal) :]
+        if name is not None:
+            end = rest.find(after) if after else len(rest)
+            quoted = isinstance(skill.parameters[name], Text) and rest.startswith('"')
+            if quoted:  # its end is known, whatever is in it
+                match = re.match(r'"(?:[^"\\]|\\.)*"', rest)
+                end = match.end() if match else -1
+            if end < 1:
+                return None
+            values[name] = re.sub(r"\\(.)", r"\1", rest[1 : end - 1]) if quoted else rest[:end]
+            rest = rest[end:]
+    try:
+        return values if not rest and say(skill, values) == wording else None
+    except ParameterError:
+        return None
+
+
+def has_role(text: str) -> bool:
+    try:
+        return any(name is not None for _, name, _, _ in string.Formatter().parse(text))
+    except ValueError:
+        return False
+
+
+def effect_of(skill: Declared, values: Mapping[str, str]) -> tuple[Fact, ...]:
+    """Return what holds after a skill, as it is declared."""
+    return tuple(Fact(what, values[about]) for what, about in skill.effect.items() if values.get(about))
 
 
 for _model in (Sequence, Fallback, Parallel, RepeatUntil, While, Within, Decorator, Routine):

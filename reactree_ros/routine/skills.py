@@ -20,7 +20,7 @@ from reactree_ros.background.pending import Pending, asked, mapped, where_late
 from reactree_ros.errors import UserError
 from reactree_ros.plugins import Registry
 from reactree_ros.routine import model
-from reactree_ros.routine.wordings import taken_apart
+from reactree_ros.routine.model import taken_apart
 from reactree_ros.world.check import REFUSALS
 from reactree_ros.world.port import Observation, Offer, Offered, Outcome, Seen, World
 from reactree_ros.world.team import SharedWorld, Use

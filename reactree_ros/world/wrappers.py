@@ -7,7 +7,7 @@ import logging
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -390,3 +390,56 @@ def _refused(reason: str) -> Observation:
 def refusal(reason: str, outcome: Outcome) -> Observation:
     """Return the observation of a skill that was not carried out, for a reason that is not the world's."""
     return Observation(f"The skill was not carried out: {reason}.", outcome)
+
+
+# ---------------------------------------------------------------------- several robots in one house
+
+
+@dataclass
+class _Position:
+    room: str = ""
+    holds: tuple[str, ...] = ()
+
+
+def with_teammates(robots: Mapping[str, World]) -> dict[str, SharedWorld]:
+    """Return robots that see one another: an observation names the others in the room.
+
+    A robot counts as being where it observed something last; one that drives has not arrived before it says so.
+    """
+    positions = {name: _Position() for name in robots}
+    return {name: _WithTeammates(world, name, positions) for name, world in robots.items()}
+
+
+def teammate_here(robot: str, holds: tuple[str, ...]) -> str:
+    """Say that another robot is in the room, and with what; after a space."""
+    return f" {robot} is here, too{''.join(f', with {name}' for name in holds)}."
+
+
+class _WithTeammates(WorldWrapper):
+    def __init__(self, inner: World, name: str, positions: Mapping[str, _Position]) -> None:
+        super().__init__(inner)
+        self._name, self._positions = name, positions
+
+    def reset(self, seed: int | None = None) -> Pending[Observation]:
+        return mapped(self.inner.reset(seed), self._added(looked=True))
+
+    def observe(self) -> Pending[Observation]:
+        return mapped(self.inner.observe(), self._added(looked=True))
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        return mapped(self.inner.execute(skill), self._added(looked=False))
+
+    def _added(self, *, looked: bool) -> Callable[[Observation], Observation]:
+        def add(observation: Observation) -> Observation:
+            own, before = self._positions[self._name], self._positions[self._name].room
+            own.room = next((seen.room for seen in observation.seen if seen.room), before)
+            own.holds = tuple(
+                self.household.name_of(seen.word, seen.instance) for seen in observation.seen if seen.held
+            )
+            if not own.room or not (looked or own.room != before):
+                return observation
+            others = [(name, one) for name, one in self._positions.items() if one is not own]
+            there = "".join(teammate_here(name, one.holds) for name, one in others if one.room == own.room)
+            return replace(observation, text=observation.text + there) if there else observation
+
+        return add

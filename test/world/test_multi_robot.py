@@ -7,8 +7,8 @@ from reactree_ros.background.pending import Pending
 from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
-from reactree_ros.world.multi_robot import with_teammates
 from reactree_ros.world.port import Observation, WorldError
+from reactree_ros.world.wrappers import with_teammates
 
 
 def pair() -> tuple[SymbolicWorld, SymbolicWorld]:

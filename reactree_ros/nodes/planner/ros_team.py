@@ -13,10 +13,9 @@ from reactree_ros.background.pending import Pending, mapped, settle_as
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.planner.adapters import RosWorld
-from reactree_ros.world.multi_robot import with_teammates
 from reactree_ros.world.port import Household, Score
 from reactree_ros.world.team import SharedWorld
-from reactree_ros.world.wrappers import WorldWrapper
+from reactree_ros.world.wrappers import WorldWrapper, with_teammates
 
 
 class RosTeam(WorldWrapper):

@@ -16,8 +16,7 @@ from pydantic import Field, field_validator
 from reactree_doors.fleet import schema
 from reactree_doors.fleet.link import Link
 from reactree_doors.fleet.own import OwnMemory
-from reactree_doors.fleet.server import Server, Unreachable, connected, explained
-from reactree_doors.fleet.way import demands
+from reactree_doors.fleet.server import Server, Unreachable, connected, demands, explained
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.memory import embedding

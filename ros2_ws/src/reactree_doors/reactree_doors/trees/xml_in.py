@@ -23,7 +23,7 @@ from reactree_ros.files.read_back import check_values, parse_json, text_of
 from reactree_ros.files.xml import LARGEST_XML, Element, NoXml, parse_xml
 from reactree_ros.plugins.settings import did_you_mean, fault_of, or_nearest
 from reactree_ros.routine import model
-from reactree_ros.routine.wordings import effect_of, has_role, say, taken_apart
+from reactree_ros.routine.model import effect_of, has_role, say, taken_apart
 
 
 @dataclass

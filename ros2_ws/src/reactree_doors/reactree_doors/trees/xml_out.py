@@ -14,7 +14,7 @@ from reactree_ros.agent.skill import Skill as Declared
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.files.xml import Element, as_xml
 from reactree_ros.routine import model
-from reactree_ros.routine.wordings import effect_of, taken_apart
+from reactree_ros.routine.model import effect_of, taken_apart
 
 #: Characters that XML cannot hold.
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
