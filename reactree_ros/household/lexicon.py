@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -341,3 +341,23 @@ def named(text: str) -> Iterator[tuple[str, ...]]:
         entry, length = found
         yield entry.words
         start += length
+
+
+def listed(phrases: Sequence[str], conjunction: str = "and") -> str:
+    """List phrases: ``the plate, the mug and the bowl``."""
+    *first, last = phrases
+    return f"{', '.join(first)} {conjunction} {last}" if first else last
+
+
+def plural(name: str) -> str:
+    """Return the plural of a name of several words: ``glasses for wine``, ``bottles of juice``."""
+    head, joint, rest = name.partition(" of ")
+    if not joint:
+        head, joint, rest = name.partition(" for ")
+    if re.search("(?:s|x|z|ch|sh)$", head):
+        return f"{head}es{joint}{rest}"
+    if head.endswith("fe"):
+        return f"{head[:-2]}ves{joint}{rest}"
+    if head.endswith(("lf", "af")):
+        return f"{head[:-1]}ves{joint}{rest}"
+    return f"{head}s{joint}{rest}"

@@ -30,11 +30,12 @@ from reactree_ros.household.lexicon import (
     WASHER,
     Topic,
     correct,
+    listed,
     look_up,
+    plural,
     word_set,
 )
 from reactree_ros.household.vocabulary import can_be_held, is_known
-from reactree_ros.household.wording import listed, plural
 
 _VAGUE = word_set("anything bits essentials everything goods item items something stuff thing things whatever")
 _TIDYING = word_set("arrange clear organise organize sort straighten tidy")
