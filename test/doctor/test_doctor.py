@@ -26,8 +26,8 @@ from reactree_ros.files.secrecy import redacted
 from reactree_ros.memory.embedding import DEFAULT_MODEL
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.spec import memory as named
+from reactree_ros.memory.stores.database import ExperienceStore
 from reactree_ros.memory.stores.sqlite import SqliteMemory
-from reactree_ros.memory.stores.sqlite.database import APPLICATION_ID, SCHEMA_VERSION
 from reactree_ros.plugins.diagnosis import Diagnosis, Level
 
 ROOT = Path(__file__).parents[2]
@@ -531,7 +531,7 @@ def snapshot(path: Path) -> dict[str, bytes]:
 def test_a_memory_is_told_with_what_it_holds_and_left_as_it_is(memory: Path) -> None:
     before = snapshot(memory)
     found = by_name(look_at(named(memory)))
-    assert found["memory"].said == f"{memory}: 1 experiences of 1 runs, schema {SCHEMA_VERSION}"
+    assert found["memory"].said == f"{memory}: 1 experiences of 1 runs, schema {ExperienceStore.version}"
     assert found["memory"].level is RIGHT
     assert f"{DEFAULT_MODEL}, 384 dimensions" in found["embedder"].said
     assert snapshot(memory) == before
@@ -560,12 +560,16 @@ def another_program(path: Path) -> None:
     change(path, "PRAGMA journal_mode = DELETE", "CREATE TABLE t (x)")
 
 
+def header(version: int) -> tuple[str, str]:
+    return f"PRAGMA application_id = {ExperienceStore.application_id}", f"PRAGMA user_version = {version}"
+
+
 def later(path: Path) -> None:
-    change(path, f"PRAGMA application_id = {APPLICATION_ID}", f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    change(path, *header(ExperienceStore.version + 1))
 
 
 def without_tables(path: Path) -> None:
-    change(path, f"PRAGMA application_id = {APPLICATION_ID}", f"PRAGMA user_version = {SCHEMA_VERSION}")
+    change(path, *header(ExperienceStore.version))
 
 
 @pytest.mark.parametrize(
@@ -577,7 +581,7 @@ def without_tables(path: Path) -> None:
         (lambda path: path.write_text("a text"), "not an SQLite database"),
         (lambda path: path.write_bytes(b"SQLite format 3\0" + b"\1" * 200), "cannot be read"),
         (another_program, "a database of another program"),
-        (later, f"has schema version {SCHEMA_VERSION + 1}, this reactree_ros knows {SCHEMA_VERSION}"),
+        (later, f"has schema version {ExperienceStore.version + 1}, this reactree_ros knows {ExperienceStore.version}"),
         (without_tables, "no such table"),
     ],
     ids=["nothing", "folder", "empty", "text", "damaged", "another program's", "later schema", "no tables"],
@@ -595,7 +599,7 @@ def test_what_is_no_memory_is_told_and_left_as_it_is(tmp_path: Path, make: Calla
 
 @pytest.mark.parametrize("journal", ["wal", "delete"])
 def test_a_memory_that_is_locked_is_told(memory: Path, monkeypatch: pytest.MonkeyPatch, journal: str) -> None:
-    monkeypatch.setattr("reactree_ros.memory.stores.sqlite.diagnosis.PATIENCE", 0.1)
+    monkeypatch.setattr("reactree_ros.memory.stores.sqlite.PATIENCE", 0.1)
     holder = sqlite3.connect(memory, isolation_level=None)
     holder.execute(f"PRAGMA journal_mode = {journal}")
     holder.execute("PRAGMA locking_mode = EXCLUSIVE")

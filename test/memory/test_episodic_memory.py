@@ -502,7 +502,7 @@ def test_what_is_read_ahead_is_neither_read_nor_counted_again(tmp_path: Path, mo
 
 
 def test_a_large_memory_is_not_read_ahead_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "_KEPT_IN_MEMORY", 20)
+    monkeypatch.setattr(sqlite, "KEPT_IN_MEMORY", 20)
     with SqliteMemory(tmp_path / "memory.db", WordHashEmbedder()) as memory:
         memory.add_run([experience(f"open {number}", task=number) for number in range(21)])
         counted: list[str] = []

@@ -14,7 +14,7 @@ from reactree_ros.agent.kinds.begin_subgoal import BeginSubgoal
 from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn, render
-from reactree_ros.memory.experience import End, Experience, turns_of
+from reactree_ros.memory.experience import End, Experience, turns_in
 from reactree_ros.tree.flows.sequence import SequenceFlow
 
 RECORDED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
@@ -75,7 +75,7 @@ lines = st.sampled_from(
 @given(st.lists(st.tuples(lines | st.text(max_size=8), line_ends), max_size=12))
 def test_the_turns_of_any_text_give_that_text_again(parts: list[tuple[str, str]]) -> None:
     text = "".join(line + end for line, end in parts)
-    assert render(turns_of(text)) == text
+    assert render(turns_in(text)) == text
 
 
 @pytest.mark.skipif(not RECORDED.is_dir(), reason=f"needs the recorded runs in {RECORDED}")
@@ -83,7 +83,7 @@ def test_the_turns_of_any_text_give_that_text_again(parts: list[tuple[str, str]]
 def test_the_turns_of_every_recorded_text_give_that_text_again_and_are_told_apart(file: str) -> None:
     for line in (RECORDED / file).read_bytes().splitlines():
         text = json.loads(line)["text"]
-        turns = turns_of(text)
+        turns = turns_in(text)
         assert render(turns) == text
         assert any(isinstance(turn, Said) for turn in turns) or turns[-1] == Told(turns[-1].text, About.LIMIT)
 

@@ -15,13 +15,12 @@ from reactree_ros.agent.prompt import flow_told
 from reactree_ros.agent.tokens import approximate_tokens
 from reactree_ros.agent.turns import Said
 from reactree_ros.household.memory import FOLDER, HouseholdMemorySettings, file_of
-from reactree_ros.memory.embedding import EmbeddingUnavailable
+from reactree_ros.memory.embedding import EmbeddingUnavailable, WordEmbedder
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.port import EpisodicMemory, EpisodicMemoryError
 from reactree_ros.memory.recorded import export_experiences
 from reactree_ros.memory.spec import memory
 from reactree_ros.memory.stores.fixed import MOST, TOKENS
-from reactree_ros.memory.words import WordEmbedder
 
 BY_WORDS = "household:index=words"
 PLANNERS = tuple(path.stem for path in sorted(FOLDER.iterdir()))

@@ -69,20 +69,6 @@ def test_what_it_hands_out_cannot_be_changed() -> None:
         memory.sightings("juice")[0].room = "bedroom 1"  # type: ignore[misc]
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"word": " "}, "word is empty"),
-        ({"room": ""}, "room is empty"),
-        ({"place": ""}, "place is empty"),
-    ],
-)
-def test_nonsense_is_refused(change: dict[str, object], message: str) -> None:
-    sighting: dict[str, object] = {"word": "juice", "instance": 1, "room": "kitchen 1", "place": None}
-    with pytest.raises(ValueError, match=message):
-        WorkingMemory().see(**{**sighting, **change})  # type: ignore[arg-type]
-
-
 @given(
     st.lists(
         st.tuples(st.sampled_from(["juice", "wine"]), st.integers(1, 3), st.sampled_from(["fridge 1", "table 1"])),

@@ -24,9 +24,9 @@ from reactree_doors.fleet.way import checked, demands
 from reactree_ros.files.read_back import in_a_line, parse_json
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.port import Counts, EpisodicMemoryError
+from reactree_ros.memory.stores.database import ENDS, digest_of, experience_of
+from reactree_ros.memory.stores.index import TIE, drawn, seed_of
 from reactree_ros.memory.stores.sqlite import FETCHED_AT_ONCE, Kept
-from reactree_ros.memory.stores.sqlite.database import ENDS, digest_of, experience_of
-from reactree_ros.memory.stores.sqlite.index import TIE, drawn, seed_of
 
 _log = logging.getLogger(__name__)
 #: Seconds to connect; to wait for an answer.
