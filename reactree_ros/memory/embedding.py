@@ -62,9 +62,9 @@ def checked_vectors(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.floa
             f"{(len(texts), embedder.dimension)}"
         )
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
-    for row in np.flatnonzero(~(np.abs(lengths - 1) < _UNIT_TOLERANCE)):
+    for row in map(int, np.flatnonzero(~(np.abs(lengths - 1) < _UNIT_TOLERANCE))):
         raise EmbeddingError(
-            f"embedder {embedder.name!r} gave a vector of length {lengths[row]:.4g} instead of 1 for {texts[int(row)]!r}"
+            f"embedder {embedder.name!r} gave a vector of length {lengths[row]:.4g} instead of 1 for {texts[row]!r}"
         )
     return vectors
 

@@ -154,7 +154,7 @@ def test_doctor_tells_no_key_of_a_file(cli: Cli, user: Path) -> None:
 
 def test_a_file_that_is_no_text_is_said(cli: Cli, user: Path) -> None:
     user.write_bytes(b"\xff\xfe\x00")
-    assert f"error: {user}: cannot be read: " in cli(*RUN).err
+    assert f"error: {user}: is no text in UTF-8: " in cli(*RUN).err
 
 
 def test_help_is_there_whatever_the_file_says(cli: Cli, user: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 from command_line import Cli
 from hostile import KeyCatcher, changed_header
 
-from reactree_ros.cli import asking
+from reactree_ros.cli import opening
 from reactree_ros.files.folders import user_state
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.planners.reactree import SPEC, ReactreeSettings
@@ -201,9 +201,9 @@ def test_in_a_terminal_it_is_shown_and_asked_for(
 
     terminal = io.StringIO()
     terminal.isatty = lambda: True  # type: ignore[method-assign]
-    monkeypatch.setattr(asking.sys, "stdin", terminal)
-    monkeypatch.setattr(asking.sys, "stderr", terminal)
-    monkeypatch.setattr(asking.typer, "confirm", confirm)
+    monkeypatch.setattr(opening.sys, "stdin", terminal)
+    monkeypatch.setattr(opening.sys, "stderr", terminal)
+    monkeypatch.setattr(opening.typer, "confirm", confirm)
     monkeypatch.setattr("reactree_ros.cli.carry_out.terminal", lambda: None)
     cli("resume", hostile)
     assert len(shown) == 1
