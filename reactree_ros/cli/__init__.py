@@ -103,14 +103,12 @@ def main() -> None:
 
 
 def _is_expected(error: Exception) -> bool:
-    """Return whether one line says enough of an error; any other one is a bug."""
     from reactree_ros.world.port import WorldError
 
     return isinstance(error, (UserError, WorldError, OSError))
 
 
 def _with_nearest(message: str) -> str:
-    """Add the nearest command or option value to typer's message about an unknown one."""
     said = message.replace("Value error, ", "").removesuffix(".")
     command, value = (re.search(p, said) for p in ("^No such command '([^']*)'$", "'([^']*)' is not one of (.*)$"))
     if command:
@@ -123,7 +121,6 @@ def _fail_by(one: signal.Signals) -> NoReturn:
 
 
 def _stop_writing() -> NoReturn:
-    """End silently if nobody reads the output."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for output still to be flushed
     sys.exit(NOBODY_READS)
 

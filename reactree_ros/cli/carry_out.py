@@ -108,7 +108,6 @@ def carry_out(
 
 
 def differs(what: str, recorded: str, now: str) -> None:
-    """Say on stderr that a repeated skill had another result than in the record."""
     warn(f"'{what}' came to something else when it was carried out again: {now!r}, recorded {recorded!r}")
 
 

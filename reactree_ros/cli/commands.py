@@ -17,8 +17,6 @@ RUN_AND_WATCH, ROBOTS, LAB = "Run and watch", "Robots", "Lab"
 
 @dataclass(frozen=True)
 class Command:
-    """A command, or a group of commands."""
-
     name: str  # what is typed
     summary: str  # its line in the help of those above it
     panel: str = "Commands"  # its part of the help
@@ -62,7 +60,6 @@ ROBOT = Command(
 
 
 def over_ros(name: str, what: str = "--ros") -> Any:
-    """Return the module of a command's part over ROS 2."""
     try:
         return OVER_ROS.get(name)
     except (ImportError, UserError) as error:

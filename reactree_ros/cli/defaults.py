@@ -34,8 +34,6 @@ ALL = "all"
 
 
 class Default(NamedTuple):
-    """An option's default, and its key in the file, e.g. ``run.max_steps``."""
-
     value: Any
     key: str
 
@@ -57,7 +55,6 @@ class DefaultsFile:
 
     @cached_property
     def tables(self) -> Mapping[str, Any]:
-        """The tables in the file."""
         if not self.path.is_file():
             return {}
         text = text_of(self.path)
@@ -123,7 +120,6 @@ class DefaultsFile:
         return f"{self.path} sets {', '.join(changed)}" if changed else ""
 
     def values(self) -> Iterator[tuple[str, str, Any]]:
-        """Yield all that the file sets: its table with a dot, or nothing, its name, and its value."""
         waiting: list[tuple[str, Mapping[str, Any]]] = [("", self.tables)]
         while waiting:
             within, table = waiting.pop(0)
@@ -207,7 +203,6 @@ def _read(text: Any) -> Any:
 
 
 def policy_of_user() -> Path | None:
-    """Return the skill policy for ``reactree run`` in the user's file; None if it has none."""
     file = DefaultsFile()
     run = file.tables.get("run", {})
     policy = run.get("policy") if isinstance(run, Mapping) else None

@@ -25,24 +25,20 @@ class Commands(TyperGroup):
         self._below = {command.name: command for command in below}
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names, in the order of the help."""
         return list(self._below or (command.name for command in COMMANDS))
 
     def _command(self, name: str) -> Command | None:
         return COMMANDS.get(name) if not self._below and name in COMMANDS.names else self._below.get(name)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return what the help shows of a command; None if there is none of that name."""
         command = self._command(cmd_name)
         return command and TyperCommand(name=cmd_name, help=command.summary, rich_help_panel=command.panel)
 
     def loaded(self, name: str) -> Any:
-        """Return a command, imported; None if there is none of that name."""
         command = self._command(name)
         return command and load(command)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the called command, imported; the first one sets the defaults of the user's file."""
         name, command, rest = super().resolve_command(ctx, args)
         if name is None or command is None:
             return name, command, rest
@@ -108,7 +104,6 @@ def every_command() -> Iterator[tuple[tuple[str, ...], Any]]:
 
 
 def leaves(path: tuple[str, ...], command: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield a command with its words; for a group, each of its commands."""
     if not hasattr(command, "list_commands"):
         yield path, command
         return
@@ -117,5 +112,4 @@ def leaves(path: tuple[str, ...], command: Any) -> Iterator[tuple[tuple[str, ...
 
 
 def below(group: Any, name: str) -> Any:
-    """Return a command of a group, loaded; None if there is none of that name."""
     return group.loaded(name) if isinstance(group, Commands) else group.get_command(None, name)

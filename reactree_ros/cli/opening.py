@@ -38,7 +38,6 @@ def say(text: str, style: str = "", *, err: bool = False) -> None:
 
 
 def warn(text: str) -> None:
-    """Print a line on stderr that the user should see."""
     say(in_one_line(text), "yellow", err=True)
 
 
@@ -97,7 +96,6 @@ def chosen_planner(named: str, llm: Chosen) -> Planner:
 
 @contextmanager
 def open_memory(memory: NamedMemory) -> Iterator[EpisodicMemory]:
-    """Open an episodic memory, ready to find; a missing one is made."""
     with Console(stderr=True).status("Getting the memory ready"):
         memory.prepare()
     with memory.open() as episodic:
@@ -105,7 +103,6 @@ def open_memory(memory: NamedMemory) -> Iterator[EpisodicMemory]:
 
 
 def open_map(path: Path, house: str) -> HouseMap:
-    """Open the kept map of a house; a missing file is made."""
     from reactree_ros.memory.house_map import HouseMap
 
     return HouseMap(path, house)
@@ -113,7 +110,6 @@ def open_map(path: Path, house: str) -> HouseMap:
 
 @contextmanager
 def progress(title: str, *, quiet: bool = False) -> Iterator[Callable[[float], None]]:
-    """Show a progress bar on stderr; yields a function that takes the share that is done."""
     console = Console(stderr=True, quiet=quiet)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(title, total=1.0)

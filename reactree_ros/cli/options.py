@@ -38,8 +38,6 @@ S = TypeVar("S", bound=Settings)
 
 
 class Chosen(NamedTuple):
-    """What was named, with its settings."""
-
     spec: Any
     settings: Any
 
@@ -124,7 +122,6 @@ def _plain(value: Any) -> Any:
 def option(
     name: str, kind: Any, help: str, *, panel: str, shown: str | None = None, **others: Any
 ) -> inspect.Parameter:
-    """Return an option as a parameter of a command; others of typer's arguments are e.g. its bounds."""
     info = typer.Option(help=help, rich_help_panel=panel, show_default=shown or False, **others)
     annotation = Annotated[kind | None, info]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
@@ -160,7 +157,6 @@ def allowed_text(field: FieldInfo) -> str:
 
 
 def default_text(field: FieldInfo) -> str:
-    """Return a setting's default as a user would give it; empty if there is none."""
     default = _plain(field.get_default(call_default_factory=True))
     if isinstance(default, bool):
         return str(default).lower()
@@ -174,7 +170,6 @@ def memory_option(help: str, *names: str) -> Any:
 
 
 def vision_option(more: str = "Without, none is asked.") -> Any:
-    """Return typer's option that names the language model that is asked about pictures."""
     help = (
         "A language model that is asked about pictures, for planners and models that see none: it says what is on "
         f"them, and whether a skill was done. {more} It is NAME:SETTING=VALUE:…, see `reactree list models`."
@@ -203,7 +198,6 @@ class FromSettings(Options, Generic[S]):
         self._kind, self._panel, self._own, self._without = kind, panel, own, without
 
     def parameters(self) -> list[inspect.Parameter]:
-        """Return the options of settings, and ``--option`` if some have none."""
         fields = {name: field for name, field in self._kind.model_fields.items() if name not in self._without}
         own = [name for name in fields if self._own is None or name in self._own]
         found = [_setting(name, fields[name], self._panel) for name in own]
@@ -213,7 +207,6 @@ class FromSettings(Options, Generic[S]):
         return found
 
     def read(self, given: Mapping[str, Any]) -> S:
-        """Return the settings."""
         return read_settings(self._kind, self._given(given), where="options")
 
     def _given(self, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -250,7 +243,6 @@ class Named(Options):
         self._names = {name}  # of the options that name one
 
     def parameters(self) -> list[inspect.Parameter]:
-        """Return ``--NAME``, the flags of all that can be loaded, and ``--NAME-option``."""
         kind, panel = self._registry.kind, self._registry.kind.capitalize()
         flags: dict[str, dict[str, FieldInfo]] = {}
         for spec in self._registry:
@@ -274,7 +266,6 @@ class Named(Options):
         return dict(given) if self._names & set(given) else super().with_defaults(given, defaults)
 
     def read(self, given: Mapping[str, Any]) -> Chosen:
-        """Return the named thing with its settings."""
         name, kind = given.get(self._name, self._default), self._registry.kind
         if not name:
             raise UserError(f"{dashed([self._name])} is missing; name one of {', '.join(self._registry.names)}")
@@ -304,12 +295,10 @@ class NamedModel(Named):
         self._names.add("models")
 
     def parameters(self) -> list[inspect.Parameter]:
-        """Return the options of the registry, and ``--models``."""
         help = "A YAML file with every setting of the language model (or several)."
         return [*super().parameters(), option("models", Path, help, panel=MODELS.kind.capitalize())]
 
     def read(self, given: Mapping[str, Any]) -> Chosen:
-        """Return the language model, with its settings."""
         if "models" not in given:
             return super().read(given)
         if others := [name for name in given if name != "models"]:
@@ -325,7 +314,6 @@ class OtherModel(NamedModel):
     own_only = True
 
     def read(self, given: Mapping[str, Any]) -> Chosen | None:  # type: ignore[override]
-        """Return the language model with its settings; None if nothing of it is given."""
         return super().read(given) if given else None
 
 
@@ -333,7 +321,6 @@ class ModelAgain(OtherModel):
     """Another language model than a record's where one is named; else what is said of the record's own one."""
 
     def read(self, given: Mapping[str, Any]) -> Chosen | Mapping[str, Any]:  # type: ignore[override]
-        """Return the language model that is named, or those settings that are given."""
         return NamedModel.read(self, given) if self._names & set(given) else self._settings(given)
 
 
@@ -343,7 +330,6 @@ class WorldAgain(Options):
     own_only = True
 
     def parameters(self) -> list[inspect.Parameter]:
-        """Return the one option."""
         help = (
             "A setting of the record's world or task suite, NAME=VALUE; may be given several times. A record alone "
             "decides nothing that starts, opens, loads or sends something."
@@ -351,12 +337,10 @@ class WorldAgain(Options):
         return [option("world_option", list[str], help, panel=WORLDS.kind.capitalize())]
 
     def read(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the settings that are given."""
         return dict(named_value(text, "--world-option") for text in given.get("world_option", ()))
 
 
 def named_value(text: str, option: str) -> tuple[str, str]:
-    """Split ``NAME=VALUE``."""
     name, equals, value = text.partition("=")
     if not equals:
         raise UserError(f"{option} {text}: write it as NAME=VALUE")
@@ -378,7 +362,6 @@ Completed = list[tuple[str, str]]
 
 
 def names_of(registry: Registry[Any]) -> Callable[[str], Completed]:
-    """Return a function that completes names in a registry, each with its summary."""
 
     def complete(incomplete: str) -> Completed:
         return [(spec.name, spec.summary) for spec in registry if spec.name.startswith(incomplete)]
@@ -398,12 +381,10 @@ def complete_planner(incomplete: str) -> Completed:
 
 
 def kinds() -> dict[str, Registry[Any]]:
-    """Return the registries of things with settings, by their kinds in `reactree list`."""
     return {kind: registry for kind, registry in REGISTRIES.items() if hasattr(registry.base, "settings")}
 
 
 def complete_listed(incomplete: str) -> Completed:
-    """Complete what `reactree list` shows: a kind, or any registered name."""
     found = [
         (kind, f"all {kind}") for kind in (*kinds(), "words", "options", "defaults") if kind.startswith(incomplete)
     ]

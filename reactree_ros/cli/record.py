@@ -100,8 +100,6 @@ def replay(
 
 
 class ExportKind(str, enum.Enum):
-    """Formats of an export."""
-
     EXPERIENCES = "experiences"
     TEXT = "text"
     SFT = "sft"
@@ -115,8 +113,6 @@ class ExportKind(str, enum.Enum):
 
 
 class Layout(str, enum.Enum):
-    """Layouts of training data."""
-
     PROMPT = "prompt"
     CHAT = "chat"
 

@@ -40,8 +40,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and 
 
 
 class More(RunOptionsGiven):
-    """The limits of a run; those that are given."""
-
     def __init__(self) -> None:
         super().__init__(
             panel="More than it had (without: twice the limit that it met)",
@@ -49,7 +47,6 @@ class More(RunOptionsGiven):
         )
 
     def read(self, given: Mapping[str, Any]) -> dict[str, Any]:  # type: ignore[override]
-        """Return the limits that were given."""
         values = self._given(given)
         read = read_settings(RunOptions, values, where="options")
         return {name: getattr(read, name) for name in values if getattr(read, name)}

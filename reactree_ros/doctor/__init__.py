@@ -62,7 +62,6 @@ def _guarded(title: str, look: Look) -> Iterator[Diagnosis]:
 
 
 def episodic_memory(memory: NamedMemory | None) -> Iterator[Diagnosis]:
-    """Yield whether an episodic memory is readable, and its contents; None if none was named."""
     if memory is None:
         yield Diagnosis("memory", Level.NOTE, "none is named", "--memory FILE checks one")
         return

@@ -53,7 +53,6 @@ print(json.dumps({
 
 
 def python() -> Iterator[Diagnosis]:
-    """Yield diagnoses about Python."""
     yield Diagnosis("Python", RIGHT, f"{platform.python_version()} ({sys.executable})")
     none = "" if sys.prefix != sys.base_prefix else "no "
     yield Diagnosis("environment", RIGHT, f"{none}virtual environment {sys.prefix}")
@@ -63,7 +62,6 @@ def python() -> Iterator[Diagnosis]:
 
 
 def reactree_ros() -> Iterator[Diagnosis]:
-    """Yield diagnoses about this package and its requirements."""
     yield Diagnosis("version", RIGHT, here.__version__)
     yield _installed()
     for requirement, found in lacking("reactree_ros").items() if extras() else ():
@@ -116,7 +114,6 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def installed_extras() -> Iterator[Diagnosis]:
-    """Yield the installed extras."""
     names = extras()
     if not names:
         yield Diagnosis("extras", NOTE, "unknown: reactree_ros is not installed", _install(_PACKAGE.parent))
@@ -134,7 +131,6 @@ def installed_extras() -> Iterator[Diagnosis]:
 
 
 def plug_ins() -> Iterator[Diagnosis]:
-    """Yield the plug-ins of other packages, and their problems."""
     registries = list(REGISTRIES)
     found = [f"{registry.kind} '{name}' of {by}" for registry in registries for name, by in registry.brought.items()]
     yield Diagnosis("plug-ins", RIGHT if found else NOTE, ", ".join(found) or "none")
@@ -143,7 +139,6 @@ def plug_ins() -> Iterator[Diagnosis]:
 
 
 def local_engines() -> Iterator[Diagnosis]:
-    """Yield diagnoses about torch, CUDA, and what each language model that runs in this process needs."""
     if importlib.util.find_spec("torch") is None:
         absent = "not installed; only --llm transformers, vllm, reactree lab train and episodic memory need it"
         yield Diagnosis("torch", NOTE, absent, install_line("reactree_local[transformers]"))
@@ -187,7 +182,6 @@ def _torch() -> Iterator[Diagnosis]:
 
 
 def surroundings() -> Iterator[Diagnosis]:
-    """Yield diagnoses about terminal and disk."""
     console = Console()
     colours = console.color_system or "none"
     if colours != "none" and console.no_color:

@@ -13,7 +13,7 @@ from reactree_ros.background.own_python import python_command
 
 
 class ProbeFailed(Exception):
-    """A check failed or did not end in time; the message is one line."""
+    pass
 
 
 def in_a_process(code: str, *, seconds: float) -> Any:

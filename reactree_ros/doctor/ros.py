@@ -29,7 +29,6 @@ print(json.dumps([get_rmw_implementation_identifier(), lacking()]))
 
 
 def ros(distributions: Path = DISTRIBUTIONS) -> Iterator[Diagnosis]:
-    """Yield diagnoses about ROS 2."""
     prefixes = [Path(one) for one in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if one]
     name = os.environ.get("ROS_DISTRO", "")
     if not name or not prefixes:

@@ -28,20 +28,16 @@ _NAMED = 3  # models to list
 
 @dataclass(frozen=True)
 class Server:
-    """A named server."""
-
     named_by: str  # the option or file that names it, e.g. ``--base-url``
     base_url: str
     api_key_file: str = ""  # the file with its key; empty takes ``$OPENAI_API_KEY``, or no key
     model: str = ""  # the model to use there; empty takes its first one
 
     def is_(self, level: Level, state: str, remedy: str = "") -> Diagnosis:
-        """Return what was found of it."""
         return Diagnosis(self.named_by, level, state, remedy)
 
 
 def servers(base_url: str, models: Path | None) -> Iterator[Diagnosis]:
-    """Yield whether the servers answer, and errors in a file of language models."""
     found = []
     if base_url:
         found.append(Server("--base-url", base_url))

@@ -42,7 +42,7 @@ class Embedder(Protocol):
 
 
 class EmbeddingError(UserError, RuntimeError):
-    """Texts could not be embedded; the message is one line."""
+    pass
 
 
 class EmbeddingUnavailable(EmbeddingError):
@@ -135,7 +135,6 @@ def _no_bar_for_local_files(source: str) -> Iterator[None]:
 
 @cache
 def default_embedder() -> SentenceTransformerEmbedder:
-    """Return the embedder of this process with the default model, which is loaded once, when it is first needed."""
     return SentenceTransformerEmbedder()
 
 
@@ -150,7 +149,6 @@ class WordEmbedder:
     dimension = 4096
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """See :meth:`Embedder.encode`."""
         counts = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for row, text in zip(counts, texts, strict=True):
             words = ["", *re.findall(r"\w+", text.lower())]  # the empty one marks the beginning

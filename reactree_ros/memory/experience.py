@@ -165,6 +165,5 @@ def _end_in(text: str) -> End:
 
 
 def quoted(value: object) -> str:
-    """Return a value for an error message, cut where it is long."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

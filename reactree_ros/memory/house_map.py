@@ -47,8 +47,6 @@ _CLOSING = 30.0
 
 @dataclass(frozen=True)
 class Belief:
-    """Where a thing is taken to be."""
-
     thing: Thing  # what it is
     spot: Spot  # where it was seen last
     sure: float  # how likely it is there still, 0 to 1
@@ -80,14 +78,12 @@ class HouseMap(contextlib.AbstractContextManager["HouseMap"]):
         return self._worker.do(work)
 
     def close(self) -> None:
-        """Close the file, once all is written that was taken in; a second call does nothing."""
         wait([self.leave()], timeout=_CLOSING)
 
     def __exit__(self, *error: object) -> None:
         self.close()
 
     def leave(self) -> Pending[object]:
-        """Close the file in the background; a second call does nothing."""
         return Pending.of(None) if self._worker.lost else self._worker.close(self._store.close)
 
     def take(self, observation: Observation, name_of: Callable[[str, int], str] = named, *, robot: str = "") -> None:
@@ -130,7 +126,6 @@ class HouseMap(contextlib.AbstractContextManager["HouseMap"]):
                 _missed(house, thing, self.clock())
 
     def taken(self, name: str, robot: str = "") -> None:
-        """Take in that a robot or a person has picked a thing up."""
         with self._store.writing(self._house) as house:
             if (thing := house.thing(name)) is not None:
                 _taken(house, thing, robot, self.clock())
@@ -190,11 +185,9 @@ class HouseMap(contextlib.AbstractContextManager["HouseMap"]):
             return {word: 1 / rates.moves(word) for word in house.words()}
 
     def houses(self) -> list[str]:
-        """Return the names of the houses in the file."""
         return self._store.houses()
 
     def forget(self, name: str) -> int:
-        """Forget a thing by its name, or all things of a word; returns how many."""
         with self._store.writing(self._house) as house:
             gone = [thing.name for thing in house.things(None) if name in (thing.name, thing.word)]
             for one in gone:

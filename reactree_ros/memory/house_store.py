@@ -86,7 +86,6 @@ class Place(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str]:
-        """By which it is known again."""
         return self.name, self.room
 
 
@@ -118,11 +117,9 @@ class Thing:
 
     @property
     def latest(self) -> Spot | None:
-        """Where it was seen last; None: nowhere."""
         return max(self.spots.values(), key=lambda spot: spot.last, default=None)
 
     def as_data(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
         data: dict[str, Any] = {**vars(self), "spots": []}
         for spot in self.spots.values():
             place, room, pose = spot.place
@@ -184,13 +181,11 @@ class HouseStore(SqliteFile):
     error = MapError
 
     def houses(self) -> list[str]:
-        """Return the names of the houses."""
         with self._reading() as database:
             return [name for (name,) in database.execute("SELECT name FROM house ORDER BY name")]
 
     @contextlib.contextmanager
     def writing(self, house: str) -> Iterator[House]:
-        """Change a house in one transaction."""
         with self._writing() as database:
             database.execute("INSERT OR IGNORE INTO house (name) VALUES (?)", (house,))
             yield House(database, house)
@@ -207,19 +202,15 @@ class HouseStore(SqliteFile):
 
 
 class House:
-    """One house, within a transaction."""
-
     def __init__(self, database: sqlite3.Connection, name: str) -> None:
         self._database = database
         row = database.execute("SELECT id FROM house WHERE name = ?", (name,)).fetchone()
         self._id = -1 if row is None else int(row[0])
 
     def thing(self, name: str) -> Thing | None:
-        """Return a thing by its name."""
         return next(self._things("AND t.name = ?", name), None)
 
     def things(self, word: str | None) -> Iterator[Thing]:
-        """Yield the things of a word, or all."""
         return self._things("ORDER BY t.id") if word is None else self._things("AND t.word = ?", word)
 
     def newest(self) -> Iterator[Thing]:
@@ -227,22 +218,18 @@ class House:
         return self._things("ORDER BY t.id", spots=_LATEST)
 
     def held_by(self, robot: str) -> Iterator[Thing]:
-        """Yield what a robot holds."""
         return self._things("AND t.held = ?", robot)
 
     def believed_at(self, place: str) -> Iterator[Thing]:
-        """Yield what was seen last at a place."""
         return self._things("AND t.at = ? AND t.held IS NULL", place)
 
     def latest(self, most: int, names: Iterable[str] = ()) -> Iterator[Thing]:
-        """Yield the things that were seen last, and those of some names, with where that was alone."""
         if named := list(filter(None, names)):
             yield from self._things(f"AND t.name IN ({', '.join('?' * len(named))})", *named, spots=_LATEST)
         newest = f"AND t.id IN (SELECT id FROM thing WHERE house = {self._id} ORDER BY last DESC LIMIT {most})"
         yield from self._things(f"{newest} ORDER BY t.last DESC", spots=_LATEST)
 
     def _things(self, which: str, *given: str, spots: str = "") -> Iterator[Thing]:
-        """Return things, each with its places; the rows of one follow one another."""
         select = f"{_COLUMNS} {spots} WHERE t.house = {self._id} {which}"
         found: dict[str, Thing] = {}
         for row in self._database.execute(select, given):
@@ -254,7 +241,6 @@ class House:
         return iter(found.values())
 
     def words(self) -> list[str]:
-        """Return the words of all things."""
         rows = self._database.execute("SELECT DISTINCT word FROM thing WHERE house = ? ORDER BY word", (self._id,))
         return [word for (word,) in rows]
 
@@ -286,7 +272,6 @@ class House:
         )
 
     def remove(self, name: str) -> None:
-        """Remove a thing."""
         self._database.execute("DELETE FROM thing WHERE house = ? AND name = ?", (self._id, name))
 
     def in_vain(self, place: str, now: float, *, not_since: float) -> None:
@@ -307,6 +292,5 @@ class House:
         )
 
     def habits(self) -> dict[str, tuple[float, int]]:
-        """Return for how long things of each word stayed in all, and how often one moved."""
         rows = self._database.execute("SELECT word, stayed, moves FROM habit WHERE house = ?", (self._id,))
         return {word: (float(stayed), int(moves)) for word, stayed, moves in rows}

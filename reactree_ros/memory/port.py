@@ -31,8 +31,6 @@ class EpisodicMemoryError(UserError, RuntimeError):
 
 @dataclass(frozen=True)
 class Counts:
-    """What an episodic memory holds."""
-
     experiences: int
     runs: int  # that the experiences come from
     subgoals: int  # number of different ones
@@ -43,7 +41,6 @@ class Counts:
 
     @classmethod
     def of(cls, kinds: Iterable[tuple[End, str, int]], *, runs: int, subgoals: int) -> Counts:
-        """Return the counts of experiences of kinds: end, task name, and how many."""
         by_end, by_task_name = dict.fromkeys(End, 0), dict[str, int]()
         for end, name, count in kinds:
             by_end[end] += count

@@ -27,14 +27,11 @@ _TRIAL = re.compile(r"([^-]+)-.*_trial_.*", re.DOTALL)
 
 @dataclass(frozen=True)
 class Imported:
-    """What :func:`import_experiences` read."""
-
     runs: tuple[tuple[Experience, ...], ...]  # the runs that count, each with its experiences in the order of the file
     runs_left_out: int  # how many runs were left out because they did not reach their goal
 
     @property
     def experiences(self) -> tuple[Experience, ...]:
-        """All experiences that count, run after run."""
         return tuple(experience for run in self.runs for experience in run)
 
 
@@ -113,7 +110,6 @@ def recorded_success(path: str | Path, *, variant: str) -> Callable[[str], bool]
 
 
 def read_lines(path: Path) -> Iterator[Experience]:
-    """Read a file of JSON lines."""
     with path.open("rb") as file:  # bytes: only b"\n" ends a line, whatever else a text contains
         for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE), b""), start=1):
             if not line.strip():

@@ -58,7 +58,6 @@ class NamedMemory:
         self.spec.prepare(self.settings)
 
     def open(self) -> EpisodicMemory:
-        """Open it; it is made if it is not there; a UserError if it cannot be opened."""
         self.spec.check_installed()
         return self.spec.make(self.settings)
 

@@ -68,7 +68,6 @@ class SqliteFile:
             )
 
     def close(self) -> None:
-        """Close the database; a second call does nothing."""
         with self._write_lock, self._read_lock:
             self._open = False
             self._reader.close()

@@ -89,11 +89,9 @@ class WorkingMemory:
                 del known[number]
 
     def likely(self, word: str) -> tuple[str, ...]:
-        """Return where things of a class are found, as a map that is kept says, the likeliest place or room first."""
         return tuple(self._likely.get(word, ()))
 
     def forget(self, word: str, instance: int) -> None:
-        """Forget an object that is not there any more."""
         self._sightings.get(word, {}).pop(instance, None)
 
     def recall(self, word: str, robot: str = "") -> str:
@@ -104,7 +102,6 @@ class WorkingMemory:
         return " ".join(sighting.sentence(robot) for sighting in known.values())
 
     def sightings(self, word: str) -> tuple[Sighting, ...]:
-        """Return the latest sighting of every known instance of a class, in the order of first sighting."""
         return tuple(self._sightings.get(word, {}).values())
 
     @property

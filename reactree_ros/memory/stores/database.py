@@ -67,8 +67,6 @@ class Additions(NamedTuple):
 
 
 class ExperienceStore(SqliteFile):
-    """The database of one episodic memory. Its methods may be called from several threads."""
-
     what, application_id, version, schema = "an episodic memory", 0x52635472, 3, _SCHEMA  # "RcTr"
     error = EpisodicMemoryError
 
@@ -95,7 +93,6 @@ class ExperienceStore(SqliteFile):
             )
 
     def add(self, run: Sequence[Experience], vectors: Mapping[str, NDArray[np.float32]]) -> None:
-        """Write one run in one transaction, with the embedding of every subgoal that :meth:`unknown_subgoals` named."""
         with self._writing() as database:
             self._insert(database, run, vectors)
 
@@ -118,7 +115,6 @@ class ExperienceStore(SqliteFile):
         return int(run_id)
 
     def routines(self) -> Mapping[str, str]:
-        """Return the routines by name; as long as nobody has changed anything, the same mapping."""
         with self._reading() as database:
             (version,) = database.execute("PRAGMA data_version").fetchone()
             if version != self._routines_version:
@@ -128,7 +124,6 @@ class ExperienceStore(SqliteFile):
             return self._routines
 
     def change_routine(self, name: str, change: Callable[[str | None], str | None]) -> None:
-        """Change a routine in one transaction."""
         with self._writing() as database:
             row = database.execute("SELECT text FROM routine WHERE name = ?", (name,)).fetchone()
             if (text := change(None if row is None else row[0])) is None:
@@ -137,7 +132,6 @@ class ExperienceStore(SqliteFile):
                 database.execute("INSERT OR REPLACE INTO routine VALUES (?, ?)", (name, text))
 
     def unknown_subgoals(self, subgoals: Iterable[str]) -> list[str]:
-        """Return those of some subgoals that have no embedding in the store yet, each once."""
         known = "SELECT 1 FROM subgoal WHERE text = ?"
         with self._reading() as database:
             return [one for one in dict.fromkeys(subgoals) if database.execute(known, (one,)).fetchone() is None]
@@ -189,7 +183,6 @@ class ExperienceStore(SqliteFile):
         return vectors
 
     def fetch(self, ids: Sequence[int]) -> list[Experience]:
-        """Return the experiences with these ids, in the order of the ids."""
         with self._reading() as database:
             rows = database.execute(f"{EXPERIENCES} WHERE e.id IN ({','.join('?' * len(ids))})", ids).fetchall()
         found = {row[0]: self._experience(row) for row in rows}
@@ -198,7 +191,6 @@ class ExperienceStore(SqliteFile):
         return [found[number] for number in ids]
 
     def all(self) -> Iterator[Experience]:
-        """Yield every experience in the order in which they were added."""
         last = 0
         while True:
             with self._reading() as database:
@@ -209,13 +201,11 @@ class ExperienceStore(SqliteFile):
             yield from map(self._experience, rows)
 
     def holds(self, experience: Experience) -> bool:
-        """Return whether the store has this very experience."""
         with self._reading() as database:
             rows = database.execute(f"{EXPERIENCES} WHERE e.digest = ?", (digest_of(experience),)).fetchall()
         return any(self._experience(row) == experience for row in rows)
 
     def counts(self) -> Counts:
-        """Count what there is."""
         with self._reading() as database:
             kinds = database.execute('SELECT "end", task_name, count(*) FROM experience GROUP BY 1, 2').fetchall()
             count = "SELECT (SELECT count(*) FROM run), (SELECT count(*) FROM subgoal)"
@@ -265,7 +255,6 @@ def _undamaged(where: object, number: int) -> Iterator[None]:
 
 
 def turns_column(experience: Experience) -> str:
-    """Return the turns as one column of a database."""
     return json.dumps([turn_to_dict(turn) for turn in experience.turns], ensure_ascii=False, separators=(",", ":"))
 
 

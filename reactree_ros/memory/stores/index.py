@@ -79,7 +79,6 @@ class ExperienceIndex:
 
 
 def seed_of(draw: str) -> int:
-    """Return the seed of a draw among equals."""
     return int.from_bytes(hashlib.blake2b(draw.encode(errors="surrogatepass"), digest_size=8).digest(), "big")
 
 
@@ -101,7 +100,6 @@ def drawn(members: NDArray[Any], ends: NDArray[np.uint8], digests: NDArray[np.ui
 
 
 def _best(values: NDArray[np.float32], count: int) -> NDArray[np.intp]:
-    """Return the positions of the `count` largest values (all if there are fewer), the largest first."""
     rest = max(0, len(values) - count)
     best = np.argpartition(values, rest)[rest:] if rest else np.arange(len(values))
     return best[np.lexsort((best, -values[best]))]

@@ -43,7 +43,6 @@ class Kept(Generic[T]):
         self._kept: dict[int, T] = {}
 
     def __call__(self, ids: Sequence[int]) -> list[T]:
-        """Return the experiences with these ids, in this order."""
         if missing := [number for number in ids if number not in self._kept]:
             found = zip(missing, self._fetch(missing), strict=True)
             if len(self._kept) + len(missing) > KEPT_IN_MEMORY:
@@ -89,7 +88,6 @@ class SqliteMemory(EpisodicMemory):
         return self._store.path
 
     def add_run(self, experiences: Sequence[Experience]) -> None:
-        """See :meth:`EpisodicMemory.add_run`; subgoals that are new are embedded."""
         if not experiences:
             raise ValueError("a run has at least one experience")
         unknown = self._store.unknown_subgoals(experience.subgoal for experience in experiences)
@@ -116,7 +114,6 @@ class SqliteMemory(EpisodicMemory):
         self._store.close()
 
     def ranked(self, text: str, *, seed: int = 0) -> Iterator[tuple[float, Experience]]:
-        """See :meth:`EpisodicMemory.ranked`; reads only as many as are asked for."""
         return self._ranked(text, seed, None)
 
     def _ranked(self, text: str, seed: int, only: Container[int] | None) -> Iterator[tuple[float, Experience]]:
@@ -159,7 +156,6 @@ class SqliteMemory(EpisodicMemory):
         return ended
 
     def _refresh(self) -> None:
-        """Take in what this and other processes have added since the last time."""
         if (added := self._store.additions()) is not None:
             for number in added.subgoals:
                 self._subgoals[number] = len(self._subgoals)
@@ -169,8 +165,6 @@ class SqliteMemory(EpisodicMemory):
 
 
 class SqliteSettings(Settings):
-    """Where the database is."""
-
     path: Path = Field(default=Path("memory.db"), description="the database file; made if it is not there")
 
 
