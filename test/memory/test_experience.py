@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.kinds.begin_subgoal import BeginSubgoal
-from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn, render
 from reactree_ros.memory.experience import End, Experience, turns_in
-from reactree_ros.tree.flows.sequence import SequenceFlow
 
 RECORDED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 HEADER = "Your task is to: open the fridge"
@@ -41,17 +39,6 @@ def test_a_recorded_text_is_read_as_what_was_told_said_and_seen() -> None:
     ]
     assert [turn.text for turn in said.turns if isinstance(turn, Saw)] == [START, "You open it."]
     assert said.end is End.SUCCESS
-
-
-def test_a_final_line_end_is_an_empty_turn_at_the_end() -> None:
-    expansion = "Expand:\n- control flow: sequence\n- subgoals: look, leave"
-    one = read(f"{HEADER}\n{START}\n{expansion}\n")
-    assert one.turns[-2:] == (
-        Said(expansion, Expand(SequenceFlow(), ("look", "leave"))),
-        Told("", About.ANSWER),
-    )
-    assert read(f"{HEADER}\n{START}\nAct: done\n").text.endswith("Act: done\n")
-    assert read(f"{HEADER}\n{START}\nAct: done").turns[-1] == Said("Act: done", Act("done"))
 
 
 def test_a_text_that_is_no_transcript_is_one_turn() -> None:

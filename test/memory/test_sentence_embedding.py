@@ -60,17 +60,6 @@ def test_vectors_have_unit_length(embedder: SentenceTransformerEmbedder) -> None
     assert embedder.encode([]).shape == (0, 384)
 
 
-def test_what_means_the_same_is_nearer_than_what_does_not(embedder: SentenceTransformerEmbedder) -> None:
-    apple, same, other = embedder.encode(["pick up the apple", "grab an apple", "turn on the tv"])
-    assert apple @ same > 0.7 > 0.3 > apple @ other
-
-
-def test_the_same_text_has_the_same_vector_alone_and_in_company(embedder: SentenceTransformerEmbedder) -> None:
-    alone = embedder.encode(["pick up the apple"])[0]
-    company = embedder.encode(["pick up the apple", "find and pick up the wine glass in kitchen 1 " * 9])[0]
-    assert alone @ company == pytest.approx(1, abs=1e-6)
-
-
 def test_many_threads_may_embed_at_once(embedder: SentenceTransformerEmbedder) -> None:
     texts = [f"open fridge {number}" for number in range(40)]
     expected = embedder.encode(texts)
