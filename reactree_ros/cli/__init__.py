@@ -92,20 +92,16 @@ def main() -> None:
         except BrokenPipeError:
             _stop_writing()
         except Exception as error:
-            if not _is_expected(error):
+            from reactree_ros.world.port import WorldError
+
+            if not isinstance(error, (UserError, WorldError, OSError)):  # a bug
                 raise
             if ASKED.number:  # an error of the interrupted work
                 _fail_by(signal.Signals(ASKED.number))
-            said = str(error)
+            message = str(error)
             if isinstance(error, OSError) and error.filename is not None and error.strerror is not None:
-                said = f"{error.filename}: {error.strerror}"
-            _fail(in_one_line(said), BAD_INPUT)
-
-
-def _is_expected(error: Exception) -> bool:
-    from reactree_ros.world.port import WorldError
-
-    return isinstance(error, (UserError, WorldError, OSError))
+                message = f"{error.filename}: {error.strerror}"
+            _fail(in_one_line(message), BAD_INPUT)
 
 
 def _with_nearest(message: str) -> str:
