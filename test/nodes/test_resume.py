@@ -15,10 +15,10 @@ from reactree_interfaces.action import ExecuteTask
 from ros_graph import Graph, HeldWorld
 from std_srvs.srv import Trigger
 
+from reactree_lab.household.generator import generate_house
 from reactree_ros.agent.observation import Observation, Seen
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode.player import LATER, replay
-from reactree_ros.household.generator import generate_house
 from reactree_ros.record.reader import Record, read_record
 from reactree_ros.view.steering import PAUSED
 
