@@ -16,7 +16,7 @@ from reactree_ros.nodes.robot.mapped_skill import MappedCall, Order
 from reactree_ros.nodes.robot.robot_goals import Underway
 from reactree_ros.nodes.robot.robot_servers import Servers
 from reactree_ros.nodes.settings import SILENCE
-from reactree_ros.person.voice import Echo
+from reactree_ros.person.port import Echo
 from reactree_ros.robot.config import VoiceEntry
 
 #: Longest text, in characters; a longer one is cut.

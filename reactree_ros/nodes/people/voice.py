@@ -26,8 +26,7 @@ from reactree_ros.nodes.robot.goal_templates import is_text, reader
 from reactree_ros.nodes.robot.robot_topics import ConfiguredTopic
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.person.desk import Desk, Open
-from reactree_ros.person.port import is_stop
-from reactree_ros.person.voice import addressed, spoken
+from reactree_ros.person.port import addressed, is_stop, spoken
 from reactree_ros.robot.config import HearsEntry, VoiceEntry, load_robot
 
 #: Longest words that are taken in, in characters.
