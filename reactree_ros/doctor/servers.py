@@ -117,8 +117,7 @@ def _installed(where: str, spec: Any) -> Diagnosis:
 
 def _connected(server: Server) -> Connection:
     """Return the connection that a run would use; loading its client does not count against a time limit."""
-    from reactree_ros.llm.openai.address import read_key, read_url
-    from reactree_ros.llm.openai.connection import Connection
+    from reactree_ros.llm.openai.connection import Connection, read_key, read_url
     from reactree_ros.llm.openai.settings import SPEC
 
     SPEC.check_installed()
@@ -169,13 +168,13 @@ async def _chats(server: Server, connection: Connection, unlisted: Diagnosis) ->
         except Refused as refused:
             if not refused.is_of_the_request:  # a run leaves out what the server does not accept here
                 continue
-        said = f"{connection.called} answers; it accepts requests for the model {server.model}, which it does not list"
+        said = f"{connection.name} answers; it accepts requests for the model {server.model}, which it does not list"
         return Diagnosis(server.named_by, Level.RIGHT, said)
     return unlisted
 
 
 def _refused(server: Server, connection: Connection, refused: Refused) -> Diagnosis:
-    status, called = refused.status, connection.called
+    status, called = refused.status, connection.name
     if status in (401, 403):
         said = f"{called} answers, and {'does not accept the key' if connection.has_key else 'requires a key'}"
         return Diagnosis(server.named_by, Level.WRONG, said, f"set OPENAI_API_KEY or api_key_file; {_NAME_IT}")
@@ -199,9 +198,9 @@ def _answered(server: Server, connection: Connection, listed: Any) -> Diagnosis:
     try:
         names = [str(one["id"])[:100] for one in listed["data"]]
     except (ValueError, TypeError, KeyError):
-        return _no_list(server, connection.called)
+        return _no_list(server, connection.name)
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    said = connection.redacted(f"{connection.called} answers; models: {', '.join(names[:_NAMED]) or 'none'}{more}")
+    said = connection.redacted(f"{connection.name} answers; models: {', '.join(names[:_NAMED]) or 'none'}{more}")
     if server.model and server.model not in names:
         return Diagnosis(server.named_by, Level.WRONG, f"{said}; {server.model} is not among them", "name one of them")
     return Diagnosis(server.named_by, Level.RIGHT, said)

@@ -24,6 +24,13 @@ _Content = str | Shown | list[str | Shown]
 #: How in-context examples stand in a chat: as turns of it, or as text in its system message.
 Examples = Literal["turns", "text"]
 
+#: A short chat, to see what a template makes of one.
+A_CHAT: Sequence[Message] = (
+    {"role": "user", "content": "Look."},
+    {"role": "assistant", "content": "I look."},
+    {"role": "user", "content": "Go on."},
+)
+
 _THOUGHT = "<think>Hm.</think>I look."
 _IN_THE_FIRST = "part of the user's first message"
 

@@ -20,8 +20,7 @@ from hosted_peers import (
 from openai_peer import JSON_SCHEMA, REGEX, Behaviour, Peer, answers, fails
 
 from reactree_ros.agent.turns import Told
-from reactree_ros.llm.openai.parameters import LIMIT, NEWER_LIMIT, Parameters
-from reactree_ros.llm.openai.refusal import Refused
+from reactree_ros.llm.openai.refusal import LIMIT, NEWER_LIMIT, Parameters, Refused
 from reactree_ros.llm.port import DecisionRequest, FreeText, PromptTooLong, RequestRejected
 
 THOUGHT = "Think: well"

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from reactree_ros.llm.chat import Message
 from reactree_ros.llm.engine import ConstraintKind
-from reactree_ros.llm.openai.parameters import LIMIT, NEWER_LIMIT
+from reactree_ros.llm.openai.refusal import LIMIT, NEWER_LIMIT
 
 #: The dialects that a user may name. ``auto`` takes the one whose name the server gives itself, or else tries it.
 DialectName = Literal["auto", "vllm", "llamacpp", "sglang", "tgi", "openai", "ollama", "none"]

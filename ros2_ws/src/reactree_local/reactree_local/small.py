@@ -22,7 +22,7 @@ PACKAGED = Path(__file__).parent / "weights/small"
 
 
 class Words:
-    """A tokenizer with the interface that local engines use."""
+    """A tokenizer with the interface of those of transformers."""
 
     def __init__(self, path: Path) -> None:
         from tokenizers import Tokenizer
@@ -52,7 +52,7 @@ class SmallEngine(InProcessEngine):
     """
 
     def __init__(self, model: str, *, threads: int = 1) -> None:
-        super().__init__(model, chat=False)
+        super().__init__(model)
         self._threads = threads
         self.name = f"small model in {model}"
 
