@@ -115,6 +115,11 @@ class Generated:
     pictures: int = 0  # how many pictures the model was shown
     picture_tokens: int = 0  # about how many tokens of the prompt they took
 
+    @property
+    def words(self) -> str:
+        """The words that were said; a call of tools alone is put into words, too."""
+        return self.text.rstrip("\n") or "\n".join(f"{call.name}({call.arguments})" for call in self.calls)
+
     def __post_init__(self) -> None:
         if len(self.text) > LONGEST_GENERATED:
             object.__setattr__(self, "finish_reason", "length")

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from reactree_ros.background.pending import Pending, pass_on
 from reactree_ros.errors import UserError
-from reactree_ros.llm.decoding import Method, Noticed, Usage, decode, method_for
+from reactree_ros.llm.decoding import Method, decode, method_for
 from reactree_ros.llm.engine import Engine
 from reactree_ros.llm.pace import Pace
 from reactree_ros.llm.port import (
@@ -25,6 +25,7 @@ from reactree_ros.llm.port import (
     ServerUnavailable,
     Wait,
 )
+from reactree_ros.llm.usage import Noticed, Usage
 from reactree_ros.llm.waiting import RARELY, SOON, Rarely, log
 
 #: How much longer than one request all trials of an engine may take together.

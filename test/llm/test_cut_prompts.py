@@ -14,8 +14,8 @@ from reactree_ros.episode import Episode
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import load_tasks
-from reactree_ros.llm.decoding import Noticed
 from reactree_ros.llm.engine import Generated
+from reactree_ros.llm.usage import Noticed
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.writer import Recorder
 from reactree_ros.tree.options import TreeOptions

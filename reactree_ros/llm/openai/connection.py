@@ -126,7 +126,7 @@ class Connection:
         return await self._sent(lambda client: client.post(path, cast_to=object, body=whole))
 
     async def ask_aside(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """Send a request outside of the protocol, once; without a body a GET request. Raises the errors of :meth:`get`."""
+        """Send a request outside of the protocol, once; without a body, GET. Raises the errors of :meth:`get`."""
         more = {"base_url": self.url.removesuffix("/v1"), "max_retries": 0, "timeout": _ASIDE}
         if body is None:
             return await self._sent(lambda client: client.with_options(**more).get(path, cast_to=object))
