@@ -11,8 +11,7 @@ from reactree_ros.files.secrecy import are_harmless, keys_in
 from reactree_ros.llm.chat import Examples
 from reactree_ros.llm.decoding import Method
 from reactree_ros.llm.engine import Engine
-from reactree_ros.llm.engine_model import EngineModel
-from reactree_ros.llm.fair_queue import FairQueue
+from reactree_ros.llm.engine_model import EngineModel, FairQueue
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.llm.reasoning import Reasoning
 from reactree_ros.llm.seeing import MOST_SHOWN, Seeing

@@ -12,7 +12,7 @@ import pytest
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import Told
 from reactree_ros.background.pending import Pending
-from reactree_ros.llm.fair_queue import FairQueue
+from reactree_ros.llm.engine_model import FairQueue
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, LanguageModelError, Reply
 
 PATIENCE = 20.0
@@ -207,11 +207,6 @@ def test_the_bound_holds_under_threads_and_nothing_is_lost() -> None:
         assert not thread.is_alive()
     assert model.most <= 3
     assert (queue.running, queue.waiting, len(pending)) == (0, 0, 400)
-
-
-def test_the_bound_is_at_least_one() -> None:
-    with pytest.raises(ValueError, match="at_most is 0; it must be at least 1"):
-        FairQueue(Held(), 0)
 
 
 def test_everything_else_is_the_models() -> None:

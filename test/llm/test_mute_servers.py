@@ -15,7 +15,7 @@ from openai_peer import Behaviour, Exchange, Peer, fails, never_answers
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import Told
 from reactree_ros.background.pending import Pending
-from reactree_ros.llm.fair_queue import FairQueue
+from reactree_ros.llm.engine_model import FairQueue
 from reactree_ros.llm.fallback import Backup, FallbackModel
 from reactree_ros.llm.port import (
     DecisionRequest,
@@ -181,7 +181,7 @@ class Held(LanguageModel):
 
 def test_what_is_waited_for_in_the_queue_is_part_of_the_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr("reactree_ros.llm.fair_queue.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("reactree_ros.llm.engine_model.time.monotonic", lambda: now[0])
     held = Held()
     queue = FairQueue(held, 1)
     requests = [DecisionRequest((Told("Say."),), REQUEST.may_say, patience=10.0) for _ in range(3)]

@@ -10,10 +10,9 @@ import pytest
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import Told
 from reactree_ros.llm.engine import Engine, Generated, Generation
-from reactree_ros.llm.engine_model import EngineModel
-from reactree_ros.llm.fair_queue import FairQueue
-from reactree_ros.llm.pace import MOST, USUAL, Pace
+from reactree_ros.llm.engine_model import EngineModel, FairQueue
 from reactree_ros.llm.port import DecisionRequest, NoAnswerInTime, Reply
+from reactree_ros.llm.waiting import MOST, USUAL, Pace
 
 PATIENCE = 20.0
 SHORT, LONG = "go " * 50, "go " * 5000

@@ -10,9 +10,8 @@ from pydantic import Field
 
 from reactree_local import network
 from reactree_local.engine import InProcessEngine
-from reactree_ros.llm.engine_model import EngineModel
+from reactree_ros.llm.engine_model import EngineModel, FairQueue
 from reactree_ros.llm.engine_settings import AnsweringLimits
-from reactree_ros.llm.fair_queue import FairQueue
 from reactree_ros.llm.port import LanguageModel, ServerUnavailable
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.llm.trained import trained_for
