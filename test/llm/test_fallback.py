@@ -306,8 +306,3 @@ def test_it_counts_as_the_first_and_closes_all() -> None:
     assert model.count_tokens("four") == 4
     model.close()
     assert (first.closed, second.closed) == (True, True)
-
-
-def test_there_is_at_least_one() -> None:
-    with pytest.raises(ValueError, match="there is no language model"):
-        FallbackModel([])

@@ -15,6 +15,7 @@ from openai_peer import Behaviour, Exchange, Peer, fails, never_answers
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import Told
 from reactree_ros.background.pending import Pending
+from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.llm.engine_model import FairQueue
 from reactree_ros.llm.fallback import Backup, FallbackModel
 from reactree_ros.llm.port import (
@@ -25,7 +26,6 @@ from reactree_ros.llm.port import (
     Reply,
     Wait,
 )
-from reactree_ros.llm.recording import RecordingModel
 from reactree_ros.llm.waiting import RARELY, SOON, Rarely, log, words_of
 
 THOUGHT = "Think: well"
@@ -159,7 +159,7 @@ def test_cancelling_ends_the_wait_also_while_it_gets_ready(model: Model) -> None
 @pytest.mark.slow
 def test_the_next_language_model_answers_within_the_limit_of_the_mute_one(model: Model) -> None:
     with black_hole() as url:
-        backups = [Backup(model(url), "mute", LIMIT), Backup(RecordingModel([THOUGHT]), "other", LIMIT)]
+        backups = [Backup(model(url), "mute", LIMIT), Backup(ExpertModel(), "other", LIMIT)]
         both = FallbackModel(backups)
         both.ready().result(PATIENCE)
         assert both.decide(REQUEST).result(PATIENCE).answered_by == "other"
