@@ -54,7 +54,6 @@ class ChatLayout:
     examples: bool = True
 
     def in_words(self) -> str:
-        """Say where the system text and the examples are."""
         what = "the system text" if self.examples else "the system text with the examples"
         return f"{what} is {'a message of its own' if self.system else _IN_THE_FIRST}"
 
@@ -89,13 +88,11 @@ def chat_messages(
 
 
 def texts_of(message: Message) -> list[str]:
-    """Return the texts of a message."""
     content = message["content"]
     return [content] if isinstance(content, str) else [part["text"] for part in content if "text" in part]
 
 
 def with_texts(message: Message, change: Callable[[str], str]) -> Message:
-    """Return a message with all of its texts changed."""
     content = message["content"]
     if isinstance(content, str):
         return message | {"content": change(content)}
@@ -144,7 +141,6 @@ def _joined(spoken: Iterable[tuple[str, _Content]]) -> list[tuple[str, _Content]
 
 
 def _content(said: Sequence[_Content]) -> _Content:
-    """Join what is said: neighbouring texts become one; with pictures the texts stand before, between and after."""
     pieces = [piece for one in said for piece in (one if isinstance(one, list) else [one])]
     runs = [(is_text, [*some]) for is_text, some in groupby(pieces, lambda piece: isinstance(piece, str))]
     joined = [("\n".join(map(str, some)).strip("\n"),) if is_text else some for is_text, some in runs]
@@ -187,7 +183,6 @@ async def find_layout(render: Callable[[list[Message]], Awaitable[Rendering]]) -
 
 
 def _stays(short: Rendering, differing: Rendering, long: Rendering) -> bool:
-    """Return whether the system text stays in place: by renderings of it, of another one, and of more messages."""
     if short is None or short == differing:
         return short is None
     if isinstance(short, int) or isinstance(differing, (int, NoneType)) or isinstance(long, (int, NoneType)):
@@ -198,5 +193,4 @@ def _stays(short: Rendering, differing: Rendering, long: Rendering) -> bool:
 
 
 def _agreement(one: str | list[int], other: str | list[int]) -> int:
-    """Return the length of the common beginning of two renderings."""
     return sum(1 for _ in takewhile(bool, map(eq, one, other)))

@@ -186,7 +186,6 @@ def _read(uttered: _Uttered, may_say: MaySay) -> tuple[str, tuple[Said, ...]]:
 
 
 async def _ask(usage: Usage, generation: Generation, may_say: MaySay, method: Method) -> _Uttered:
-    """Ask once for an allowed reply, in one or more requests."""
     if isinstance(may_say, FreeText):
         return await _free(usage, generation, may_say)
     if isinstance(may_say, Choice):
@@ -258,8 +257,6 @@ async def _rounds(usage: Usage, generation: Generation, grammar: DecisionGrammar
 
 
 async def _select(usage: Usage, generation: Generation, options: Sequence[str], method: Method) -> _Uttered:
-    """Ask for one of the options."""
-
     def allows(text: str) -> bool:
         try:
             return text in options or chosen_of_json(text) in options

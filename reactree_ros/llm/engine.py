@@ -84,7 +84,6 @@ class Generation:
 
     @property
     def prompt(self) -> str:
-        """The prompt as text for a base model, including the beginning of the reply."""
         return prompt_text(self.turns, self.begun)
 
 
@@ -188,5 +187,4 @@ class Engine(abc.ABC):
         return None
 
     def status(self) -> Mapping[str, str]:
-        """Describe the engine further, for diagnostics and ``reactree llm check``."""
         return {}

@@ -70,28 +70,22 @@ class EngineModel(LanguageModel):
         self._thread.start()
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        """Start answering; cancelling closes the connection or aborts the generation in the engine."""
         return self._start(partial(self._answer, request))
 
     def ready(self) -> Pending[None]:
-        """Start opening the engine."""
         return self._start(self._open)
 
     def count_tokens(self, text: str) -> int | None:
-        """Count with the engine's tokenizer."""
         return self.engine.count_tokens(text)
 
     def slowness(self, request: DecisionRequest) -> float:
-        """Return what is to be expected by what was measured of the engine."""
         return self._pace.times(request.prompt)
 
     def waits_for(self) -> Wait | None:
-        """Return how long the oldest work in progress has taken."""
         since = next(iter(tuple(self._since.values())), None)
         return None if since is None else Wait(self.engine.name, time.monotonic() - since)
 
     def status(self) -> Mapping[str, str]:
-        """Describe the engine and the constraints that it obeys."""
         engine = self.engine
         return {
             "engine": engine.name,
@@ -102,7 +96,6 @@ class EngineModel(LanguageModel):
         }
 
     def close(self) -> None:
-        """Stop all work, close the engine, end the thread."""
         with self._lock:
             if self._closed:
                 return
@@ -146,14 +139,12 @@ class EngineModel(LanguageModel):
             raise RequestRejected(str(error)) from error
 
     async def _in_time(self, work: Callable[[], Awaitable[T]], limit: float) -> T:
-        """Do work within a time limit, in seconds."""
         try:
             return await asyncio.wait_for(self._working(work), limit)
         except asyncio.TimeoutError:  # this limit; the engine reports its own as a failure
             raise NoAnswerInTime(f"{self.engine.name}: no answer within {limit:.3g} s") from None
 
     async def _open(self) -> None:
-        """Open the engine once; all callers wait for the same attempt."""
         if self._opening is None or (self._opening.done() and (self.engine.lost or self._failed(self._opening))):
             self._opening = asyncio.ensure_future(self._opened())
             self._opening.add_done_callback(self._failed)  # handles the error even if nobody waits any more
@@ -217,7 +208,6 @@ class EngineModel(LanguageModel):
             soon.cancel()
 
     def _announce(self, pending: Pending[Any]) -> None:
-        """Announce the wait, and check again later whether it goes on."""
         if pending.done() or self._closed:
             return
         if self._rarely.due(waits := self.waits_for()):
@@ -256,12 +246,10 @@ class FairQueue(Around):
 
     @property
     def waiting(self) -> int:
-        """Number of requests that wait."""
         with self._lock:
             return sum(not pending.done() for queue in self._queues.values() for *_, pending in queue)
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        """Answer now, or when it is the planner's turn; a request that is cancelled while it waits is never sent."""
         pending: Pending[Reply] = Pending()
         with self._lock:
             self._queues.setdefault(request.planner, deque()).append((request, time.monotonic(), pending))
@@ -269,7 +257,6 @@ class FairQueue(Around):
         return pending
 
     def _go_on(self) -> None:
-        """Send requests while there is room and something waits."""
         if getattr(self._here, "asking", False):  # a reply came at once; the loop below continues after it
             return
         self._here.asking = True
@@ -307,5 +294,4 @@ class FairQueue(Around):
         self._go_on()
 
     def status(self) -> Mapping[str, str]:
-        """Return the model's status, and how many requests run and wait."""
         return {**self.model.status(), "requests running": str(self.running), "requests waiting": str(self.waiting)}

@@ -94,7 +94,6 @@ class EngineSettings(AnsweringLimits):
 
     @property
     def reasoning(self) -> Reasoning:
-        """How the model thinks before it answers."""
         return Reasoning(
             thinking=self.thinking,
             tokens=self.reasoning_tokens,
@@ -131,7 +130,6 @@ class SeeingSettings(Settings):
 
     @property
     def seeing(self) -> Seeing:
-        """How the model is shown pictures."""
         return Seeing(most=self.sees_newest, side=self.sees_side)
 
 
@@ -145,7 +143,6 @@ class LocalEngineSettings(EngineSettings):
 
     @property
     def trained(self) -> tuple[str, ...]:
-        """The planners that the adapter, or else the model, was trained for."""
         return (trained_for(self.adapter) if self.adapter else ()) or trained_for(self.model)
 
     @model_validator(mode="before")
@@ -154,7 +151,6 @@ class LocalEngineSettings(EngineSettings):
         return read_arguments(values, "engine_args", example="{max_num_seqs: 64}")
 
     def named_model(self, llm: str) -> str:
-        """Return the model."""
         if not self.model:
             raise UserError(f"llm is '{llm}', but no model is named; name a Hugging Face model or a folder")
         return self.model

@@ -78,7 +78,6 @@ class Eyes:
         return cls(model, " ".join(filter(None, (spec.name, getattr(settings, "model", "")))), patience)
 
     def close(self) -> None:
-        """Release the language model."""
         self.model.close()
 
     def whether(self, question: str, picture: Picture) -> Pending[Glance]:
@@ -86,7 +85,6 @@ class Eyes:
         return self._ask(question, _CLOSED.format(question=question), picture, Choice(ANSWERS))
 
     def caption(self, picture: Picture) -> Pending[Glance]:
-        """Ask what is on a picture."""
         return self._ask(_CAPTION, _CAPTION, picture, FreeText(_STOPS))
 
     def where(self, thing: str, picture: Picture) -> Pending[Glance]:
@@ -181,7 +179,6 @@ class Eyes:
 
 
 def _placed(glance: Glance, thing: str, picture: Picture) -> Glance:
-    """Return a glance with the place that its answer says; one that says none says why it cannot be read."""
     if glance.error:
         return glance
     box = read_box(glance.answer, picture.width, picture.height)

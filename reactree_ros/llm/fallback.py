@@ -63,7 +63,6 @@ class FallbackModel(LanguageModel):
         self.answered = [0] * len(backups)
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        """Ask the first; cancelling stops the model that is answering."""
         now = self.clock()
         order = [number for number, until in enumerate(self.rests_until) if until <= now]
         asking = _Asking(self, request, order or list(range(len(self.backups))), now + request.patience * _SHARE)
@@ -71,7 +70,6 @@ class FallbackModel(LanguageModel):
         return asking.pending
 
     def ready(self) -> Pending[None]:
-        """Start getting all of them ready; settled when one is ready, failed if none ever will be."""
         pending: Pending[None] = Pending()
         lock, errors = threading.Lock(), list[str]()
 
@@ -90,20 +88,16 @@ class FallbackModel(LanguageModel):
         return pending
 
     def count_tokens(self, text: str) -> int | None:
-        """Count with the tokenizer of the first model."""
         return self.backups[0].model.count_tokens(text)
 
     def slowness(self, request: DecisionRequest) -> float:
-        """Return that of the slowest model."""
         return max(backup.model.slowness(request) for backup in self.backups)
 
     def waits_for(self) -> Wait | None:
-        """Return the longest wait of any model."""
         waits = [one for backup in self.backups if (one := backup.model.waits_for()) is not None]
         return max(waits, key=lambda one: one.seconds, default=None)
 
     def status(self) -> Mapping[str, str]:
-        """Return how often each has answered, and which models rest."""
         now, status = self.clock(), {}
         for number, backup in enumerate(self.backups):
             rests = ", rests after a failure" if self.rests_until[number] > now else ""
@@ -112,7 +106,6 @@ class FallbackModel(LanguageModel):
         return status
 
     def close(self) -> None:
-        """Release all of them."""
         for backup in self.backups:
             backup.model.close()
 
@@ -154,7 +147,6 @@ class _Asking:
         where_late(one, limit, lambda it: threading.Thread(target=it.fail, args=(late,), daemon=True).start())
 
     def _take(self, number: int, done: Future[Reply]) -> None:
-        """Take what came of a model: a reply, or why the next one is asked."""
         name = self._models.backups[number].name
         error = ServerUnavailable("it cancelled its own reply") if done.cancelled() else done.exception()
         if error is None:
@@ -188,7 +180,6 @@ class _Asking:
 
 
 def _named(name: str, error: BaseException) -> Exception:
-    """Put the model's name before an error."""
     if isinstance(error, PromptTooLong):
         return error
     kinds = (InvalidReply, RequestRejected, NoAnswerInTime)
@@ -250,7 +241,6 @@ def _make(settings: FallbackSettings) -> FallbackModel:
 
 
 def _backup(spec: ModelSpec, settings: Settings) -> Backup:
-    """Make one of the models."""
     limit = getattr(settings, "request_timeout", EngineSettings.model_fields["request_timeout"].default)
     name = " ".join(part for part in (spec.name, getattr(settings, "model", "")) if part)
     return Backup(make_model(spec, settings), name, limit)

@@ -111,7 +111,6 @@ class DecisionRequest:
 
     @property
     def prompt(self) -> str:
-        """The prompt as text, as a base model gets it and the recordings have it."""
         return prompt_text(self.turns, self.begun)
 
 

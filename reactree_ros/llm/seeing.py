@@ -34,7 +34,6 @@ class Shown:
         return f"data:{self.media};base64,{base64.b64encode(self.data).decode()}"
 
     def opened(self) -> Any:
-        """Return it as Pillow's image."""
         return opened(self.data).convert("RGB")
 
 
@@ -79,7 +78,6 @@ class Seeing:
 
 
 def pictures_of(turn: Turn) -> Sequence[Picture]:
-    """Return the pictures that came with a turn."""
     return turn.observation.pictures if isinstance(turn, Saw) and turn.observation is not None else ()
 
 
@@ -96,13 +94,11 @@ def why_unseen(turns: Sequence[Turn], engine: str, *, sees: bool, side: int) -> 
 
 
 def _fitting(tokens: Sequence[int], room: int) -> int:
-    """Return how many of the newest pictures fit."""
     return sum(1 for total in accumulate(reversed(tokens)) if total <= room)
 
 
 @lru_cache(maxsize=_KEPT)
 def _smaller(data: bytes, media: str, size: tuple[int, int]) -> bytes | None:
-    """Return a picture in a smaller size, in the same form; None if it cannot be read."""
     try:
         with opened(data) as found:
             file = io.BytesIO()

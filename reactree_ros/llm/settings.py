@@ -26,7 +26,6 @@ def read_yaml(text: str) -> Any:
 
 
 def load_models_file(path: str | Path) -> tuple[ModelSpec, Settings]:
-    """Read the language model and its settings from a YAML file: ``llm: openai``, then its settings."""
     return model_from_dict(read_back.read_yaml(Path(path))[0], where=str(path))
 
 
@@ -52,13 +51,11 @@ def reaching_of_model(values: Any) -> dict[str, Any]:
 
 
 def named_model(text: str) -> tuple[ModelSpec, Settings]:
-    """Read a language model with its settings from one text: ``NAME:SETTING=VALUE:SETTING=VALUE``."""
     name, values = named_settings(text, MODELS.kind)
     return model_settings(name, values, where=f"{MODELS.kind} '{name}'")
 
 
 def model_settings(name: Any, values: Mapping[str, Any], *, where: str) -> tuple[ModelSpec, Settings]:
-    """Check the settings of a language model."""
     if not isinstance(name, str):
         raise UserError(f"{where}: llm is {str(name)[:200]!r}: {did_you_mean(str(name), MODELS.names)}")
     try:

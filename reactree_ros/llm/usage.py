@@ -135,7 +135,6 @@ class Usage:
         return generated
 
     async def _attempt(self, generation: Generation) -> Generated:
-        """Send one request, and keep what came of it, also if it fails or is canceled."""
         begin = time.monotonic()
         constraint = "" if generation.constraint is None else generation.constraint.kind.value
         attempt = Attempt(constraint=constraint, asked=_digest(generation), finish_reason=FAILED)
@@ -221,6 +220,5 @@ def _after_reasoning(generation: Generation) -> Generation:
 
 
 def _known(combine: Callable[[list[int]], int], counts: list[int | None]) -> int | None:
-    """Combine counts; None if one of them is unknown."""
     known = [count for count in counts if count is not None]
     return combine(known) if len(known) == len(counts) else None

@@ -83,7 +83,6 @@ class VllmServer:
         return next(iter([*errors[:1], *lines[-1:]]), "it said nothing")[-400:]
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal to all of its processes."""
         if not self.has_ended:  # else its number may be another's by now
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, number)
@@ -193,7 +192,6 @@ class VllmEngine(OpenAIEngine):
             await asyncio.to_thread(server.stop)
 
     async def close(self) -> None:
-        """End the server; running generations fail."""
         await super().close()
         await self._stop()
 
@@ -232,7 +230,6 @@ class VllmSettings(SeeingSettings, LocalEngineSettings):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The server's arguments that are set."""
         own = self.model_dump(exclude={*LocalEngineSettings.model_fields, *SeeingSettings.model_fields})
         return {name: value for name, value in own.items() if value} | self.engine_args
 

@@ -85,7 +85,6 @@ class Pace:
         return min(MOST, max(1.0, MARGIN * self._work(prompt) * self._slowest / USUAL))
 
     def learn(self, prompt: str, reply: Reply) -> None:
-        """Take in how long a reply took."""
         unread, output = self._unread(prompt), reply.output_tokens or approximate_tokens(reply.text)
         if reply.prompt_tokens is not None and reply.cached_tokens is not None:
             read = reply.prompt_tokens - reply.cached_tokens
@@ -109,7 +108,6 @@ class Pace:
             self._measured = (*self._measured, seconds / work)[-_KEPT:]
 
     def _work(self, prompt: str) -> int:
-        """Return what is to be expected of a prompt and of the longest reply that it may have."""
         return self._unread(prompt) + GENERATED * max(self._output, default=0)
 
     def _unread(self, prompt: str) -> int:

@@ -128,7 +128,6 @@ class Parts:
 
     @property
     def begun(self) -> bool:
-        """Whether any part of it has come."""
         return bool(self._number or self._end)
 
     @property
@@ -137,20 +136,17 @@ class Parts:
         return not self._end
 
     def answer(self) -> dict[str, Any]:
-        """Return the answer as a server gives it that does not stream."""
         calls = [{"function": call} for _, call in sorted(self._calls.items())]
         return {"choices": [{**self._end, "message": {**self._message, "tool_calls": calls}}], **self._counts}
 
 
 def _tokens(usage: Any, *names: str) -> int | None:
-    """Return a token count of an answer; None if it has none, or an implausible one."""
     for name in names:
         usage = usage.get(name) if isinstance(usage, Mapping) else None
     return usage if type(usage) is int and 0 <= usage <= _MOST_TOKENS else None
 
 
 def error_in(error: Any) -> Refused:
-    """Return the error that stands in an answer."""
     said = error if isinstance(error, Mapping) else {}
     code = str(said.get("code") or "")
     kind = f"{code} {said.get('type') or ''}"
@@ -159,7 +155,6 @@ def error_in(error: Any) -> Refused:
 
 
 def _check_end(choice: Mapping[str, Any]) -> None:
-    """Raise if something else than the model ended the text."""
     end = str(choice.get("finish_reason") or "stop")
     if choice.get("error"):
         raise error_in(choice["error"])
@@ -184,7 +179,6 @@ def _parts(content: Any) -> Iterator[tuple[str, bool]]:
 
 
 def _reasoning(message: Mapping[str, Any]) -> str:
-    """Return the reasoning."""
     # DeepSeek and many; vLLM, Ollama and OpenRouter; servers that pass Ollama's own messages on
     fields = (message.get(name) for name in ("reasoning_content", "reasoning", "thinking"))
     return next((field for field in fields if isinstance(field, str) and field), "")

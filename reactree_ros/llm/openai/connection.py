@@ -106,7 +106,6 @@ class Connection:
 
     @property
     def has_key(self) -> bool:
-        """Whether a key is sent."""
         return bool(self._key)
 
     async def get(self, path: str, *, retries: int | None = None) -> Any:
@@ -204,7 +203,6 @@ class Connection:
         return "it redirects in circles; is its base URL right?"
 
     def _opened(self) -> Any:
-        """Return the client, made at the first call; a check whether the server answers uses the same client."""
         import openai
 
         try:
@@ -230,7 +228,6 @@ class Connection:
         return redacted(message.replace(self._key, HIDDEN) if self._key else message)
 
     async def close(self) -> None:
-        """Close all connections; the next request opens a new one."""
         if self._client is not None:
             await self._client.close()
             self._client = None
@@ -281,7 +278,6 @@ def _whole(value: Any) -> Any:
 
 
 def _problem(error: BaseException) -> str:
-    """Describe a connection error in words."""
     causes, waiting = list[BaseException](), [error]
     while waiting:  # every address of a host was tried: a group
         causes.append(one := waiting.pop())

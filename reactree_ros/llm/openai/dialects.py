@@ -111,7 +111,6 @@ TRIED: Sequence[tuple[str, ConstraintKind]] = (("vllm", _REGEX), ("openai", _JSO
 
 
 def dialect_of(name: DialectName, owner: str) -> Dialect | None:
-    """Return the named dialect, or the one of a server's own name; None if nobody knows it."""
     if name != "auto":
         return DIALECTS[name]
     return next((one for one in DIALECTS.values() if owner in one.owners), None)

@@ -113,7 +113,6 @@ class OpenAIEngine(Engine):
     # ------------------------------------------------------------------ what the server takes
 
     async def _find_model(self) -> dict[str, Any]:
-        """Return the server's entry of the model; a named model needs none."""
         listed: Any = None
         refused: Refused | None = None
         try:
@@ -135,7 +134,6 @@ class OpenAIEngine(Engine):
         raise ServerUnavailable(f"{self._connection.name} {what}; {_NAME_IT}")
 
     async def _find_chat(self) -> None:
-        """Find out whether the server has a chat template, and what that accepts: by what it writes, or by a trial."""
         self.chat, self._markers = self._chat, None
         if self._chat is False:
             return
@@ -162,7 +160,6 @@ class OpenAIEngine(Engine):
                 raise refused from None
 
     async def _chats(self) -> RequestRejected | None:
-        """Try a chat, without a message of the system if that is refused; return why the server takes none."""
         self.chat = True
         refused = None
         for system in (True, False):
@@ -188,7 +185,6 @@ class OpenAIEngine(Engine):
         self._held = {}
 
     async def _try(self, generation: Generation) -> Generated:
-        """Send a trial request."""
         self._trials += 1
         generated = await self._complete(generation)
         self.tried = [*self.tried, generated]
@@ -197,7 +193,6 @@ class OpenAIEngine(Engine):
     # ------------------------------------------------------------------ what the server tells outside of the protocol
 
     async def _aside(self, path: str, *names: str, body: Mapping[str, Any] | None = None) -> Any:
-        """Return a part of what the server answers; None if it has none. Nothing is generated."""
         try:
             found = await self._connection.ask_aside(path, body)
             for name in names:
@@ -249,7 +244,6 @@ class OpenAIEngine(Engine):
         return found if isinstance(found, int) else None
 
     def _template(self) -> dict[str, Any]:
-        """Return the template's arguments, if the server passes them on; explicit settings are always sent."""
         reasoning = self._reasoning
         told = reasoning.template_arguments if self._dialect.templated else dict(reasoning.template)
         return {"chat_template_kwargs": told} if told else {}
@@ -283,7 +277,6 @@ class OpenAIEngine(Engine):
         return await self._ask("/completions", body, {**values, **stops}, generation.until)
 
     async def _chat_on(self, generation: Generation, values: dict[str, Any], held: Mapping[str, Any]) -> Generated:
-        """Ask for the next message, with room for thoughts before it."""
         thinks = bool(self._thoughts) or bool(self._reasoning.thinking)
         if thinks:
             values[LIMIT] += self._reasoning.tokens
@@ -378,7 +371,6 @@ class OpenAIEngine(Engine):
     async def _post(
         self, path: str, body: Mapping[str, Any], sent: dict[str, Any], max_tokens: int, until: Until | None
     ) -> Generated:
-        """Send a request once."""
         try:
             whole = {"model": self._model, **sent, **body, **self._extra}
             generated = read_answer(await self._answer(path, whole, max_tokens, until))
@@ -416,7 +408,6 @@ class OpenAIEngine(Engine):
         return await self._connection.post(path, body) if parts.is_half else parts.answer()
 
     def _streams_less(self, refused: Refused) -> bool:
-        """Learn from a refusal that names what is sent for streaming; return whether it does."""
         named = set(filter(refused.mentions, self._streaming))
         if "stream" in named or refused.mentions("streaming"):
             named = set(self._streaming)
@@ -449,11 +440,9 @@ class OpenAIEngine(Engine):
         return PromptTooLong(max(1, tokens + max_tokens - context), context)
 
     async def close(self) -> None:
-        """Close all connections."""
         await self._connection.close()
 
     def status(self) -> Mapping[str, str]:
-        """Describe the model, the layout of prompts, whether it thinks, and what the server refuses."""
         said = {"model": self._model or "the server's first", "prompts": "chat" if self.chat else "completion"}
         if self._markers is False and not self.chat:
             said["prompts"] += f": {NO_CHAT}"
@@ -489,13 +478,11 @@ def _is_list(listed: Any) -> bool:
 
 
 def _models_of(listed: Any) -> dict[str, dict[str, Any]]:
-    """Return the models of a list by name; none if it is not such a list."""
     models = listed["data"] if _is_list(listed) else []
     return {str(one["id"]): dict(one) for one in models if isinstance(one, Mapping) and one.get("id")}
 
 
 def _unlisted(model: str, models: Collection[str]) -> str:
-    """Say what a server has instead of a model."""
     if not models:
         return "it has no list of models either: is its base URL right?"
     some = ", ".join(list(models)[:5]) + (" …" if len(models) > 5 else "")

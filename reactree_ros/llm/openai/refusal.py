@@ -65,7 +65,6 @@ class Refused(Exception):
 
     @property
     def message(self) -> str:
-        """The server's message, in one line."""
         return " ".join(_words(self.body).split())
 
     @property
@@ -106,7 +105,6 @@ class Refused(Exception):
         return () if named is None else (named[1] or named[2],)
 
     def mentions(self, name: str) -> bool:
-        """Return whether the server's message contains a name."""
         return re.search(rf"\b{re.escape(name)}\b", str(self.body)) is not None
 
     def context(self) -> int:
@@ -152,7 +150,6 @@ def speaks_of_roles(message: str) -> bool:
 
 
 def _words(said: Any) -> str:
-    """Return the words in a refusal, which each server puts elsewhere."""
     if isinstance(said, list):
         return "; ".join(map(_words, said))
     if isinstance(said, dict):
@@ -187,7 +184,6 @@ class Parameters:
         self._taken = set[tuple[str, str]]()  # names and values that an answered request contained
 
     def named(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return parameters under this server's names."""
         return {names[0]: value for parameter, value in values.items() if (names := self._names[parameter])}
 
     def learn(self, refused: Refused, values: Mapping[str, Any], sent: Mapping[str, Any]) -> bool:
@@ -207,7 +203,6 @@ class Parameters:
         return self.named(values) != sent
 
     def taken(self, sent: Mapping[str, Any]) -> None:
-        """Remember parameters that the server accepts."""
         self._taken |= {(name, repr(value)) for name, value in sent.items()}
 
     def without_optional(self, refused: Refused, sent: Mapping[str, Any]) -> dict[str, Any]:
@@ -224,13 +219,11 @@ class Parameters:
         return {name: value for name, value in sent.items() if name not in suspect}
 
     def leave_out(self, sent: Collection[str]) -> None:
-        """Leave parameters out from now on."""
         for parameter, names in self._names.items():
             if names[:1] and names[0] in sent:
                 self._names[parameter] = []
 
     def status(self) -> dict[str, str]:
-        """Return which parameters are left out or renamed."""
         left_out = [first for one, first in self._first.items() if not self._names[one]]
         renamed = [
             f"{first} to {names[0]}"
