@@ -15,7 +15,7 @@ from reactree_ros.llm.markers import NO_CHAT, broken, is_chat, markers_of_chat, 
 from reactree_ros.llm.openai.answer import Parts, Until, read_answer
 from reactree_ros.llm.openai.connection import Connection, read_key, read_url
 from reactree_ros.llm.openai.dialects import DIALECTS, TRIED, Dialect, DialectName, dialect_of, with_images
-from reactree_ros.llm.openai.refusal import LIMIT, Parameters, Refused, speaks_of_pictures, speaks_of_roles
+from reactree_ros.llm.openai.refusal import LIMIT, STREAM, Parameters, Refused, speaks_of_pictures, speaks_of_roles
 from reactree_ros.llm.port import LanguageModelError, PromptTooLong, RequestRejected, ServerUnavailable
 from reactree_ros.llm.reasoning import Reasoning, split_reasoning
 from reactree_ros.llm.seeing import Seeing, Showing
@@ -83,7 +83,6 @@ class OpenAIEngine(Engine):
         self._thoughts = ""  # where it leaves its thoughts; empty: it does not think
         self._trials = 0
         self._parameters = Parameters()
-        self._streaming: Mapping[str, Any] = {}  # the parameters with which answers are streamed; none: they are not
 
     async def open(self) -> None:
         """Connect: find the model, what the server takes, and whether it chats."""
@@ -97,8 +96,7 @@ class OpenAIEngine(Engine):
         called = f"{owner or 'a server'} {version or ''}".strip()
         self.name = self._connection.name = f"{called} at {self._connection.url}"
         self.context = found.get("max_model_len") or (found.get("meta") or {}).get("n_ctx")
-        self._streaming = self._dialect.streaming
-        self._parameters = Parameters(LIMIT if self._chat is False else self._dialect.limit)
+        self._parameters = Parameters(LIMIT if self._chat is False else self._dialect.limit, self._dialect.streaming)
         self._layout, self._thoughts, self._trials = ChatLayout(), "", 0
         await self._find_chat()
         if named is None:
@@ -153,7 +151,7 @@ class OpenAIEngine(Engine):
         if refused is not None:
             if self._chat:
                 raise refused
-            self.chat, self._parameters = False, Parameters()
+            self.chat, self._parameters = False, Parameters(streaming=self._dialect.streaming)
             try:
                 await self._try(_HELLO)
             except RequestRejected:
@@ -345,35 +343,40 @@ class OpenAIEngine(Engine):
             values: Parameters, sent under the server's names for them.
             until: See :class:`Generation`.
         """
+        if until is not None:
+            values = {**values, **self._dialect.streaming}
         while True:
-            sent = self._parameters.named(values)
+            sent, before = self._parameters.named(values), self._parameters.status()
             try:
                 return await self._post(path, body, sent, values[LIMIT], until)
             except Refused as error:
                 refused = error
-            if not self._learns(refused, values, sent):
+            if not self._parameters.learn(refused, values, sent):
                 break
+            if self._parameters.status() != before:
+                self._warn(refused)
         # The refusal names the wrong parameter or none: drop all optional ones together, once. A server that shows what
         # its chat template writes is one of one's own, and takes them all.
         own = self._dialect.renders is not None
         bare = sent if own else self._parameters.without_optional(refused, sent)
         if bare != sent:
-            try:
+            with contextlib.suppress(Refused):  # then the reason was another: report the first refusal
                 generated = await self._post(path, body, bare, values[LIMIT], until)
-            except Refused:
-                pass  # the reason was another: report the first refusal
-            else:
                 self._parameters.leave_out(sent.keys() - bare.keys())
                 self._warn(refused)
                 return generated
         raise self._told(refused)
 
     async def _post(
-        self, path: str, body: Mapping[str, Any], sent: dict[str, Any], max_tokens: int, until: Until | None
+        self, path: str, body: Mapping[str, Any], sent: dict[str, Any], most: int, until: Until | None
     ) -> Generated:
+        whole = {"model": self._model, **sent, **body, **self._extra}
         try:
-            whole = {"model": self._model, **sent, **body, **self._extra}
-            generated = read_answer(await self._answer(path, whole, max_tokens, until))
+            if until is not None and sent.get(STREAM):
+                answer = await self._stream(path, whole, Parts(until, most), set(self._dialect.streaming))
+            else:
+                answer = await self._connection.post(path, whole)
+            generated = read_answer(answer)
         except Refused as error:
             refused = error
         else:
@@ -382,46 +385,25 @@ class OpenAIEngine(Engine):
         if refused.is_cut:
             return Generated("", "length")
         if refused.is_too_long:
-            raise await self._too_long(refused, body, max_tokens)
+            context = self.context or refused.context()
+            tokens = await self._counted(body) or refused.prompt_tokens(most, context)
+            raise PromptTooLong(max(1, tokens + most - context), context)
         raise refused
 
-    async def _answer(self, path: str, body: dict[str, Any], most: int, until: Until | None) -> Any:
-        """Return the answer to a request; one that is streamed ends where it says all that is wanted.
+    async def _stream(self, path: str, body: dict[str, Any], parts: Parts, streaming: set[str]) -> Any:
+        """Return an answer that ends where it says all that is wanted.
 
         A stream that breaks off is asked for again as a whole: the server, or a proxy, may not be able to stream.
         """
-        if until is None or not self._streaming:
-            return await self._connection.post(path, body)
-        parts = Parts(until, most)
         try:
-            answer = await self._connection.stream(path, {**self._streaming, **body}, parts.add)
+            answer = await self._connection.stream(path, body, parts.add)
         except ServerUnavailable:
             if not parts.begun:
                 raise
-        except Refused as refused:
-            if refused.is_too_long or not self._streams_less(refused):
-                raise
-            return await self._answer(path, body, most, until)
         else:
-            if answer is not None:
-                return answer
-        return await self._connection.post(path, body) if parts.is_half else parts.answer()
-
-    def _streams_less(self, refused: Refused) -> bool:
-        named = set(filter(refused.mentions, self._streaming))
-        if "stream" in named or refused.mentions("streaming"):
-            named = set(self._streaming)
-        self._streaming = {name: value for name, value in self._streaming.items() if name not in named}
-        if named:
-            _log.warning("%s; from now on without %s", self._told(refused), ", ".join(sorted(named)))
-        return bool(named)
-
-    def _learns(self, refused: Refused, values: Mapping[str, Any], sent: Mapping[str, Any]) -> bool:
-        before = self._parameters.status()
-        again = self._parameters.learn(refused, values, sent)
-        if self._parameters.status() != before:
-            self._warn(refused)
-        return again
+            if answer is not None or not parts.is_half:
+                return answer or parts.answer()
+        return await self._connection.post(path, {name: one for name, one in body.items() if name not in streaming})
 
     def _warn(self, refused: Refused) -> None:
         changes = "; ".join(f"{what}: {which}" for what, which in self._parameters.status().items())
@@ -433,11 +415,6 @@ class OpenAIEngine(Engine):
             return type(told)(f"{told}; if it takes no constraints, set dialect=none")
         of_model = refused.status == 404 or refused.mentions(self._model)
         return type(told)(f"{told}; {self._unlisted}") if self._unlisted and of_model else told
-
-    async def _too_long(self, refused: Refused, body: Mapping[str, Any], max_tokens: int) -> PromptTooLong:
-        context = self.context or refused.context()
-        tokens = await self._counted(body) or refused.prompt_tokens(max_tokens, context)
-        return PromptTooLong(max(1, tokens + max_tokens - context), context)
 
     async def close(self) -> None:
         await self._connection.close()

@@ -42,6 +42,8 @@ _NAMED = (
 )
 #: Both names of the token limit; the second is OpenAI's newer one, for chats.
 LIMIT, NEWER_LIMIT = "max_tokens", "max_completion_tokens"
+#: Asks for an answer in parts; the others that are sent for that are left out with it.
+STREAM = "stream"
 #: A request works without these.
 OPTIONAL = ("temperature", "top_p", "seed", "stop")
 #: Other names of a parameter.
@@ -174,24 +176,35 @@ def _pointed_at(said: Any) -> Iterator[str]:
 
 
 class Parameters:
-    """Learns from refusals which parameters to rename or leave out."""
+    """Learns from refusals which parameters to rename or leave out.
 
-    def __init__(self, limit: str = LIMIT) -> None:
-        names = {name: [name] for name in OPTIONAL}
-        names[LIMIT] = [limit, *({LIMIT, NEWER_LIMIT} - {limit})]
-        self._names = names
-        self._first = {parameter: candidates[0] for parameter, candidates in names.items()}
+    Args:
+        limit: The server's name of the token limit.
+        streaming: What is sent for a streamed answer.
+    """
+
+    def __init__(self, limit: str = LIMIT, streaming: Collection[str] = ()) -> None:
+        self._names = {name: [name] for name in (*OPTIONAL, *streaming)}
+        self._names[LIMIT] = [limit, *({LIMIT, NEWER_LIMIT} - {limit})]
+        self._first = {parameter: candidates[0] for parameter, candidates in self._names.items()}
+        self._streaming = frozenset(streaming)
         self._taken = set[tuple[str, str]]()  # names and values that an answered request contained
 
     def named(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        return {names[0]: value for parameter, value in values.items() if (names := self._names[parameter])}
+        """Return parameters under this server's names."""
+        sent = {names[0]: value for parameter, value in values.items() if (names := self._names[parameter])}
+        without = () if STREAM in sent else self._streaming
+        return {name: value for name, value in sent.items() if name not in without}
 
     def learn(self, refused: Refused, values: Mapping[str, Any], sent: Mapping[str, Any]) -> bool:
         """Learn from a refusal, each name once; return whether the request has changed and can be sent again.
 
         If several requests were refused at once, the first one learns and the others follow.
         """
-        for name in refused.parameters(sent):
+        named = [*refused.parameters(sent), *filter(refused.mentions, self._streaming & sent.keys())]
+        if STREAM in sent and refused.mentions("streaming"):
+            named.append(STREAM)
+        for name in dict.fromkeys(named):
             parameter = next((one for one, names in self._names.items() if names[:1] == [name]), None)
             # The user must lower a limit that is too high: without one, a model may talk without end.
             if parameter is None or (parameter == LIMIT and not refused.names_no_value):
@@ -224,11 +237,9 @@ class Parameters:
                 self._names[parameter] = []
 
     def status(self) -> dict[str, str]:
-        left_out = [first for one, first in self._first.items() if not self._names[one]]
-        renamed = [
-            f"{first} to {names[0]}"
-            for one, first in self._first.items()
-            if (names := self._names[one]) and names[0] != first
-        ]
+        """Return which parameters are left out or renamed."""
+        named = [(first, (self._names[one] or [""])[0]) for one, first in self._first.items()]
+        left_out = [first for first, name in named if not name]
+        renamed = [f"{first} to {name}" for first, name in named if name not in ("", first)]
         words = {"left out": ", ".join(left_out), "renamed": ", ".join(renamed)}
         return {what: which for what, which in words.items() if which}
