@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby, takewhile
 from operator import eq, itemgetter
-from types import NoneType
 from typing import Any, Literal
 
 from reactree_ros.agent.foreign import framed
@@ -34,8 +34,8 @@ A_CHAT: Sequence[Message] = (
 _THOUGHT = "<think>Hm.</think>I look."
 _IN_THE_FIRST = "part of the user's first message"
 
-#: A rendering by a template: text, tokens, only the number of tokens, or None if unknown.
-Rendering = str | list[int] | int | None
+#: A rendering by a template: text, tokens, or None if unknown.
+Rendering = str | list[int] | None
 
 
 @dataclass(frozen=True)
@@ -166,31 +166,22 @@ async def find_layout(render: Callable[[list[Message]], Awaitable[Rendering]]) -
     system, other = _message("system", "You are Alpha."), _message("system", "You are Omega, and you are a robot.")
     user, said, thought = _message("user", "Look."), _message("assistant", "I look."), _message("assistant", _THOUGHT)
     rest = [_message("user", "Go on."), _message("assistant", "I go on."), _message("user", "Stop.")]
-    start, long = [user], None
-    try:
+    start: list[Message] = []
+    with contextlib.suppress(RequestRejected):
         short, differing = await render([system, user]), await render([other, user])
         long = await render([system, user, said, *rest])
-        if _stays(short, differing, long):
-            start = [system, user]
-    except RequestRejected:
-        pass
+        # Renderings with two system texts differ from the system text on; messages that follow must not change what
+        # stands before.
+        if None in (short, differing, long) or _agreement(short, differing) < _agreement(short, long):
+            start = [system]
     try:
-        plain = long if len(start) > 1 else await render([user, said, *rest])
-        thoughts = plain is None or await render([*start, thought, *rest]) != plain
+        plain = await render([*start, user, said, *rest])
+        thoughts = plain is None or await render([*start, user, thought, *rest]) != plain
     except RequestRejected:
         thoughts = False
-    return ChatLayout(system=len(start) > 1, thoughts=thoughts)
+    return ChatLayout(system=bool(start), thoughts=thoughts)
 
 
-def _stays(short: Rendering, differing: Rendering, long: Rendering) -> bool:
-    if short is None or short == differing:
-        return short is None
-    if isinstance(short, int) or isinstance(differing, (int, NoneType)) or isinstance(long, (int, NoneType)):
-        return True
-    # Renderings with two system texts differ from the system text on; messages that follow must not change what stands
-    # before.
-    return _agreement(short, long) > _agreement(short, differing)
-
-
-def _agreement(one: str | list[int], other: str | list[int]) -> int:
-    return sum(1 for _ in takewhile(bool, map(eq, one, other)))
+def _agreement(one: Rendering, other: Rendering) -> int:
+    """Return the length of the common beginning of two renderings."""
+    return sum(1 for _ in takewhile(bool, map(eq, one or (), other or ())))

@@ -217,16 +217,9 @@ def test_what_a_template_does_to_the_system_message_is_found_by_text_and_by_toke
     assert layout_of(lambda messages: [ord(letter) for letter in template(messages)]) == ChatLayout(system=takes_it)
 
 
-@pytest.mark.parametrize("template", [as_they_are, drops_a_system_message, refuses_a_system_message])
-def test_by_the_number_of_tokens_it_is_found_whether_a_system_message_is_kept(
-    template: Callable[[list[Message]], str],
-) -> None:
-    assert layout_of(lambda messages: len(template(messages))) == ChatLayout(system=template is as_they_are)
-
-
 @pytest.mark.parametrize("template", [leaves_thoughts_out, leaves_all_thoughts_but_the_last_out])
-@pytest.mark.parametrize("shown", [str, list, len])
-def test_whether_earlier_thoughts_are_left_out_is_found_by_text_tokens_and_their_number(
+@pytest.mark.parametrize("shown", [str, list])
+def test_whether_earlier_thoughts_are_left_out_is_found_by_text_and_by_tokens(
     template: Callable[[list[Message]], str], shown: Callable[[str], Rendering]
 ) -> None:
     assert layout_of(lambda messages: shown(template(messages))) == ChatLayout(thoughts=False)
