@@ -77,11 +77,6 @@ def test_counts_that_show_nothing_are_not_told(counts: list[tuple[str, int | Non
     assert told(counts) == []
 
 
-def test_a_count_without_what_was_cached_shows_nothing() -> None:
-    counts: Any = [(prompt(n), 1000) for n in range(300, 400, 10)]
-    assert told(counts, cached=lambda tokens: tokens * 3) == []
-
-
 # ---------------------------------------------------------------------- over a server
 
 

@@ -26,7 +26,7 @@ from reactree_ros.llm.port import (
     Reply,
     Wait,
 )
-from reactree_ros.llm.waiting import RARELY, SOON, Rarely, log, words_of
+from reactree_ros.llm.waiting import RARELY, SOON, Rarely, log
 
 THOUGHT = "Think: well"
 REQUEST = DecisionRequest((Told("Say."),), DecisionGrammar(("done",)))
@@ -199,12 +199,6 @@ def test_what_is_waited_for_in_the_queue_is_part_of_the_patience(monkeypatch: py
 # ---------------------------------------------------------------------- a word soon
 
 
-def test_a_wait_is_said_in_one_line_with_its_seconds() -> None:
-    assert str(Wait("the server at http://gpu:8000/v1", 14.2)) == "waiting for the server at http://gpu:8000/v1, 14 s"
-    assert words_of(None) == words_of(Wait("x", SOON / 2)) == ""
-    assert words_of(Wait("x", SOON)) == "waiting for x, 2 s"
-
-
 def test_a_log_has_a_line_soon_and_then_rarely() -> None:
     now = [0.0]
     rarely = Rarely(clock=lambda: now[0])
@@ -230,14 +224,3 @@ def test_a_mute_server_is_told_in_the_log_while_it_is_waited_for(
         waits = [record.message for record in caplog.records if record.name == log.name]
         assert waits == [f"waiting for the server at {url}, 0 s"]
         assert one.waits_for() is None
-
-
-def test_whoever_stands_in_front_says_what_is_waited_for() -> None:
-    class Waiting(Held):
-        def waits_for(self) -> Wait | None:
-            return Wait("a server", 3.0)
-
-    assert FairQueue(Waiting(), 1).waits_for() == Wait("a server", 3.0)
-    backups = [Backup(Held(), "one", 1.0), Backup(Waiting(), "two", 1.0)]
-    assert FallbackModel(backups).waits_for() == Wait("a server", 3.0)
-    assert Held().waits_for() is None
