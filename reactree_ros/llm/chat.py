@@ -65,13 +65,7 @@ def chat_messages(
 
     The messages suit every template. There is at most one system message, at the beginning. Then user and assistant
     alternate, the user first. Neighbours of one role are joined, and no message is empty. If turns grow at their end,
-    the messages do too, so that a prefix cache serves them.
-
-    Args:
-        turns: The conversation so far.
-        begun: Beginning of the reply; it becomes the last message, to be continued.
-        layout: What the template accepts; None means everything.
-        showing: The pictures that are shown.
+    the messages do too, so that a prefix cache serves them. A reply that has begun is the last message.
     """
     layout = layout or ChatLayout()
     spoken: list[tuple[str, _Content]] = []
@@ -150,18 +144,11 @@ def _content(said: Sequence[_Content]) -> _Content:
 
 
 async def find_layout(render: Callable[[list[Message]], Awaitable[Rendering]]) -> ChatLayout:
-    """Find out what a chat template accepts.
+    """Find out what a chat template accepts; ``render`` has it write messages, or raises :class:`RequestRejected`.
 
     The system text becomes its own message if the template keeps it in place while messages follow. Some templates drop
     it silently, others move it into the last user message. Thoughts stay if the template keeps them in earlier
     messages. What cannot be determined is assumed to work.
-
-    Args:
-        render: Has the template write messages; raises :class:`~reactree_ros.llm.port.RequestRejected` if it refuses
-            them. Its result may include the opening of the reply.
-
-    Raises:
-        LanguageModelError: ``render`` fails in another way than some templates do.
     """
     system, other = _message("system", "You are Alpha."), _message("system", "You are Omega, and you are a robot.")
     user, said, thought = _message("user", "Look."), _message("assistant", "I look."), _message("assistant", _THOUGHT)

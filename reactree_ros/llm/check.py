@@ -113,16 +113,7 @@ def check(
     tell: Callable[[str], object] = lambda words: None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Report:
-    """Try a ready language model with real prompts.
-
-    Args:
-        model: The language model.
-        lesson: What it is asked about.
-        given: The settings that the user has given.
-        show: Shows what is waited for.
-        tell: Tells each thing when it is found.
-        clock: Seconds, never going back.
-    """
+    """Try a ready language model with real prompts: ``show`` what is waited for, ``tell`` what is found."""
     return _Check(model, lesson, given or Given(), show, tell, clock).run()
 
 
@@ -370,11 +361,7 @@ def _skill_in(reply: Reply, grammar: DecisionGrammar) -> str:
 
 
 def drawn(colour: str) -> Picture:
-    """Draw a square of a colour on white.
-
-    Raises:
-        ImportError: Pillow is not there.
-    """
+    """Draw a square of a colour on white; raises :class:`ImportError` without Pillow."""
     from PIL import Image
 
     canvas, file = Image.new("RGB", (336, 336), "white"), io.BytesIO()

@@ -99,14 +99,6 @@ async def decode(
     comes again is refused in other words. After that, and for the last time, a request is held to what may be said, if
     the engine can be.
 
-    Args:
-        engine: An open engine.
-        request: The request.
-        method: How to ask for a decision; None takes the best method that the engine's constraints allow.
-        retries: How often to ask again.
-        noticed: Earlier findings about the engine.
-        usage: Lets the engine generate; pass it to see what was used even if there is no reply.
-
     Raises:
         LanguageModelError: The engine failed. :class:`InvalidReply` if no option of a choice was said.
             :class:`ServerUnavailable` if too many replies in a row were empty.
@@ -162,11 +154,7 @@ def _method_of_try(method: Method, engine: Engine, tries: int, *, held: bool) ->
 
 
 def _read(uttered: _Uttered, may_say: MaySay) -> tuple[str, tuple[Said, ...]]:
-    """Return the text of a reply, or the option of a choice, and the decisions in it.
-
-    Raises:
-        Unreadable: The reply is not allowed; the message tells the model why.
-    """
+    """Return the text of a reply, or the option of a choice, and the decisions in it; raises :class:`Unreadable`."""
     text, calls = uttered.text, uttered.generated.calls
     if isinstance(may_say, Grammar):
         if calls:

@@ -50,11 +50,7 @@ class Constraint:
 
 
 def chosen(kind: ConstraintKind, text: str) -> str:
-    """Return the chosen option.
-
-    Raises:
-        ValueError: The text does not match the JSON schema.
-    """
+    """Return the chosen option; raises :class:`ValueError` for another JSON."""
     return chosen_of_json(text) if kind is ConstraintKind.JSON_SCHEMA else text.removesuffix("\n")
 
 

@@ -23,12 +23,9 @@ _WAY_OUT = "set HF_TOKEN, or OPENAI_API_KEY for a server, in the environment ins
 
 
 def read_arguments(values: dict[str, Any], name: str, *, example: str) -> dict[str, Any]:
-    """Read a setting that is a mapping, given as one or as YAML; for validators of a whole settings class.
+    """Read a setting that is a mapping, given as one or as YAML; raises :class:`ValueError` if it may hold a key.
 
-    Not for validators of one field: their errors repeat the value, which may hold a key.
-
-    Raises:
-        ValueError: The value is no mapping, or holds a key, which would be recorded with the settings.
+    For validators of a whole class: the errors of a field's validators repeat the value.
     """
     if name not in values:
         return values

@@ -46,12 +46,7 @@ class InvalidReply(LanguageModelError):
 
 
 class PromptTooLong(LanguageModelError):
-    """Prompt and longest reply do not fit into the model's context.
-
-    Args:
-        excess: Number of tokens too many.
-        context: Length of the model's context, in tokens.
-    """
+    """Prompt and longest reply do not fit into the model's context, by so many tokens."""
 
     def __init__(self, excess: int, context: int) -> None:
         super().__init__(

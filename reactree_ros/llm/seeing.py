@@ -49,14 +49,10 @@ class Seeing:
     side: int = 768  # the longest side in pixels; a larger picture is made smaller
 
     def shown(self, turns: Sequence[Turn], room: int | None = None) -> Showing:
-        """Return what is shown of the pictures in a prompt.
+        """Return what is shown of the pictures in a prompt, in as many tokens as there is room for (None: unknown).
 
         Pictures leave a prompt in groups of half as many as it may have: all requests in between begin alike, and a
         prefix cache serves them.
-
-        Args:
-            turns: The prompt.
-            room: Tokens of the context that are left for pictures; None: nobody knows.
         """
         found = [(number, picture) for number, turn in enumerate(turns) for picture in pictures_of(turn)]
         fitting = len(found) if room is None else _fitting([one.tokens(self.side) for _, one in found], room)

@@ -14,11 +14,7 @@ from reactree_ros.plugins.settings import Settings, did_you_mean, named_settings
 
 
 def read_yaml(text: str) -> Any:
-    """Read YAML.
-
-    Raises:
-        ValueError: It is not YAML; the one-line message repeats none of it, because it may hold a key.
-    """
+    """Read YAML; raises :class:`ValueError` with one line that repeats none of it, because it may hold a key."""
     try:
         return read_back.parse_yaml(text)[0]
     except read_back.NoYaml as error:
@@ -66,10 +62,6 @@ def model_settings(name: Any, values: Mapping[str, Any], *, where: str) -> tuple
 
 
 def make_model(spec: ModelSpec, settings: Settings) -> LanguageModel:
-    """Make a language model; it loads or connects at :meth:`LanguageModel.ready` or at the first request.
-
-    Raises:
-        UserError: A setting is missing, or a required package is not installed.
-    """
+    """Make a language model; it loads or connects at :meth:`LanguageModel.ready` or at the first request."""
     spec.check_installed()
     return spec.make(settings)

@@ -35,11 +35,7 @@ class Noticed:
         self._prompts = deque[tuple[str, int]](maxlen=_REMEMBERED)  # with the engine's count of their tokens
 
     def look_for_silence(self, engine: str, generated: Generated, *, unfinished: bool) -> None:
-        """Check a text that may be empty.
-
-        Raises:
-            ServerUnavailable: This was the last of too many empty texts in a row.
-        """
+        """Count empty texts in a row; raises :class:`ServerUnavailable` at the last of too many."""
         self._silent = 0 if generated.words.strip() else self._silent + 1
         if self._silent < MOST_SILENT:
             return
@@ -97,15 +93,10 @@ class Usage:
     async def generate(
         self, generation: Generation, *, thinks: bool = False, allows: Callable[[str], bool] = lambda text: False
     ) -> Generated:
-        """Generate one text, and take its reasoning out of it.
+        """Generate one text, and take its reasoning out of it, unless the request asks for it in tags (``thinks``).
 
         Some servers apply the constraint to the reasoning, and then no answer follows. If the reasoning is exactly an
         allowed reply, it counts as the answer.
-
-        Args:
-            generation: The request.
-            thinks: Whether the request asks for reasoning in tags.
-            allows: Whether a text is exactly an allowed reply.
 
         Raises:
             LanguageModelError: The engine failed. :class:`PromptTooLong` if the context was full before the end.

@@ -47,11 +47,7 @@ _LOOK, _END = 0.2, 10.0
 
 
 class VllmServer:
-    """A vLLM server on a free loopback port, which only a key opens.
-
-    Attributes:
-        log: What it prints.
-    """
+    """A vLLM server on a free loopback port, which only a key opens."""
 
     def __init__(self, options: Mapping[str, Any], *, key: str = "", port: int = 0, python: str = sys.executable):
         self.port = port or _free_port()
@@ -125,10 +121,7 @@ def _arguments(options: Mapping[str, Any]) -> Iterator[str]:
 class VllmEngine(OpenAIEngine):
     """Generates with a vLLM server of its own. The next request starts a server again that has died.
 
-    Args:
-        model: A Hugging Face model or a folder.
-        adapter: Folder of a LoRA adapter of peft; empty: none.
-        options: Arguments of vLLM's server, e.g. ``max_model_len``, ``tensor_parallel_size``, ``quantization``.
+    ``options`` are arguments of vLLM's server, e.g. ``max_model_len``, ``tensor_parallel_size``, ``quantization``.
     """
 
     loads = True
@@ -197,11 +190,6 @@ class VllmEngine(OpenAIEngine):
 
 
 def _for_adapter(adapter: str) -> dict[str, Any]:
-    """Return the arguments that an adapter needs.
-
-    Raises:
-        UserError: It is no adapter, or too large for vLLM.
-    """
     if not adapter:
         return {}
     try:

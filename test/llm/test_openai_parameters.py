@@ -84,15 +84,6 @@ def test_the_token_limit_gets_its_older_name_where_the_newer_one_is_not_known(mo
         assert peer.asked[-1].body["max_tokens"] == 70
 
 
-def test_a_refusal_that_names_what_is_known_instead_is_followed(model: Model) -> None:
-    said = fails(400, "Unknown parameter: 'seed'. Did you mean 'random_seed'?")
-    with hosted({"seed": said}) as peer:
-        one = model(peer, chat=True)
-        ask(one, may_say=FreeText(), seed=5)
-        assert one.status()["renamed"] == "seed to random_seed"
-        assert peer.asked[-1].body["random_seed"] == 5
-
-
 def test_what_is_refused_under_every_name_is_left_out(model: Model) -> None:
     names = ("max_tokens", "max_completion_tokens")
     with hosted({name: groq_lacks(name) for name in names}) as peer:

@@ -12,7 +12,7 @@ from reactree_ros.episode import Episode
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import load_tasks
-from reactree_ros.llm.port import FreeText, ServerUnavailable
+from reactree_ros.llm.port import ServerUnavailable
 from reactree_ros.planners.spec import planner
 
 ACT = "Act: go to kitchen 1"
@@ -67,25 +67,6 @@ def answered(*, finish: str = "stop", **message: Any) -> Behaviour:
     usage = {"completion_tokens": 9, "completion_tokens_details": {"reasoning_tokens": 0}}
     choice = {"finish_reason": finish, "message": {"role": "assistant", "content": None, **message}}
     return answers({"choices": [choice], "usage": usage})
-
-
-def test_thoughts_that_the_server_does_not_count_are_what_was_generated_before_the_answer(model: Model) -> None:
-    with thinking("reasoning") as peer:
-        one = model(peer)
-        peer.script.append(answered(content=ACT, reasoning="one two"))
-        reply = ask(one)
-        assert (reply.reasoning_tokens, reply.output_tokens) == (9 - len(ACT.split()), 9)
-        assert (peer.requests[-1].path, peer.requests[-1].prompt) == ("/tokenize", ACT)
-
-
-def test_an_answer_that_is_taken_for_a_thought_by_the_parser_is_one_where_no_thought_was_asked_for(
-    model: Model,
-) -> None:
-    with thinking("reasoning") as peer:
-        one = model(peer, thinking=False)
-        peer.script.append(answered(reasoning=ACT))
-        reply = ask(one)
-        assert (decided(reply), reply.reasoning) == (ACT, "")
 
 
 EXACT = {
@@ -182,15 +163,6 @@ def test_a_run_with_a_model_that_says_nothing_ends_soon_and_says_so(model: Model
         assert sum(request.path.endswith("/completions") for request in peer.requests) <= 20
 
 
-def test_a_model_that_thinks_does_not_go_on_with_a_message_that_was_begun(model: Model) -> None:
-    with thinking("reasoning", owned_by="sglang") as peer:
-        one = model(peer)
-        assert ask(one, "task", may_say=FreeText(), begun="Act:").text == ACT
-        (request,) = peer.asked
-        assert request.body["messages"][-1] == {"role": "user", "content": "task"}
-        assert "continue_final_message" not in request.body
-
-
 # ---------------------------------------------------------------------- what a model is told
 
 
@@ -214,13 +186,6 @@ def test_a_server_that_does_not_know_the_chat_template_is_told_the_effort_alone(
         (request,) = peer.asked
         assert request.body["reasoning_effort"] == "low"
         assert "chat_template_kwargs" not in request.body
-
-
-def test_what_the_chat_template_is_to_be_told_besides_is_sent_to_any_server(model: Model) -> None:
-    with thinking("reasoning", owned_by="my gateway", speaks="vllm") as peer:
-        one = model(peer, chat_template_kwargs="{enable_thinking: false}")
-        assert ask(one).reasoning == ""
-        assert peer.asked[0].body["chat_template_kwargs"] == {"enable_thinking": False}
 
 
 def test_a_model_that_is_told_to_think_has_room_from_the_first_request(model: Model) -> None:

@@ -22,11 +22,7 @@ _MOST_TOKENS = 1_000_000_000
 
 
 def read_answer(answer: Any) -> Generated:
-    """Return the text, the reasoning and the calls of an answer.
-
-    Raises:
-        Refused: It is an error in the form of an answer, or no answer at all.
-    """
+    """Return the text, the reasoning and the calls of an answer; raises :class:`Refused` for anything else."""
     try:
         return _read(answer)
     except RecursionError:
@@ -74,12 +70,7 @@ def _timed(timings: Any) -> dict[str, Any] | None:
 
 
 class Parts:
-    """Puts an answer together that comes in parts, and says when it may end.
-
-    Args:
-        until: When it may end.
-        most: Most parts that say something; a part has at least one token.
-    """
+    """Puts an answer together that comes in parts, at most ``most`` of them, and says when it may end."""
 
     def __init__(self, until: Until, most: int) -> None:
         self._until, self._most = until, most
@@ -90,11 +81,7 @@ class Parts:
         self._number = 0
 
     def add(self, part: Any) -> bool:
-        """Add a part; return whether there is to be another one.
-
-        Raises:
-            Refused: It is no part of an answer.
-        """
+        """Add a part; return whether there is to be another one."""
         try:
             self._counts |= {name: part[name] for name in ("usage", "timings") if part.get(name)}
             choices = part.get("choices") or []

@@ -133,17 +133,9 @@ class Connection:
         return await self._sent(lambda client: client.with_options(**more).post(path, cast_to=object, body=whole))
 
     async def stream(self, path: str, body: Mapping[str, Any], add: Callable[[Any], bool]) -> Any:
-        """Send a POST request whose answer may come in parts.
+        """Send a POST request whose answer may come in parts; return that of a server that does not stream, or None.
 
-        Args:
-            path: Path of the request.
-            body: Its fields.
-            add: Takes each part; once it returns False, the connection is closed, which stops the generation.
-
-        Returns:
-            The answer of a server that does not stream; None if it streamed.
-
-        Raises the errors of :meth:`get`.
+        Once ``add`` returns False, the connection is closed, which stops the generation. Raises as :meth:`get`.
         """
         import openai
 

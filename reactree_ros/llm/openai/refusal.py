@@ -46,8 +46,6 @@ LIMIT, NEWER_LIMIT = "max_tokens", "max_completion_tokens"
 STREAM = "stream"
 #: A request works without these.
 OPTIONAL = ("temperature", "top_p", "seed", "stop")
-#: Other names of a parameter.
-_OTHER_NAMES = {"seed": "random_seed"}
 
 
 class Refused(Exception):
@@ -176,12 +174,7 @@ def _pointed_at(said: Any) -> Iterator[str]:
 
 
 class Parameters:
-    """Learns from refusals which parameters to rename or leave out.
-
-    Args:
-        limit: The server's name of the token limit.
-        streaming: What is sent for a streamed answer.
-    """
+    """Learns from refusals which parameters to rename or leave out, also those that ask for a streamed answer."""
 
     def __init__(self, limit: str = LIMIT, streaming: Collection[str] = ()) -> None:
         self._names = {name: [name] for name in (*OPTIONAL, *streaming)}
@@ -209,10 +202,7 @@ class Parameters:
             # The user must lower a limit that is too high: without one, a model may talk without end.
             if parameter is None or (parameter == LIMIT and not refused.names_no_value):
                 continue
-            other = _OTHER_NAMES.get(name)
             self._names[parameter] = self._names[parameter][1:]
-            if other is not None and refused.mentions(other):
-                self._names[parameter].append(other)
         return self.named(values) != sent
 
     def taken(self, sent: Mapping[str, Any]) -> None:
