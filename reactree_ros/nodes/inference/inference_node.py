@@ -12,7 +12,7 @@ from reactree_interfaces.srv import AbortGeneration, Generate, ModelReady
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode.telemetry import serving
 from reactree_ros.files.secrecy import redacted
-from reactree_ros.llm.fair_queue import FairQueue
+from reactree_ros.llm.engine_model import FairQueue
 from reactree_ros.llm.port import LanguageModel, LanguageModelError, Reply
 from reactree_ros.llm.settings import load_models_file, make_model, model_to_dict
 from reactree_ros.llm.spec import MODELS, ModelSpec

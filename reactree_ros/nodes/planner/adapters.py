@@ -34,7 +34,6 @@ from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.skill import Offer, Offered, SkillCall
 from reactree_ros.background.pending import Pending, mapped, settle_as
 from reactree_ros.errors import UserError
-from reactree_ros.llm.pace import Pace
 from reactree_ros.llm.port import (
     DecisionRequest,
     LanguageModel,
@@ -43,6 +42,7 @@ from reactree_ros.llm.port import (
     Reply,
     ServerUnavailable,
 )
+from reactree_ros.llm.waiting import Pace
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls, Waiting
 from reactree_ros.nodes.heartbeat import Heartbeat
