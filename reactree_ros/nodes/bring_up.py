@@ -86,14 +86,7 @@ def main() -> None:
 
 
 class BringUp:
-    """Brings nodes up; every public method returns an obstacle, or an empty text.
-
-    Args:
-        spinner: Spins it.
-        timeout: Longest wait for a node, or for what it needs, in seconds.
-        load_timeout: Longest wait for a language model, in seconds.
-        namespaces: Further namespaces of nodes, relative to the node's own.
-    """
+    """Brings nodes up; every public method returns an obstacle, or an empty text."""
 
     def __init__(
         self, node: Node, spinner: Spinner, timeout: float, load_timeout: float, namespaces: Sequence[str] = ()
@@ -121,7 +114,6 @@ class BringUp:
         return ""
 
     def there(self, name: str) -> str:
-        """Wait until a node lives; it must be the only one of its name."""
         if not self._spinner.spin_until(lambda: bool(self._living(name)), seconds=self._timeout):
             return f"there is no node '{name}' within {self._timeout:g} s"
         full = self._full(name)
@@ -138,7 +130,6 @@ class BringUp:
         return ""
 
     def active(self, name: str) -> str:
-        """Bring a node from its state to the active one."""
         failures = Counter[int]()
         for _ in range(LOOKS):
             if problem := self.there(name):
@@ -164,7 +155,6 @@ class BringUp:
         return f"'{name}' does not become active; somebody else changes its state, too"
 
     def equipped(self, name: str) -> str:
-        """Wait until a node has everything that it needs, e.g. the robot's servers."""
         end, said = steady.now() + self._timeout, False
         while True:
             answer = self._ask(Trigger, f"{name}/check", Trigger.Request(), DISCOVERY)

@@ -25,12 +25,7 @@ class Report:
 
 
 class Diagnostics:
-    """Publishes ``/diagnostics`` (DiagnosticArray, once a second by wall time).
-
-    Args:
-        about: The subject of the report in one word; the status is named after node and subject.
-        report: Returns the current state.
-    """
+    """Publishes ``/diagnostics`` (DiagnosticArray, once a second by wall time)."""
 
     def __init__(self, node: Node, about: str, report: Callable[[], Report]) -> None:
         self._node, self._report = node, report

@@ -44,11 +44,6 @@ class Heartbeat:
         steady.every(node, PERIOD, self.beat)
 
     def goal(self, action: str, over: Callable[[], bool]) -> UUID:
-        """Announce a goal that is about to be sent; returns its id.
-
-        Args:
-            over: Whether the goal has ended, or never began.
-        """
         id = UUID(uuid=list(uuid.uuid4().bytes))
         service = self._node.resolve_service_name(f"{action}/_action/cancel_goal")
         self._under_way.append((GoalUnderWay(cancel_service=service, goal_id=id), over))
@@ -57,12 +52,10 @@ class Heartbeat:
 
     @property
     def goals(self) -> list[GoalUnderWay]:
-        """The goals under way."""
         self._under_way = [(goal, over) for goal, over in self._under_way if not over()]
         return [goal for goal, _ in self._under_way]
 
     def beat(self) -> None:
-        """Publish a heartbeat now."""
         self._said.goals = self.goals
         self._publisher.publish(self._said)
 
@@ -117,7 +110,6 @@ class Lives:
         return ended
 
     def living(self, node: str = "") -> list[HeartbeatMsg]:
-        """Return the last heartbeats of living nodes: of all, or of one full name."""
         return [life.said for life in self._lives.values() if node in ("", life.said.node)]
 
     def life(self, node: str) -> int | None:
@@ -126,9 +118,7 @@ class Lives:
         return int(lives[-1].said.life) if lives else None
 
     def has_died(self, node: str) -> bool:
-        """Whether a node of a full name ever fell silent, or none lives."""
         return node in self._died or not self.living(node)
 
     def was_heard(self, node: str) -> bool:
-        """Whether a node of a full name was ever heard, so that its silence means something."""
         return node in self.beats

@@ -34,11 +34,7 @@ LAST_WATCH = 8.0
 
 
 class Stoppable(Protocol):
-    """A node that can stop what it has in flight.
-
-    Attributes:
-        heartbeat: Knows the goals under way.
-    """
+    """A node that can stop what it has in flight."""
 
     heartbeat: Heartbeat
 
@@ -53,11 +49,6 @@ def run_node(make: Callable[[], Any], args: Sequence[str] | None = None, *, with
     """Make a node, spin it until a signal, stop it; ends the process with 1 if something went wrong.
 
     Callbacks never wait, so one thread serves them all: a cancel is served while a skill runs.
-
-    Args:
-        make: Makes the node, a :class:`Stoppable`.
-        args: Command line arguments with ROS arguments; by default the process's.
-        within: Longest time to stop what is in flight at the end, in seconds.
     """
     with exporting(Path(sys.argv[0]).stem), interruptible(args) as asked:
         try:
@@ -72,11 +63,6 @@ def run_node(make: Callable[[], Any], args: Sequence[str] | None = None, *, with
 
 @contextmanager
 def interruptible(args: Sequence[str] | None = None) -> Iterator[list[int]]:
-    """Initialise ROS so that signals are noted in a list, instead of shutting ROS down at once.
-
-    Args:
-        args: Command line arguments with ROS arguments; by default the process's.
-    """
     asked: list[int] = []
     on_signals(lambda number, frame: asked.append(number))
     deaf_when_it_ends()
@@ -100,7 +86,6 @@ class _Run:
         self._told: set[str] = set()
 
     def to_the_end(self, within: float) -> bool:
-        """Spin the node, then stop it; returns whether nothing went wrong and nothing is in flight."""
         node = self._node
         if why := lacking():
             node.get_logger().info(f"spun by the SingleThreadedExecutor, by which a decision takes longer: {why}")
@@ -129,7 +114,6 @@ class _Run:
             self._tell(f"what the node had in flight has not ended within {within:g} s")
 
     def _say_so(self) -> None:
-        """Let the last results leave, and publish a heartbeat without goals."""
         end = steady.now() + HEARTBEAT
         while rclpy.ok() and steady.now() < end:
             self._executor.spin_once(timeout_sec=HEARTBEAT)
@@ -157,14 +141,7 @@ def _refuse(error: Exception) -> NoReturn:
 
 
 class Spinner:
-    """Spins the node of a tool that does one thing after the other, and destroys it at the end.
-
-    Attributes:
-        asked: The signals that came.
-
-    Args:
-        asked: The list of :func:`interruptible`.
-    """
+    """Spins the node of a tool that does one thing after the other, and destroys it at the end."""
 
     def __init__(self, node: Node, asked: list[int]) -> None:
         self._node, self.asked = node, asked
@@ -183,7 +160,6 @@ class Spinner:
         self._node.destroy_node()
 
     def spin_until(self, done: Callable[[], bool], *, seconds: float | None = None) -> bool:
-        """Spin until a condition holds; returns False if time runs out or a signal comes before."""
         begin = steady.now()
         while not done():
             late = seconds is not None and steady.now() - begin > seconds

@@ -47,18 +47,15 @@ class Strays:
 
     @property
     def left(self) -> int:
-        """Number of goals that may not have ended."""
         return len(self._strays)
 
     def take(self, goals: Sequence[GoalUnderWay]) -> None:
-        """Begin to cancel goals."""
         for goal in goals:
             client = self._node.create_client(CancelGoal, goal.cancel_service)
             self._strays.append(_Stray(goal, client, steady.now()))
         self.look()
 
     def forget(self, node: str) -> None:
-        """Give up goals that were sent to a dead node: it moves nothing any more."""
         for stray in self._strays:
             stray.over = stray.over or stray.goal.cancel_service.startswith(f"{node}/")
 
@@ -86,14 +83,6 @@ class Strays:
 
 
 def cancel_apart(goals: Sequence[GoalUnderWay], *, within: float) -> bool:
-    """Cancel goals in a ROS context of their own, when their node's context is lost.
-
-    Args:
-        within: Longest time, in seconds.
-
-    Returns:
-        Whether the servers have confirmed all.
-    """
     context, end = rclpy.Context(), steady.now() + within
     rclpy.init(context=context, args=[], signal_handler_options=SignalHandlerOptions.NO)
     try:

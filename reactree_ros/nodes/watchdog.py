@@ -78,7 +78,6 @@ class Watchdog(Node):
         """Stay until no node has goals under way: a killed one still has."""
 
     def stopped(self) -> bool:
-        """Whether no node has goals under way."""
         return not self._strays.left and not any(said.goals for said in self._lives.living())
 
 

@@ -94,7 +94,6 @@ class InferenceNode(ManagedNode):
         Diagnostics(self, "requests", self._report)
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Start loading the language model, make the endpoints."""
         try:
             model = self._given or self._make()
             at_once = settings_of(self, InferenceNodeSettings).max_concurrent
@@ -120,7 +119,6 @@ class InferenceNode(ManagedNode):
         return spec, settings_of(self, spec.settings)
 
     def _offer(self) -> None:
-        """Make the endpoints; they stay after a cleanup, so that open requests are answered."""
         group = ReentrantCallbackGroup()
         self._offered = [
             self.create_service(Generate, "~/generate", self._on_generate, callback_group=group),
@@ -132,7 +130,6 @@ class InferenceNode(ManagedNode):
 
     @logged
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Begin to answer; fails until the model is loaded."""
         answer = self._on_ready(ModelReady.Request(), ModelReady.Response())
         if answer.state != ModelReady.Response.READY:
             log = self.get_logger()
@@ -156,7 +153,6 @@ class InferenceNode(ManagedNode):
         return response
 
     def release(self) -> None:
-        """Release the model."""
         if self._model is not None:
             self._ready.cancel()
             self._model.close()
@@ -268,14 +264,12 @@ class InferenceNode(ManagedNode):
         return Report(WARN, self._error, values) if self._error else Report(OK, running, values)
 
     def begin_stop(self) -> None:
-        """Stop running and waiting requests."""
         self._active = False
         for id, (pending, _) in reversed(list(self._running.items())):  # waiting ones first, or they would begin
             if pending.cancel():
                 self._aborted.add(id)
 
     def stopped(self) -> bool:
-        """Whether no request runs."""
         return not self._running
 
     def destroy_node(self) -> None:

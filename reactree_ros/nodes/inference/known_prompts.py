@@ -25,24 +25,14 @@ class UnknownPrompt(Exception):
 
 
 class Known(NamedTuple):
-    """The beginning of a prompt that was sent before.
-
-    Attributes:
-        id: Of the request that it was sent with.
-        turns: How many turns of that prompt.
-    """
+    """The beginning of a prompt that was sent before."""
 
     id: str
     turns: int
 
 
 class KeptPrompts:
-    """The prompts that an inference node was sent; those that were used least recently are dropped first.
-
-    Args:
-        most: How many prompts.
-        characters: How many characters all of them may have.
-    """
+    """The prompts that an inference node was sent; those that were used least recently are dropped first."""
 
     def __init__(self, most: int = KEPT, characters: int = CHARACTERS) -> None:
         self._most, self._characters = most, characters
@@ -50,7 +40,6 @@ class KeptPrompts:
         self._size = 0
 
     def keep(self, planner: str, id: str, turns: tuple[Turn, ...]) -> None:
-        """Keep the prompt of a planner's request."""
         self._size -= self._kept.pop((planner, id), ((), 0))[1]
         size = sum(map(_size, turns))
         self._kept[planner, id] = turns, size
@@ -59,11 +48,6 @@ class KeptPrompts:
             self._size -= self._kept.popitem(last=False)[1][1]
 
     def turns(self, planner: str, known: Known) -> tuple[Turn, ...]:
-        """Return the turns that a planner goes on from.
-
-        Raises:
-            UnknownPrompt: They are not kept, or what they show is not.
-        """
         turns, _ = self._kept.get((planner, known.id), ((), 0))
         if not 0 < known.turns <= len(turns):
             raise UnknownPrompt(f"{known.turns} turns of request '{known.id[:80]}' of this planner are not kept")
@@ -97,7 +81,6 @@ class SentPrompts:
         return best if best.turns else None
 
     def add(self, id: str, turns: tuple[Turn, ...], known: Known | None) -> None:
-        """Note that the node has answered a request, and so has its prompt."""
         if known is not None and known.turns == len(self._sent.get(known.id, ())):
             del self._sent[known.id]  # this one says more
         self._sent[id] = turns
@@ -105,19 +88,13 @@ class SentPrompts:
             self._sent.popitem(last=False)
 
     def forget(self) -> None:
-        """Note that the node may have none of them any more."""
         self._sent.clear()
 
 
 def _size(turn: Turn) -> int:
-    """Return how many characters a turn keeps: a start has its examples once more, apart."""
     return len(turn.text) * (2 if isinstance(turn, ToldStart) else 1)
 
 
 def _common(sent: Sequence[Turn], turns: Sequence[Turn]) -> int:
-    """Return how many turns two prompts have in common at their beginning.
-
-    Turns are compared as objects, which never change: equal words may come with other pictures. Starts are made anew.
-    """
     first = sum(1 for a, b in zip(sent[:1], turns[:1], strict=False) if a is b or (isinstance(a, ToldStart) and a == b))
     return first and first + sum(takewhile(bool, map(is_, sent[1:], turns[1:])))

@@ -69,7 +69,6 @@ class AnswerNode(Node):
 
     @property
     def idle(self) -> bool:
-        """Whether no question is open."""
         return self._answering.idle
 
     def destroy_node(self) -> None:
@@ -90,11 +89,6 @@ class AnswerNode(Node):
     # ------------------------------------------------------------------ words, from the terminal's thread
 
     def _tell(self, words: str) -> None:
-        """Pass words to planners, and wait until one has taken them.
-
-        Raises:
-            UserError: None has; the message says why.
-        """
         told: Pending[None] = Pending()
         self._handover.put(partial(self._send, words, told))
         try:
@@ -128,18 +122,6 @@ class AnswerNode(Node):
 
 
 def serve(planner: str = "", *, terminal: int = 0, args: Sequence[str] | None = None) -> int:
-    """Let a person answer until a signal, or until the terminal is closed.
-
-    Args:
-        planner: Name of one planner: it and its bridges are served; empty: all are.
-        terminal: File descriptor of what the person types.
-
-    Returns:
-        The exit code.
-
-    Raises:
-        UserError: ROS allows no such name.
-    """
     desk = Desk()
     with interruptible(args) as asked:
         node = AnswerNode(desk, planner, say=_say)

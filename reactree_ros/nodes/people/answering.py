@@ -36,16 +36,13 @@ class Answering:
 
     @property
     def askers(self) -> frozenset[str]:
-        """Full names of the nodes whose questions are taken."""
         return frozenset(self._servers)
 
     @property
     def idle(self) -> bool:
-        """Whether no question is open."""
         return not self._open
 
     def offer(self, askers: Iterable[str]) -> None:
-        """Take the questions of these nodes only from now on; open questions of others are kept."""
         wanted = set(askers)
         for asker in wanted - set(self._servers):
             self._servers[asker] = ActionServer(
@@ -63,7 +60,6 @@ class Answering:
             self._servers.pop(asker).destroy()
 
     def close(self) -> None:
-        """Take the servers out of the node, even with open questions."""
         for server in self._servers.values():
             server.destroy()
         self._servers.clear()

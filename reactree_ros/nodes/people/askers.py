@@ -17,11 +17,6 @@ _HEARS = "/hear"
 
 
 def check_node_name(name: str) -> str:
-    """Return a node's name.
-
-    Raises:
-        UserError: ROS allows no such name.
-    """
     try:
         validate_topic_name(name)
     except InvalidTopicNameException as error:
@@ -43,16 +38,10 @@ def askers(node: Node) -> frozenset[str]:
 
 
 def askers_for(node: Node, planner: str) -> frozenset[str]:
-    """Return the full names of a planner and its bridges, of those that would ask a person.
-
-    Args:
-        planner: The planner's full name.
-    """
     return askers(node) & {planner, *bridges_of(node, planner)}
 
 
 def bridges_of(node: Node, planner: str) -> frozenset[str]:
-    """Return the full names of a planner's bridges; see :func:`askers_for`."""
     namespace, _, name = planner.rpartition("/")
     return frozenset(_of(node, name, namespace or "/", _USES))
 

@@ -30,14 +30,7 @@ _SAY = skill_of({"name": "say", "wording": "say {text}", "parameters": {"text": 
 
 
 class Mouth:
-    """Says texts.
-
-    Raises:
-        UserError: The speech package's type is not there, or a field does not fit it.
-
-    Attributes:
-        echo: Knows what was said.
-    """
+    """Says texts."""
 
     def __init__(self, node: Node, entry: VoiceEntry, where: str, heartbeat: Heartbeat) -> None:
         self._node, self._log = node, node.get_logger()
@@ -56,18 +49,15 @@ class Mouth:
 
     @property
     def speaking(self) -> bool:
-        """Whether something is being said, as far as a speech package tells."""
         return self._underway is not None or bool(self._waiting)
 
     def say(self, text: str) -> None:
-        """Say a text after those that wait."""
         text = shortened_line(text, LONGEST)
         self._own.append(text)
         self._topic.publish(String(data=text))
         self._take(text)
 
     def hush(self) -> None:
-        """Break off what is being said, and forget what waits."""
         self._waiting.clear()
         if self._underway is not None and self._call is not None:
             self._servers.of(self._call).stop(self._underway)

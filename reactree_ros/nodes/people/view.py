@@ -26,17 +26,6 @@ def serve(
     port: int = 0,
     args: Sequence[str] | None = None,
 ) -> int:
-    """Serve the page of a planner until a signal ends the process.
-
-    Args:
-        say: Called with the page's address.
-
-    Returns:
-        The signal; 0: there was none.
-
-    Raises:
-        UserError: The page cannot be served, or the runs cannot be followed.
-    """
     check_installed()
     from reactree_ros.view.runs import Runs
     from reactree_ros.view.server import ViewServer

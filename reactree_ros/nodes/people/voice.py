@@ -100,12 +100,10 @@ class VoiceNode(AnswerNode):
         steady.every(self, PERIOD, self._put_questions)
 
     def begin_stop(self) -> None:
-        """Break off what is being said; open questions fail."""
         self.mouth.hush()
         self._desk.leave()
 
     def stopped(self) -> bool:
-        """Whether nobody waits for an answer any more."""
         return self.idle
 
     def destroy_node(self) -> None:
@@ -207,11 +205,6 @@ class VoiceNode(AnswerNode):
 
 
 def voice_of(robot: str) -> tuple[VoiceEntry, str]:
-    """Return what a robot's file says of its voice, and where; without a file, topics of the usual names.
-
-    Raises:
-        UserError: The file says nothing of a voice, or something that does not fit.
-    """
     if not robot:
         return VoiceEntry(), "voice"
     config = load_robot(robot)

@@ -119,11 +119,9 @@ class RosWorld(SharedWorld):
         self._changed: Callable[[], None] = lambda: None
 
     def follow(self, changed: Callable[[], None]) -> None:
-        """Call a function whenever :meth:`halted` has changed."""
         self._changed = changed
 
     def halted(self) -> str:
-        """Say why nothing may move, by the bridge's last word."""
         return self._halted
 
     def _note_status(self, msg: BridgeStatus) -> None:
@@ -168,11 +166,6 @@ class RosWorld(SharedWorld):
         return self.household
 
     def _check_life(self) -> None:
-        """Make sure that the bridge is the one of the task's start.
-
-        Raises:
-            WorldError: It was restarted.
-        """
         life = self._calls.life(self._full_name)
         if self._life is None:  # its heartbeat was not heard yet
             self._life = life
@@ -180,7 +173,6 @@ class RosWorld(SharedWorld):
             raise WorldError(f"{self._bridge} was restarted; what it knew of the task is lost")
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
-        """Reset the world to the start of its task."""
         return mapped(self.reset_to(-1, seed), lambda msg: observation_from_msg(msg.observation))
 
     def reset_to(self, task_id: int, seed: int | None = None) -> Pending[ResetWorld.Response]:
@@ -190,32 +182,26 @@ class RosWorld(SharedWorld):
         return self._asked(self._reset, request, lambda msg: msg, anew=True)
 
     def observe(self) -> Pending[Observation]:
-        """Look around; skills are listed anew, too: somebody else may have been at work."""
         self._now = ()
         request = Observe.Request(goal=self._goal)
         return self._asked(self._observe, request, lambda msg: observation_from_msg(msg.observation))
 
     def attend(self, goal: str) -> None:
-        """Note what is told to the bridge with the next look around."""
         self._goal = goal
 
     def survey(self) -> Pending[Observation]:
-        """Ask for everything in the world, seen or not."""
         request = Observe.Request(everything=True)
         return self._asked(self._observe, request, lambda msg: observation_from_msg(msg.observation))
 
     def available_skills(self) -> Pending[Sequence[Offered]]:
-        """Ask for the skills on offer, unless the last skill told them."""
         if self._now:
             return Pending.of(self._now)
         return self._asked(self._available, AvailableSkills.Request(), self._take_skills)
 
     def corrections(self) -> Pending[Sequence[Offer]]:
-        """Ask what a person may correct of what the world knows."""
         return self._asked(self._corrections, AvailableSkills.Request(), lambda msg: offers_from(msg.offers))
 
     def correct(self, correction: SkillCall) -> Pending[Observation]:
-        """Have the world take in what a person has said and confirmed; skills are listed anew."""
         self._now = ()
         request = CorrectWorld.Request(correction=correction)
         return self._asked(self._correct, request, _corrected)
@@ -236,8 +222,6 @@ class RosWorld(SharedWorld):
         return self._asked(self._evaluate, request, _score_in)
 
     def _asked(self, client: Client, request: Any, read: Callable[[Any], Any], *, anew: bool = False) -> Pending[Any]:
-        """Call a service of the bridge; an error code is an error, and so is a restart if not ``anew``."""
-
         def take(msg: Any) -> Any:
             if not anew:
                 self._check_life()
@@ -250,11 +234,9 @@ class RosWorld(SharedWorld):
         return self._calls.call(client, request, take=take, gone=WorldError, of=self._full_name)
 
     def traced(self, trace: str) -> None:
-        """Send the trace along with the next skill."""
         self._trace = trace
 
     def execute(self, skill: str) -> Pending[Observation]:
-        """Send a skill as a goal; an early cancel is carried out when the goal is accepted."""
         with suppress(ParameterError):
             skill = self.household.call(skill) if hasattr(self, "household") else skill  # it is learnt
         goal = SkillGoal(skill, self._trace)
@@ -357,12 +339,7 @@ class _Forgotten(ServerUnavailable):
 
 
 class Introduction(NamedTuple):
-    """An inference node's description of its language model.
-
-    Attributes:
-        settings: Its name and settings; empty: unknown.
-        trained_for: The planners, with their options, that it was trained for; none: it is for any.
-    """
+    """An inference node's description of its language model."""
 
     settings: Mapping[str, Any] = MappingProxyType({})
     trained_for: tuple[str, ...] = ()
@@ -373,9 +350,6 @@ class RosLanguageModel(LanguageModel):
 
     A decision that the inference node lost, because it died, was restarted or deactivated, is requested again when the
     node answers: the lost one had no effect. A node that stays away for longer than the calls' patience is gone.
-
-    Args:
-        inference: Name of the inference node, relative to the node's namespace.
     """
 
     def __init__(self, node: Node, inference: str, calls: Calls) -> None:
@@ -389,11 +363,9 @@ class RosLanguageModel(LanguageModel):
         self._sent = SentPrompts()
 
     def slowness(self, request: DecisionRequest) -> float:
-        """Return what is to be expected by the replies so far."""
         return self._pace.times(request.prompt)
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        """Request a decision; cancelling it stops the generation."""
         reply: Pending[Reply] = Pending()
         times = itertools.count(1)
         inactive_since: list[float] = []
@@ -431,7 +403,6 @@ class RosLanguageModel(LanguageModel):
         return reply
 
     def introduction(self) -> Pending[Introduction]:
-        """Ask for the language model's description."""
         response = self._calls.call(self._ready, ModelReady.Request(), gone=ServerUnavailable, of=self._full_name)
         return mapped(response, lambda msg: Introduction(settings_from(msg.settings), tuple(msg.trained_for)))
 

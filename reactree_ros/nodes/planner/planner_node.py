@@ -171,7 +171,6 @@ class PlannerNode(Node):
         return Report(OK, "waits for a goal" if task is None else "carries a task out", values)
 
     def begin_stop(self) -> None:
-        """Interrupt the task that runs: what it has in flight is cancelled."""
         self._queue.closed = True
         self._calls.patience = min(self._calls.patience, LAST_SCORE)
         try:
@@ -184,7 +183,6 @@ class PlannerNode(Node):
         self._queue.dismiss()
 
     def stopped(self) -> bool:
-        """Whether no task runs, and the bridge has ended the skill or does not live any more."""
         living = any(map(self._lives.living, self._bridges.values()))
         return self._queue.running is None and (self._rest.done() or not living)
 

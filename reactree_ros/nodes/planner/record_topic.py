@@ -33,7 +33,6 @@ class RecordTopic:
         self._latest = RecordPart()  # the current record, and how far it is published
 
     def begin(self, goal_id: Any) -> Callable[[Event, bytes], None]:
-        """Begin the record of a goal's run; returns the function that takes its events and their lines."""
         self.publish(unheard=True)
 
         def write(event: Event, line: bytes) -> None:

@@ -51,10 +51,6 @@ class Reporter(Listener):
 
     The last task is shown until another begins. The events of a tick are reported at its end: the tick's requests to
     other nodes leave first.
-
-    Attributes:
-        tree: The tree, in which each task grows anew.
-        growth: What lets it grow.
     """
 
     def __init__(self, node: Node) -> None:
@@ -76,36 +72,27 @@ class Reporter(Listener):
         self._say("waits for a goal")
 
     def clear(self, task: Task) -> None:
-        """Remove the last task's tree; report a new task from now on."""
         self.tree.clear()
         self._task, self._feedback, self._compared = task, ExecuteTask.Feedback(), False
         self._happened.clear()
         self._replies.clear()
 
     def begin(self, task: Task, episode: Episode) -> None:
-        """Show a task whose episode begins."""
         self._shown = task
         self.tree.root.feedback_message = f"carries out {episode.instruction!r}, goal {id_of(task.goal_handle)}"
         self._board.begin(episode.instruction, episode.context)
 
     def end(self, task: Task, words: str) -> None:
-        """Show how a task ended, if it is the one that is shown."""
         if task is self._shown:
             self._say(words)
 
     def look_for_watchers(self, *, show: bool) -> None:
-        """Look whether somebody began to watch.
-
-        Args:
-            show: Whether to send a snapshot then: between two tasks nothing else sends one.
-        """
         streams = set(self.tree.snapshot_streams)
         if show and streams - self._streams:
             self.tree.show()
         self._streams = streams
 
     def close(self) -> None:
-        """Take the keys off the blackboard."""
         self._board.close()
 
     def _say(self, words: str) -> None:
@@ -126,7 +113,6 @@ class Reporter(Listener):
         self._happened.append(lambda: self._decision(moment, node, Said(str(decision), decision), reply))
 
     def refused(self, node: GoalNode, said: Said, reason: str) -> None:
-        """Publish a decision that was not carried out, and why."""
         moment, reply = self._moment(), self._replies.pop(node.index, Reply(said.text))
         self._happened.append(lambda: self._decision(moment, node, said, reply, reason))
 
@@ -140,7 +126,6 @@ class Reporter(Listener):
         self._happened.append(tell)
 
     def saw(self, observation: Observation) -> None:
-        """Show an observation; once also what a resumed run sees otherwise than its record."""
         self._happened.append(lambda: self._board.saw(observation, self._context))
         if self._current.way is not None and not self._current.returning and not self._compared:
             self._compared = True
@@ -149,7 +134,6 @@ class Reporter(Listener):
                 self._node.get_logger().warning(f"not as it was: {difference}")
 
     def held(self, node: GoalNode, reason: str) -> None:
-        """Report that the task holds, or goes on."""
         moment = self._moment()
 
         def tell() -> None:

@@ -20,12 +20,7 @@ from reactree_ros.world.wrappers import WorldWrapper
 
 
 class RosTeam(WorldWrapper):
-    """The robots of one planner; the first one's bridge speaks for the world as a whole.
-
-    Args:
-        bridge: Name of each bridge node, relative to its robot's namespace.
-        robots: Their names, which are namespaces relative to the node's.
-    """
+    """The robots of one planner; the first one's bridge speaks for the world as a whole."""
 
     inner: RosWorld
 
@@ -43,7 +38,6 @@ class RosTeam(WorldWrapper):
 
     @property
     def about(self) -> dict[str, Any]:
-        """Which world it is, as the first robot's bridge knows."""
         return self.inner.about
 
     def follow(self, changed: Callable[[], None]) -> None:
@@ -51,11 +45,9 @@ class RosTeam(WorldWrapper):
             robot.follow(changed)
 
     def team(self) -> Mapping[str, SharedWorld]:
-        """Return the robots; if each is a world of its own, they learn of one another here."""
         return self.robots if self.inner.robots else with_teammates(self.robots)
 
     def learn(self) -> Pending[Household]:
-        """Ask for the household of each robot; see :meth:`RosWorld.learn`."""
         return mapped(_all([robot.learn() for robot in self.robots.values()]), lambda learnt: learnt[0])
 
     def reset_to(self, task_id: int, seed: int | None = None) -> Pending[ResetWorld.Response]:
@@ -65,7 +57,6 @@ class RosTeam(WorldWrapper):
         return self.score_of("")
 
     def score_of(self, instruction: str) -> Pending[Score | None]:
-        """Ask how far an instruction's goal is reached: the first bridge, or the next if that one has gone."""
         answer: Pending[Score | None] = Pending()
         left = list(self.robots.values())
 
@@ -90,7 +81,6 @@ class RosTeam(WorldWrapper):
         return "; ".join(f"{name}: {reason}" for name, reason in reasons.items() if reason)
 
     def at_rest(self) -> Pending[None]:
-        """Settle when every bridge has ended its last cancelled skill."""
         return mapped(_all([robot.at_rest() for robot in self.robots.values()]), lambda _: None)
 
     def stop(self) -> None:

@@ -72,18 +72,15 @@ class ShownTree(TaskTree, py_trees_ros.trees.BehaviourTree):
         super().setup(*given, **kwargs)
 
     def clear(self) -> None:
-        """Stop and remove everything under the root."""
         super().clear()
         self._decisions.clear()
         self._names.clear()
 
     def decided(self, node: Behaviour, decision: str) -> None:
-        """Show a goal node's decision."""
         self._decisions[node.id] = decision
         self._news = True
 
     def show(self) -> None:
-        """Send a snapshot now."""
         self._on_tree_update_handler()
 
     # ------------------------------------------------------------------ when: called by py_trees_ros
@@ -210,7 +207,6 @@ class ShownTree(TaskTree, py_trees_ros.trees.BehaviourTree):
 
 
 def _unfolded(behaviour: Behaviour, folded: Mapping[UUID, int]) -> Iterator[Behaviour]:
-    """Yield the behaviours that are sent, children before their parents."""
     if behaviour.id not in folded:
         for child in behaviour.children:
             yield from _unfolded(child, folded)
@@ -218,7 +214,6 @@ def _unfolded(behaviour: Behaviour, folded: Mapping[UUID, int]) -> Iterator[Beha
 
 
 def _kind(node: GoalNode) -> str:
-    """Return a goal node's robot, if there are several; else its class: ``agent``, ``code runner``."""
     return node.post.robot.name or re.sub("(?<=[a-z])(?=[A-Z])", " ", type(node).__name__.removesuffix("Node")).lower()
 
 
@@ -227,5 +222,4 @@ def _short(said: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text without markup for the viewer."""
     return text.replace("<", ANGLE)

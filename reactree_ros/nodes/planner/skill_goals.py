@@ -32,11 +32,7 @@ _ENDED = (GoalStatus.STATUS_SUCCEEDED, GoalStatus.STATUS_ABORTED, GoalStatus.STA
 
 @dataclass(eq=False)
 class SkillGoal:
-    """A skill that is sent, or is about to be.
-
-    Attributes:
-        end: What came of it, a :class:`SkillEnded` or an :class:`ExecuteSkill.Result`; fails where it was rejected.
-    """
+    """A skill that is sent, or is about to be."""
 
     skill: str  # in words
     trace: str = ""  # the trace that it belongs to; empty: none
@@ -48,22 +44,15 @@ class SkillGoal:
     id: UUID = field(default_factory=UUID)  # of the goal, where it was sent
 
     def give_up(self) -> None:
-        """Have it canceled when it is accepted, where its end is not known then."""
         self.stopping = True
 
     @property
     def key(self) -> bytes:
-        """The id as a key."""
         return bytes(self.id.uuid)
 
 
 class SkillGoals:
-    """Sends skills to a bridge.
-
-    Attributes:
-        name: Of the action.
-        clients: Of the services that it is made of.
-    """
+    """Sends skills to a bridge."""
 
     def __init__(self, node: Node, bridge: str) -> None:
         self._node, self._bridge = node, bridge
@@ -81,7 +70,6 @@ class SkillGoals:
         return all(client.service_is_ready() for client in self.clients)
 
     def send(self, goal: SkillGoal, id: UUID) -> None:
-        """Send a goal under an id."""
         goal.id = id
         self._goals[goal.key] = goal
         goal.over.add_done_callback(lambda _: self._forget(goal))
@@ -89,7 +77,6 @@ class SkillGoals:
         ask(self._send_goal, request, partial(self._answered, goal))
 
     def cancel(self, goal: SkillGoal) -> None:
-        """Have a goal canceled; also one that is not accepted yet."""
         goal.stopping = True
         if goal.accepted_at is not None and not goal.end.done():
             info = GoalInfo(goal_id=goal.id)
@@ -102,7 +89,6 @@ class SkillGoals:
             self._node.destroy_client(client)
 
     def _answered(self, goal: SkillGoal, future: Future) -> None:
-        """Take in whether a goal was accepted; its end may have been heard before."""
         answer = settled(future)
         if answer.exception() is not None or not answer.take().accepted:
             why = answer.exception() or WorldError(f"{self._bridge} rejected '{goal.skill}': it is busy or not active")

@@ -55,21 +55,7 @@ _OF_A_GOAL = (*LIMITS, "max_depth", "seed")
 
 
 class Task:
-    """A goal that is being carried out.
-
-    Attributes:
-        goal_handle: The goal.
-        episode: The run; None before it begins.
-        way: Brings a resumed run to its place; None: the run is new.
-        steering: Lets a person pause it and say decisions; None before it begins.
-        ended: Settled when the episode has ended.
-        stopped: Error code and message, if it is to stop before its end.
-        asked: An open question to the bridge outside of the episode; None: there is none.
-        asked_until: When it is given up, in seconds (:func:`steady.now`).
-        record: The file of its record; None: it has none.
-        unsaved: Why there is none although the settings ask for one.
-        feedbacks: How many feedbacks were sent.
-    """
+    """A goal that is being carried out."""
 
     def __init__(self, goal_handle: Any) -> None:
         self.goal_handle = goal_handle
@@ -86,22 +72,15 @@ class Task:
 
     @property
     def returning(self) -> bool:
-        """Whether a resumed run is not yet at its place."""
         return self.way is not None and not self.way.arrived
 
     def interrupt(self) -> None:
-        """Stop whatever is in flight."""
         if self.way is not None and self.returning:
             self.way.give_up()
         if self.episode is not None:
             self.episode.interrupt()
 
     def writing(self, topic: RecordTopic, folder: str) -> dict[str, Any]:
-        """Begin a record: on the topic, and in a folder, if it is given and usable.
-
-        Returns:
-            The functions that take its events, ``write``, and make them safe, ``flush``.
-        """
         shown = topic.begin(self.goal_handle.goal_id)
         try:
             self.record = RecordFile(Path(folder) / f"{time.time_ns()}.jsonl") if folder else None
@@ -117,27 +96,20 @@ class Task:
         return {"write": write} | ({} if self.record is None else {"flush": self.record.flush})
 
     def stop(self, code: int, message: str) -> None:
-        """Ask for an end at the next tick."""
         self.stopped = self.stopped or (code, message)
         self.asked_until = 0.0
 
     def give_up_late_question(self) -> None:
-        """Give up what the bridge is asked for, if its time is over."""
         if self.asked is not None and steady.now() > self.asked_until:
             self.asked.cancel()
 
     def saved_to(self) -> str:
-        """Return where the record is; empty: there is none.
-
-        Raises:
-            UserError: It could not be begun, or not be written to its end.
-        """
+        """Return where the record is; empty: there is none."""
         if problem := self.unsaved or (self.record.problem if self.record is not None else ""):
             raise UserError(problem)
         return "" if self.record is None else str(self.record.path)
 
     def counts(self) -> dict[str, object]:
-        """Say how far it is, for diagnostics."""
         if self.episode is None:
             return {}
         context = self.episode.context
@@ -149,7 +121,6 @@ class Task:
         }
 
     def failed(self, code: int = ExecuteTask.Result.NONE, message: str = "") -> ExecuteTask.Result:
-        """Return the result of a task that came to nothing: it was stopped before it began, or failed."""
         ends = {error: end for end, error in ERROR_CODES.items()}
         end = EpisodeEnd.INTERRUPTED.value if self.stopped else ends.get(code, "")
         verdict = verdict_of({"end": end, "message": message})
@@ -160,12 +131,7 @@ class Task:
 
 
 def result_of(result: EpisodeResult, **more: Any) -> ExecuteTask.Result:
-    """Return what came of an episode as a goal's result; what is unknown is -1.
-
-    Args:
-        result: The episode's.
-        more: Fields that are the goal's own.
-    """
+    """Return what came of an episode as a goal's result; what is unknown is -1."""
     verdict = result.verdict
     told = {"success": verdict.whole, "achieved": verdict.achieved, "claimed": verdict.claimed}
     msg = ExecuteTask.Result(verdict=verdict.judgement.word, goal=as_json(result.goal), **told, **more)
@@ -176,7 +142,6 @@ def result_of(result: EpisodeResult, **more: Any) -> ExecuteTask.Result:
 
 
 def asked_for(goal: ExecuteTask.Goal) -> str:
-    """Say what a goal asks for; without an instruction it is that of a task."""
     if goal.resume:
         return f"to go on with {goal.resume}"
     if goal.instruction.strip():
@@ -185,11 +150,6 @@ def asked_for(goal: ExecuteTask.Goal) -> str:
 
 
 def record_of(goal: ExecuteTask.Goal) -> Record:
-    """Read the record that a goal goes on from.
-
-    Raises:
-        UserError: It cannot be read, or the goal asks for something else, too.
-    """
     also = ("instruction", "planner", "max_depth", "seed", "working_memory")
     given = [name for name in also if getattr(goal, name)] + (["task_id"] if goal.task_id != -1 else [])
     if given:
@@ -198,7 +158,6 @@ def record_of(goal: ExecuteTask.Goal) -> Record:
 
 
 def limits_of(goal: ExecuteTask.Goal) -> dict[str, Any]:
-    """Return the limits that a goal has of its own."""
     return {name: getattr(goal, name) for name in LIMITS if getattr(goal, name)}
 
 
@@ -211,18 +170,6 @@ def spec_of_goal(
     world: Mapping[str, Any] | None = None,
     memory: str = "",
 ) -> RunSpec:
-    """Return what the run of a goal is.
-
-    Args:
-        settings: What holds if the goal does not say otherwise.
-        task: The task that the bridge's world was reset to; None: it was not.
-        model: What the inference node says of the language model; None: nothing yet.
-        world: What the bridge says of its world; likewise.
-        memory: The episodic memory of the planner; empty: nobody has named one.
-
-    Raises:
-        UserError: The goal makes no sense.
-    """
     if goal.task_id < -1:
         raise UserError(f"task_id is {goal.task_id}; it must be one of the tasks of the bridge's world, or -1")
     if goal.working_memory > ExecuteTask.Goal.WORKING_MEMORY_OFF:
@@ -246,7 +193,6 @@ def spec_of_goal(
 
 
 def remembers(goal: ExecuteTask.Goal, settings: TaskSettings, chosen: Planner) -> bool:
-    """Whether a goal's planner is to remember where things were seen."""
     remember = chosen.working_memory or settings.working_memory
     if goal.working_memory != ExecuteTask.Goal.WORKING_MEMORY_DEFAULT:
         remember = goal.working_memory == ExecuteTask.Goal.WORKING_MEMORY_ON

@@ -20,12 +20,7 @@ SIGHTINGS = 12
 
 
 class TaskBoard:
-    """Writes a task's state to the blackboard.
-
-    Args:
-        root: A behaviour that every tick visits; it owns the keys.
-        name: The node's name; the keys begin with it.
-    """
+    """Writes a task's state to the blackboard."""
 
     def __init__(self, root: Behaviour, name: str) -> None:
         self._board = root.attach_blackboard_client(name=name.lstrip("/"), namespace=name)
@@ -35,7 +30,6 @@ class TaskBoard:
             self._board.set(key, blank)
 
     def begin(self, instruction: str, context: RunContext) -> None:
-        """Show a new task."""
         self._places = {}
         for key, blank in BLANK.items():
             self._board.set(key, blank)
@@ -43,13 +37,11 @@ class TaskBoard:
         self._count(context)
 
     def decided(self, node: GoalNode, decision: str, context: RunContext) -> None:
-        """Show a decision, and the budget."""
         self._board.set("subgoal", node.subgoal)
         self._board.set("decision", decision)
         self._count(context)
 
     def saw(self, observation: Observation, context: RunContext) -> None:
-        """Show an observation, the things held, and the last things seen."""
         self._board.set("observation", observation.text)
         for seen in observation.seen:
             name = context.household.name_of(seen.word, seen.instance)
@@ -66,7 +58,6 @@ class TaskBoard:
         self._board.set("held_because", reason or BLANK["held_because"])
 
     def close(self) -> None:
-        """Take the keys off the blackboard."""
         self._board.unregister()
 
     def _count(self, context: RunContext) -> None:

@@ -20,14 +20,7 @@ from reactree_ros.view.steering import PAUSED, Steering
 
 
 class TaskControl:
-    """Offers ``~/pause``, ``~/resume``, ``~/step``, ``~/say`` and ``~/hear``.
-
-    Args:
-        halted: Says why the world may not move now; empty: it may.
-
-    Attributes:
-        paused: Why tasks hold; empty: nobody has paused them.
-    """
+    """Offers ``~/pause``, ``~/resume``, ``~/step``, ``~/say`` and ``~/hear``."""
 
     def __init__(self, node: Node, queue: TaskQueue, *, halted: Callable[[], str], wake: Callable[[], None]) -> None:
         self._node, self._log, self._queue, self._halted, self._wake = node, node.get_logger(), queue, halted, wake
@@ -43,11 +36,7 @@ class TaskControl:
         return self.paused or self._halted()
 
     def take_in(self, words: str) -> None:
-        """Tell the running task what a person says; ``stop`` ends it even if it can take no words in now.
-
-        Raises:
-            UserError: No task runs, or it cannot take words in now.
-        """
+        """Tell the running task what a person says; ``stop`` ends it even if it can take no words in now."""
         task = self._queue.running
         if task is None:
             raise UserError("no task runs that could take in what you say")
@@ -62,11 +51,6 @@ class TaskControl:
         self._wake()
 
     def _steering(self) -> Steering:
-        """Return what steers the running task.
-
-        Raises:
-            UserError: No task runs.
-        """
         task = self._queue.running
         if task is None or task.steering is None:
             raise UserError("no task runs; there is nothing to steer")

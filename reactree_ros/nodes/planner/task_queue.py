@@ -14,16 +14,7 @@ PREEMPTED = (ExecuteTask.Result.PREEMPTED, "a newer goal took over")
 
 
 class TaskQueue:
-    """Decides which goal runs, which goals wait, and which are rejected.
-
-    Args:
-        on_busy: What happens to a goal while a task runs.
-        size: How many goals may wait, with ``queue``.
-
-    Attributes:
-        running: The task that runs; None: none does.
-        closed: Whether no goal begins any more, because the node shuts down.
-    """
+    """Decides which goal runs, which goals wait, and which are rejected."""
 
     def __init__(self, on_busy: Literal["reject", "queue", "preempt"], size: int) -> None:
         self._preempts, self._size = on_busy == "preempt", {"reject": 0, "queue": size}.get(on_busy)
@@ -47,7 +38,6 @@ class TaskQueue:
         return "" if self.running is None else " and takes over" if self._preempts else f" behind {len(self) + 1}"
 
     def add(self, goal_handle: Any) -> None:
-        """Add an accepted goal: it begins, waits, or takes over."""
         self._waiting.append(goal_handle)
         if self.running is None:
             self.next()
@@ -55,7 +45,6 @@ class TaskQueue:
             self.running.stop(*PREEMPTED)
 
     def next(self) -> None:
-        """Begin the goal that has waited longest, if the node does not shut down."""
         self.running = None
         if self._waiting and not self.closed:
             self.running = Task(self._waiting.popleft())
@@ -64,12 +53,10 @@ class TaskQueue:
             self.running.goal_handle.execute()
 
     def withdraw(self, goal_handle: Any) -> None:
-        """End a goal that waits: it is executed without a turn."""
         if goal_handle in self._waiting:
             self._waiting.remove(goal_handle)
             goal_handle.execute()
 
     def dismiss(self) -> None:
-        """End all goals that wait."""
         while self._waiting:
             self._waiting.popleft().execute()

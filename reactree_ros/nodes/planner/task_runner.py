@@ -81,12 +81,6 @@ class TaskRunner:
         self._record = RecordTopic(node)
 
     async def carry_out(self, task: Task) -> ExecuteTask.Result:
-        """Carry a task out; returns its result.
-
-        Raises:
-            UserError: What the goal asks for makes no sense.
-            WorldError: The bridge does not answer.
-        """
         goal, settings = task.goal_handle.request, settings_of(self._node, TaskSettings)
         record = record_of(goal) if goal.resume else None
         spec = spec_of_goal(goal, settings) if record is None else resumed(record, limits_of(goal))
@@ -113,14 +107,6 @@ class TaskRunner:
         reset: ResetWorld.Response | None,
         model: Introduction,
     ) -> None:
-        """Begin a task's episode, or bring that of a record back.
-
-        Args:
-            spec: What the run is, as far as the goal says it.
-            record: The run that is resumed; None: a new one.
-            reset: What the bridge says of the task of its world; None: it was not reset.
-            model: The language model.
-        """
         until = 0 if record is None else self._end_of(record)
         about, memory = self._world.about, self._memory_name
         if record is None:
@@ -158,7 +144,6 @@ class TaskRunner:
         self._wake()
 
     def tick(self, task: Task) -> None:
-        """Tick a task; ends it when its tree has ended or it is to stop."""
         task.give_up_late_question()
         if task.episode is None or task.ended.done():
             return
@@ -185,11 +170,6 @@ class TaskRunner:
             return Introduction()
 
     def _end_of(self, record: Record) -> int:
-        """Return the number of events of a record before the place of its resumption.
-
-        Raises:
-            UserError: The run cannot be resumed, or was in another household.
-        """
         household = self._world.household
         if json.loads(json.dumps(household_to_dict(household))) != record.run["household"]:
             raise UserError(f"{record.name}: was in another household than '{household.name}' of this bridge")
@@ -210,11 +190,6 @@ class TaskRunner:
         self._wake()
 
     async def _answered(self, task: Task, answer: Pending[Any], limit: float) -> Any:
-        """Wait for the bridge, at most so many seconds, and no longer once the task is to stop.
-
-        Raises:
-            WorldError: It did not answer in time, or cannot.
-        """
         task.asked, task.asked_until = answer, steady.now() + limit
         await settled(self._node, answer)
         task.asked = None
@@ -223,7 +198,6 @@ class TaskRunner:
         return answer.take()
 
     async def _conclude(self, task: Task, settings: TaskSettings) -> ExecuteTask.Result:
-        """Ask for the score, close the record, remember the run; returns the goal's result."""
         episode = task.episode
         if episode is None or task.steering is None:
             return task.failed()
@@ -253,7 +227,6 @@ class TaskRunner:
         return result_of(result, error_code=code, message=message, saved_to=saved_to)
 
     async def _remember(self, task: Task, episode: Episode, result: EpisodeResult) -> None:
-        """Keep what a run has learnt, in the memory's thread: it embeds texts, and tries routines out."""
         remember = partial(episode.remember, result)
         added = Pending.of(remember()) if self.memory is None else self.memory.do(remember)
         (await settled(self._node, added)).take()

@@ -21,14 +21,7 @@ from reactree_ros.world.port import WorldError
 
 
 class TaskServer:
-    """Accepts, rejects and cancels goals, and reports how each ended.
-
-    Args:
-        ended: Told the task, what came of it in words, after each end.
-
-    Attributes:
-        last: Result of the goal that ended last.
-    """
+    """Accepts, rejects and cancels goals, and reports how each ended."""
 
     def __init__(
         self,

@@ -16,16 +16,11 @@ WATCHING = ("py_trees_ros", "py_trees_ros_interfaces")
 
 
 class TaskTree(GrowingTree):
-    """Carries out tasks; nobody can watch it.
-
-    Attributes:
-        snapshot_streams: Those that are open, by topic.
-    """
+    """Carries out tasks; nobody can watch it."""
 
     snapshot_streams: Mapping[str, Any] = {}
 
     def clear(self) -> None:
-        """Stop and remove everything under the root."""
         self.root.stop(Status.INVALID)
         for child in list(self.root.children):
             self.prune_subtree(child.id)
