@@ -8,11 +8,10 @@ from rclpy.node import Node
 
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.diagnostics import ERROR, OK, WARN, Diagnostics, Report
-from reactree_ros.nodes.heartbeat import Heartbeat, Lives
+from reactree_ros.nodes.heartbeat import Heartbeat, Lives, Strays
 from reactree_ros.nodes.parameters import declare, settings_of
 from reactree_ros.nodes.settings import Watching
 from reactree_ros.nodes.spinning import LAST_WATCH, run_node
-from reactree_ros.nodes.strays import Strays
 
 #: Time between two checks, in seconds.
 PERIOD = 0.1

@@ -20,8 +20,7 @@ from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import settled
-from reactree_ros.nodes.people.answering import Answering
-from reactree_ros.nodes.people.askers import askers, askers_for, check_node_name, listeners
+from reactree_ros.nodes.people.answering import Answering, askers, askers_for, check_node_name, listeners
 from reactree_ros.nodes.spinning import LAST_WORDS, Spinner, interruptible
 from reactree_ros.nodes.waiting import Handover
 from reactree_ros.person.desk import Desk

@@ -20,8 +20,7 @@ from std_srvs.srv import Trigger
 
 from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.people.answering import Answering
-from reactree_ros.nodes.people.askers import askers_for, check_node_name
+from reactree_ros.nodes.people.answering import Answering, askers_for, check_node_name
 from reactree_ros.nodes.planner.record_topic import QOS
 from reactree_ros.nodes.waiting import Handover
 from reactree_ros.person.desk import Desk

@@ -17,12 +17,10 @@ from reactree_ros.nodes.diagnostics import ERROR, OK, WARN, Diagnostics, Report
 from reactree_ros.nodes.heartbeat import Heartbeat, Lives
 from reactree_ros.nodes.parameters import declare, settings_of
 from reactree_ros.nodes.people.ros_person import RosPerson
-from reactree_ros.nodes.planner.adapters import RosLanguageModel, RosWorld
+from reactree_ros.nodes.planner.adapters import RosLanguageModel, RosTeam, RosWorld
 from reactree_ros.nodes.planner.reporter import Reporter, id_of
-from reactree_ros.nodes.planner.ros_team import RosTeam
-from reactree_ros.nodes.planner.task import ERROR_CODES, SHUTDOWN, asked_for
+from reactree_ros.nodes.planner.task import ERROR_CODES, SHUTDOWN, TaskQueue, asked_for
 from reactree_ros.nodes.planner.task_control import TaskControl
-from reactree_ros.nodes.planner.task_queue import TaskQueue
 from reactree_ros.nodes.planner.task_runner import LAST_SCORE, TaskRunner
 from reactree_ros.nodes.planner.task_server import TaskServer
 from reactree_ros.nodes.planner.triggers import Triggers
@@ -59,7 +57,7 @@ class PlannerNode(Node):
         if py_trees_ros is installed, its snapshot streams (``~/snapshot_streams/…``; with its parameter
             ``default_snapshot_stream`` also ``~/snapshots``): the tree; see
             :class:`reactree_ros.nodes.planner.shown_tree.ShownTree`, and for its blackboard
-            :class:`reactree_ros.nodes.planner.task_board.TaskBoard`.
+            :class:`reactree_ros.nodes.planner.reporter.TaskBoard`.
         ``/diagnostics`` (DiagnosticArray, once a second): task, decisions, budgets, why it holds, which nodes live.
         ``heartbeat`` (Heartbeat): that the node lives, and its skill under way.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from builtin_interfaces.msg import Time
 from py_trees.behaviour import Behaviour
+from py_trees.common import Access
 from py_trees.composites import Sequence
 from rclpy.node import Node
 from reactree_interfaces.action import ExecuteTask
@@ -19,13 +20,69 @@ from reactree_ros.agent.turns import Said
 from reactree_ros.episode import Episode
 from reactree_ros.llm.port import Reply
 from reactree_ros.nodes.messages import attempts_to_msg, counted, decision_to_msg
-from reactree_ros.nodes.planner.task_board import TaskBoard
 from reactree_ros.nodes.planner.task_tree import task_tree
 from reactree_ros.routine.running import RoutineNode
 from reactree_ros.tree.context import Call, Listener, RunContext
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.growth import Growth
-from reactree_ros.world.port import Observation
+from reactree_ros.world.port import GONE, Observation
+
+#: Keys of the board, under the node's name, with their values while there is nothing to show.
+BLANK = {
+    **dict.fromkeys(("instruction", "subgoal", "decision", "decisions", "steps", "observation", "seen"), "-"),
+    "holding": "nothing",
+    "held_because": "it is not",
+}
+#: Number of sightings shown: the last ones.
+SIGHTINGS = 12
+
+
+class TaskBoard:
+    """Writes a task's state to the blackboard."""
+
+    def __init__(self, root: Behaviour, name: str) -> None:
+        self._board = root.attach_blackboard_client(name=name.lstrip("/"), namespace=name)
+        self._places: dict[str, str] = {}
+        for key, blank in BLANK.items():
+            self._board.register_key(key, access=Access.WRITE)
+            self._board.set(key, blank)
+
+    def begin(self, instruction: str, context: RunContext) -> None:
+        self._places = {}
+        for key, blank in BLANK.items():
+            self._board.set(key, blank)
+        self._board.set("instruction", instruction)
+        self._count(context)
+
+    def decided(self, node: GoalNode, decision: str, context: RunContext) -> None:
+        self._board.set("subgoal", node.subgoal)
+        self._board.set("decision", decision)
+        self._count(context)
+
+    def saw(self, observation: Observation, context: RunContext) -> None:
+        self._board.set("observation", observation.text)
+        for seen in observation.seen:
+            name = context.household.name_of(seen.word, seen.instance)
+            self._places.pop(name, None)  # the latest sighting comes last
+            if GONE not in seen.states:
+                self._places[name] = "held" if seen.held else seen.place or seen.room or "here"
+        holding = ", ".join(name for name, place in self._places.items() if place == "held")
+        self._board.set("holding", holding or BLANK["holding"])
+        last = list(self._places.items())[-SIGHTINGS:]
+        self._board.set("seen", ", ".join(f"{name} ({place})" for name, place in reversed(last)) or BLANK["seen"])
+
+    def held(self, reason: str) -> None:
+        """Show why the task holds; empty: it goes on."""
+        self._board.set("held_because", reason or BLANK["held_because"])
+
+    def close(self) -> None:
+        self._board.unregister()
+
+    def _count(self, context: RunContext) -> None:
+        budget = context.budget
+        self._board.set("decisions", f"{budget.decisions} of {budget.max_decisions}")
+        self._board.set("steps", f"{budget.steps} of {budget.max_steps}")
+
 
 if TYPE_CHECKING:
     from reactree_ros.nodes.planner.task import Task

@@ -12,8 +12,7 @@ from std_srvs.srv import Trigger
 
 from reactree_ros.errors import UserError
 from reactree_ros.nodes.planner.reporter import id_of
-from reactree_ros.nodes.planner.task import STOPPED
-from reactree_ros.nodes.planner.task_queue import TaskQueue
+from reactree_ros.nodes.planner.task import STOPPED, TaskQueue
 from reactree_ros.nodes.waiting import settled
 from reactree_ros.person.port import is_stop
 from reactree_ros.view.steering import PAUSED, Steering

@@ -27,21 +27,20 @@ from reactree_ros.memory.spec import is_brought
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.parameters import settings_of
 from reactree_ros.nodes.people.ros_person import RosPerson
-from reactree_ros.nodes.planner.adapters import Introduction, RosLanguageModel, RosWorld
+from reactree_ros.nodes.planner.adapters import Introduction, RosLanguageModel, RosTeam, RosWorld
 from reactree_ros.nodes.planner.record_topic import RecordTopic
 from reactree_ros.nodes.planner.reporter import Reporter, id_of
-from reactree_ros.nodes.planner.ros_team import RosTeam
 from reactree_ros.nodes.planner.task import (
     ERROR_CODES,
     STOPPED,
     Task,
+    TaskQueue,
     limits_of,
     record_of,
     result_of,
     spec_of_goal,
 )
 from reactree_ros.nodes.planner.task_control import TaskControl
-from reactree_ros.nodes.planner.task_queue import TaskQueue
 from reactree_ros.nodes.settings import TaskSettings
 from reactree_ros.nodes.waiting import settled
 from reactree_ros.record.reader import Record

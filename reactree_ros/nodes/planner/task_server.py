@@ -13,8 +13,7 @@ from reactree_interfaces.action import ExecuteTask
 
 from reactree_ros.errors import UserError
 from reactree_ros.nodes.planner.reporter import id_of
-from reactree_ros.nodes.planner.task import CANCELED, SHUTDOWN, STOPPED, Task, asked_for
-from reactree_ros.nodes.planner.task_queue import TaskQueue
+from reactree_ros.nodes.planner.task import CANCELED, SHUTDOWN, STOPPED, Task, TaskQueue, asked_for
 from reactree_ros.nodes.qos import FEEDBACK
 from reactree_ros.record.verdict import Judgement
 from reactree_ros.world.port import WorldError
