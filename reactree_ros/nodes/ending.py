@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-#: Ctrl-C; launch and ``kill``; a closed terminal.
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+#: Ctrl-C; launch and ``kill``; a closed terminal; Ctrl-\\, which reaches all nodes of a launch at once.
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 #: The modules of the scripts, in this folder.
 SCRIPTS = {
     "answer": "people.answer",

@@ -18,21 +18,7 @@ PERIOD = 0.1
 
 
 class Watchdog(Node):
-    """Watches the nodes of its namespace; it must be a process of its own.
-
-    Subscribes to:
-        ``heartbeat`` (Heartbeat; reliable, transient local, depth 1): who lives, and the goals of each.
-
-    Publishes:
-        ``/diagnostics`` (DiagnosticArray, once a second): who lives, who is silent, which goals are being canceled.
-        ``heartbeat`` (Heartbeat): that the watchdog itself lives.
-
-    Uses:
-        the cancel services of the actions that have goals of silent nodes.
-
-    Parameters:
-        those of :class:`Watching`, read at the start.
-    """
+    """Watches the nodes of its namespace; it must be a process of its own."""
 
     def __init__(self, name: str = "watchdog", **kwargs: Any) -> None:
         super().__init__(name, **kwargs)

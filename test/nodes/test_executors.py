@@ -17,7 +17,7 @@ from std_msgs.msg import Bool
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.nodes import executors, steady
-from reactree_ros.nodes.planner.record_topic import QOS, RecordTopic
+from reactree_ros.nodes.planner.task import QOS, RecordTopic
 from reactree_ros.nodes.waiting import Wake, settled
 
 FALLEN_BACK = """

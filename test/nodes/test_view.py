@@ -29,9 +29,9 @@ from std_srvs.srv import Trigger
 from view.writing import cookie_of, origin_of
 
 from reactree_ros.errors import UserError
-from reactree_ros.nodes.people import record_follower
-from reactree_ros.nodes.people.record_follower import RecordFollower
-from reactree_ros.nodes.planner import record_topic
+from reactree_ros.nodes.people import view as record_follower
+from reactree_ros.nodes.people.view import RecordFollower
+from reactree_ros.nodes.planner import task as record_topic
 
 APPLE = "Put 1 apple on the coffee table"
 THREE = {"root": ["Think: first", "Act: open fridge 1", "Act: done"]}

@@ -40,31 +40,7 @@ _ERRORS = {getattr(Generate.Response, kind): kind.lower() for kind in _KINDS}
 
 
 class InferenceNode(ManagedNode):
-    """Hosts a language model.
-
-    Services:
-        ``~/generate`` (Generate): up to ``max_concurrent`` requests at once; further ones wait and are answered fairly
-            between planners. A request that goes on from an earlier one needs only the turns that are new (Turn.msg:
-            KNOWN).
-        ``~/abort`` (AbortGeneration): stops one, waiting or running.
-        ``~/ready`` (ModelReady): whether the model can answer; loading may take minutes. The node can be activated
-            after it.
-
-    Publishes:
-        ``/diagnostics`` (DiagnosticArray, once a second): the model, obstacles, requests waiting and running, errors,
-            tokens, latency.
-        ``heartbeat`` (Heartbeat): that the node lives.
-
-    Parameters:
-        those of :class:`InferenceNodeSettings` and of the language model that ``llm`` names, read when the node is
-        configured.
-
-    Args:
-        model: A language model to host instead of the parameters' one.
-
-    Raises:
-        UserError: There is no such language model, or it has no such setting.
-    """
+    """Hosts a language model, its parameters' or the given one; docs/reference/ros.md lists its endpoints."""
 
     def __init__(self, name: str = "inference", *, model: LanguageModel | None = None, **kwargs: Any) -> None:
         # before what can be refused: since Kilted a shutdown destroys what was only half made, too

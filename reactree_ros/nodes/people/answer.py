@@ -39,18 +39,8 @@ ANSWERED, NOBODY = 0, 1
 class AnswerNode(Node):
     """Takes questions of planners and bridges, and passes a person's words to planners.
 
-    Actions:
-        ``ASKER/ask_person`` (AskPerson) of every node that has a client for it.
-
-    Uses:
-        ``PLANNER/hear`` (Hear) of every planner: ``stop`` goes to all of them, other words to the only one.
-
-    Args:
-        planner: Name of one planner, relative to this node's namespace: it and its bridges are served; empty: all are.
-        say: Called with whose questions are taken.
-
-    Raises:
-        UserError: ROS allows no such name.
+    ``stop`` goes to all planners, other words to the only one. With ``planner``, a name relative to this node's
+    namespace, only that one and its bridges are served.
     """
 
     def __init__(

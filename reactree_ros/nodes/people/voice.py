@@ -161,24 +161,10 @@ class Ears(ConfiguredTopic):
 
 
 class VoiceNode(AnswerNode):
-    """Takes what people say to a robot, and says what it has to say.
+    """Takes what people say to a robot, and says what it has to say; docs/reference/ros.md lists its endpoints.
 
     ``stop`` stops every task at once, also while the robot speaks, and before a sentence is recognised to its end.
     Other words answer the question that was asked last, else go to the task that runs, else they are an instruction.
-
-    Subscribes to:
-        the topic of ``voice.hears``: what was heard.
-        the topic of ``voice.speech`` (std_msgs/String): what others want to be said.
-        ``PLANNER/execute_task/_action/status``: whether a task runs.
-
-    Publishes:
-        the topic of ``voice.speech`` (std_msgs/String): questions, and what came of instructions.
-
-    Uses:
-        the action or service of ``voice.says``; ``PLANNER/hear`` and ``PLANNER/execute_task``.
-
-    Raises:
-        UserError: A type is not there, or a field does not fit it.
     """
 
     def __init__(self, entry: VoiceEntry, where: str = "voice", planner: str = PLANNER, **kwargs: Any) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from builtin_interfaces.msg import Time
 from py_trees.behaviour import Behaviour
-from py_trees.common import Access
+from py_trees.common import Access, Status
 from py_trees.composites import Sequence
 from rclpy.node import Node
 from reactree_interfaces.action import ExecuteTask
@@ -20,12 +20,48 @@ from reactree_ros.agent.turns import Said
 from reactree_ros.episode import Episode
 from reactree_ros.llm.port import Reply
 from reactree_ros.nodes.messages import attempts_to_msg, counted, decision_to_msg
-from reactree_ros.nodes.planner.task_tree import task_tree
 from reactree_ros.routine.running import RoutineNode
 from reactree_ros.tree.context import Call, Listener, RunContext
 from reactree_ros.tree.goal_node import GoalNode
-from reactree_ros.tree.growth import Growth
+from reactree_ros.tree.growth import GrowingTree, Growth
 from reactree_ros.world.port import GONE, Observation
+
+#: Without these nothing can be watched.
+WATCHING = ("py_trees_ros", "py_trees_ros_interfaces")
+
+
+class TaskTree(GrowingTree):
+    """Carries out tasks; nobody can watch it."""
+
+    snapshot_streams: Mapping[str, Any] = {}
+
+    def clear(self) -> None:
+        self.root.stop(Status.INVALID)
+        for child in list(self.root.children):
+            self.prune_subtree(child.id)
+
+    def decided(self, node: Behaviour, decision: str) -> None:
+        """Show a goal node's decision."""
+
+    def show(self) -> None:
+        """Send a snapshot now."""
+
+
+def task_tree(root: Behaviour, node: Node) -> TaskTree:
+    """Make the tree of a planner node; without py_trees_ros, one that sends no snapshots, after a warning."""
+    try:
+        from reactree_ros.nodes.planner.shown_tree import ShownTree
+    except ModuleNotFoundError as error:
+        package = str(error.name).partition(".")[0]
+        if package not in WATCHING:
+            raise
+        node.get_logger().warning(
+            f"{package} is not installed: no snapshots are sent, so no viewer and no py-trees-tree-watcher can show "
+            "the tree; tasks are carried out all the same (sudo apt install ros-$ROS_DISTRO-py-trees-ros)"
+        )
+        return TaskTree(root)
+    return ShownTree(root)
+
 
 #: Keys of the board, under the node's name, with their values while there is nothing to show.
 BLANK = {

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from reactree_interfaces.action import ExecuteTask
-from reactree_interfaces.srv import ResetWorld
+from reactree_interfaces.msg import RecordPart
+from reactree_interfaces.srv import ReadRecord, ResetWorld
 
 from reactree_ros.agent.budget import LIMITS
 from reactree_ros.background.pending import Pending
@@ -21,7 +24,6 @@ from reactree_ros.llm.trained import as_trained
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.messages import as_json
 from reactree_ros.nodes.planner.adapters import Introduction
-from reactree_ros.nodes.planner.record_topic import RecordTopic
 from reactree_ros.nodes.settings import PLANNER, TaskSettings
 from reactree_ros.planners.spec import Planner, planner
 from reactree_ros.record.reader import Record, read_record
@@ -30,6 +32,63 @@ from reactree_ros.record.verdict import EpisodeEnd, verdict_of
 from reactree_ros.record.writer import RecordFile, encoded
 from reactree_ros.tree.options import RunOptions, TreeOptions
 from reactree_ros.view.steering import Steering
+
+#: A late or slow subscriber gets the last ten parts, and asks for those before.
+QOS = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+#: Longest part in one message, in bytes.
+LONGEST = 1 << 18
+#: Records that are kept: the run's, and the last one's, whose end a subscriber may not have heard yet.
+KEPT = 2
+
+
+class RecordTopic:
+    """Publishes records in parts on ``~/record``, and reads from the last ones on ``~/read_record``.
+
+    A part that is too long for a message is only announced, so that no picture waits in a queue ten times.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self._publisher = node.create_publisher(RecordPart, "~/record", QOS)
+        node.create_service(ReadRecord, "~/read_record", self._read)
+        self._records: dict[str, bytearray] = {}
+        self._latest = RecordPart()  # the current record, and how far it is published
+
+    def begin(self, goal_id: Any) -> Callable[[Event, bytes], None]:
+        self.publish(unheard=True)
+
+        def write(event: Event, line: bytes) -> None:
+            if event["e"] == "run":
+                self._latest = RecordPart(run=event["id"], goal_id=goal_id)
+                self._records[event["id"]] = bytearray()
+                for run in list(self._records)[:-KEPT]:
+                    del self._records[run]
+            self._records[self._latest.run] += line + b"\n"
+
+        return write
+
+    def publish(self, *, unheard: bool = False) -> None:
+        """Publish the new events, if somebody hears them; ``unheard``: also if nobody does.
+
+        What is published for nobody costs as much; who comes later gets the next part, and asks for those before.
+        """
+        if not unheard and not self._publisher.get_subscription_count():
+            return
+        record, begin = self._records.get(self._latest.run, b""), self._latest.begin
+        if len(record) == begin:
+            return
+        told = len(record) - begin <= LONGEST
+        data = record[begin:].decode("ascii") if told else ""
+        place = begin if told else len(record)
+        self._publisher.publish(RecordPart(run=self._latest.run, goal_id=self._latest.goal_id, begin=place, data=data))
+        self._latest.begin = len(record)
+
+    def _read(self, request: ReadRecord.Request, response: ReadRecord.Response) -> ReadRecord.Response:
+        record = self._records.get(request.run)
+        response.found = record is not None
+        if record is not None:
+            response.data = record[request.begin : request.begin + LONGEST].decode("ascii")
+        return response
+
 
 #: Error codes of ExecuteTask.action by how an episode ended; what is not here is a result, not an error.
 ERROR_CODES = {

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from py_trees.common import Status
+from rclpy.action import ActionServer, CancelResponse, GoalResponse
+from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from reactree_interfaces.action import ExecuteTask
 from reactree_interfaces.srv import ResetWorld
@@ -28,24 +31,28 @@ from reactree_ros.nodes import steady
 from reactree_ros.nodes.parameters import settings_of
 from reactree_ros.nodes.people.ros_person import RosPerson
 from reactree_ros.nodes.planner.adapters import Introduction, RosLanguageModel, RosTeam, RosWorld
-from reactree_ros.nodes.planner.record_topic import RecordTopic
 from reactree_ros.nodes.planner.reporter import Reporter, id_of
 from reactree_ros.nodes.planner.task import (
+    CANCELED,
     ERROR_CODES,
+    SHUTDOWN,
     STOPPED,
+    RecordTopic,
     Task,
     TaskQueue,
+    asked_for,
     limits_of,
     record_of,
     result_of,
     spec_of_goal,
 )
 from reactree_ros.nodes.planner.task_control import TaskControl
+from reactree_ros.nodes.qos import FEEDBACK
 from reactree_ros.nodes.settings import TaskSettings
 from reactree_ros.nodes.waiting import settled
 from reactree_ros.record.reader import Record
 from reactree_ros.record.schema import household_to_dict
-from reactree_ros.record.verdict import EpisodeEnd
+from reactree_ros.record.verdict import EpisodeEnd, Judgement
 from reactree_ros.view.steering import Steering
 from reactree_ros.world.port import WorldError
 
@@ -58,7 +65,7 @@ LAST_SCORE = 1.0
 
 
 class TaskRunner:
-    """Carries one task out at a time."""
+    """The server of ``~/execute_task``: carries one task out at a time, and reports how each goal ended."""
 
     def __init__(
         self,
@@ -75,11 +82,25 @@ class TaskRunner:
         wake: Callable[[], None],
     ) -> None:
         self._node, self._queue, self._world, self._model, self._person = node, queue, world, model, person
+        self._log = node.get_logger()
+        self.last: ExecuteTask.Result | None = None  # of the goal that ended last
         self.memory, self._memory_name = memory, memory_name
         self._control, self._reporter, self._wake = control, reporter, wake
         self._record = RecordTopic(node)
+        self._action = ActionServer(
+            node,
+            ExecuteTask,
+            "~/execute_task",
+            execute_callback=self._execute,
+            goal_callback=self._consider,
+            handle_accepted_callback=self._accepted,
+            cancel_callback=self._cancel,
+            callback_group=ReentrantCallbackGroup(),
+            result_timeout=60,
+            feedback_pub_qos_profile=FEEDBACK,
+        )
 
-    async def carry_out(self, task: Task) -> ExecuteTask.Result:
+    async def _carry_out(self, task: Task) -> ExecuteTask.Result:
         goal, settings = task.goal_handle.request, settings_of(self._node, TaskSettings)
         record = record_of(goal) if goal.resume else None
         spec = spec_of_goal(goal, settings) if record is None else resumed(record, limits_of(goal))
@@ -112,7 +133,7 @@ class TaskRunner:
             goal = task.goal_handle.request
             spec = spec_of_goal(goal, settings, task=reset, model=model, world=about, memory=memory)
             if said := strange(spec.planner, model.trained_for):
-                self._node.get_logger().warning(f"planner {said}")
+                self._log.warning(f"planner {said}")
         else:
             kept = spec.memory if is_brought(spec.memory) else ""
             spec = spec.but(memory=memory or kept, **surroundings(about, model.settings, where="the bridge"))
@@ -131,7 +152,7 @@ class TaskRunner:
         }
         if record is not None:
             told = f"goes on with the run {record.run['id']}; no skill is carried out again"
-            self._node.get_logger().info(f"goal {id_of(task.goal_handle)} {told}")
+            self._log.info(f"goal {id_of(task.goal_handle)} {told}")
             task.way = WayBack(record, until, spec, later=True, **given)
             task.episode = task.way.episode
         else:
@@ -165,7 +186,7 @@ class TaskRunner:
             return found
         except (LanguageModelError, WorldError, ValueError) as error:
             why = f"no answer within {INTRODUCTION:g} s" if asked.cancelled() else error
-            self._node.get_logger().warning(f"neither record nor planner follow from the language model: {why}")
+            self._log.warning(f"neither record nor planner follow from the language model: {why}")
             return Introduction()
 
     def _end_of(self, record: Record) -> int:
@@ -230,4 +251,79 @@ class TaskRunner:
         added = Pending.of(remember()) if self.memory is None else self.memory.do(remember)
         (await settled(self._node, added)).take()
         for said in episode.learning.told:
-            self._node.get_logger().info(f"goal {id_of(task.goal_handle)}: {in_one_line(said)}")
+            self._log.info(f"goal {id_of(task.goal_handle)}: {in_one_line(said)}")
+
+    # ------------------------------------------------------------------ goals
+
+    def close(self) -> None:
+        self._action.destroy()
+
+    def _consider(self, goal: ExecuteTask.Goal) -> GoalResponse:
+        if why := self._queue.rejects():
+            self._log.warning(f"goal rejected: {why}; {asked_for(goal)}")
+            return GoalResponse.REJECT
+        return GoalResponse.ACCEPT
+
+    def _accepted(self, goal_handle: Any) -> None:
+        self._log.info(f"goal {id_of(goal_handle)} accepted{self._queue.turn()}: {asked_for(goal_handle.request)}")
+        self._queue.add(goal_handle)
+        self._wake()
+
+    def _cancel(self, goal_handle: Any) -> CancelResponse:
+        if (task := self._with_turn(goal_handle)) is not None:
+            task.stop(*CANCELED)
+            self._wake()
+        else:
+            self._queue.withdraw(goal_handle)
+        return CancelResponse.ACCEPT
+
+    def _with_turn(self, goal_handle: Any) -> Task | None:
+        task = self._queue.running
+        return task if task is not None and task.goal_handle is goal_handle else None
+
+    async def _execute(self, goal_handle: Any) -> ExecuteTask.Result:
+        task = self._with_turn(goal_handle)
+        if task is None:
+            return self._without_turn(goal_handle)
+        try:
+            result = await self._result_of(task)
+            result.feedbacks = task.feedbacks
+        finally:
+            self._queue.running = None
+        if goal_handle.is_cancel_requested:
+            goal_handle.canceled()
+        elif result.success and not result.error_code:
+            goal_handle.succeed()
+        else:
+            goal_handle.abort()
+        self._end(task, result)
+        self._queue.next()
+        return result
+
+    async def _result_of(self, task: Task) -> ExecuteTask.Result:
+        try:
+            return await self._carry_out(task)
+        except UserError as error:
+            return task.failed(ExecuteTask.Result.INVALID_GOAL, str(error) or type(error).__name__)
+        except WorldError as error:
+            return task.failed(ExecuteTask.Result.WORLD_UNAVAILABLE, str(error) or type(error).__name__)
+        except Exception as error:
+            self._log.error(traceback.format_exc())
+            return task.failed(ExecuteTask.Result.BUG, f"{type(error).__name__}: {error}")
+
+    def _without_turn(self, goal_handle: Any) -> ExecuteTask.Result:
+        task, canceled = Task(goal_handle), goal_handle.is_cancel_requested
+        goal_handle.canceled() if canceled else goal_handle.abort()
+        task.stop(*(CANCELED if canceled else SHUTDOWN if self._queue.closed else STOPPED))
+        result = task.failed()
+        self._end(task, result)
+        return result
+
+    def _end(self, task: Task, result: ExecuteTask.Result) -> None:
+        asked = repr(task.episode.instruction) if task.episode else asked_for(task.goal_handle.request)
+        reached = f"{Judgement[result.verdict.upper()].words.lower()} ({result.end or 'not begun'})"
+        took = f"{result.decisions} decisions, {result.steps} steps, {result.seconds:.1f} s"
+        why = f"; {result.message}" if result.message else ""
+        self._log.info(f"goal {id_of(task.goal_handle)} ended: {reached}, {asked}; {took}{why}")
+        self.last = result
+        self._reporter.end(task, f"{reached}: {asked}{why}")
