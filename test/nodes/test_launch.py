@@ -139,12 +139,6 @@ def test_the_settings_of_every_world_and_language_model_are_arguments(processes:
         assert field.description in shown.output
 
 
-def test_the_options_of_a_run_are_arguments(processes: Processes) -> None:
-    launch = processes.launch("max_decisions:=2", f"instruction:={INSTRUCTION}")
-    assert launch.ended_cleanly(1)
-    assert "(end: out_of_decisions" in launch.output
-
-
 @pytest.mark.parametrize(
     ("argument", "said"),
     [
