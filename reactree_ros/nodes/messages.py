@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
 from itertools import chain, groupby, takewhile
-from typing import Any, TypeVar, cast, get_args, get_type_hints
+from typing import Any, NamedTuple, TypeVar, cast, get_args, get_type_hints
 
 from builtin_interfaces.msg import Time
 from pydantic import TypeAdapter
@@ -51,7 +51,6 @@ from reactree_ros.llm.port import (
     ServerUnavailable,
 )
 from reactree_ros.llm.seeing import MOST_SHOWN, pictures_of
-from reactree_ros.nodes.inference.known_prompts import Known
 from reactree_ros.world.spec import check_prompts
 
 #: Outcomes as the constants of ExecuteSkill.action.
@@ -71,6 +70,13 @@ _GLANCES = TypeAdapter(tuple[Glance, ...])
 #: What stands in a message for a value that is not known or not there.
 _NOTHING: Mapping[str, Any] = {"int32": -1, "string": "", "double": math.nan}
 T = TypeVar("T")
+
+
+class Known(NamedTuple):
+    """The beginning of a prompt that was sent before."""
+
+    id: str
+    turns: int
 
 
 def fill(msg: T, value: Any, **others: Any) -> T:

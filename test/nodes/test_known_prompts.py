@@ -20,7 +20,8 @@ from reactree_ros.agent.turns import Prompt, Said, Saw, Told, ToldStart, Turn
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import Choice, DecisionRequest, LanguageModel, LanguageModelError, Reply
 from reactree_ros.nodes.calls import Calls
-from reactree_ros.nodes.inference.known_prompts import KeptPrompts, Known, UnknownPrompt
+from reactree_ros.nodes.inference.inference_node import KeptPrompts, UnknownPrompt
+from reactree_ros.nodes.messages import Known
 from reactree_ros.nodes.planner.adapters import RosLanguageModel
 
 START = (ToldStart(system="You are a robot.", examples=((Told("Your task is to: a"), Said("Act: done")),)),)

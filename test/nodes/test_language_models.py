@@ -154,14 +154,10 @@ def test_a_model_that_cannot_be_loaded_is_named_and_can_be_tried_again(graph: Gr
     "parameters",
     [
         {"llm": "vllm"},
-        {"llm": "fallback"},
         {"llm": "openai", "base_url": "nonsense"},
-        {"llm": "openai", "base_url": "http://localhost", "constraints": "regex, magic"},
         {"llm": "openai", "base_url": "http://localhost", "api_key_file": "/no/such/file"},
         {"models_file": "/no/such/file"},
-        {"llm": "vllm", "engine_args": "[1, 2]"},
         {"llm": "vllm", "engine_args": "{"},
-        {"llm": "openai", "base_url": "http://localhost", "chat": "perhaps"},
     ],
 )
 def test_settings_that_make_no_sense_fail_the_configuration(graph: Graph, parameters: dict[str, str]) -> None:

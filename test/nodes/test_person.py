@@ -14,7 +14,7 @@ from reactree_interfaces.action import ExecuteTask
 from reactree_interfaces.srv import Hear
 from ros_graph import Graph, HeldWorld
 
-from reactree_ros.nodes.people.answering import askers
+from reactree_ros.nodes.people.answer import askers
 from reactree_ros.nodes.people.ros_person import HINT
 from reactree_ros.nodes.watchdog import Watchdog
 from reactree_ros.person.port import Answer

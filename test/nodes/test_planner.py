@@ -287,39 +287,33 @@ def test_feedback_tells_where_the_run_is(graph: Graph) -> None:
     assert "is not among the skills that are available now" in refused[1]
 
 
-def test_who_sends_a_goal_from_a_terminal_reads_what_was_refused_and_why(
-    graph: Graph, capsys: pytest.CaptureFixture[str]
-) -> None:
-    graph.household(FAMILY)
+def terminal(graph: Graph, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """What somebody reads who sends a goal from a terminal."""
     client = graph.add(TaskClient("reactree_planner", ExecuteTask.Goal(instruction="root"), context=graph.context))
     graph.until(client.planner_is_there)
     client.send()
     graph.until(client.ended)
     client.conclude()
-    lines = capsys.readouterr().out.splitlines()
+    return capsys.readouterr().out.splitlines()
+
+
+def test_a_terminal_shows_what_was_refused_and_why(graph: Graph, capsys: pytest.CaptureFixture[str]) -> None:
+    graph.household(FAMILY)
+    lines = terminal(graph, capsys)
     said = next(number for number, line in enumerate(lines) if line.endswith("Act: open the door"))
     assert lines[said + 1].startswith("    refused: 'open the door' is not among the skills that are available now")
 
 
-def test_who_sends_a_goal_from_a_terminal_reads_why_the_model_was_asked_again_and_how_often(
-    graph: Graph, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_terminal_shows_why_the_model_was_asked_again(graph: Graph, capsys: pytest.CaptureFixture[str]) -> None:
     graph.household({}, model=Chatting(saying("Act: fly", "Act: done")))
-    client = graph.add(TaskClient("reactree_planner", ExecuteTask.Goal(instruction="root"), context=graph.context))
-    graph.until(client.planner_is_there)
-    client.send()
-    graph.until(client.ended)
-    client.conclude()
-    why, said, *_, counts = capsys.readouterr().out.splitlines()
+    why, said, *_, counts = terminal(graph, capsys)
     assert why.startswith("    asked again: ")
     assert "fly" in why
     assert said == "[0] Act: done"
     assert counts == "2 requests for 1 replies of the language model: 1 refused, 0 repeated"
 
 
-def test_who_sends_a_goal_from_a_terminal_reads_also_what_comes_after_the_result(
-    graph: Graph, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_terminal_shows_also_what_comes_after_the_result(graph: Graph, capsys: pytest.CaptureFixture[str]) -> None:
     said = ["Act: go to kitchen 1", "Act: done"]
     late = [ExecuteTask.Feedback(decisions=number, last_decision=text) for number, text in enumerate(said, 1)]
 
@@ -330,12 +324,7 @@ def test_who_sends_a_goal_from_a_terminal_reads_also_what_comes_after_the_result
 
     server = graph.add_node("reactree_planner")
     ActionServer(server, ExecuteTask, "~/execute_task", execute)
-    client = graph.add(TaskClient("reactree_planner", ExecuteTask.Goal(instruction="root"), context=graph.context))
-    graph.until(client.planner_is_there)
-    client.send()
-    graph.until(client.ended)
-    assert client.conclude() == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = terminal(graph, capsys)
     assert [line for line in lines if line.startswith("[")] == ["[1] Act: go to kitchen 1", "[2] Act: done"]
     assert "Goal reached" in lines[-2]
 

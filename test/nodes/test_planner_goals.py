@@ -35,10 +35,7 @@ def assert_preempted(goal: Goal) -> None:
 
 
 def test_cancel_during_a_skill_stops_it_once_and_the_planner_goes_on(graph: Graph) -> None:
-    world = HeldWorld()
-    graph.household({"root": ["Act: open fridge 1", "Think: so", "Act: done"]}, world=world)
-    goal = graph.task()
-    graph.until(lambda: world.held)
+    world, _, goal = graph.held({"root": ["Act: open fridge 1", "Think: so", "Act: done"]})
     goal.cancel()
     assert_canceled(goal)
     assert (goal.result.decisions, goal.result.steps) == (1, 1)
@@ -142,10 +139,7 @@ def test_cancel_as_soon_as_the_goal_is_accepted_ends_it(graph: Graph) -> None:
 
 
 def test_a_second_cancel_changes_nothing(graph: Graph) -> None:
-    world = HeldWorld()
-    graph.household({"root": ["Act: open fridge 1"]}, world=world)
-    goal = graph.task()
-    graph.until(lambda: world.held)
+    world, _, goal = graph.held({"root": ["Act: open fridge 1"]})
     goal.cancel()
     goal.cancel()
     assert_canceled(goal)
@@ -236,10 +230,7 @@ def test_preempt_of_several_goals_the_newest_is_carried_out(graph: Graph) -> Non
 
 
 def test_shutdown_stops_what_runs_and_what_waits(graph: Graph) -> None:
-    world = HeldWorld()
-    planner = graph.household({"root": ["Act: open fridge 1"]}, world=world, on_busy="queue")
-    goal = graph.task()
-    graph.until(lambda: world.held)
+    world, planner, goal = graph.held({"root": ["Act: open fridge 1"]}, on_busy="queue")
     waits = graph.task("a")
     assert waits.accepted
     planner.begin_stop()

@@ -109,10 +109,7 @@ def test_an_episodic_memory_that_cannot_be_read_is_named_and_the_planner_lives_o
 
 
 def test_a_slow_bridge_is_waited_for_while_the_planner_ticks_on(graph: Graph) -> None:
-    world = HeldWorld()
-    planner = graph.household({"root": ACT}, world=world)
-    goal = graph.task()
-    graph.until(lambda: world.held)
+    world, planner, goal = graph.held({"root": ACT})
     let_tick(graph, planner)
     let_tick(graph, planner)
     world.finish()
@@ -290,10 +287,7 @@ def test_a_bridge_whose_successor_is_there_before_it_has_gone_has_forgotten_the_
 
 
 def test_a_twin_of_the_bridge_that_comes_and_goes_does_not_end_a_skill(graph: Graph) -> None:
-    world = HeldWorld()
-    planner = graph.household({"root": ACT}, world=world, server_timeout=3600.0)
-    goal = graph.task()
-    graph.until(lambda: world.held)
+    world, planner, goal = graph.held({"root": ACT}, server_timeout=3600.0)
     let_tick(graph, planner)  # so that the result is asked for
     graph.until(lambda: planner._lives.life("/household_bridge"))
     first = planner._lives.life("/household_bridge")

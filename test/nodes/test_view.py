@@ -131,12 +131,8 @@ def test_a_planner_that_is_started_again_is_followed_on(graph: Graph, tmp_path: 
 
 def test_what_is_no_id_becomes_no_file(graph: Graph, tmp_path: Path) -> None:
     follow(graph, tmp_path / "copies")
-    heard = graph.probe.create_publisher(RecordPart, "/reactree_planner/record", record_topic.QOS)
-    graph.until(heard.get_subscription_count, "it is followed")
-    heard.publish(RecordPart(run="../evil", data="{}\n"))
-    heard.publish(RecordPart(run="a" * 32, data="{}\n"))
-    graph.until(lambda: copies(tmp_path / "copies"), "what came after it is there")
-    assert [path.name for path in copies(tmp_path / "copies")] == [f"{'a' * 32}.jsonl"]
+    parts = [RecordPart(run=run, data="{}\n") for run in ("../evil", "a" * 32)]
+    assert published(graph, tmp_path / "copies", *parts).name == f"{'a' * 32}.jsonl"
     assert list(tmp_path.iterdir()) == [tmp_path / "copies"]
 
 
@@ -208,25 +204,16 @@ def test_a_run_takes_single_steps_and_what_a_person_says(graph: Graph, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("kind", "service", "given", "said"),
-    [
-        ("Trigger", "step", {}, "no task runs; there is nothing to steer"),
-        ("SayDecision", "say", {"words": "Act: done"}, "no task runs; there is nothing to steer"),
-    ],
+    ("kind", "service", "given"), [(Trigger, "step", {}), (SayDecision, "say", {"words": "Act: done"})]
 )
-def test_without_a_task_there_is_nothing_to_steer(
-    graph: Graph, kind: str, service: str, given: dict[str, str], said: str
-) -> None:
+def test_without_a_task_there_is_nothing_to_steer(graph: Graph, kind: Any, service: str, given: Any) -> None:
     graph.household(THREE)
-    answer = graph.call({"Trigger": Trigger, "SayDecision": SayDecision}[kind], f"/reactree_planner/{service}", **given)
-    assert (answer.success, answer.message) == (False, said)
+    answer = graph.call(kind, f"/reactree_planner/{service}", **given)
+    assert (answer.success, answer.message) == (False, "no task runs; there is nothing to steer")
 
 
 def test_words_for_a_run_that_goes_on_are_refused_and_those_for_one_that_ends_are_answered(graph: Graph) -> None:
-    world = HeldWorld()
-    graph.household(THREE, world=world)
-    goal = graph.task()
-    graph.until(lambda: world.held, "the skill runs")
+    _, _, goal = graph.held(THREE)
     answer = graph.call(SayDecision, "/reactree_planner/say", words="Act: done")
     assert (answer.success, "is not paused" in answer.message) == (False, True)
     goal.cancel()
@@ -282,13 +269,20 @@ def test_a_pause_by_somebody_else_is_seen(graph: Graph, tmp_path: Path) -> None:
     graph.until(lambda: not follower.course_of(copies(tmp_path)[0]).paused, "it goes on")
 
 
-def test_where_there_is_no_planner_any_more_the_page_says_so(graph: Graph, tmp_path: Path) -> None:
-    follower = follow(graph, tmp_path)
+def published(graph: Graph, folder: Path, *parts: RecordPart) -> Path:
+    """Publish parts of records in a planner's place; returns the copy that there is then."""
     heard = graph.probe.create_publisher(RecordPart, "/reactree_planner/record", record_topic.QOS)
     graph.until(heard.get_subscription_count, "it is followed")
-    heard.publish(RecordPart(run="a" * 32, data='{"e":"run"}\n'))
-    graph.until(lambda: copies(tmp_path), "a run is followed")
-    (record,) = copies(tmp_path)
+    for part in parts or [RecordPart(run="a" * 32, data='{"e":"run"}\n')]:
+        heard.publish(part)
+    graph.until(lambda: copies(folder), "a run is followed")
+    (record,) = copies(folder)
+    return record
+
+
+def test_where_there_is_no_planner_any_more_the_page_says_so(graph: Graph, tmp_path: Path) -> None:
+    follower = follow(graph, tmp_path)
+    record = published(graph, tmp_path)
     want(follower, record, "pause")
     graph.until(lambda: follower.course_of(record).notice, "it is said")
     assert follower.course_of(record).notice.startswith("there is no planner /reactree_planner;")
@@ -302,12 +296,8 @@ def test_a_planner_that_does_not_answer_is_not_waited_for_without_end(
     silent.create_service(Trigger, "/reactree_planner/pause", lambda request, response: response)
     graph.halt(silent)
     follower = follow(graph, tmp_path)
-    heard = graph.probe.create_publisher(RecordPart, "/reactree_planner/record", record_topic.QOS)
-    graph.until(heard.get_subscription_count, "it is followed")
     graph.until(follower._steerers["pause"].service_is_ready, "the service is there")
-    heard.publish(RecordPart(run="a" * 32, data='{"e":"run"}\n'))
-    graph.until(lambda: copies(tmp_path), "a run is followed")
-    (record,) = copies(tmp_path)
+    record = published(graph, tmp_path)
     want(follower, record, "pause")
     graph.until(lambda: "has not answered within 0.2 s" in follower.course_of(record).notice, "it is said")
     assert follower._calls == {}

@@ -24,7 +24,7 @@ from std_srvs.srv import Trigger
 
 from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.people.answering import Answering, askers_for, check_node_name
+from reactree_ros.nodes.people.answer import Answering, askers_for, check_node_name
 from reactree_ros.nodes.planner.task import QOS
 from reactree_ros.nodes.spinning import Spinner, interruptible
 from reactree_ros.nodes.waiting import Handover

@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import json
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import takewhile
+from operator import is_
 from threading import get_ident
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -35,6 +37,7 @@ from unique_identifier_msgs.msg import UUID
 
 from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.skill import Offer, Offered, SkillCall
+from reactree_ros.agent.turns import ToldStart, Turn
 from reactree_ros.background.pending import Pending, mapped, settle_as
 from reactree_ros.errors import UserError
 from reactree_ros.llm.pace import Pace
@@ -49,8 +52,7 @@ from reactree_ros.llm.port import (
 from reactree_ros.nodes import messages, steady
 from reactree_ros.nodes.calls import RESTARTED, Calls, Waiting, ask, settled
 from reactree_ros.nodes.heartbeat import Heartbeat
-from reactree_ros.nodes.inference.known_prompts import SentPrompts
-from reactree_ros.nodes.messages import observation_from_msg, offers_from, settings_from
+from reactree_ros.nodes.messages import Known, observation_from_msg, offers_from, settings_from
 from reactree_ros.nodes.qos import LATCHED
 from reactree_ros.nodes.waiting import Wake
 from reactree_ros.world.multi_robot import with_teammates
@@ -62,6 +64,10 @@ from reactree_ros.world.wrappers import WorldWrapper
 ASK_AFTER = 0.2
 #: How long a skill's result may overtake an earlier status of the bridge, in seconds: they come by two topics.
 OVERTAKEN = 1.0
+#: The most prompts that a planner goes on from: those of the goal nodes that are under way.
+REMEMBERED = 32
+#: The most turns that one message can stand for.
+MOST_TURNS = (1 << 16) - 1
 #: Time before a lost decision is requested again, in seconds.
 AGAIN = 0.2
 _ENDED = (GoalStatus.STATUS_SUCCEEDED, GoalStatus.STATUS_ABORTED, GoalStatus.STATUS_CANCELED)
@@ -506,6 +512,39 @@ def _all(pending: Sequence[Pending[Any]]) -> Pending[list[Any]]:
     for one in pending:
         one.add_done_callback(take)
     return together
+
+
+class SentPrompts:
+    """The prompts that an asker knows the node to have."""
+
+    def __init__(self) -> None:
+        self._sent: OrderedDict[str, tuple[Turn, ...]] = OrderedDict()
+
+    def longest(self, turns: Sequence[Turn]) -> Known | None:
+        """Return the longest beginning of a prompt that the node has; None if it has nothing of it."""
+        best = Known("", 0)
+        for id, sent in reversed(self._sent.items()):
+            same = min(_common(sent, turns), MOST_TURNS)
+            if same > best.turns:
+                best = Known(id, same)
+            if same == len(sent):
+                break
+        return best if best.turns else None
+
+    def add(self, id: str, turns: tuple[Turn, ...], known: Known | None) -> None:
+        if known is not None and known.turns == len(self._sent.get(known.id, ())):
+            del self._sent[known.id]  # this one says more
+        self._sent[id] = turns
+        if len(self._sent) > REMEMBERED:
+            self._sent.popitem(last=False)
+
+    def forget(self) -> None:
+        self._sent.clear()
+
+
+def _common(sent: Sequence[Turn], turns: Sequence[Turn]) -> int:
+    first = sum(1 for a, b in zip(sent[:1], turns[:1], strict=False) if a is b or (isinstance(a, ToldStart) and a == b))
+    return first and first + sum(takewhile(bool, map(is_, sent[1:], turns[1:])))
 
 
 class _Lost(ServerUnavailable):

@@ -20,8 +20,7 @@ from reactree_ros.nodes.people.ros_person import RosPerson
 from reactree_ros.nodes.planner.adapters import RosLanguageModel, RosTeam, RosWorld
 from reactree_ros.nodes.planner.reporter import Reporter, id_of
 from reactree_ros.nodes.planner.task import ERROR_CODES, SHUTDOWN, TaskQueue, asked_for
-from reactree_ros.nodes.planner.task_control import TaskControl
-from reactree_ros.nodes.planner.task_runner import LAST_SCORE, TaskRunner
+from reactree_ros.nodes.planner.task_runner import LAST_SCORE, TaskControl, TaskRunner
 from reactree_ros.nodes.planner.triggers import Triggers
 from reactree_ros.nodes.settings import PlannerNodeSettings, TaskSettings
 from reactree_ros.nodes.spinning import run_node
