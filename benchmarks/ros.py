@@ -49,11 +49,11 @@ from reactree_interfaces.srv import Generate
 from std_srvs.srv import Trigger
 
 import reactree_ros
+from reactree_lab.household.generator import generate_house
 from reactree_ros.agent.decision import Decision
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks

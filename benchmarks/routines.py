@@ -31,12 +31,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from reactree_lab.household.generator import generate_house
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.episode.learning import vocabulary_of
 from reactree_ros.household.expert.goals import goals_of
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.moving import moved
 from reactree_ros.household.scene import Scene, Thing
 from reactree_ros.household.symbolic import SymbolicWorld

@@ -186,7 +186,7 @@ def parse_tasks(document: Any) -> list[Task]:
 
     Args:
         document: The result of ``json.load`` for a task file, or of
-            :func:`~reactree_ros.household.generator.generate_house`.
+            :func:`~reactree_lab.household.generator.generate_house`.
 
     Returns:
         The tasks, in the document's order.

@@ -22,13 +22,13 @@ from doubles import Builds
 from numpy.typing import NDArray
 from solving import solution
 
+from reactree_lab.household.generator import generate_house
 from reactree_lab.planners.plan import tidied
 from reactree_lab.planners.zsp import ZspNode
 from reactree_ros.agent.turns import Told, Turn
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.llm.chat import Message, chat_messages

@@ -17,11 +17,11 @@ from reactree_interfaces.srv import Hear, SayDecision
 from ros_graph import Goal, Graph
 from std_srvs.srv import Trigger
 
+from reactree_lab.household.generator import generate_house
 from reactree_ros.agent.corrections import stated_in
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import learning
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.generator import generate_house
 from reactree_ros.llm.port import DecisionRequest, Reply
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.nodes.bridge.bridge_node import BridgeNode

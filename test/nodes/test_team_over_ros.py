@@ -9,8 +9,8 @@ from people import Answerer, told
 from reactree_interfaces.action import ExecuteTask
 from ros_graph import Graph, HeldWorld
 
+from reactree_lab.household.generator import generate_house
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 

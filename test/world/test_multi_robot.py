@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from reactree_lab.household.generator import generate_house
 from reactree_ros.agent.observation import Seen
 from reactree_ros.background.pending import Pending
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.world.multi_robot import with_teammates

@@ -22,7 +22,8 @@ from reactree_ros.household.expert.instruction import (
     goals_for,
     table_of,
 )
-from reactree_ros.household.expert.sentence import GETTING, NUMBERS, PUTTING, Errand, Item, Sentence, read_sentence
+from reactree_ros.household.expert.sentence import Errand, Item, Sentence, read_sentence
+from reactree_ros.household.expert.words import NUMBERS, WORDS
 from reactree_ros.household.lexicon import (
     GLASSES,
     SURFACE_OF_ROOM,
@@ -30,14 +31,12 @@ from reactree_ros.household.lexicon import (
     WASHER,
     Topic,
     correct,
+    listed,
     look_up,
-    word_set,
+    plural,
 )
 from reactree_ros.household.vocabulary import can_be_held, is_known
-from reactree_ros.household.wording import listed, plural
 
-_VAGUE = word_set("anything bits essentials everything goods item items something stuff thing things whatever")
-_TIDYING = word_set("arrange clear organise organize sort straighten tidy")
 #: "… and some other things"; before a colon, the same words sum up a list.
 _AND_MORE = re.compile(
     r"\b(?:something|(?:a|some|other|few|more|usual) (?:(?:other|more|of|the) ){0,4}(?:stuff|things?|items?|bits))\b"
@@ -46,11 +45,8 @@ _AND_MORE = re.compile(
 _ONE = re.compile(r"\b(?P<which>[a-z]+) ones?\b")
 #: The place where people eat.
 _LAID = re.compile(r"\b(?:set|lay) (?:the|a|our|my) table\b")
-_NO = word_set("no none not nothing")
 #: Words that leave open which things are meant, and where they go; an answer to that explains them.
-_OPEN_THINGS = _VAGUE | _TIDYING | PUTTING | GETTING | word_set("drink eat else few it more other sweet them usual")
-_SOMEWHERE = word_set("away back belong belongs place proper right somewhere table usual")
-_LEAVE_OUT = word_set("forget ignore leave never nothing skip")
+_OPEN_THINGS = frozenset().union(*(WORDS[name] for name in ("vague", "tidying", "putting", "getting", "open_things")))
 
 
 @dataclass(frozen=True)
@@ -76,7 +72,7 @@ def clarify(text: str, answers: Mapping[str, str], *, checks: bool = False) -> C
         accounted |= {*sentence.opened}
     instruction = goals_for(text, sentence, errands, accounted)
     for part in instruction.left_over if not question else ():
-        if part in _OPEN_THINGS | _SOMEWHERE or part.startswith(NOWHERE):
+        if part in _OPEN_THINGS | WORDS["somewhere"] or part.startswith(NOWHERE):
             continue  # that was asked before
         asked = f"What do you mean by “{part}”?"
         if asked not in answers:
@@ -90,7 +86,7 @@ def clarify(text: str, answers: Mapping[str, str], *, checks: bool = False) -> C
 def _explained(text: str, part: str, answer: str) -> str:
     """Return an instruction with an answer's words in place of a part; empty if they are not understood either."""
     read = read_sentence(answer)
-    if _LEAVE_OUT.intersection(read.words):
+    if WORDS["leave_out"].intersection(read.words):
         answer = ""
     elif read.unread or not (read.errands or read.open_place):
         return ""
@@ -125,12 +121,12 @@ class _Clarifying:
     def _nothing_named(self) -> Iterator[str]:
         """No thing is named at all: "put something on the table", "tidy up"."""
         words, sentence = set(self.sentence.words), self.sentence
-        if self.errands or not words & (_VAGUE | _TIDYING | PUTTING | GETTING):
+        if self.errands or not words & (WORDS["vague"] | WORDS["tidying"] | WORDS["putting"] | WORDS["getting"]):
             return
-        if sentence.operations and not (words & _VAGUE and words & (PUTTING | GETTING)):
+        if sentence.operations and not (words & WORDS["vague"] and words & (WORDS["putting"] | WORDS["getting"])):
             return
         place = sentence.open_place or sentence.last_place
-        if place is None and not words & (_VAGUE | _TIDYING):
+        if place is None and not words & (WORDS["vague"] | WORDS["tidying"]):
             return
         self.errands.append(errand := Errand([], place))
         where = _where(place) or (" away" if "away" in words else "")
@@ -209,7 +205,7 @@ class _Clarifying:
             if told := _things_in(answer, None):
                 known = {item.entry.words for one in self.errands for item in one.items}
                 errand.items.extend(item for item in told if item.entry.words not in known)
-            if told or _NO & set(re.findall("[a-z]+", answer.casefold())):
+            if told or WORDS["no"] & set(re.findall("[a-z]+", answer.casefold())):
                 self.explained |= _OPEN_THINGS
                 return
 
@@ -230,7 +226,7 @@ class _Clarifying:
                 if question not in self.answers:
                     yield question
                 places = _places_in(self.answers[question], head=TABLE if errand.place == TABLE else "")
-                self.explained |= _SOMEWHERE if places else set()
+                self.explained |= WORDS["somewhere"] if places else set()
                 if len(places) > 1 and len(errand.items) > 1:  # one for some and one for others
                     apart = [Errand([item], errand.place) for item in errand.items]
                     self.errands.remove(errand)
@@ -246,7 +242,11 @@ class _Clarifying:
             text = " ".join(self.sentence.words)
             return not (table_of(self.sentence, self.errands) or "kitchen table" in text or _LAID.search(text))
         words = set(self.sentence.words)
-        return errand.place is None and not self.sentence.for_me and bool(words & (PUTTING | _TIDYING | _VAGUE))
+        return (
+            errand.place is None
+            and not self.sentence.for_me
+            and bool(words & (WORDS["putting"] | WORDS["tidying"] | WORDS["vague"]))
+        )
 
     # ------------------------------------------------------------------ how many
 

@@ -201,9 +201,13 @@ def _look_at(spot: str, situation: Situation, *, closer: bool) -> str | None:
     if spot in situation.searched and spot not in situation.shut:
         return None
     seen_into = spot in situation.opened or f"open {spot}" in situation.done
-    openable = word_of(spot) in knowledge.OPENABLE and not seen_into
+    openable = word_of(spot) in knowledge.SEARCHED["openable"] and not seen_into
     within_reach = spot in situation.near and not _refused(f"open {spot}", situation)
-    if spot in situation.shut and word_of(spot) in knowledge.OPENABLE and (within_reach or spot != situation.at):
+    if (
+        spot in situation.shut
+        and word_of(spot) in knowledge.SEARCHED["openable"]
+        and (within_reach or spot != situation.at)
+    ):
         return f"open {spot}" if within_reach else _unless_refused(f"go to {spot}", situation)
     if spot in situation.looks:
         return f"open {spot}" if openable and spot in situation.closed and within_reach else None

@@ -7,15 +7,14 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from reactree_ros.household.expert.goals import Goal, Move, Operate, Take, read_subgoal
-from reactree_ros.household.expert.harmless import HARMLESS
 from reactree_ros.household.expert.sentence import (
-    NUMBERS,
     Errand,
     Item,
     Operation,
     Sentence,
     read_sentence,
 )
+from reactree_ros.household.expert.words import NUMBERS, WORDS
 from reactree_ros.household.lexicon import (
     GLASS_OF_WINE,
     GLASSES,
@@ -97,7 +96,7 @@ def phrases(sentence: Sentence, unread: Sequence[int]) -> Iterator[str]:
     parts: list[list[int]] = []
     for at in unread:
         between = sentence.words[parts[-1][-1] + 1 : at] if parts else ["."]
-        if len(between) < _GAP and all(word in HARMLESS for word in between):
+        if len(between) < _GAP and all(word in WORDS["harmless"] for word in between):
             parts[-1] += range(parts[-1][-1] + 1, at + 1)
         else:
             parts.append([at])

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from reactree_ros.household.expert.goals import Goal, Move, Operate, preposition
 from reactree_ros.household.expert.instruction import read_instruction
 from reactree_ros.household.expert.sentence import Item, read_sentence
-from reactree_ros.household.lexicon import GLASS_OF_WINE, GLASSES, TABLE, WASHER, Topic, word_set
+from reactree_ros.household.expert.words import WORDS
+from reactree_ros.household.lexicon import GLASS_OF_WINE, GLASSES, TABLE, WASHER, Topic
 from reactree_ros.household.naming import Naming
 from reactree_ros.household.vocabulary import class_of_word
 
-#: Words that say which thing is meant, and which not: a goal has only its class.
-_WHICH = word_set("from off that which who but not no except without only first last other rest")
 #: Words that stand for one thing or another.
 _GUESSED = frozenset({TABLE, WASHER, GLASSES, GLASS_OF_WINE})
 
@@ -27,7 +26,7 @@ def goal_of(instruction: str, names: Mapping[str, str]) -> dict[str, int]:
     text = Naming(names).with_words(instruction)
     goals, sentence = read_instruction(text).goals, read_sentence(text)
     items = [item for errand in sentence.errands for item in errand.items]
-    guessed = sentence.rooms or sentence.room or sentence.vessel or not _WHICH.isdisjoint(sentence.words)
+    guessed = sentence.rooms or sentence.room or sentence.vessel or not WORDS["which"].isdisjoint(sentence.words)
     guessed = guessed or any(map(_is_guessed, items))
     if guessed or any(errand.place is None or errand.place in _GUESSED for errand in sentence.errands):
         return {}

@@ -6,10 +6,9 @@ finding and putting down, a search into rooms. If it may not expand, it pursues 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import filterfalse
-from types import MappingProxyType
 
 from reactree_ros.household.expert import errand, knowledge
 from reactree_ros.household.expert.clarifying import clarify
@@ -17,9 +16,6 @@ from reactree_ros.household.expert.decisions import DONE_SAID, FAILURE_SAID, act
 from reactree_ros.household.expert.goals import Goal, Move, Operate, PutDown, Take, describe, preposition, read_subgoal
 from reactree_ros.household.expert.instruction import understand
 from reactree_ros.household.expert.reading import Situation, read_prompt, split_prompt, word_of
-from reactree_ros.household.expert.thor_policy import decide_in_thor
-from reactree_ros.household.expert.thor_reading import read_thor_prompt
-from reactree_ros.household.question import read_question
 from reactree_ros.household.vocabulary import can_be_held, is_known, own_classes
 
 _NO_HOUSEHOLD = "I do not understand this task: it does not start in a house of rooms that I know how to read."
@@ -27,15 +23,10 @@ _NO_HOUSEHOLD = "I do not understand this task: it does not start in a house of 
 
 @dataclass(frozen=True)
 class Decided:
-    """The expert's decision.
+    """The expert's decision."""
 
-    Attributes:
-        understood: Whether it follows from the task; otherwise the expert says that it knows nothing to do. Always true
-            in a room of AI2-THOR, where nobody asks for it.
-    """
-
-    text: str  # the decision
-    understood: bool = True
+    text: str
+    understood: bool = True  # whether it follows from the task; else the expert says that it knows nothing to do
 
 
 def decide(prompt: str, known: Mapping[str, Sequence[Goal]] | None = None) -> str:
@@ -57,9 +48,8 @@ def consider(
     known: Mapping[str, Sequence[Goal]] | None = None,
     *,
     may_ask: bool = False,
-    questions: Mapping[str, Sequence[str]] = MappingProxyType({}),
     checks: bool = False,
-    recollect: Callable[[Situation], None] = lambda situation: None,
+    begin: Callable[[Situation], str] = lambda situation: "",
 ) -> Decided:
     """Return the next decision for a prompt like :func:`decide`, and whether the task was understood.
 
@@ -67,21 +57,17 @@ def consider(
         prompt: See :func:`decide`.
         known: See :func:`decide`.
         may_ask: Whether a person may be asked now; answers in the prompt count anyway.
-        questions: Questions that known goals need first, by instruction; asked unless one of that meaning was.
         checks: Whether to ask at the end if anything else is wanted.
-        recollect: Changes the knowledge about a household of rooms before the decision.
+        begin: Changes the knowledge about the house before the decision, or returns the decision.
     """
     system, lines = split_prompt(prompt)
     situation = read_prompt(system, lines)
     if situation is None:
-        if room := read_thor_prompt(system, lines):
-            return Decided(decide_in_thor(room))
         said = FAILURE_SAID if think(_NO_HOUSEHOLD) in prompt else think(_NO_HOUSEHOLD)
         return Decided(said, understood=False)
-    recollect(situation)
+    if decision := begin(situation):
+        return Decided(decision)
     instruction = understand(situation.in_words, known)
-    if may_ask and (question := _unasked(questions.get(situation.task, ()), situation.answers)):
-        return Decided(ask(question))
     if (may_ask or situation.answers) and not _is_known(situation.task, known):
         clarified = clarify(situation.task, situation.answers, checks=checks)
         if may_ask and clarified.question:
@@ -90,12 +76,6 @@ def consider(
     if not instruction.goals:
         return Decided(after(instruction.not_understood, FAILURE_SAID, situation.thoughts), understood=False)
     return Decided(_pursue(instruction.goals, situation))
-
-
-def _unasked(questions: Sequence[str], asked: Iterable[str]) -> str:
-    """Return the first question that no question asked so far has the meaning of; empty if there is none."""
-    meant = {read_question(one) for one in asked}
-    return next((one for one in questions if read_question(one) not in meant), "")
 
 
 def _is_known(task: str, known: Mapping[str, Sequence[Goal]] | None) -> bool:

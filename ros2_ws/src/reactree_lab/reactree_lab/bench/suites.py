@@ -13,13 +13,13 @@ from pydantic import Field, field_validator
 from reactree_lab.bench import published
 from reactree_lab.bench.goal import Condition, Goal
 from reactree_lab.bench.spec import SuiteSpec
+from reactree_lab.household.generator import check_subjects, generate_house
+from reactree_lab.household.nouns import KEPT
+from reactree_lab.household.vague import say_vaguely
 from reactree_ros.errors import UserError
 from reactree_ros.household import rules
-from reactree_ros.household.generator import check_subjects, generate_house
-from reactree_ros.household.naming import KEPT
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import GoalCondition, Task, load_tasks, parse_tasks
-from reactree_ros.household.vague import say_vaguely
 from reactree_ros.plugins.settings import Harmless, Settings, plain
 from reactree_ros.world.spec import T, TasksOnDemand
 

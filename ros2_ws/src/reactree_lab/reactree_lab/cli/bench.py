@@ -70,7 +70,7 @@ def bench(
     """
     from reactree_lab.bench import commands
     from reactree_lab.bench.jobs import BenchSettings, read_contenders
-    from reactree_ros.household.person import read_person
+    from reactree_lab.household.person import read_person
 
     if contenders is not None and planner:
         raise UserError(f"--planner {planner} and --contenders {contenders} exclude each other; write it into the file")

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from reactree_ros.household.generator import check_subjects
+from reactree_lab.household.generator import check_subjects
 from reactree_ros.plugins.settings import Settings
 
 #: Version of the layout of a dataset's folder; see ``docs/reference/dataset.md``.

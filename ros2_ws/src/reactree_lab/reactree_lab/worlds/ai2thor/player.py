@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from reactree_ros.world.line_process import serve
+from reactree_lab.worlds.line_process import serve
 
 # The metadata that is read, of every object and otherwise.
 _OBJECT_KEYS = (

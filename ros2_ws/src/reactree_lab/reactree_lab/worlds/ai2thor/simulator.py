@@ -6,7 +6,7 @@ import base64
 import contextlib
 from typing import Any
 
-from reactree_ros.world.line_process import LineProcess
+from reactree_lab.worlds.line_process import LineProcess
 from reactree_ros.world.port import WorldError
 
 #: ALFRED's grid size, in metres.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reactree_ros.world.line_process import LineProcess, Spare
+from reactree_lab.worlds.line_process import LineProcess, Spare
 from reactree_ros.world.port import WorldError
 
 #: Games after which a process is replaced: Fast Downward does not free all memory of a game.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from reactree_ros.world.line_process import LineProcess, Spare
+from reactree_lab.worlds.line_process import LineProcess, Spare
 from reactree_ros.world.port import WorldError
 
 

@@ -18,9 +18,9 @@ from typing import Any
 
 import yaml
 
+from reactree_lab.household.generator import generate_house
 from reactree_lab.worlds.pyrobosim.tasks import KEY, GoalEntry, PyrobosimTask, Source, TaskEntry
 from reactree_ros.files.whole_file import write_whole
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.tasks import ROOMS, Task, parse_tasks
 from reactree_ros.household.vocabulary import CLASSES, NEVER_OPEN
 
@@ -82,7 +82,7 @@ def tasks_as_pyrobosim(
 ) -> dict[int, PyrobosimTask]:
     """Make a house and its tasks, numbered from 1: the first ones that turn nothing on.
 
-    See :func:`~reactree_ros.household.generator.generate_house`.
+    See :func:`~reactree_lab.household.generator.generate_house`.
 
     Args:
         seed: Names the house.

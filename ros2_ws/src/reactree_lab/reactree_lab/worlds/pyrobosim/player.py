@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from reactree_lab.worlds.line_process import serve
 from reactree_lab.worlds.pyrobosim.tasks import LOADER
 from reactree_ros.files.read_back import read_yaml
-from reactree_ros.world.line_process import serve
 
 if TYPE_CHECKING:
     from pyrobosim.core.robot import Robot

@@ -16,10 +16,10 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 
-from reactree_ros.household.lexicon import TABLEWARE
+from reactree_lab.household.wording import PLACES, THINGS, WORDS, Speaker, Wish, finished
+from reactree_ros.household.lexicon import TABLEWARE, listed, plural
 from reactree_ros.household.tasks import GoalCondition
 from reactree_ros.household.vocabulary import CLASSES
-from reactree_ros.household.wording import PLACES, THINGS, WORDS, Speaker, Wish, finished, listed, plural
 
 #: The tables of ``people.json``.
 PEOPLES: Mapping[str, Any] = json.loads((files(__package__) / "people.json").read_text(encoding="utf-8"))
@@ -51,7 +51,7 @@ _GLASSES = ("wineglass", "waterglass")
 def say_as_people(
     rng: random.Random, wishes: Sequence[Wish], switches: Sequence[str], names: Mapping[str, str] = MappingProxyType({})
 ) -> str:
-    """Draw an instruction like :func:`~reactree_ros.household.wording.say_errands`, from many more ways to say it."""
+    """Draw an instruction like :func:`~reactree_lab.household.wording.say_errands`, from many more ways to say it."""
     return _Somebody(rng=rng, words=_WORDS, things=_THINGS, places=_PLACES, names=names).say(wishes, switches)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from reactree_ros.household.expert.thor_steps import KNIVES, Step
+from reactree_lab.worlds.ai2thor.thor_steps import KNIVES, Step
 
 # People's names for things, and the classes that each may mean, the likeliest first.
 _THINGS: dict[str, tuple[str, ...]] = {

@@ -12,20 +12,21 @@ from typing import Any
 
 import pytest
 
+from reactree_lab.household import people
+from reactree_lab.household.errands import DESTINATIONS, draw_errand
+from reactree_lab.household.generator import generate_house
+from reactree_lab.household.nouns import KEPT, NOUNS, TAUGHT, draw_names
+from reactree_lab.household.people import say_as_people, say_impossible, say_openly
+from reactree_lab.household.person import SimulatedPerson
+from reactree_lab.household.question import unasked
+from reactree_lab.household.wording import PLACES, THINGS, Wish
 from reactree_ros.errors import UserError
-from reactree_ros.household import people
-from reactree_ros.household.errands import DESTINATIONS, draw_errand
 from reactree_ros.household.expert.knowledge import rooms_for
-from reactree_ros.household.expert.policy import _unasked
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.lexicon import look_up
-from reactree_ros.household.naming import KEPT, NOUNS, TAUGHT, Naming, draw_names
-from reactree_ros.household.people import say_as_people, say_impossible, say_openly
-from reactree_ros.household.person import SimulatedPerson
+from reactree_ros.household.naming import Naming
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import GoalCondition, Task, parse_tasks
 from reactree_ros.household.vocabulary import CLASSES
-from reactree_ros.household.wording import PLACES, THINGS, Wish
 from reactree_ros.person.port import Question
 
 ROOMS = ("kitchen 1", "living room 1", "bedroom 1", "bathroom 1")
@@ -112,7 +113,7 @@ def test_names_that_leave_it_open_what_is_meant_are_refused(names: dict[str, str
 
 
 def test_people_name_each_thing_and_place_with_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reactree_ros.household.wording._TYPING", 0)
+    monkeypatch.setattr("reactree_lab.household.wording._TYPING", 0)
     served = {name: {said.lower()} for name, said in people._SERVED.items()}
     for number in range(200):
         rng = random.Random(number)
@@ -133,7 +134,7 @@ def test_people_name_each_thing_and_place_with_its_number(monkeypatch: pytest.Mo
 @pytest.mark.parametrize("varied", [False, True])
 def test_things_are_wanted_in_the_order_in_which_they_are_named(varied: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the expert lists follows from the instruction."""
-    monkeypatch.setattr("reactree_ros.household.wording._TYPING", 0)
+    monkeypatch.setattr("reactree_lab.household.wording._TYPING", 0)
     compared = 0
     for seed in range(16):
         for task in parse_tasks(generate_house(seed=seed, tasks=3, varied=varied, nouns=TAUGHT, people=True)):
@@ -177,10 +178,10 @@ def test_the_answers_to_an_open_request_tell_all_that_it_leaves_open() -> None:
 
 def test_the_expert_asks_what_is_open_once_in_whatever_words() -> None:
     questions = ("What should I put in the fridge?", "How many apples should I put in the fridge?")
-    assert _unasked(questions, ()) == questions[0]
-    assert _unasked(questions, ("Which things should I put in the fridge?",)) == questions[1]
-    assert _unasked(questions, ("Where should I put it?",)) == questions[0]
-    assert _unasked(questions, questions) == ""
+    assert unasked(questions, ()) == questions[0]
+    assert unasked(questions, ("Which things should I put in the fridge?",)) == questions[1]
+    assert unasked(questions, ("Where should I put it?",)) == questions[0]
+    assert unasked(questions, questions) == ""
 
 
 def test_the_same_seed_says_the_same() -> None:

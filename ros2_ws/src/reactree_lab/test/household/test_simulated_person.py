@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactree_ros.agent.parser import MalformedDecision, parse_decision
-from reactree_ros.errors import UserError
-from reactree_ros.household.lexicon import named
-from reactree_ros.household.person import (
+from reactree_lab.household.person import (
     SimulatedPerson,
     SimulatedPersonSettings,
     person_from_dict,
     person_to_dict,
     read_person,
 )
-from reactree_ros.household.question import Form, GoalPart, read_question
+from reactree_lab.household.question import Form, GoalPart, read_question
+from reactree_ros.agent.parser import MalformedDecision, parse_decision
+from reactree_ros.errors import UserError
+from reactree_ros.household.lexicon import named
 from reactree_ros.household.tasks import GoalCondition
 from reactree_ros.person.port import NobodyAnswers, Question, approves, is_stop
 

@@ -6,12 +6,15 @@ If it may not expand, one agent node carries out all of them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from reactree_lab.worlds.ai2thor.thor_instruction import read_thor_instruction
+from reactree_lab.worlds.ai2thor.thor_reading import ThorSituation, class_of, read_thor_prompt
+from reactree_lab.worlds.ai2thor.thor_steps import KNIVES, Step, read_step
 from reactree_ros.household.expert.decisions import DONE_SAID, FAILURE_SAID, act, after, expand
-from reactree_ros.household.expert.thor_instruction import read_thor_instruction
-from reactree_ros.household.expert.thor_reading import ThorSituation, class_of
-from reactree_ros.household.expert.thor_steps import KNIVES, Step, read_step
+from reactree_ros.household.expert.goals import Goal
+from reactree_ros.household.expert.reading import split_prompt
+from reactree_ros.llm.port import DecisionRequest
 
 _OPENABLE = ("Fridge", "Microwave", "Cabinet", "Drawer", "Safe", "Box", "LaundryHamper")
 # Places to search, the likeliest first; places that must be opened come late, above all if there are many.
@@ -22,6 +25,16 @@ _SPOTS = (
     *("Fridge", "Microwave", "Safe", "LaundryHamper", "Cabinet", "Drawer"),
 )
 _APPLIANCES = {"heat": ("Microwave",), "cool": ("Fridge",), "clean": ("SinkBasin", "Sink")}
+
+
+def answer(request: DecisionRequest, prompt: str, known: Mapping[str, Sequence[Goal]]) -> str:
+    """Return the next decision for a prompt of AI2-THOR's household; nothing for another prompt."""
+    return decide(prompt)
+
+
+def decide(prompt: str) -> str:
+    situation = read_thor_prompt(*split_prompt(prompt))
+    return "" if situation is None else decide_in_thor(situation)
 
 
 def decide_in_thor(situation: ThorSituation) -> str:

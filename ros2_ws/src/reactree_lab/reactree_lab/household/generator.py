@@ -14,12 +14,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from reactree_lab.household.errands import DESTINATIONS, KINDS, SWITCHES, Errand, draw_errand
+from reactree_lab.household.nouns import KEPT, draw_names
+from reactree_lab.household.people import say_as_people
+from reactree_lab.household.wording import Wish, say_errands
 from reactree_ros.errors import UserError
-from reactree_ros.household.errands import DESTINATIONS, KINDS, SWITCHES, Errand, draw_errand
-from reactree_ros.household.naming import KEPT, draw_names
-from reactree_ros.household.people import say_as_people
+from reactree_ros.household.lexicon import plural
 from reactree_ros.household.vocabulary import CLASSES, NEVER_OPEN
-from reactree_ros.household.wording import Wish, plural, say_errands
 from reactree_ros.plugins.settings import check_names
 
 Task = dict[str, Any]
@@ -189,14 +190,14 @@ def generate_house(
         rooms: Number of rooms, 3 to 8: a kitchen, a living room, and bathrooms and bedrooms.
         tasks: Number of tasks, at least 1. More tasks do not change the first ones.
         varied: Half of the tasks have other types and may have several places. Instructions use the many words of
-            ``reactree_ros.household.wording``. Things have numbers as high as in full houses.
+            ``reactree_lab.household.wording``. Things have numbers as high as in full houses.
         without: Subjects that no task may have, from :data:`SUBJECTS`, separated by commas. The subjects of a task are
             its type and the classes that its goal names; such things may still be clutter. The first fitting tasks are
             taken.
         about: Subjects of which each task must have at least one; empty allows any.
         nouns: Use of the nouns that the house calls its things by, ``taught`` or ``kept``, see
             ``reactree_ros.household.naming``; empty for the vocabulary's words. Else the tasks stay the same.
-        people: Whether instructions are said as people do, see ``reactree_ros.household.people``.
+        people: Whether instructions are said as people do, see ``reactree_lab.household.people``.
 
     Returns:
         The tasks as documents of a task file. :func:`~reactree_ros.household.tasks.parse_tasks` makes tasks of them,

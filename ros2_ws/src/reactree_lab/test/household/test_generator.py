@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from solving import solution
 
+from reactree_lab.household.generator import SUBJECTS, Task, generate_house
 from reactree_ros.errors import UserError
-from reactree_ros.household.generator import SUBJECTS, Task, generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.household.vocabulary import CLASSES, NEVER_OPEN
@@ -111,7 +111,7 @@ def test_nodes_and_edges_are_sound_and_as_the_vocabulary_says() -> None:
 
 
 def test_the_same_arguments_give_the_same_house_whatever_the_order_of_hashes() -> None:
-    code = "import json; from reactree_ros.household.generator import *\n"
+    code = "import json; from reactree_lab.household.generator import *\n"
     code += "print(json.dumps(generate_house(seed=7, rooms=8)))"
     printed = subprocess.run(
         [sys.executable, "-c", code],

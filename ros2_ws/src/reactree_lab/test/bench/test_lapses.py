@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from reactree_lab.bench.lapses import LapsingModel, LapsingSettings
+from reactree_lab.household.generator import generate_house
 from reactree_ros.episode import Episode, EpisodeResult
-from reactree_ros.household.expert.lapses import LapsingModel, LapsingSettings
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.planners.spec import planner

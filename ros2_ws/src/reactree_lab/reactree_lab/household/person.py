@@ -1,6 +1,6 @@
 """A simulated person, who knows the goal of a household task and answers questions about it, and about nothing else.
 
-The goal is data, and so is what a question is about once it is read (:mod:`~reactree_ros.household.question`). An
+The goal is data, and so is what a question is about once it is read (:mod:`~reactree_lab.household.question`). An
 answer is put into words here, of the goal's words and of set phrases alone: nothing of a question comes back in it.
 """
 
@@ -15,13 +15,13 @@ from typing import Any
 
 from pydantic import Field
 
+from reactree_lab.household.question import Asked, Form, GoalPart, read_question
+from reactree_lab.household.wording import PLACES, THINGS
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
-from reactree_ros.household.lexicon import TABLE, Topic, correct, look_up, named
-from reactree_ros.household.question import Asked, Form, GoalPart, read_question
+from reactree_ros.household.lexicon import TABLE, Topic, correct, listed, look_up, named, plural
 from reactree_ros.household.tasks import GoalCondition
 from reactree_ros.household.vocabulary import CLASSES
-from reactree_ros.household.wording import PLACES, THINGS, listed, plural
 from reactree_ros.person.port import Answer, NobodyAnswers, Person, Question
 from reactree_ros.plugins.settings import Settings, read_settings
 

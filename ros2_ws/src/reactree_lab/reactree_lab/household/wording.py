@@ -15,6 +15,7 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 
+from reactree_ros.household.lexicon import plural
 from reactree_ros.household.vocabulary import CLASSES
 
 
@@ -212,26 +213,6 @@ class Speaker:
             reason = self._one_of("reasons")
             body = f"{reason} {body}" if rng.random() < 0.6 else f"{body} {reason}"
         return body
-
-
-def listed(phrases: Sequence[str], conjunction: str = "and") -> str:
-    """List phrases: ``the plate, the mug and the bowl``."""
-    *first, last = phrases
-    return f"{', '.join(first)} {conjunction} {last}" if first else last
-
-
-def plural(name: str) -> str:
-    """Return the plural of a name of several words: ``glasses for wine``, ``bottles of juice``."""
-    head, joint, rest = name.partition(" of ")
-    if not joint:
-        head, joint, rest = name.partition(" for ")
-    if re.search("(?:s|x|z|ch|sh)$", head):
-        return f"{head}es{joint}{rest}"
-    if head.endswith("fe"):
-        return f"{head[:-2]}ves{joint}{rest}"
-    if head.endswith(("lf", "af")):
-        return f"{head[:-1]}ves{joint}{rest}"
-    return f"{head}s{joint}{rest}"
 
 
 def finished(rng: random.Random, text: str) -> str:

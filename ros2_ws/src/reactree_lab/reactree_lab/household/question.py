@@ -5,10 +5,10 @@ from __future__ import annotations
 import enum
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from reactree_ros.household.errands import KINDS
+from reactree_lab.household.errands import KINDS
 from reactree_ros.household.lexicon import GLASS_OF_WINE, TABLE, WASHER, Entry, Topic, correct, look_up, word_set
 from reactree_ros.household.vocabulary import CLASSES, class_of_word
 
@@ -143,6 +143,12 @@ def read_question(text: str) -> Asked:
         if asked.form is not Form.UNCLEAR:
             return asked
     return Asked(Form.UNCLEAR)
+
+
+def unasked(questions: Sequence[str], asked: Iterable[str]) -> str:
+    """Return the first question that no question asked so far has the meaning of; empty if there is none."""
+    meant = set(map(read_question, asked))
+    return next((one for one in questions if read_question(one) not in meant), "")
 
 
 def _sentences(text: str) -> Iterator[list[str]]:

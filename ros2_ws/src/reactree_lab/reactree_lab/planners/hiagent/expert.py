@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.household.expert import errand
 from reactree_ros.household.expert.goals import Goal, Move, describe, read_subgoal
 from reactree_ros.household.expert.instruction import understand
 from reactree_ros.household.expert.reading import Situation, read_prompt, split_prompt
+from reactree_ros.llm.port import DecisionRequest
 
 _SUBGOAL = re.compile(r"\d+ Subgoal: (?P<text>.*)")
 _ACTION, _OBSERVATION = "Action: ", "Observation: "
@@ -19,13 +21,18 @@ _OUTPUT = "\n###Output:\n"
 _NOT_UNDERSTOOD = "understand a task that does not start in a house of rooms that I know how to read"
 
 
+def answer(request: DecisionRequest, prompt: str, known: Mapping[str, Sequence[Goal]]) -> str:
+    """Return the continuation of HiAgent's prompt: ``Action: …``, ``2 Subgoal: …`` with its action, or a summary."""
+    if isinstance(request.may_say, SubgoalGrammar) or is_by_subgoals(prompt):
+        return say(prompt, known)
+    return ""
+
+
 def is_by_subgoals(prompt: str) -> bool:
-    """Return whether a prompt is HiAgent's, or asks for a summary."""
     return prompt.endswith(_OUTPUT) or '"Subgoal: subgoal"' in split_prompt(prompt)[0]
 
 
 def say(prompt: str, known: Mapping[str, Sequence[Goal]] | None = None) -> str:
-    """Return the continuation of a prompt: ``Action: …``, ``2 Subgoal: …`` with its first action, or a summary."""
     if prompt.endswith(_OUTPUT):
         return _summary(prompt.rpartition("##Trajectory\n")[2])
     system, lines = split_prompt(prompt)

@@ -54,7 +54,7 @@ class LapsingModel(ExpertModel):
         gives_up = self._drawn(request, "gives up", request.id, request.prompt) < self._lapses.gives_up
         return Decided(str(Act(FAILURE))) if gives_up else decided
 
-    def recollect(self, request: DecisionRequest, situation: Situation) -> None:
+    def begin(self, request: DecisionRequest, situation: Situation) -> str:
         """Forget searched places: each search, and each report of one, is overlooked or not.
 
         The draw for each is final. If all searches of a place are overlooked, the place counts as unsearched.
@@ -65,6 +65,7 @@ class LapsingModel(ExpertModel):
             draws = [self._drawn(request, "overlooks", node, situation.task, f"{spot} {number}") for number in times]
             if draws and max(draws) < self._lapses.forgets and spot != situation.at:
                 situation.forget(spot)
+        return ""
 
     def _drawn(self, request: DecisionRequest, *of: str) -> float:
         return random.Random("\n".join((str(self._lapses.lapse_seed), str(request.seed), *of))).random()

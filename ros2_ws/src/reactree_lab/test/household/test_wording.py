@@ -10,14 +10,16 @@ from collections import Counter
 import pytest
 from solving import solution
 
-from reactree_ros.household import rules, wording
-from reactree_ros.household.errands import DESTINATIONS, KINDS, draw_errand
-from reactree_ros.household.generator import generate_house
+from reactree_lab.household import wording
+from reactree_lab.household.errands import DESTINATIONS, KINDS, draw_errand
+from reactree_lab.household.generator import generate_house
+from reactree_lab.household.wording import PLACES, THINGS, Wish, say_errands, say_nonsense
+from reactree_ros.household import rules
+from reactree_ros.household.lexicon import plural
 from reactree_ros.household.scene import Scene
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, parse_tasks
 from reactree_ros.household.vocabulary import CLASSES, NEVER_OPEN
-from reactree_ros.household.wording import PLACES, THINGS, Wish, plural, say_errands, say_nonsense
 
 
 def varied(seed: int, rooms: int = 5, tasks: int = 5) -> list[Task]:

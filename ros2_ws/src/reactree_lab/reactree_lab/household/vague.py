@@ -8,9 +8,9 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
+from reactree_ros.household.lexicon import listed, plural
 from reactree_ros.household.tasks import GoalCondition
 from reactree_ros.household.vocabulary import CLASSES
-from reactree_ros.household.wording import listed, plural
 
 #: Common names of classes, for one thing and for several; the last line is for any classes.
 _KINDS: Sequence[tuple[frozenset[str], tuple[str, ...], tuple[str, ...]]] = tuple(
