@@ -246,7 +246,7 @@ class AnswerNode(Node):
         if answer is not None and answer.success:
             told.succeed(None)
         else:
-            refusals.append(str(error or answer.message))
+            refusals.append(str(error or (answer and answer.message)))
             if not left:
                 told.fail(UserError("; ".join(dict.fromkeys(refusals))))
 
