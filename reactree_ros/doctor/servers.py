@@ -16,6 +16,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.plugins.diagnosis import Diagnosis, Level
 
 if TYPE_CHECKING:
+    from reactree_ros.llm.openai.connection import Connection
     from reactree_ros.llm.openai.refusal import Refused
 
 RIGHT, NOTE, WRONG = Level.RIGHT, Level.NOTE, Level.WRONG
