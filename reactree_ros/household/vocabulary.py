@@ -143,7 +143,6 @@ def with_own(classes: tuple[ObjectClass, ...]) -> Iterator[None]:
 
 
 def own_classes() -> tuple[ObjectClass, ...]:
-    """Return the classes of the house at hand that the table does not have."""
     return _OWN.get()
 
 
@@ -158,12 +157,10 @@ def properties_of_word(word: str) -> frozenset[str]:
 
 
 def can_be_held(word: str) -> bool:
-    """Return whether a thing with this word can be picked up."""
     return "GRABBABLE" in properties_of_word(word)
 
 
 def is_known(word: str) -> bool:
-    """Return whether a class has this word."""
     return _find(word) is not None
 
 

@@ -13,22 +13,18 @@ DONE_SAID, FAILURE_SAID = str(Act(DONE)), str(Act(FAILURE))
 
 
 def think(thought: str) -> str:
-    """Word a thought."""
     return str(Think(thought))
 
 
 def act(skill: str) -> str:
-    """Word a skill."""
     return str(Act(skill))
 
 
 def ask(question: str) -> str:
-    """Word a question."""
     return str(Ask(question))
 
 
 def expand(control_flow: str, subgoals: Iterable[str]) -> str:
-    """Word an expansion."""
     return f"Expand:\n- control flow: {control_flow}\n- subgoals: {', '.join(subgoals)}"
 
 

@@ -108,7 +108,6 @@ def phrases(sentence: Sentence, unread: Sequence[int]) -> Iterator[str]:
 
 
 def not_understood(text: str) -> str:
-    """Return a message that the instruction is not understood."""
     return f"I do not understand what to do: “{' '.join(text.split())[:100]}”."
 
 
@@ -123,7 +122,6 @@ def table_of(sentence: Sentence, errands: Iterable[Errand]) -> str:
 
 
 def _with_places(sentence: Sentence, errands: list[Errand]) -> list[Errand]:
-    """Return the errands, each with a vocabulary word for its place, or None."""
     meant = {WASHER: _washer(errands)}
     if not is_known(TABLE):
         meant[TABLE] = table_of(sentence, errands) or "kitchen table"
@@ -172,7 +170,6 @@ def _counts(items: list[Item], place: str | None) -> dict[str, int]:
 
 
 def _meant(item: Item, place: str | None, named: set[str]) -> Iterator[tuple[str, int]]:
-    """Yield the things that an item stands for, each with its count, given the place and the other items."""
     count = item.count or (2 if item.entry.plural else 1)
     for word in item.entry.words:
         if item.entry.kind is Topic.GROUP:

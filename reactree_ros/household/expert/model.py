@@ -38,8 +38,6 @@ OTHERS: Registry[Callable[[DecisionRequest, str, Mapping[str, Sequence[Goal]]], 
 
 
 class ExpertSettings(Settings):
-    """Settings of the expert."""
-
     checks: bool = Field(
         default=False, description="ask if anything else is wanted when nothing in an instruction is open"
     )
@@ -75,7 +73,6 @@ class ExpertModel(LanguageModel):
             self._settings = settings
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        """Answer at once; refuse requests for reasoning or code."""
         begin = time.perf_counter()
         try:
             decided = self.consider(request)

@@ -27,7 +27,6 @@ def own_classes_of(request: DecisionRequest, naming: Naming) -> tuple[ObjectClas
 
 
 def _named(request: DecisionRequest) -> Iterator[tuple[str, frozenset[str]]]:
-    """Yield words, each with what can be done with such a thing, as far as the request tells."""
     yield from ((word, frozenset({"GRABBABLE"})) for word in request.things)
     yield from ((word, frozenset[str]()) for word in request.words)
     for skill in request.may_say.skills if isinstance(request.may_say, Grammar) else ():

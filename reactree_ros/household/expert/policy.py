@@ -23,8 +23,6 @@ _NO_HOUSEHOLD = "I do not understand this task: it does not start in a house of 
 
 @dataclass(frozen=True)
 class Decided:
-    """The expert's decision."""
-
     text: str
     understood: bool = True  # whether it follows from the task; else the expert says that it knows nothing to do
 
@@ -102,7 +100,6 @@ def _pursue(goals: Sequence[Goal], situation: Situation) -> str:
 
 
 def _pursue_one(goals: Sequence[Goal], situation: Situation) -> str:
-    """Expand for one thing, or work on its goals in this agent node."""
     goal = goals[0]
     if len(goals) == 1:
         if isinstance(goal, Move) and errand.can_be_held_at_once(goal, situation):

@@ -32,8 +32,6 @@ class WahNlSettings(Settings):
 
 
 class VagueSettings(Settings):
-    """Settings of ``vague``: the made-up houses, and the number of tasks in each."""
-
     houses: int = Field(default=10, ge=1, description="number of houses")
     first_seed: int = Field(default=0, ge=0, description="seed of the first house; each next one is one more")
     rooms: int = Field(default=5, ge=3, le=8, description="rooms in each house")
@@ -41,8 +39,6 @@ class VagueSettings(Settings):
 
 
 class HousesSettings(VagueSettings):
-    """The made-up houses, which may be varied."""
-
     varied: bool = Field(default=False, description="more types of task, many more words, fuller houses")
 
 

@@ -256,7 +256,6 @@ class Maker:
         return partial(self._memory.find, count_tokens=approximate_tokens, most=most)
 
     def close(self) -> None:
-        """Cancel the runs under way, and release the pupil and the memory."""
         self._runs.cancel()
         if self._pupil is not None:
             self._pupil.close()
@@ -285,7 +284,6 @@ class Maker:
 
 
 def _first(ahead: deque[tuple[int, list[Future[DatasetPart]]]]) -> tuple[int, DatasetPart]:
-    """Return the first part once all its sources are made."""
     number, made = ahead.popleft()
     parts = [one.result() for one in made]
     lines = [line for part in parts for line in part.lines]

@@ -257,8 +257,6 @@ def _document(
 
 @dataclass(frozen=True)
 class _Said:
-    """How the tasks of a house are said."""
-
     names: Mapping[str, str]  # names of classes that the house calls otherwise
     people: bool  # whether instructions are said as people do
 
@@ -360,7 +358,6 @@ def _out_of_reach(thing: _Thing) -> bool:
 
 
 def _wishes(rng: random.Random, apartment: _Apartment, errand: Errand, things: Sequence[_Thing]) -> list[Wish]:
-    """Return the wishes that the instruction expresses, now and then with the place of a thing."""
     wishes = []
     for (name, place), count in errand.wanted.items():
         one = rng.choice([thing for thing in things if thing.class_name == name and not _out_of_reach(thing)])

@@ -232,12 +232,10 @@ class _Opener:
         )
 
     def _told(self) -> Sequence[GoalCondition]:
-        """Return the conditions that an instruction tells if it hides the others."""
         hidden = self.rng.sample(self.moved, self.rng.randint(1, len(self.moved) - 1))
         return [one for one in self.moved if one not in hidden]
 
     def _of(self, kind: str, told: Sequence[GoalCondition]) -> tuple[str, list[str], bool]:
-        """Return the text, its questions but for numbers, and whether the text or a question tells all numbers."""
         at, moved, rng = self._at(), self.moved, self.rng
         put, named = rng.choice(PEOPLES["open"]["put"]), self._named(moved)
         which, where = f"What should I put{at}?", f"Where should I put {named}?"
@@ -262,7 +260,6 @@ class _Opener:
         return self._either(kind, put, at)
 
     def _either(self, kind: str, put: str, at: str) -> tuple[str, list[str], bool]:
-        """Name two things or two places, of which one is wanted."""
         one = self.moved[0]
         if kind == "either thing":
             other = self.rng.choice([name for name in self._like(one.item) if name != one.item])
@@ -317,7 +314,6 @@ class _Opener:
         return str(self.rng.choice(PEOPLES["open"]["somewhere"])).format(**words)
 
     def _group(self, some: Sequence[GoalCondition]) -> str:
-        """Draw a common name of some things."""
         classes = {one.item for one in some}
         fitting = [group for group in PEOPLES["open"]["groups"] if classes <= set(group[0].split()) or not group[0]]
         _, one, several = self.rng.choice(fitting)

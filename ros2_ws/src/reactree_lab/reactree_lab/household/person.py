@@ -72,8 +72,6 @@ class Fact:
 
 @dataclass(frozen=True)
 class Answered:
-    """The contents of one answer."""
-
     question: str
     facts: tuple[Fact, ...] = ()  # the parts of the goal that the answer told
     denied: bool = False  # whether the answer was no to something in the question, which is information, too
@@ -102,7 +100,6 @@ class SimulatedPerson(Person):
         self.told: list[Answered] = []
 
     def ask(self, question: Question) -> Pending[Answer]:
-        """See :meth:`Person.ask`."""
         settings, number = self._settings, len(self.told) + 1
         rng = random.Random(f"person {settings.seed} {self._of} {number}")
         chance = rng.random()
@@ -151,21 +148,17 @@ def person_from_dict(values: Mapping[str, Any]) -> SimulatedPersonSettings:
 
 
 def person_to_dict(settings: SimulatedPersonSettings) -> dict[str, Any]:
-    """Write the settings of a person for :func:`person_from_dict`."""
     return {"person": BY, **settings.model_dump(mode="json")}
 
 
 @dataclass
 class _Answerer:
-    """Makes one answer."""
-
     goal: Sequence[GoalCondition]  # the person's knowledge
     rng: random.Random  # draws its words
     half: float  # share of answers that tell only half
     _question: str = field(default="", init=False)
 
     def answer(self, question: Question) -> tuple[str, Answered]:
-        """Return the answer and its contents."""
         asked = read_question(question.text)
         self._question = question.text
         answers: dict[Form, Callable[[Asked], tuple[str, Answered]]] = {
@@ -237,7 +230,6 @@ class _Answerer:
         return [one for one in self.goal if one.item]
 
     def _meant(self, asked: Asked, part: GoalPart) -> list[GoalCondition]:
-        """Return the conditions that a part of a question is about."""
         if part is GoalPart.STATE:
             switches = [one for one in self.goal if not one.item]
             return [one for one in switches if not asked.places or _covers(asked.places, CLASSES[one.target].word)]
@@ -340,7 +332,6 @@ class _Answerer:
 
 @lru_cache(maxsize=256)
 def _names(class_name: str) -> tuple[str, ...]:
-    """Return unambiguous names of a thing or a piece of furniture."""
     word = CLASSES[class_name].word
     names = THINGS.get(class_name) or PLACES.get(class_name) or (word,)
     return tuple(name for name in names if name == word or {*named(name), *named(plural(name))} == {(word,)})
@@ -352,7 +343,6 @@ def _covers(named_words: Sequence[Sequence[str]], word: str) -> bool:
 
 
 def _is_named(fact: Fact, instruction: str) -> bool:
-    """Return whether an instruction names a part of the goal unambiguously."""
     one = fact.condition
     clear = {words[0] for words in named(instruction) if len(words) == 1}
     if fact.part is GoalPart.THINGS:
@@ -369,6 +359,5 @@ def _is_named(fact: Fact, instruction: str) -> bool:
 
 
 def _is_singular(word: str, words: list[str]) -> bool:
-    """Return whether a thing is named in the singular, which tells the count."""
     found = (look_up(words, at) for at in range(len(words)))
     return any(one[0].words == (word,) and one[0].kind is Topic.THING and not one[0].plural for one in found if one)

@@ -56,8 +56,6 @@ _SKIPPED = re.compile("[’'`]")
 
 
 class GoalPart(enum.Enum):
-    """A part of a household goal."""
-
     THINGS = "things"
     COUNT = "count"
     PLACE = "place"
@@ -65,8 +63,6 @@ class GoalPart(enum.Enum):
 
 
 class Form(enum.Enum):
-    """Forms of a question."""
-
     OPEN = "which?"
     """Asks for something unknown."""
     CLOSED = "is it?"

@@ -81,7 +81,6 @@ def _completes(skill: str, held: str, step: Step, situation: ThorSituation) -> b
 
 
 def _next_skill(step: Step, situation: ThorSituation) -> str | None:
-    """Return the next skill towards a step; None if nothing is left to try."""
     if step.verb == "take":
         return _free_hand(situation, ()) or _find(step.thing, "pick up", situation, away=step.place)
     if step.verb == "turn on":
@@ -196,7 +195,6 @@ def _put_to_treat(step: Step, situation: ThorSituation) -> str | None:
 
 
 def _treat(step: Step, situation: ThorSituation) -> str | None:
-    """Clean, heat or cool the thing that was put there, and take it out again."""
     for thing, place in situation.inside.items():
         if class_of(thing) not in step.thing or class_of(place) not in _APPLIANCES[step.verb]:
             continue

@@ -184,7 +184,6 @@ def read_thor_instruction(text: str, fixed: tuple[str, ...]) -> tuple[Step, ...]
 
 
 def _plain(text: str) -> str:
-    """Return a text in lower case, without signs, with irregular plurals made regular."""
     words = " ".join(re.sub(r"[^a-z0-9' ]", " ", text.lower()).split())
     for plural, singular in (("oes", "os"), ("knives", "knifes"), ("loaves", "loafs"), ("shelves", "shelfs")):
         words = re.sub(rf"{plural}\b", singular, words)

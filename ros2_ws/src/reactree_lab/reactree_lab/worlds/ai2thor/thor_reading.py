@@ -55,7 +55,6 @@ class ThorSituation:
     fallen: bool = False  # whether its expansion failed
 
     def act(self, skill: str, line: str) -> None:
-        """Read a skill and its observation."""
         verb, thing = split_skill(skill, _VERBS)
         before = self.held
         if verb == "recall location of":

@@ -17,8 +17,6 @@ KNIVES = ("Knife", "ButterKnife")
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a task."""
-
     verb: str  # ``take``, ``slice``, ``clean``, ``heat``, ``cool``, ``place`` or ``turn on``
     thing: tuple[str, ...]  # possible classes of the thing
     place: tuple[str, ...] = ()  # for ``place``, its destination; for ``take``, a place not to take it from
