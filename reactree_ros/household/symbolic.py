@@ -16,16 +16,15 @@ from reactree_ros.agent.skill import Offer, Offered, SkillCall
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.household import corrections, looking, pictures, rules
-from reactree_ros.household.expert.judging import goal_of
+from reactree_ros.household.expert.instruction import goal_of
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.moving import moved
-from reactree_ros.household.naming import Naming
 from reactree_ros.household.pictures import CHECKS, WITH_PICTURES
 from reactree_ros.household.rules import Skill
 from reactree_ros.household.scene import HANDS, STATES, Scene, Thing
 from reactree_ros.household.tasks import Quirks, Task, conditions_of, load_tasks
-from reactree_ros.household.vocabulary import NEVER_OPEN, OPERATED, RECALLABLE, WORDS, word_groups
+from reactree_ros.household.vocabulary import NEVER_OPEN, OPERATED, RECALLABLE, WORDS, Naming, word_groups
 from reactree_ros.plugins.settings import Harmless, or_nearest
 from reactree_ros.world.multi_robot import teammate_here
 from reactree_ros.world.port import Observation, Outcome, Score

@@ -8,7 +8,7 @@ from dataclasses import replace
 from reactree_ros.background.pending import Pending
 from reactree_ros.household import looking, rules
 from reactree_ros.household.client import UnitySettings, VirtualHomeClient
-from reactree_ros.household.expert.judging import goal_of
+from reactree_ros.household.expert.instruction import goal_of
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.rules import Skill
 from reactree_ros.household.scene import Scene, Thing

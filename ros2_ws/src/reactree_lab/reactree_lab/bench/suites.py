@@ -13,9 +13,8 @@ from pydantic import Field, field_validator
 from reactree_lab.bench import published
 from reactree_lab.bench.goal import Condition, Goal
 from reactree_lab.bench.spec import SuiteSpec
-from reactree_lab.household.generator import check_subjects, generate_house
-from reactree_lab.household.nouns import KEPT
-from reactree_lab.household.vague import say_vaguely
+from reactree_lab.household.generator import KEPT, check_subjects, generate_house
+from reactree_lab.household.people import say_vaguely
 from reactree_ros.errors import UserError
 from reactree_ros.household import rules
 from reactree_ros.household.symbolic import SymbolicWorld

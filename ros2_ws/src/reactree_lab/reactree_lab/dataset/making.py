@@ -18,8 +18,7 @@ from reactree_lab.dataset.lines import Line, Run, bare, in_order, lines_of
 from reactree_lab.dataset.lived_in import LivedInHouse
 from reactree_lab.dataset.settings import Recipe
 from reactree_lab.dataset.teaching import Teacher
-from reactree_lab.household.generator import generate_house
-from reactree_lab.household.nouns import TAUGHT
+from reactree_lab.household.generator import TAUGHT, generate_house
 from reactree_lab.household.people import say_impossible, say_openly
 from reactree_lab.household.person import SimulatedPerson
 from reactree_lab.household.wording import say_nonsense

@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import Field
 
-from reactree_lab.household.question import Asked, Form, GoalPart, read_question
+from reactree_lab.household.question import ANSWERS, Asked, Form, GoalPart, read_question
 from reactree_lab.household.wording import PLACES, THINGS
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
@@ -27,29 +27,8 @@ from reactree_ros.plugins.settings import Settings, read_settings
 
 #: The origin of answers.
 BY = "simulated"
-_NUMBERS = ("no", "one", "two", "three", "four", "five", "six")
-_UNCLEAR = ("What?", "Sorry, what do you mean?", "I do not understand the question.", "Pardon?", "Hm?")
-_BEYOND = ("I do not know.", "No idea, sorry.", "I cannot say.", "That I cannot tell you.", "I have no idea.")
-_NOTHING = ("None.", "I did not ask for that.", "That is not what I asked for.")
-_ANY = ("It does not matter which.", "Any of them.", "Whichever you find first.")
-_ALL = ("No, that is all.", "No.", "No, nothing else.", "That is everything, thank you.")
-_POLITE = (", please", ", please", ", thank you", ", if you would")
-#: Phrases around an answer, for :meth:`str.format`; people mostly answer briefly.
-_SAID = {
-    GoalPart.THINGS: (
-        "{}",
-        "{}",
-        "{}",
-        "I mean {}",
-        "I would like {}",
-        "oh, {}",
-        "{} would be nice",
-        "it is {} I want",
-    ),
-    GoalPart.COUNT: ("{}", "{}", "{}", "just {}", "{} will do", "make it {}"),
-    GoalPart.PLACE: ("{}", "{}", "{}", "{} is fine", "I want it {}", "that belongs {}", "they go {}"),
-    GoalPart.STATE: ("turn on {}", "{} should be on", "switch {} on"),
-}
+#: Answers by what they say, and in ``said`` the phrases around one; people mostly answer briefly.
+_NUMBERS: list[str] = ANSWERS["numbers"]
 
 
 class SimulatedPersonSettings(Settings):
@@ -111,9 +90,9 @@ class SimulatedPerson(Person):
             )
             return Pending.failed(NobodyAnswers(why))
         if question.skill:  # permission for a skill is no part of the goal
-            words, told = rng.choice(_BEYOND), Answered(question.text)
+            words, told = rng.choice(ANSWERS["beyond"]), Answered(question.text)
         elif rng.random() < settings.unclear:
-            words, told = rng.choice(_UNCLEAR), Answered(question.text)
+            words, told = rng.choice(ANSWERS["unclear"]), Answered(question.text)
         else:
             words, told = _Answerer(self._goal, rng, settings.half).answer(question)
         self.told.append(told)
@@ -168,7 +147,9 @@ class _Answerer:
         }
         if asked.form in answers:
             return answers[asked.form](asked)
-        return self.rng.choice(_BEYOND if asked.form is Form.BEYOND else _UNCLEAR), Answered(self._question)
+        return self.rng.choice(ANSWERS["beyond"] if asked.form is Form.BEYOND else ANSWERS["unclear"]), Answered(
+            self._question
+        )
 
     # ------------------------------------------------------------------ kinds of questions
 
@@ -177,9 +158,11 @@ class _Answerer:
         for part in asked.parts:
             facts += [Fact(part, one) for one in self._meant(asked, part)]
         if not facts:
-            return self.rng.choice(_NOTHING), Answered(self._question, denied=bool(asked.things or asked.places))
+            return self.rng.choice(ANSWERS["nothing"]), Answered(
+                self._question, denied=bool(asked.things or asked.places)
+            )
         if asked.parts == (GoalPart.THINGS,) and self._names_just(asked, facts):
-            return self.rng.choice(_ANY), Answered(self._question)
+            return self.rng.choice(ANSWERS["any"]), Answered(self._question)
         if self._is_in_doubt(asked, facts):
             return self.rng.choice(("How many of what?", "Of what?")), Answered(self._question)
         return self._say(self._halved(facts))
@@ -213,7 +196,7 @@ class _Answerer:
         named_things = {word for words in asked.things for word in words}
         left = [one for one in places or self._moved if CLASSES[one.item].word not in named_things]
         if not left:
-            return self.rng.choice(_ALL), Answered(self._question)
+            return self.rng.choice(ANSWERS["all"]), Answered(self._question)
         words, told = self._say(self._halved([Fact(GoalPart.THINGS, one) for one in left]))
         return f"{self.rng.choice(('Yes: ', 'Yes. ', '', 'Oh yes: '))}{words}", told
 
@@ -265,9 +248,9 @@ class _Answerer:
         if len(parts) > 1:
             said = self._sentence(facts, parts)
         else:
-            said = self.rng.choice(_SAID[parts[0]]).format(self._words_for(facts, parts[0]))
+            said = self.rng.choice(ANSWERS["said"][parts[0].value]).format(self._words_for(facts, parts[0]))
         if self.rng.random() < 0.3:
-            said += self.rng.choice(_POLITE)
+            said += self.rng.choice(ANSWERS["polite"])
         if self.rng.random() < 0.8:
             said = f"{said[:1].upper()}{said[1:]}."
         return said, told
