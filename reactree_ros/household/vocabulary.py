@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -143,7 +144,6 @@ def with_own(classes: tuple[ObjectClass, ...]) -> Iterator[None]:
 
 
 def own_classes() -> tuple[ObjectClass, ...]:
-    """Return the classes of the house at hand that the table does not have."""
     return _OWN.get()
 
 
@@ -158,12 +158,10 @@ def properties_of_word(word: str) -> frozenset[str]:
 
 
 def can_be_held(word: str) -> bool:
-    """Return whether a thing with this word can be picked up."""
     return "GRABBABLE" in properties_of_word(word)
 
 
 def is_known(word: str) -> bool:
-    """Return whether a class has this word."""
     return _find(word) is not None
 
 
@@ -176,3 +174,36 @@ def class_of_word(word: str) -> ObjectClass:
     if (known := _find(word)) is None:
         raise ValueError(f"no class is called {word!r}; `reactree list words` lists all words")
     return known
+
+
+class Naming:
+    """Translates texts between the vocabulary's words and the names in a house.
+
+    Args:
+        names: The names, by class; other classes have their own word.
+    """
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        words = {known.word: names.get(name, known.word) for name, known in CLASSES.items()}
+        self._to_names = _Table(words) if names else None
+        self._to_words = _Table({name: word for word, name in words.items()}) if names else None
+
+    def with_names(self, text: str) -> str:
+        """Return a text of the vocabulary's words with the house's names."""
+        return self._to_names.applied_to(text) if self._to_names else text
+
+    def with_words(self, text: str) -> str:
+        """Return a text of the house's names with the vocabulary's words."""
+        return self._to_words.applied_to(text) if self._to_words else text
+
+
+class _Table:
+    """Replaces whole words, the longest first: ``wine glass`` is not about ``wine``."""
+
+    def __init__(self, words: Mapping[str, str]) -> None:
+        self._words = words
+        any_of = "|".join(sorted(map(re.escape, words), key=len, reverse=True))
+        self._pattern = re.compile(rf"\b(?:{any_of})\b")
+
+    def applied_to(self, text: str) -> str:
+        return self._pattern.sub(lambda match: self._words[match[0]], text)

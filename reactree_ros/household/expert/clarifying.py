@@ -51,8 +51,6 @@ _OPEN_THINGS = frozenset().union(*(WORDS[name] for name in ("vague", "tidying", 
 
 @dataclass(frozen=True)
 class Clarified:
-    """The known contents of an instruction."""
-
     instruction: Instruction  # the goals; open parts are read as without a person
     question: str = ""  # the next question; empty if nothing is open, or every question was asked
 
@@ -96,8 +94,6 @@ def _explained(text: str, part: str, answer: str) -> str:
 
 @dataclass
 class _Clarifying:
-    """Goes through the open parts in order, as far as they are answered."""
-
     sentence: Sentence  # the parsed instruction
     answers: Mapping[str, str]  # the answers so far, by question
     errands: list[Errand] = field(init=False)  # the known contents so far: one errand per place
@@ -110,7 +106,6 @@ class _Clarifying:
         self.errands = [Errand(_without_summaries(items), place) for place, items in by_place.items()]
 
     def next_question(self, *, checks: bool) -> str:
-        """Apply the answers; return the first question that is open and was not asked."""
         steps = [self._nothing_named, self._groups, self._twice, self._and_more, self._places, self._numbers]
         if checks:
             steps += [self._anything_else, self._places, self._numbers]
@@ -187,7 +182,6 @@ class _Clarifying:
         yield from self._ask_for_more(asks, errand)
 
     def _ask_for_things(self, asks: Sequence[str], errand: Errand, item: Item | None) -> Iterator[str]:
-        """Ask which things an item means, or a whole errand."""
         for question in asks:
             if question not in self.answers:
                 yield question
@@ -307,7 +301,6 @@ def _head(item: Item) -> str:
 
 
 def _places_in(answer: str, *, head: str) -> list[str]:
-    """Return the places that an answer names, as words of the vocabulary, in order."""
     if head:
         answer = _ONE.sub(rf"\g<which> {head}", answer.casefold())
     words = [correct(word) for word in re.findall("[a-z]+", answer.casefold())]
@@ -324,7 +317,6 @@ def _places_in(answer: str, *, head: str) -> list[str]:
 
 
 def _number_in(answer: str) -> int:
-    """Return the number in an answer; 0 if there is none."""
     found = 0
     for word in re.findall(r"[a-z]+|\d+", answer.casefold()):
         number = int(word) if word.isdigit() and len(word) < 3 else NUMBERS.get(word, 0)

@@ -1,106 +1,28 @@
-"""Reads an instruction in the style of ALFRED, in people's own words, as steps in AI2-THOR."""
+"""Reads an instruction in the style of ALFRED as steps in AI2-THOR, in people's own words or in those of a subgoal.
+
+Things and places have the simulator's class names, several if a word may mean any of them: ``find and pick up Cup or
+Mug``. The words of a step never contain a comma.
+"""
 
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.resources import files
+from typing import Any
 
-from reactree_lab.worlds.ai2thor.thor_steps import KNIVES, Step
+#: ``things`` and ``places`` have people's names, and the classes that each may mean, the likeliest first. ``searched``
+#: are places to search, the likeliest first; those that must be opened come late, above all if there are many.
+TABLES: dict[str, Any] = json.loads((files(__package__) / "words.json").read_text(encoding="utf-8"))
+#: Treatments of a thing before it is put somewhere.
+TREATMENTS = ("clean", "heat", "cool")
+KNIVES = ("Knife", "ButterKnife")
 
-# People's names for things, and the classes that each may mean, the likeliest first.
-_THINGS: dict[str, tuple[str, ...]] = {
-    "alarm clock|clock": ("AlarmClock",),
-    "apple": ("Apple",),
-    "baseball bat|bat": ("BaseballBat",),
-    "basketball|basket ball|ball": ("BasketBall",),
-    "book|notebook|textbook": ("Book",),
-    "bowl": ("Bowl",),
-    "box|cardboard box": ("Box",),
-    "bread|loaf of bread|loaf": ("Bread",),
-    "butter knife|dinner knife": ("ButterKnife", "Knife"),
-    "candle": ("Candle",),
-    "cd|disc|disk": ("CD",),
-    "cell phone|cellphone|phone|mobile": ("CellPhone",),
-    "cloth|rag|wash cloth|washcloth": ("Cloth", "HandTowel"),
-    "credit card|card": ("CreditCard",),
-    "cup|glass|drinking glass|wine glass": ("Cup", "Mug"),
-    "coffee mug|coffee cup|mug": ("Mug", "Cup"),
-    "sponge|dish sponge|scrubber": ("DishSponge",),
-    "egg": ("Egg",),
-    "fork": ("Fork",),
-    "glass bottle|glass vase": ("Glassbottle", "Vase"),
-    "hand towel|towel": ("HandTowel", "Cloth"),
-    "kettle|tea kettle|teapot": ("Kettle",),
-    "keys|key|key chain|keychain|set of keys|sets of keys|key ring": ("KeyChain",),
-    "knife|kitchen knife": KNIVES,
-    "ladle|laddle|large metal spoon": ("Ladle",),
-    "laptop|lap top|computer|laptop computer": ("Laptop",),
-    "lettuce|head of lettuce|cabbage|green vegetable": ("Lettuce",),
-    "newspaper|paper": ("Newspaper",),
-    "pan|frying pan|skillet|sauce pan|saucepan|metal pan": ("Pan", "Pot"),
-    "pen": ("Pen",),
-    "pencil": ("Pencil",),
-    "pepper shaker|pepper": ("PepperShaker",),
-    "pillow|cushion": ("Pillow",),
-    "plate|dish": ("Plate",),
-    "plunger": ("Plunger",),
-    "pot|cooking pot": ("Pot", "Pan"),
-    "potato": ("Potato",),
-    "remote control|remote|controller": ("RemoteControl",),
-    "salt shaker|salt": ("SaltShaker",),
-    "bar of soap|soap bar|bar soap|pink bar": ("SoapBar",),
-    "soap": ("SoapBar", "SoapBottle"),
-    "soap bottle|lotion bottle|bottle of lotion|soap dispenser|lotion|pump bottle|dispenser|soap container": (
-        "SoapBottle",
-    ),
-    "spatula": ("Spatula",),
-    "spoon": ("Spoon", "Ladle"),
-    "spray bottle|spray": ("SprayBottle",),
-    "statue|figurine|sculpture": ("Statue",),
-    "tennis racket|tennis racquet|racket|racquet": ("TennisRacket",),
-    "tissue box|box of tissues|tissues|tissue": ("TissueBox",),
-    "toilet paper roll|toilet paper|toilet roll|roll": ("ToiletPaper",),
-    "tomato": ("Tomato",),
-    "vase|jar": ("Vase", "Glassbottle"),
-    "watch|wrist watch": ("Watch",),
-    "watering can|watering pot|pitcher": ("WateringCan",),
-    "wine bottle|bottle of wine|wine": ("WineBottle",),
-    "bottle": ("SoapBottle", "SprayBottle", "WineBottle", "Glassbottle"),
-}
-_PLACES: dict[str, tuple[str, ...]] = {
-    "arm chair|armchair|chair|recliner": ("ArmChair",),
-    "bath tub|bathtub|tub|bath": ("BathtubBasin", "Bathtub"),
-    "bed": ("Bed",),
-    "cabinet|cupboard": ("Cabinet",),
-    "cart|rack|metal rack": ("Cart", "Shelf"),
-    "coffee machine|coffee maker|coffeemaker": ("CoffeeMachine",),
-    "coffee table": ("CoffeeTable", "SideTable", "DiningTable"),
-    "counter|counter top|countertop|kitchen counter|kitchen island|island": ("CounterTop", "DiningTable"),
-    "desk": ("Desk", "SideTable", "Dresser"),
-    "dining table|kitchen table": ("DiningTable", "SideTable"),
-    "drawer": ("Drawer",),
-    "dresser|bureau|tv stand|television stand|chest|chest of drawers": ("Dresser", "TVStand", "SideTable"),
-    "fridge|refrigerator": ("Fridge",),
-    "garbage can|garbage|garbage bin|trash can|trash|trash bin|waste basket|bin|rubbish bin|wastebasket": (
-        "GarbageCan",
-    ),
-    "hamper|laundry hamper": ("LaundryHamper",),
-    "microwave|microwave oven": ("Microwave",),
-    "night stand|nightstand|side table|end table|bedside table|stand": ("SideTable", "CoffeeTable", "Dresser"),
-    "ottoman|foot stool|footstool": ("Ottoman",),
-    "safe": ("Safe",),
-    "shelf|bookshelf": ("Shelf",),
-    "sink|sink basin|basin": ("SinkBasin", "Sink"),
-    "sofa|couch": ("Sofa",),
-    "stove|burner|stove top|stovetop": ("StoveBurner",),
-    "table": ("DiningTable", "SideTable", "CoffeeTable", "Desk"),
-    "toilet|toilet tank": ("Toilet",),
-    "toilet paper holder|toilet paper hanger": ("ToiletPaperHanger",),
-    "towel holder|towel rack": ("TowelHolder", "HandTowelHolder"),
-}
+
 _CARRIERS = frozenset({"Bowl", "Plate", "Pan", "Pot", "Mug", "Cup", "Box"})
 _LAMPS = ("DeskLamp", "FloorLamp")
 
@@ -130,6 +52,43 @@ _THROWN = re.compile(r"\bthrow(?:ing|n)?\b.{0,200}\b(?:away|out)\b")
 
 
 @dataclass(frozen=True)
+class Step:
+    verb: str  # ``take``, ``slice``, ``clean``, ``heat``, ``cool``, ``place`` or ``turn on``
+    thing: tuple[str, ...]  # possible classes of the thing
+    place: tuple[str, ...] = ()  # for ``place``, its destination; for ``take``, a place not to take it from
+    near: tuple[str, ...] = ()  # for ``place``, what the destination stands near
+
+    def __str__(self) -> str:
+        thing, place, near = (" or ".join(classes) for classes in (self.thing, self.place, self.near))
+        if self.verb == "take":
+            return f"find and pick up {thing}{f' away from {place}' if place else ''}"
+        if self.verb == "turn on":
+            return f"find and turn on {thing}"
+        if self.verb == "place":
+            return f"place {thing} in {place}{f' near {near}' if near else ''}"
+        return f"{self.verb} and pick up {thing}"
+
+
+_CLASSES = r"([A-Z]\w*(?: or [A-Z]\w*)*)"
+_FORMS = (
+    (re.compile(rf"find and pick up {_CLASSES}(?: away from {_CLASSES})?"), "take"),
+    (re.compile(rf"find and turn on {_CLASSES}"), "turn on"),
+    (re.compile(rf"place {_CLASSES} in {_CLASSES}(?: near {_CLASSES})?"), "place"),
+    *((re.compile(rf"{verb} and pick up {_CLASSES}"), verb) for verb in (*TREATMENTS, "slice")),
+)
+
+
+@lru_cache(maxsize=256)
+def read_step(text: str) -> Step | None:
+    """Read a step in this module's words; None for other words."""
+    for form, verb in _FORMS:
+        if match := form.fullmatch(text):
+            classes = [tuple(group.split(" or ")) if group else () for group in match.groups()]
+            return Step(verb, *classes)
+    return None
+
+
+@dataclass(frozen=True)
 class _Named:
     """A thing or place in an instruction: its position in the text, its possible classes, and its kind."""
 
@@ -140,18 +99,18 @@ class _Named:
     place: bool
 
 
-def _pattern(words: dict[str, tuple[str, ...]]) -> tuple[re.Pattern[str], dict[str, tuple[str, ...]]]:
-    by_word = {word: classes for names, classes in words.items() for word in names.split("|")}
+def _pattern(words: dict[str, list[str]]) -> tuple[re.Pattern[str], dict[str, tuple[str, ...]]]:
+    by_word = {word: tuple(classes) for names, classes in words.items() for word in names.split("|")}
     longest_first = sorted(by_word, key=len, reverse=True)
     return re.compile(rf"\b({'|'.join(longest_first)})(e?s)?\b"), by_word
 
 
-_ALL, _BY_WORD = _pattern({**_THINGS, **_PLACES})
-_PLACE_WORDS = frozenset(word for names in _PLACES for word in names.split("|"))
+_ALL, _BY_WORD = _pattern({**TABLES["things"], **TABLES["places"]})
+_PLACE_WORDS = frozenset(word for names in TABLES["places"] for word in names.split("|"))
 
 
 @lru_cache(maxsize=256)
-def read_thor_instruction(text: str, fixed: tuple[str, ...]) -> tuple[Step, ...]:
+def read_instruction(text: str, fixed: tuple[str, ...]) -> tuple[Step, ...]:
     """Read an instruction as steps, none if it is not understood; destinations are ``fixed`` classes only."""
     lower = _plain(text)
     named = list(_named(lower))
@@ -184,7 +143,6 @@ def read_thor_instruction(text: str, fixed: tuple[str, ...]) -> tuple[Step, ...]
 
 
 def _plain(text: str) -> str:
-    """Return a text in lower case, without signs, with irregular plurals made regular."""
     words = " ".join(re.sub(r"[^a-z0-9' ]", " ", text.lower()).split())
     for plural, singular in (("oes", "os"), ("knives", "knifes"), ("loaves", "loafs"), ("shelves", "shelfs")):
         words = re.sub(rf"{plural}\b", singular, words)

@@ -24,7 +24,7 @@ _VERBS = ("recall location of", "go to", "pick up", "put down", "turn on", "turn
 
 
 @dataclass
-class ThorSituation:
+class Situation:
     """The contents of a prompt, up to its last line. Instances are written as in skills: ``CounterTop (1)``.
 
     Attributes:
@@ -55,7 +55,6 @@ class ThorSituation:
     fallen: bool = False  # whether its expansion failed
 
     def act(self, skill: str, line: str) -> None:
-        """Read a skill and its observation."""
         verb, thing = split_skill(skill, _VERBS)
         before = self.held
         if verb == "recall location of":
@@ -144,13 +143,13 @@ def instances(text: str) -> tuple[str, ...]:
     return tuple(f"{name} ({number})" for name, numbers in _LISTED.findall(text) for number in numbers.split(", "))
 
 
-def read_thor_prompt(system: str, lines: Sequence[str]) -> ThorSituation | None:
+def read_prompt(system: str, lines: Sequence[str]) -> Situation | None:
     """Read a prompt; None if it has no task with a starting observation of AI2-THOR."""
     found = find_task(lines, _START)
     if found is None:
         return None
     task, start_at = found
-    situation = ThorSituation(
+    situation = Situation(
         task=task,
         can_recall="recall location of" in system,
         can_expand=Expand.word in system,
@@ -163,7 +162,7 @@ def read_thor_prompt(system: str, lines: Sequence[str]) -> ThorSituation | None:
     return situation
 
 
-def _read_trajectory(situation: ThorSituation, lines: Iterable[str]) -> None:
+def _read_trajectory(situation: Situation, lines: Iterable[str]) -> None:
     acted = ""
     for line in lines:
         if (kind := kind_said(line)) is not None and kind.accompanies:
