@@ -193,14 +193,6 @@ def test_a_generation_cancelled_before_the_node_has_seen_it_is_aborted(graph: Gr
     assert list(model.cancelled.values()) == [1] * len(model.requests)  # none where the abort overtook it
 
 
-def test_ids_of_two_lives_of_a_planner_differ(graph: Graph) -> None:
-    model = ScriptedModel({"root": ["Act: done"] * 2})
-    graph.inference(model)
-    for adapter in (ros_model(graph), ros_model(graph)):
-        settled(graph, adapter.decide(REQUEST))
-    assert len({request.id for request in model.requests}) == 2
-
-
 # ---------------------------------------------------------------------- the household
 
 

@@ -26,7 +26,7 @@ from reactree_ros.agent.parameters import Named, Number
 from reactree_ros.agent.skill import Skill
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.errors import UserError
-from reactree_ros.robot.conditions import Wanted
+from reactree_ros.robot.config import Wanted
 from reactree_ros.robot.poses import Pose
 from reactree_ros.world.skill_policy import Range
 

@@ -24,11 +24,10 @@ from reactree_ros.nodes.robot.robot_memory import WARNING_PERIOD, KeptSightings
 from reactree_ros.nodes.robot.robot_servers import ActionOf, Server, ServiceOf, Underway
 from reactree_ros.nodes.robot.robot_topics import NAMED, DetectionReader, Names, RobotPose
 from reactree_ros.robot.config import PromptEntry, RobotConfig
+from reactree_ros.robot.detections import Detection, Stamps
 from reactree_ros.robot.map_file import MapDocument, map_of, parse_yaml
-from reactree_ros.robot.matching import Detection
 from reactree_ros.robot.poses import Pose
 from reactree_ros.robot.semantic_map import SemanticMap
-from reactree_ros.robot.stamps import Stamps
 
 #: Longest delay of a detection's transform, in seconds.
 LATE = 1.0

@@ -35,10 +35,10 @@ from reactree_ros.nodes.robot.goal_templates import (
     resolve,
     type_name,
 )
-from reactree_ros.robot.conditions import ConditionEntry
 from reactree_ros.robot.config import (
     DETECTION_ARRAY,
     BatteryTopic,
+    ConditionEntry,
     DetectionEntry,
     PoseTopic,
     RobotConfig,
