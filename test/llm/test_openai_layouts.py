@@ -12,7 +12,7 @@ from hosted_peers import alternates, drops_the_system_message, moves_the_system_
 from openai_peer import Peer, Template, TemplateRefuses, written
 
 from reactree_ros.agent.turns import About, Said, Saw, Told, ToldStart
-from reactree_ros.llm.markers import KNOWN
+from reactree_ros.llm.chat import KNOWN
 from reactree_ros.llm.port import FreeText, RequestRejected, ServerUnavailable
 
 ACT = "Act: go to kitchen 1"

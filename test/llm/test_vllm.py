@@ -35,8 +35,8 @@ from reactree_ros.errors import UserError
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import load_tasks
+from reactree_ros.llm.chat import spoken_to_server
 from reactree_ros.llm.engine import ConstraintKind
-from reactree_ros.llm.markers import spoken_to_server
 from reactree_ros.llm.port import (
     Around,
     Choice,
