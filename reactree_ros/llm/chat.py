@@ -44,7 +44,7 @@ _IN_THE_FIRST = "part of the user's first message"
 Rendering = str | list[int] | None
 
 _NAME = r"[^<>\[\]|\uff5c\n]{1,64}"
-_THOUGHT = r"</?(?:seed:)?think(?:ing)?>|\[/?THINK\]|\u25c1/?think\u25b7"
+_THOUGHT_MARKS = r"</?(?:seed:)?think(?:ing)?>|\[/?THINK\]|\u25c1/?think\u25b7"
 #: Markers of well-known families: ChatML, Llama 2 to 4, Mistral, Gemma, DeepSeek, Phi, gpt-oss, GLM, Command R,
 #: Granite, EXAONE, Kimi, Seed, MiniMax, T5 and their relatives.
 _FAMILIES = (
@@ -66,8 +66,8 @@ _WIDE = {0xFEE0 + code: code for code in range(0x21, 0x7F) if code != ord("|")} 
 
 #: Why a model with a chat template gets its prompts as text.
 NO_CHAT = "no marker of its chat template is a token of the model, as of base models"
-KNOWN = re.compile(f"{_THOUGHT}|{_FAMILIES}")
-_ROLES = re.compile(f"(?!{_THOUGHT})(?:{_FAMILIES})")
+KNOWN = re.compile(f"{_THOUGHT_MARKS}|{_FAMILIES}")
+_ROLES = re.compile(f"(?!{_THOUGHT_MARKS})(?:{_FAMILIES})")
 
 
 @dataclass(frozen=True)
