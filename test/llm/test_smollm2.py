@@ -22,7 +22,7 @@ from tiny_models import wait_until
 from reactree_lab.planners import zsp
 from reactree_ros.agent.turns import Told
 from reactree_ros.llm.port import DecisionRequest, FreeText
-from reactree_ros.memory.words import WordEmbedder
+from reactree_ros.memory.embedding import WordEmbedder
 from reactree_ros.planners.spec import PLANNERS
 from reactree_ros.record.reader import read_record
 

@@ -52,7 +52,6 @@ class Prepared:
 
     @cached_property
     def ends(self) -> Any:
-        """End of each decision in the arrays that hold one entry per token of a decision."""
         return np.cumsum(self.length)
 
     def save(self, folder: Path) -> None:
@@ -195,7 +194,6 @@ def pieces(node: NodeText) -> Iterator[tuple[str, Decision | None]]:
 
 
 def _allowed(decision: Decision, ids: Sequence[int]) -> Sequence[Sequence[int]] | None:
-    """Return the allowed tokens at each place; none if nearly all are. Returns None if the decision is not allowed."""
     if _worker["vocabulary"] is None or decision.may_say is None:
         return [()] * len(ids)
     found: Sequence[Sequence[int]] | None = _worker["vocabulary"].of(
