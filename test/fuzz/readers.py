@@ -356,7 +356,7 @@ def _things() -> list[bytes]:
 
 
 def _put_things(path: Path) -> None:
-    from reactree_ros.cli.map import things_in
+    from reactree_ros.cli.memory import things_in
 
     with tempfile.TemporaryDirectory() as folder, HouseMap(Path(folder, "house.map")) as kept:
         kept.put(things_in(path), where=str(path))

@@ -20,7 +20,6 @@ from reactree_lab.worker_calls import call_in_workers
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import in_a_line, read_json
 from reactree_ros.files.whole_file import whole_folder
-from reactree_ros.llm.markers import SEAM
 
 _CHUNK = 64
 _ARRAYS = ("tokens", "nodes", "source", "first", "length", "kind", "targets", "learn", "allowed", "allowed_ends")
@@ -174,11 +173,7 @@ def _encoded(texts: Sequence[NodeText]) -> _Part:
 
 
 def _ids(text: str, *, begins: bool = False) -> list[int]:
-    first, *rest = text.split(SEAM)
-    ids = list(_worker["tokenizer"].encode(first, add_special_tokens=begins and _worker["begins"]).ids)
-    for part in rest:
-        ids += _worker["tokenizer"].encode(part, add_special_tokens=False).ids
-    return ids
+    return list(_worker["tokenizer"].encode(text, add_special_tokens=begins and _worker["begins"]).ids)
 
 
 def _same(ids: Sequence[int], others: Sequence[int]) -> int:

@@ -22,10 +22,10 @@ from reactree_ros.household.pictures import LOOK as PICTURED
 from reactree_ros.household.rules import Skill
 from reactree_ros.household.tasks import GoalCondition
 from reactree_ros.household.vocabulary import RECALLABLE, WORDS
-from reactree_ros.world.multi_robot import teammate_here
 from reactree_ros.world.port import Observation, Outcome, RobotGone, Score
 from reactree_ros.world.team import RightOfWay, SharedWorld
 from reactree_ros.world.worker_world import WorkerWorld
+from reactree_ros.world.wrappers import teammate_here
 
 LOOK = "look around"
 VERBS = ("go to", "pick up", "put down", "open", "close")

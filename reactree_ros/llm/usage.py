@@ -1,27 +1,84 @@
-"""Adds up the cost of all requests for one reply."""
+"""Lets an engine generate: adds up the cost of all requests for one reply, and notices what shows over many replies."""
 
 from __future__ import annotations
 
 import hashlib
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from reactree_ros.agent.text import LONGEST
+from reactree_ros.agent.turns import Said
 from reactree_ros.files.secrecy import redacted
-from reactree_ros.llm.decoding.checking import Taken, Utterance
-from reactree_ros.llm.decoding.noticed import Noticed, says_nothing
 from reactree_ros.llm.engine import Engine, Generated, Generation
-from reactree_ros.llm.port import FAILED, Attempt, PromptTooLong, Reply
+from reactree_ros.llm.port import FAILED, Attempt, PromptTooLong, Reply, ServerUnavailable
 from reactree_ros.llm.reasoning import Answer, split_reasoning
 from reactree_ros.llm.seeing import pictures_of, why_unseen
 
+#: Empty texts in a row, over all decisions, after which the model counts as silent.
+MOST_SILENT = 8
+#: Prompts that are remembered, for as many goal nodes at work at once.
+_REMEMBERED = 16
+#: A prompt that has grown by so many characters certainly has more tokens.
+_GROWN = 64
+_SHOWN = 80  # characters of a thought that an error shows
 _TOKENS = ("prompt_tokens", "cached_tokens", "output_tokens")
 
 
+class Noticed:
+    """Findings about an engine that show only over many replies."""
+
+    def __init__(self) -> None:
+        self._silent = 0
+        self._prompts = deque[tuple[str, int]](maxlen=_REMEMBERED)  # with the engine's count of their tokens
+
+    def look_for_silence(self, engine: str, generated: Generated, *, unfinished: bool) -> None:
+        """Count empty texts in a row; raises :class:`ServerUnavailable` at the last of too many."""
+        self._silent = 0 if generated.words.strip() else self._silent + 1
+        if self._silent < MOST_SILENT:
+            return
+        self._silent = 0
+        if unfinished and generated.finish_reason == "length":
+            why = "it still thought when its limit was reached; raise reasoning_tokens, or set thinking=false"
+        elif words := " ".join(generated.reasoning.split()):
+            shown = repr(words if len(words) <= _SHOWN else f"{words[:_SHOWN]} …")
+            why = (
+                f"a thought came ({shown}) and no answer; set thinking=false, or have the server apply the grammar to "
+                "the answer only"
+            )
+        else:
+            tokens = "unknown" if generated.output_tokens is None else generated.output_tokens
+            why = f"empty texts came ({tokens} output tokens); read its log, and try thinking=false or chat=false"
+        raise ServerUnavailable(f"{engine} said nothing {MOST_SILENT} times in a row: {why} (--llm-option NAME=VALUE)")
+
+    def cut_of(self, engine: str, prompt: str, generated: Generated) -> str:
+        """Say that the engine silently truncates a prompt; empty if nothing shows that.
+
+        It shows if a prompt continues an earlier one and the engine counts no more tokens for it. It cannot show if the
+        engine counts nothing, or counts only tokens that it had not cached.
+        """
+        tokens, cached = generated.prompt_tokens or 0, generated.cached_tokens or 0
+        if tokens <= 0 or cached > tokens:
+            return ""
+        said = ""
+        for earlier, before in self._prompts:
+            grown = len(prompt) - len(earlier)
+            if grown < _GROWN or tokens > before or tokens <= grown // 2 + _GROWN or not prompt.startswith(earlier):
+                continue
+            said = (
+                f"{engine} silently truncates the prompt: it grew from {len(earlier)} to {len(prompt)} characters, "
+                f"and its tokens went from {before} to {tokens} by the server's count; give it a longer context "
+                "(Ollama: OLLAMA_CONTEXT_LENGTH, or num_ctx in a Modelfile; llama.cpp: --ctx-size; vLLM: "
+                "--max-model-len)"
+            )
+        self._prompts.append((prompt, tokens))
+        return said
+
+
 class Usage:
-    """Lets an engine generate, and adds up the cost."""
+    """Lets an engine generate, and adds up the cost of one reply."""
 
     def __init__(self, engine: Engine, noticed: Noticed) -> None:
         self.engine = engine
@@ -34,17 +91,12 @@ class Usage:
         self._attempts: list[Attempt] = []
 
     async def generate(
-        self, generation: Generation, *, thinks: bool = False, may_say: Callable[[str], bool] = lambda text: False
+        self, generation: Generation, *, thinks: bool = False, allows: Callable[[str], bool] = lambda text: False
     ) -> Generated:
-        """Generate one text, and take its reasoning out of it.
+        """Generate one text, and take its reasoning out of it, unless the request asks for it in tags (``thinks``).
 
         Some servers apply the constraint to the reasoning, and then no answer follows. If the reasoning is exactly an
         allowed reply, it counts as the answer.
-
-        Args:
-            generation: The request.
-            thinks: Whether the request asks for reasoning in tags.
-            may_say: Whether a text is exactly an allowed reply.
 
         Raises:
             LanguageModelError: The engine failed. :class:`PromptTooLong` if the context was full before the end.
@@ -58,28 +110,22 @@ class Usage:
             generated = replace(generated, text=answer.text, reasoning=reasoning, reasoning_tokens=tokens)
         if len(generated.text) > LONGEST:  # before anything parses it
             generated = replace(generated, text=generated.text[:LONGEST], finish_reason="length")
-        cut = generated.finish_reason == "length"
-        if says_nothing(generated) and not cut and may_say(generated.reasoning.strip()):
-            generated = replace(generated, text=generated.reasoning.strip(), reasoning="")
-            answer = Answer(generated.text)
+        cut, thought = generated.finish_reason == "length", generated.reasoning.strip()
+        if not generated.words.strip() and not cut and allows(thought):
+            generated, answer = replace(generated, text=thought, reasoning=""), Answer(thought)
         self.finish_reason = generated.finish_reason
-        self.unfinished = answer.unfinished or (cut and bool(generated.reasoning) and not generated.text.strip())
+        self.unfinished = answer.unfinished or (cut and bool(thought) and not generated.text.strip())
         self._generated.append(generated)
         self._check_room(generation, generated)
         self._noticed.look_for_silence(self.engine.name, generated, unfinished=self.unfinished)
-        self._warning = self._problem(generation, generated) or self._warning
+        if not generated.pictures:  # whose number changes the tokens
+            engine = self.engine
+            unseen = why_unseen(generation.turns, engine.name, sees=engine.sees, side=engine.seeing.side)
+            cut_of = self._noticed.cut_of(engine.name, generation.prompt, generated)
+            self._warning = cut_of or unseen or self._warning
         return generated
 
-    def _problem(self, generation: Generation, generated: Generated) -> str:
-        """Say what of the prompt has not reached the model; empty if nothing shows that."""
-        if generated.pictures:  # whose number changes the tokens
-            return ""
-        engine = self.engine
-        unseen = why_unseen(generation.turns, engine.name, sees=engine.sees, side=engine.seeing.side)
-        return self._noticed.cut_of(engine.name, generation.prompt, generated) or unseen
-
     async def _attempt(self, generation: Generation) -> Generated:
-        """Send one request, and keep what came of it, also if it fails or is canceled."""
         begin = time.monotonic()
         constraint = "" if generation.constraint is None else generation.constraint.kind.value
         attempt = Attempt(constraint=constraint, asked=_digest(generation), finish_reason=FAILED)
@@ -90,8 +136,8 @@ class Usage:
             self._attempts.append(replace(attempt, objection=problem, seconds=time.monotonic() - begin))
             raise
         answered = {name: getattr(generated, name) for name in ("finish_reason", *_TOKENS)}
-        words = Utterance(generated.text, generated.calls).words
-        self._attempts.append(replace(attempt, text=words, seconds=time.monotonic() - begin, **answered))
+        came = replace(attempt, text=generated.words, seconds=time.monotonic() - begin, **answered)
+        self._attempts.append(came)
         return generated
 
     def refused(self, objection: str) -> None:
@@ -107,12 +153,12 @@ class Usage:
             if excess > 0 and missing > 0:
                 raise PromptTooLong(excess, context)
 
-    def reply(self, taken: Taken, seconds: float, objection: str = "") -> Reply:
+    def reply(self, text: str, said: tuple[Said, ...], seconds: float, objection: str = "") -> Reply:
         """Return a reply with the cost of all its requests."""
         reasoned = [one for one in self._generated if one.reasoning]
         return Reply(
-            text=taken.text,
-            said=taken.said,
+            text=text,
+            said=said,
             finish_reason=self.finish_reason,
             longest_prompt=_known(max, [one.prompt_tokens for one in self._generated]),
             reasoning="\n".join(one.reasoning for one in reasoned),
@@ -126,11 +172,7 @@ class Usage:
         )
 
     def took(self, problem: str) -> Reply | None:
-        """Return the cost if there is no reply; None if nothing was used.
-
-        Args:
-            problem: Why there is none.
-        """
+        """Return the cost if there is no reply, with the reason; None if nothing was used."""
         self.refused(redacted(problem))
         counts, attempts = self._counts(), tuple(self._attempts)
         seconds = sum(one.seconds for one in attempts)
@@ -140,24 +182,16 @@ class Usage:
     def _counts(self) -> dict[str, Any]:
         self._tried, self.engine.tried = [*self._tried, *self.engine.tried], ()
         counts = {name: _known(sum, [getattr(one, name) for one in self._generated]) for name in _TOKENS}
-        tried = {f"tried_{name}": [getattr(one, name) or 0 for one in self._tried] for name in (_TOKENS[0], _TOKENS[2])}
+        tried = {f"tried_{name}": sum(getattr(one, name) or 0 for one in self._tried) for name in _TOKENS[::2]}
         shown = {name: sum(getattr(one, name) for one in self._generated) for name in ("pictures", "picture_tokens")}
-        return counts | {name: sum(found) for name, found in tried.items()} | shown
+        return {**counts, **tried, **shown}
 
 
 def _digest(generation: Generation) -> str:
     """Return the same text for requests that are the same to the model."""
-    one = generation
-    sent: tuple[Any, ...] = (
-        one.prompt,
-        one.constraint,
-        one.stops,
-        one.max_tokens,
-        one.temperature,
-        one.top_p,
-        one.seed,
-    )
-    if pictures := [picture.id for turn in one.turns for picture in pictures_of(turn)]:
+    names = ("prompt", "constraint", "stops", "max_tokens", "temperature", "top_p", "seed")
+    sent: tuple[Any, ...] = tuple(getattr(generation, name) for name in names)
+    if pictures := [picture.id for turn in generation.turns for picture in pictures_of(turn)]:
         sent += (pictures,)
     return hashlib.blake2b(repr(sent).encode(), digest_size=8).hexdigest()
 
@@ -177,6 +211,5 @@ def _after_reasoning(generation: Generation) -> Generation:
 
 
 def _known(combine: Callable[[list[int]], int], counts: list[int | None]) -> int | None:
-    """Combine counts; None if one of them is unknown."""
     known = [count for count in counts if count is not None]
     return combine(known) if len(known) == len(counts) else None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import closing
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -14,40 +16,39 @@ from pydantic import Field
 
 from reactree_ros.background.pending import Pending, settle_as
 from reactree_ros.memory import embedding
-from reactree_ros.memory.embedding import Embedder, checked_vectors
+from reactree_ros.memory.embedding import DEFAULT_MODEL, Embedder, checked_vectors
 from reactree_ros.memory.experience import Experience
-from reactree_ros.memory.port import Counts, EpisodicMemory
+from reactree_ros.memory.port import Counts, EpisodicMemory, EpisodicMemoryError
 from reactree_ros.memory.spec import MemorySpec
-from reactree_ros.memory.stores.sqlite.database import ExperienceStore
-from reactree_ros.memory.stores.sqlite.diagnosis import diagnose
-from reactree_ros.memory.stores.sqlite.index import ExperienceIndex
+from reactree_ros.memory.stores.database import ExperienceStore
+from reactree_ros.memory.stores.index import ExperienceIndex
+from reactree_ros.plugins.diagnosis import Diagnosis, Level
+from reactree_ros.plugins.installation import install_line, lacking
 from reactree_ros.plugins.settings import Settings
 
 T = TypeVar("T")
 FETCHED_AT_ONCE = 10  # about what fills the token limit, and the one that shows that it is full
-_KEPT_IN_MEMORY = 4096
+KEPT_IN_MEMORY = 4096
 _QUERIES_KEPT = 64
+#: How long a diagnosis waits for a process that locks the file, in seconds.
+PATIENCE = 2.0
+_JOURNAL_BYTE, _WRITE_AHEAD = 18, 2  # byte in the header of a database file, and its value for a write-ahead log
 
 
 class Kept(Generic[T]):
-    """Experiences by their ids, the lately used ones without reading them again; for one thread at a time."""
+    """Experiences by their ids, not read again while they are few; for one thread at a time."""
 
     def __init__(self, fetch: Callable[[Sequence[int]], Sequence[T]]) -> None:
-        self._read = fetch
+        self._fetch = fetch
         self._kept: dict[int, T] = {}
 
     def __call__(self, ids: Sequence[int]) -> list[T]:
-        """Return the experiences with these ids, in this order."""
         if missing := [number for number in ids if number not in self._kept]:
-            self._kept.update(zip(missing, self._read(missing), strict=True))
-        experiences = []
-        for number in ids:
-            experience = self._kept.pop(number)
-            self._kept[number] = experience  # the latest used last
-            experiences.append(experience)
-        while len(self._kept) > _KEPT_IN_MEMORY:
-            del self._kept[next(iter(self._kept))]
-        return experiences
+            found = zip(missing, self._fetch(missing), strict=True)
+            if len(self._kept) + len(missing) > KEPT_IN_MEMORY:
+                self._kept = {number: self._kept[number] for number in ids if number in self._kept}
+            self._kept.update(found)
+        return [self._kept[number] for number in ids]
 
 
 class SqliteMemory(EpisodicMemory):
@@ -62,7 +63,7 @@ class SqliteMemory(EpisodicMemory):
         busy_timeout: How long to wait while another process writes, in seconds.
 
     Raises:
-        EpisodicMemoryError: the file is no database, one of another program, of another schema version or embedder, or
+        EpisodicMemoryError: The file is no database, one of another program, of another schema version or embedder, or
             it cannot be opened.
     """
 
@@ -84,17 +85,14 @@ class SqliteMemory(EpisodicMemory):
 
     @property
     def path(self) -> Path:
-        """The database file."""
         return self._store.path
 
     def add_run(self, experiences: Sequence[Experience]) -> None:
-        """See :meth:`EpisodicMemory.add_run`; subgoals that are new are embedded."""
-        run = tuple(experiences)
-        if not run:
+        if not experiences:
             raise ValueError("a run has at least one experience")
-        unknown = self._store.unknown_subgoals(experience.subgoal for experience in run)
+        unknown = self._store.unknown_subgoals(experience.subgoal for experience in experiences)
         vectors = checked_vectors(self._embedder, unknown) if unknown else ()
-        self._store.add(run, dict(zip(unknown, vectors, strict=True)))
+        self._store.add(experiences, dict(zip(unknown, vectors, strict=True)))
 
     def __contains__(self, experience: object) -> bool:
         return isinstance(experience, Experience) and self._store.holds(experience)
@@ -103,24 +101,19 @@ class SqliteMemory(EpisodicMemory):
         return self._store.all()
 
     def counts(self) -> Counts:
-        """See :meth:`EpisodicMemory.counts`."""
         return self._store.counts()
 
     def routines(self) -> Mapping[str, str]:
-        """See :meth:`EpisodicMemory.routines`."""
         return self._store.routines()
 
     def change_routine(self, name: str, change: Callable[[str | None], str | None]) -> None:
-        """See :meth:`EpisodicMemory.change_routine`."""
         self._store.change_routine(name, change)
 
     def close(self) -> None:
-        """Close the database."""
         super().close()
         self._store.close()
 
     def ranked(self, text: str, *, seed: int = 0) -> Iterator[tuple[float, Experience]]:
-        """See :meth:`EpisodicMemory.ranked`; reads only as many as are asked for."""
         return self._ranked(text, seed, None)
 
     def _ranked(self, text: str, seed: int, only: Container[int] | None) -> Iterator[tuple[float, Experience]]:
@@ -139,7 +132,7 @@ class SqliteMemory(EpisodicMemory):
 
     def read_ahead(self, count_tokens: Callable[[str], int]) -> Pending[None]:
         """See :meth:`EpisodicMemory.read_ahead`: the vectors, and of a small memory all experiences, else a few."""
-        count, ended, worker, first = self._remembering(count_tokens), Pending[None](), self._thread(), 0
+        count, ended, first = self._remembering(count_tokens), Pending[None](), 0
 
         def read_some() -> bool:
             nonlocal first
@@ -151,35 +144,73 @@ class SqliteMemory(EpisodicMemory):
             for one in some:
                 count(one.text)
             first += len(some)
-            return bool(some) and len(self._ids) <= _KEPT_IN_MEMORY
+            return bool(some) and len(self._ids) <= KEPT_IN_MEMORY
 
         def go_on(read: Future[bool]) -> None:
             if not ended.done() and not read.cancelled() and read.exception() is None and read.result():
-                worker.do(read_some).add_done_callback(go_on)
+                self.do(read_some).add_done_callback(go_on)
             else:
                 settle_as(read, ended, lambda more: None)
 
-        worker.do(read_some).add_done_callback(go_on)
+        self.do(read_some).add_done_callback(go_on)
         return ended
 
     def _refresh(self) -> None:
-        """Takes in what this and other processes have added since the last time."""
-        added = self._store.additions()
-        if added is None:
-            return
-        first = self._index.subgoals
-        self._subgoals.update((number, position) for position, number in enumerate(added.subgoals, start=first))
-        self._index.extend_subgoals(added.vectors)
-        self._index.extend_experiences(
-            [self._subgoals[number] for number in added.experience_subgoals], ends=added.ends, digests=added.digests
-        )
-        self._ids.extend(added.experiences)
+        if (added := self._store.additions()) is not None:
+            for number in added.subgoals:
+                self._subgoals[number] = len(self._subgoals)
+            owners = [self._subgoals[number] for number in added.owners]
+            self._index.extend(added.vectors, owners, added.ends, added.digests)
+            self._ids.extend(added.experiences)
 
 
 class SqliteSettings(Settings):
-    """Where the database is."""
-
     path: Path = Field(default=Path("memory.db"), description="the database file; made if it is not there")
+
+
+def diagnose(path: Path) -> Iterator[Diagnosis]:
+    """Yield diagnoses about the memory in a file; nothing is written.
+
+    Raises:
+        OSError: The file does not exist or is not readable.
+        EpisodicMemoryError: It is no memory of ours.
+    """
+    try:
+        with closing(_opened(path)) as database:
+            ExperienceStore.check_schema(database, path)
+            meta = dict(database.execute("SELECT key, value FROM meta"))
+            count = "SELECT (SELECT count(*) FROM experience), (SELECT count(*) FROM run)"
+            experiences, runs = database.execute(count).fetchone()
+    except sqlite3.Error as error:
+        is_held = "locked" in str(error)
+        found = f"{path}: {'another process holds it' if is_held else 'cannot be read'} ({error})"
+        remedy = "wait for that process, or end it" if is_held else "name an episodic memory that you may read"
+        yield Diagnosis("memory", Level.WRONG, found, remedy)
+        return
+    held = f"{path}: {experiences} experiences of {runs} runs, schema {ExperienceStore.version}"
+    yield Diagnosis("memory", Level.RIGHT, held)
+    vectors = f"{meta.get('embedder')}, {meta.get('dimension')} dimensions"
+    if meta.get("embedder") != DEFAULT_MODEL:
+        remedy = (
+            f"`reactree` embeds with {DEFAULT_MODEL}: export the memory with the embedder that made it, and import that"
+        )
+        yield Diagnosis("embedder", Level.WRONG, vectors, remedy)
+    elif lacking("reactree_ros[memory]"):
+        remedy = install_line("reactree_ros[memory]")
+        yield Diagnosis("embedder", Level.WRONG, f"{vectors}, which is not installed here", remedy)
+    else:
+        yield Diagnosis("embedder", Level.RIGHT, vectors)
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """Open a database read-only; as immutable if it has no log, because reading it otherwise creates one."""
+    with path.open("rb") as file:
+        header = file.read(100)
+    if not header.startswith(b"SQLite format 3\0"):
+        raise EpisodicMemoryError(f"{path}: not an SQLite database")
+    has_log = Path(f"{path}-wal").exists()
+    how = "immutable=1" if header[_JOURNAL_BYTE] == _WRITE_AHEAD and not has_log else "mode=ro"
+    return sqlite3.connect(f"{path.resolve().as_uri()}?{how}", uri=True, timeout=PATIENCE)
 
 
 SPEC = MemorySpec(

@@ -1,9 +1,8 @@
-"""Mends tokenizers whose decoder makes llguidance and xgrammar misread their tokens."""
+"""Mends tokenizers whose decoder makes llguidance misread their tokens."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 #: Decoders with which tokens that are written byte by byte are read as they are.
@@ -25,28 +24,6 @@ def mend(tokenizer: Any) -> bool:
     if "ByteLevel" not in decoding | _types(inner.pre_tokenizer) or ("ByteLevel" in decoding and decoding <= _RIGHT):
         return False
     inner.decoder = decoders.ByteLevel()
-    return True
-
-
-def mended_copy(folder: Path, **named: Any) -> bool:
-    """Write a mended copy of a tokenizer for a process that loads it itself; return whether it needs mending.
-
-    Args:
-        folder: Where to.
-        named: Arguments of ``AutoTokenizer.from_pretrained``; what that cannot load is left alone.
-    """
-    from transformers import AutoTokenizer
-
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(**named)
-    except Exception:  # the engine says what is wrong
-        return False
-    if not mend(tokenizer):
-        return False
-    tokenizer.save_pretrained(folder)
-    about = folder / "tokenizer_config.json"
-    # Other classes make the decoder of their family.
-    about.write_text(json.dumps({**json.loads(about.read_text()), "tokenizer_class": "PreTrainedTokenizerFast"}))
     return True
 
 
