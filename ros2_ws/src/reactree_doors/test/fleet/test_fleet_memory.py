@@ -24,7 +24,7 @@ import pytest
 from postgres_server import PASSWORD, PostgresServer, binaries, children
 from word_hash_embedder import WordHashEmbedder, experience
 
-from reactree_doors.fleet import SPEC, FleetMemory, link, schema, way
+from reactree_doors.fleet import SPEC, FleetMemory, link, schema
 from reactree_doors.fleet import server as client
 from reactree_doors.fleet.server import demands
 from reactree_ros.agent.tokens import approximate_tokens
@@ -572,7 +572,7 @@ def test_the_password_is_given_to_nobody_who_asks_otherwise(asked: str, tmp_path
 def test_a_server_elsewhere_without_tls_is_not_spoken_to(
     robot: Robots, server: PostgresServer, url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(way, "is_loopback", lambda host: False)
+    monkeypatch.setattr(client, "is_loopback", lambda host: False)
     monkeypatch.setenv("PGSSLROOTCERT", "system")
     with pytest.raises(EpisodicMemoryError, match=r"not trusted.*does not support SSL.*sslmode=disable"):
         robot("a")
