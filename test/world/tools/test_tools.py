@@ -75,20 +75,8 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 HARMS = [
-    "papers",
-    "structured",
-    "goes",
-    "orders",
-    "huge",
-    "endless_line",
-    "garbage",
-    "flood",
-    "dies",
-    "asks",
-    "broken",
-    "odd",
-    "changes",
-    "late",
+    *("papers", "structured", "goes", "orders", "huge", "endless_line", "garbage", "flood", "dies", "asks", "broken"),
+    *("odd", "changes", "late"),
 ]
 
 

@@ -332,10 +332,7 @@ def test_robots_with_different_embedders_learn_from_each_other(robot: Robots) ->
 
 
 HOSTILE = [
-    "'; DROP SCHEMA reactree_memory CASCADE; --",
-    "%s %(query)s $1 \\x00",
-    "a\0b",
-    '"]} \\u0000 \\',
+    *("'; DROP SCHEMA reactree_memory CASCADE; --", "%s %(query)s $1 \\x00", "a\0b", '"]} \\u0000 \\'),
     "two\nlines\r\n\u2028",
     "ü" * 3000,
 ]

@@ -343,22 +343,7 @@ def test_1000_damaged_files_are_read_or_end_in_one_line() -> None:
     pick, make = random.Random(5), AnyRoutine(5)
     files = [xml_of(make.make(), DECLARED) for _ in range(20)]
     tokens = [
-        "<",
-        ">",
-        '"',
-        "{",
-        "}",
-        "&",
-        "/",
-        "=",
-        "ID",
-        "SubTree",
-        "Sequence",
-        "name",
-        "\x00",
-        "\ud83d",
-        "-1",
-        "{=}",
+        *("<", ">", '"', "{", "}", "&", "/", "=", "ID", "SubTree", "Sequence", "name", "\x00", "\ud83d", "-1", "{=}"),
     ]
     tokens += ["AgentNode", "_autoremap", "default", "5000", "]]>", "<!--", "<?x", "&#0;", "'"]
     said: list[str] = []
