@@ -11,6 +11,7 @@ from reactree_lab.worlds.pyrobosim.drive import Drive
 from reactree_lab.worlds.pyrobosim.pictures import drawn_floor
 from reactree_lab.worlds.pyrobosim.scene import HALLWAY, HouseScene, HouseThing
 from reactree_lab.worlds.pyrobosim.simulator import Body, Ended, House, UnderWay
+from reactree_lab.worlds.worker_world import WorkerWorld
 from reactree_ros.agent.household import split_skill
 from reactree_ros.agent.picture import Picture
 from reactree_ros.background.pending import Pending
@@ -24,7 +25,6 @@ from reactree_ros.household.tasks import GoalCondition
 from reactree_ros.household.vocabulary import RECALLABLE, WORDS
 from reactree_ros.world.port import Observation, Outcome, RobotGone, Score
 from reactree_ros.world.team import RightOfWay, SharedWorld
-from reactree_ros.world.worker_world import WorkerWorld
 from reactree_ros.world.wrappers import teammate_here
 
 LOOK = "look around"
