@@ -92,11 +92,6 @@ class Ai2ThorWorld(WorkerWorld):
 
     A put down goes to the receptacle that the agent went to or opened last; at another object, to the object's own
     receptacle. A thing that cannot be put down there is dropped, as recorded.
-
-    Args:
-        settings: How to reach the simulator, and the scene if there is no trial.
-        trial: An ALFRED trial, which names its own scene.
-        scored: Whether to score the trial's goal; otherwise there is no score.
     """
 
     household = ALFRED

@@ -75,15 +75,6 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
 
     It knows rooms and furniture from the start, and things only where it has detected them. It looks at each place
     after arriving or opening. Its own place, with the things seen there, is next to it.
-
-    Args:
-        house: The world, which others may share.
-        goal: The goal; None if the world does not know it.
-        seed: Default seed of random events.
-        time_limit: Longest time for one motion, in seconds.
-        others: The other usable robots of the house; they and the house end with this world.
-        pictures: Whether the robots have cameras, and the skills ``look``, ``look at`` and ``take a picture``.
-        owner: Whether the house ends with this world.
     """
 
     household = HOUSEHOLD
