@@ -51,8 +51,6 @@ class DrawnRoom:
 
 @dataclass(frozen=True)
 class DrawnThing:
-    """A thing: furniture, or what is carried about."""
-
     name: str  # what it is called; several may have the same name
     middle: tuple[float, float, float]  # the middle of its box, with its lower edge, in metres
     size: tuple[float, float, float] = (0.5, 0.5, 0.5)  # of its box along its x axis, its y axis and upwards, in metres
@@ -122,7 +120,6 @@ def map_values(rooms: Sequence[DrawnRoom], things: Sequence[DrawnThing], *, wher
 
 
 def box_of(corners: Iterable[Corner]) -> tuple[Corner, tuple[float, float]]:
-    """Return middle and size of the upright box around corners."""
     xs, ys = zip(*corners, strict=True)
     return ((min(xs) + max(xs)) / 2, (min(ys) + max(ys)) / 2), (max(xs) - min(xs), max(ys) - min(ys))
 

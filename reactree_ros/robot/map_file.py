@@ -169,8 +169,6 @@ class OthersEntry(Document):
 
 
 class TrackingEntry(Document):
-    """How detections become objects."""
-
     classes: dict[ClassId, str] = {}  # class of the detector to word, e.g. `{"47": apple}`
     others: OthersEntry | None = None  # how other classes become objects; None: they are ignored
     min_score: Annotated[float, Field(ge=0, le=1)] = 0.5  # less certain detections are ignored
@@ -307,8 +305,6 @@ D = TypeVar("D", bound=Document)
 
 @dataclass(frozen=True)
 class Source:
-    """YAML that was read."""
-
     values: Any  # what it says
     where: str  # the file, or whatever else it comes from; errors begin with it
     node: yaml.Node | None = None  # its parts with the lines that they are on; None if nobody knows

@@ -116,7 +116,6 @@ class InProcessRun:
         threading.Thread(target=self._carry_out, name="a client's run", daemon=True).start()
 
     def cancel(self) -> None:
-        """Stop it, also before it has begun."""
         self._canceled = True
         if self._begun.is_set():
             self._steering.cancel()

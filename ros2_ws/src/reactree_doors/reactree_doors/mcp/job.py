@@ -26,8 +26,6 @@ MOST_NEWS = 1000
 
 @dataclass(frozen=True)
 class Report:
-    """What is told of something that has ended."""
-
     said: str  # what this server says of it, in a line
     seen: str = ""  # what the world or the language model said: data
     well: bool = True  # whether it did what was asked for
@@ -135,7 +133,6 @@ class Job:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Decisions and steps so far."""
         return {"decisions": self._moment.decisions, "steps": self._moment.steps}
 
     def tree(self) -> str:
