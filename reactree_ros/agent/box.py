@@ -34,11 +34,6 @@ def read_box(text: str, width: int, height: int) -> Box | None:
     """Read where something is in a picture; empty if it is said not to be there, None if nothing can be read.
 
     Numbers that do not say their scale are shares up to 1, thousandths up to 1,000, and pixels of the picture beyond.
-
-    Args:
-        text: What a model has said.
-        width: The picture's width in pixels.
-        height: Its height.
     """
     text = text[:LONGEST_ERROR]
     for form, whole, upright in _FORMS:
@@ -66,7 +61,6 @@ def _numbers(found: re.Match[str]) -> list[float]:
 
 
 def _box(numbers: Sequence[float], whole: tuple[float, float], *, upright: bool = False) -> Box | None:
-    """Return a box from two or four numbers; None if they are none within a picture."""
     pairs = [numbers[at : at + 2] for at in range(0, len(numbers), 2)]
     corners = [pair[::-1] if upright else pair for pair in pairs]
     (left, top), (right, bottom) = ([x / whole[0], y / whole[1]] for x, y in (corners[0], corners[-1]))

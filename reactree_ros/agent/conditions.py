@@ -14,19 +14,10 @@ LONGEST = 600
 
 
 def wait_skill(conditions: Sequence[str]) -> Skill:
-    """Return the skill by which conditions are waited for, each by how it is said.
-
-    Raises:
-        ValueError: There is none, or two of them are said in the same words.
-    """
     parameters = {"condition": Choice(tuple(conditions)), "seconds": Number(0, LONGEST, unit="s")}
     return Skill(name=WAIT, wording=f"{WAIT} {{condition}} for up to {{seconds}} s", parameters=parameters)
 
 
 def look_at(condition: str, skills: Sequence[Skill]) -> SkillCall:
-    """Return the skill that looks whether a condition holds now: a wait of no time.
-
-    Raises:
-        ParameterError: It is none of the conditions; the message says which there are.
-    """
+    """Return the skill that looks whether a condition holds now: a wait of no time. Raises ParameterError."""
     return read_skill(f"{WAIT} {condition} for up to 0 s", skills)

@@ -25,7 +25,6 @@ class ContextWindow:
         self.hidden = max(self.hidden, self.head)
 
     def shown(self, turns: Sequence[Turn]) -> Sequence[Turn]:
-        """Return what stands in the prompt."""
         if self.hidden == self.head:
             return turns
         return [*turns[: self.head], *self._summary, *turns[self.hidden :]]
@@ -57,11 +56,9 @@ class ContextWindow:
         self._tokens += [count(f"{turn.text}\n") for turn in turns[len(self._tokens) :]]
 
     def trajectory(self, turns: Sequence[Turn], until: int) -> Sequence[Turn]:
-        """Return what a summary has to stand for: the summary before, and what is to be hidden."""
         return [*self._summary, *turns[self.hidden : until]]
 
     def hide(self, until: int, summary: str) -> None:
-        """Hide more turns behind a summary."""
         self.hidden, self.summary = until, summary
 
     @property

@@ -81,20 +81,15 @@ class Node(Protocol):
 
     feedback_message: str
 
-    def take(self, decision: Decision) -> None:
-        """Count a decision, tell the listeners of it, and add it to what the node has said."""
+    def take(self, decision: Decision) -> None: ...
 
-    def tell(self, text: str) -> None:
-        """Add what the node is told next."""
+    def tell(self, text: str) -> None: ...
 
-    def answer_to(self, thought: str) -> str:
-        """Return what follows a thought."""
+    def answer_to(self, thought: str) -> str: ...
 
-    def do(self, act: Any) -> Generator[Any, Any, None]:
-        """Take an act, carry its skill out, and add what is seen."""
+    def do(self, act: Any) -> Generator[Any, Any, None]: ...
 
-    def put(self, question: str) -> Generator[Any, Any, None]:
-        """Ask a person, and add what comes of it."""
+    def put(self, question: str) -> Generator[Any, Any, None]: ...
 
     def answered(self, question: str) -> str:
         """Return what a question was answered with before; empty if it was not asked."""
@@ -102,8 +97,7 @@ class Node(Protocol):
     def grow(self, expand: Any) -> Program:
         """Take an expansion and let it grow; returns as :meth:`Decision.carry_out`."""
 
-    def objection_to(self, expand: Any) -> str:
-        """Say why an expansion must not grow; empty if it may."""
+    def objection_to(self, expand: Any) -> str: ...
 
 
 #: Whether the node's goal is reached, if the node ends; otherwise None.
@@ -115,7 +109,6 @@ class DecisionKind(abc.ABCMeta):
 
     @property
     def summary(cls) -> str:
-        """What the kind is, in one line."""
         return (cls.__doc__ or "").partition("\n")[0].rstrip(".").replace("``", "`")
 
 
@@ -179,11 +172,7 @@ class Decision(metaclass=DecisionKind):
 
     @classmethod
     def check(cls) -> None:
-        """Look at what else the kind declares, when it is registered.
-
-        Raises:
-            UserError: Something of it cannot be used.
-        """
+        """Look at what else the kind declares, when it is registered. Raises UserError."""
 
     # ------------------------------------------------------------------ what may be said
 
@@ -194,7 +183,6 @@ class Decision(metaclass=DecisionKind):
 
     @classmethod
     def may_be_said(cls, grammar: Grammar) -> bool:
-        """Whether it may be said now."""
         return cls.is_known(grammar)
 
     @classmethod
@@ -204,13 +192,11 @@ class Decision(metaclass=DecisionKind):
 
     @classmethod
     def is_told(cls, grammar: Grammar) -> bool:
-        """Whether the system text has its rule."""
         return cls.is_known(grammar)
 
     @classmethod
     @abc.abstractmethod
-    def regex(cls, grammar: Grammar) -> str:
-        """Return the regular expression of what may be said."""
+    def regex(cls, grammar: Grammar) -> str: ...
 
     @classmethod
     @abc.abstractmethod
@@ -219,12 +205,10 @@ class Decision(metaclass=DecisionKind):
 
     @classmethod
     @abc.abstractmethod
-    def schema(cls, grammar: Grammar, skill: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the JSON schema of the value that stands for it, with the schema of a skill."""
+    def schema(cls, grammar: Grammar, skill: Mapping[str, Any]) -> Mapping[str, Any]: ...
 
     @classmethod
     def tool(cls, grammar: Grammar, skill: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the declaration of the tool that stands for it; its parameters are a JSON schema."""
         schema = cls.schema(grammar, skill)
         if schema["type"] != "object":
             schema = as_object(**{cls.arguments()[0]: schema})
@@ -240,64 +224,31 @@ class Decision(metaclass=DecisionKind):
     @classmethod
     @abc.abstractmethod
     def read_exactly(cls, text: str, grammar: Grammar, *, cut: bool) -> Decision | None:
-        """Return the decision that a text is in just the words of the grammar; None if it is none.
-
-        Args:
-            text: What begins with the kind's word.
-            grammar: What may be said.
-            cut: Whether the token limit ended it.
-        """
+        """Return the decision that a text is in just the words of the grammar; None if it is none."""
 
     @classmethod
     @abc.abstractmethod
     def read_recorded(cls, text: str, *, keep_and: bool = False) -> Decision:
-        """Read a decision as the recordings have it.
-
-        Args:
-            text: What begins with the kind's word and a colon.
-            keep_and: Leave a final ``and`` in the last subgoal, as the recordings do.
-
-        Raises:
-            ValueError: It is malformed; the message says how it is written.
-        """
+        """Read a decision as the recordings have it. Raises ValueError."""
 
     @classmethod
     @abc.abstractmethod
     def recorded_turns(cls, line: str, rest: list[str]) -> Sequence[Turn] | None:
-        """Return the turns of a recorded text that a decision makes, with what answers it; None if it is cut short.
-
-        Args:
-            line: The decision's first line.
-            rest: The lines after it, the last first; those that belong to it are taken off.
-        """
+        """Return the turns of a recorded text that a decision makes, with what answers it; None if it is cut short."""
 
     @classmethod
     @abc.abstractmethod
     def read(cls, said: Any, reader: Reader, *, cut: bool) -> Decision | None:
-        """Read what a reply says of the kind.
-
-        Args:
-            said: What follows its label, or the value that stands for it in JSON.
-            reader: Knows what may be said.
-            cut: Whether the token limit ended it.
-
-        Returns:
-            The decision; None if it may be cut short.
-
-        Raises:
-            Unreadable: Not exactly one decision can be meant.
-        """
+        """Read what a reply says of the kind. Raises Unreadable."""
 
     # ------------------------------------------------------------------ what it does
 
     @property
     def counted(self) -> Counts:
-        """What this one adds to the budget."""
         return self.counts
 
     @property
     def tallied(self) -> str:
-        """What the bench counts this one as."""
         return self.tally
 
     @property
@@ -307,7 +258,6 @@ class Decision(metaclass=DecisionKind):
 
     @property
     def ends(self) -> bool:
-        """Whether it ends the goal node at once."""
         return False
 
     @property
@@ -322,7 +272,6 @@ class Decision(metaclass=DecisionKind):
 
     @property
     def subgoals_named(self) -> tuple[str, ...]:
-        """The subgoals that are to grow."""
         return ()
 
     def objection(self, node: Node) -> str:
@@ -336,18 +285,15 @@ class Decision(metaclass=DecisionKind):
     # ------------------------------------------------------------------ how it is written down and shown
 
     @abc.abstractmethod
-    def __str__(self) -> str:
-        """Return it as it stands in prompts."""
+    def __str__(self) -> str: ...
 
     @classmethod
     @cache
     def arguments(cls) -> tuple[str, ...]:
-        """Return the names of its arguments."""
         return tuple(field.name for field in dataclasses.fields(cls))  # type: ignore[arg-type]
 
     @classmethod
     def json_types(cls) -> tuple[type, ...]:
-        """Return what may stand for it in JSON: a text, or an object with its arguments."""
         return (str,)
 
     @classmethod
@@ -357,25 +303,16 @@ class Decision(metaclass=DecisionKind):
         return (cls.name, *cls.arguments()[1:])
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as records and messages have it."""
         return dict(zip(self.recorded_fields(), map(_as_json, vars(self).values()), strict=True))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Read it back.
-
-        Raises:
-            ValueError: An argument is not what it must be.
-            KeyError: An argument is missing.
-        """
         return cls(*[text_of(values[name]) for name in cls.recorded_fields()])
 
     def lines(self) -> Sequence[str]:
-        """Return the lines that the terminal prints."""
         return (str(self),)
 
     def in_a_line(self) -> str:
-        """Return it in one line."""
         return " ".join(str(self).split())
 
 
@@ -401,11 +338,7 @@ PARTS: Mapping[str, str] = {
 
 
 def check_kind(kind: type[Decision]) -> None:
-    """Look whether a kind declares every part.
-
-    Raises:
-        UserError: It leaves one open.
-    """
+    """Look whether a kind declares every part. Raises UserError."""
     who = f"decision kind {kind.__qualname__} of {kind.__module__}"
     for part, about in PARTS.items():
         if getattr(kind, part, None) is None or part in kind.__abstractmethods__:
@@ -431,7 +364,6 @@ def _by_default(word: str) -> dict[str, Any]:
 
 
 def as_object(**properties: Any) -> dict[str, Any]:
-    """Return the JSON schema of an object that has these properties and no others."""
     return {
         "type": "object",
         "properties": properties,
@@ -441,11 +373,7 @@ def as_object(**properties: Any) -> dict[str, Any]:
 
 
 def text_of(value: Any) -> str:
-    """Return a value that must be a text.
-
-    Raises:
-        ValueError: It is none.
-    """
+    """Return a value that must be a text. Raises ValueError."""
     if not isinstance(value, str):
         raise ValueError(f"must be a text, not {str(value)[:60]!r}")
     return value

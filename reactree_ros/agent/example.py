@@ -31,13 +31,11 @@ class Example:
 
     @property
     def turns(self) -> tuple[Turn, ...]:
-        """The turns of all nodes."""
         first, *rest = self.nodes
         return (*first, *(turn for node in rest for turn in (_BETWEEN, *node)))
 
     @property
     def text(self) -> str:
-        """The turns as text."""
         return render(self.turns)
 
     def shorter(self) -> Example | None:

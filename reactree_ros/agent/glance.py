@@ -58,7 +58,6 @@ class PictureCheck:
     camera: str = ""  # which camera's pictures; empty: any
 
     def asked(self, values: Mapping[str, object]) -> str:
-        """Return the question about a skill with these values."""
         return self.question.format_map({name: str(value) for name, value in values.items()})
 
     def found(self, glances: Sequence[Glance]) -> str | None:

@@ -19,15 +19,12 @@ class Notation:
     bar: str  # stands between two parts of which one is said
 
     def one_of(self, parts: Iterable[str]) -> str:
-        """Write that one of some parts is said."""
         return f"{self.begin}{self.bar.join(parts)})"
 
     def line_of(self, parts: Iterable[str]) -> str:
-        """Write that some parts are said one after the other."""
         return self.joint.join(filter(None, parts))
 
     def texts(self, texts: Iterable[str]) -> str:
-        """Write that one of some texts is said."""
         return self.one_of(map(self.literal, texts))
 
     def numerals(self, texts: Collection[str]) -> str:
@@ -41,7 +38,6 @@ GBNF = Notation(literal=functools.partial(json.dumps, ensure_ascii=False), begin
 
 @functools.lru_cache(maxsize=256)
 def _tails(texts: frozenset[str], notation: Notation) -> str:
-    """Write some texts: characters that the same may follow are one class."""
     by_first: dict[str, set[str]] = {}
     for text in texts - {""}:
         by_first.setdefault(text[0], set()).add(text[1:])

@@ -119,14 +119,9 @@ class Observation:
 
     @property
     def told(self) -> str:
-        """The text, and what others have said of what is on its pictures."""
         return "\n".join([self.text, *(told for picture in self.pictures if (told := picture.told))])
 
     def looked_at(self, name_of: Callable[[str, int], str]) -> frozenset[str]:
-        """Return the places of which all is seen that is there: each is seen itself, from where it is, and not closed.
-
-        Args:
-            name_of: Says what a thing is called, by its word and its number.
-        """
+        """Return the places of which all is seen that is there: each is seen from where it is, and not closed."""
         seen = ((name_of(one.word, one.instance), one) for one in self.seen if not one.held)
         return frozenset(name for name, one in seen if one.place == name and "CLOSED" not in one.states)

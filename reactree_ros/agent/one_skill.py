@@ -15,7 +15,6 @@ _SEVERAL = re.compile(
 
 
 def plain_skill(said: str) -> str:
-    """Return a skill in plain letters, without blanks that say nothing."""
     return " ".join(unicodedata.normalize("NFKC", said).split())
 
 

@@ -15,16 +15,7 @@ class MalformedDecision(ValueError):
 
 
 def parse_decision(text: str, grammar: Grammar | None = None, *, keep_and: bool = False) -> Decision:
-    """Read one decision.
-
-    Args:
-        text: What the model said, such as ``Think: …``, ``Act: …`` or the three lines of ``Expand:``.
-        grammar: Tells which kinds of decision there are; None: those of the recordings.
-        keep_and: Leave a final ``and`` in the last subgoal, as the recordings do.
-
-    Raises:
-        MalformedDecision: The text is no decision.
-    """
+    """Read one decision. Raises MalformedDecision."""
     from reactree_ros.agent.grammar import DecisionGrammar, listed  # whose kinds are read with this module
 
     text = text.strip("\n")
@@ -38,13 +29,7 @@ def parse_decision(text: str, grammar: Grammar | None = None, *, keep_and: bool 
 
 
 def split_subgoals(line: str, *, keep_and: bool = False) -> tuple[str, ...]:
-    """Split a subgoal line at ``, ``, or at ``;`` if there is one: then the subgoals may contain commas.
-
-    Args:
-        line: What follows ``- subgoals: ``.
-        keep_and: As the recordings do: split at ``, `` alone, and leave a final ``and`` in the last subgoal; otherwise
-            it is dropped.
-    """
+    """Split a subgoal line at ``, ``, or at ``;`` if there is one: then the subgoals may contain commas."""
     if keep_and:
         return tuple(subgoal for subgoal in line.split(", ") if subgoal)
     subgoals = [subgoal.strip() for subgoal in line.split(";" if ";" in line else ", ")]

@@ -51,22 +51,18 @@ class Picture:
 
     @property
     def name(self) -> str:
-        """What it is called in a prompt."""
         return f"picture of camera {self.camera}" if self.camera else "picture"
 
     @property
     def told(self) -> str:
-        """The line that says in a prompt what is on it; empty if nobody has said that."""
         return as_seen(f"{self.name[0].upper()}{self.name[1:]}: {self.words}") if self.words else ""
 
     def tokens(self, longest_side: int) -> int:
-        """Estimate its tokens for a model, once it is no longer or higher than so many pixels."""
         width, height = fitted(self.width, self.height, longest_side)
         return -(-width // _PATCH) * -(-height // _PATCH)
 
 
 def digest_of(data: bytes) -> str:
-    """Return the id of a picture with these bytes."""
     return hashlib.sha256(data).hexdigest()[:32]
 
 
@@ -108,11 +104,7 @@ PICTURES = PictureStore()
 def picture_of(
     data: bytes, *, camera: str = "", frame: str = "", time: float | None = None, words: str = ""
 ) -> Picture:
-    """Keep the bytes of a PNG or JPEG, and return the picture.
-
-    Raises:
-        ValueError: It is no such picture, or too large.
-    """
+    """Keep the bytes of a PNG or JPEG, and return the picture. Raises ValueError."""
     if len(data) > LARGEST_PICTURE:
         raise ValueError(f"a picture of {len(data):,} bytes is too large: it may have {LARGEST_PICTURE:,}")
     media, width, height = _measured(data)
@@ -122,31 +114,23 @@ def picture_of(
 
 
 def opened(source: bytes | Path, forms: Sequence[str] = KEPT_FORMS) -> Image:
-    """Open the bytes or the file of a picture with Pillow; nothing else opens one.
-
-    Raises:
-        ImportError: Pillow is not there.
-        Exception: It is in none of the forms, or what its reader raises, also later where it is read.
-    """
+    """Open the bytes or the file of a picture with Pillow; nothing else opens one. Raises ImportError or Exception."""
     from PIL import Image as Pictures
 
     return Pictures.open(io.BytesIO(source) if isinstance(source, bytes) else source, formats=list(forms))
 
 
 def needs_pillow(what: str) -> str:
-    """Say what cannot be done without Pillow, and how it is installed."""
     return f"{what} needs Pillow: {install_line('reactree_ros[pictures]')}"
 
 
 def fitted(width: int, height: int, longest_side: int) -> tuple[int, int]:
-    """Return the size in which a picture's longer side has at most so many pixels."""
     if (longest := max(width, height)) <= longest_side:
         return width, height
     return max(1, round(width * longest_side / longest)), max(1, round(height * longest_side / longest))
 
 
 def _measured(data: bytes) -> tuple[str, int, int]:
-    """Return what a picture is, its width and its height."""
     if data.startswith(b"\x89PNG\r\n\x1a\n") and data[12:16] == b"IHDR":  # so that a record is read without Pillow
         return "image/png", int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
     try:

@@ -40,16 +40,7 @@ def system_text(
     asks: bool = False,
     more: Sequence[str] = (),
 ) -> str:
-    """Return the system text (paper, listings 1, 2, 5 and 6).
-
-    Args:
-        household: Of the world.
-        control_flows: What an expansion may use (paper, section 5.4); None: all of the household's (ReAcTree); empty:
-            without the Expand task (ReAct).
-        recall: With working memory's ``recall location of`` action or without.
-        asks: Whether a person can be asked, which the paper has not.
-        more: The names of further kinds of decision.
-    """
+    """Return the system text (paper, listings 1, 2, 5 and 6)."""
     actions = [*household.listed, *(["recall location of"] if recall else []), DONE, FAILURE]
     texts = household.control_flows
     if control_flows is not None:
@@ -68,19 +59,16 @@ def system_text(
 
 
 def reply_rule(control_flows: Sequence[type[ControlFlow]], *, asks: bool = False, more: Sequence[str] = ()) -> str:
-    """Return what a reply is; the arguments are those of :func:`system_text`."""
     openings = [kind.opening for kind in _told(control_flows, asks, more)]
     return f"{ONE_DECISION} It starts with {listed(openings)}."
 
 
 def _told(control_flows: Sequence[type[ControlFlow]], asks: bool, more: Sequence[str]) -> Sequence[type[Decision]]:
-    """Return the kinds of decision that a system text has a rule for."""
     said = DecisionGrammar((DONE,), control_flows, questions=0 if asks else None, more=more)
     return [kind for kind in said.kinds if kind.is_told(said)]
 
 
 def task_turn(subgoal: str, siblings: Siblings | None = None) -> Told:
-    """Return the first lines of an agent node's own text: where it stands, and its task."""
     lines = []
     if siblings is not None:
         *first, last = siblings.subgoals

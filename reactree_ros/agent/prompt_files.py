@@ -8,15 +8,7 @@ from importlib.resources import files
 
 @cache
 def prompt(place: str, name: str) -> str:
-    """Return the text of a prompt file without the final line end.
-
-    Args:
-        place: The folder, as ``package:folder``, e.g. ``reactree_lab.planners.recode:prompts``.
-        name: The file, relative to it.
-
-    Raises:
-        FileNotFoundError: There is no such file, or no such package; the message says where it was looked for.
-    """
+    """Return the text of a prompt file without the final line end. Raises FileNotFoundError."""
     package, _, folder = place.partition(":")
     try:
         return (files(package) / folder / name).read_text(encoding="utf-8").removesuffix("\n")

@@ -23,7 +23,6 @@ _HEADING = re.compile(r"#[^.]*|\*\*[^*]*\*\*|```\w*|.*:")
 
 
 def summary_request(trajectory: Sequence[Turn], subgoal: str) -> Told:
-    """Return what asks for a summary of a trajectory and whether its subgoal is met."""
     asked = prompt("reactree_ros.agent:prompts", "summary.txt")
     return Told(
         f"{asked}\n\n##Trajectory\n{render(trajectory)}\n\n##Subgoal:\n{in_lines(subgoal)}\n\n###Output:", About.TASK

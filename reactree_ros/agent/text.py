@@ -32,18 +32,14 @@ def bounded(text: str, most: int) -> str:
 
 
 def shortened_line(text: str, most: int) -> str:
-    """Write a text on one line, cut where it is longer than so many characters."""
     line = " ".join(text[: 8 * most].split())
     return line if len(line) <= most and len(text) <= 8 * most else f"{line[: most - 1]}…"
 
 
 def check_template(template: str, known: Collection[str]) -> str:
-    """Return a text that a file brought, once it holds no other place-holders than these, and these without more.
+    """Return a text that a file brought if it holds no other place-holders. Raises ValueError.
 
     Python's own can reach into what is put in (``{word.__class__}``), and make it wide (``{word:>999999999}``).
-
-    Raises:
-        ValueError: It holds another one, is no such text, or is longer than :data:`LONGEST_TEMPLATE`.
     """
     if not isinstance(template, str):  # of a file, if it may be anything
         raise ValueError(f"{str(template)[:80]!r} is no text with place-holders")
@@ -66,7 +62,6 @@ def visible(text: str) -> str:
 
 
 def in_one_line(text: str) -> str:
-    """Return a text as one safe line."""
     return " ".join(visible(text).split())
 
 
@@ -92,5 +87,4 @@ def number_of(text: str, *, most: int = 2**53 - 1) -> int | None:
 
 
 def said_number(word: str) -> int | None:
-    """Read a number in digits from a sentence; None if it is not one, or implausibly large."""
     return number_of(word, most=MOST_SAID)

@@ -39,8 +39,6 @@ def approximate_tokens(text: str) -> int:
 
 
 def counting(tokenizer: Callable[[str], int | None]) -> Callable[[str], int]:
-    """Return a function that counts tokens with a model's tokenizer, or approximately if the model has none."""
-
     def count(text: str) -> int:
         exact = tokenizer(text)
         return approximate_tokens(text) if exact is None else exact

@@ -29,7 +29,6 @@ class ToldFailed(Told):
 
 
 def told_failed(tried: Sequence[Tried]) -> ToldFailed:
-    """Say that an expansion failed, which of its subgoals did and why, and which succeeded."""
     sentences = [f"Failed: {'; '.join(_failed(one) for one in tried if one.succeeded is False)}."]
     named = {True: "Succeeded", None: "Not begun"}
     for came, name in named.items():
@@ -39,7 +38,6 @@ def told_failed(tried: Sequence[Tried]) -> ToldFailed:
 
 
 def told_broken_off(done: Sequence[Tried], reason: str) -> ToldFailed:
-    """Say that a routine was begun, what was done by it, and what was not as expected."""
     sentences = [f"Done for this by a routine: {'; '.join(one.subgoal for one in done) or 'nothing'}."]
     sentences.append(f"Then something was not as expected: {reason.rstrip('.')}.")
     return ToldFailed(
@@ -90,15 +88,7 @@ def told_searched(
     again: Searched | None = None,
     step: int = 0,
 ) -> ToldSearched:
-    """Say what was searched, room by room in that order, and what was not.
-
-    Args:
-        searched: The places that were, in the order of their latest searches.
-        unsearched: Places that nobody has looked into.
-        robot: Who is told; what another robot searched is told with that one's name.
-        again: The search before, of the place that was searched again just now; None: it was not searched before.
-        step: Which step it is now.
-    """
+    """Say what was searched, room by room in that order, and what was not."""
     sentences = []
     if again is not None:
         who, ago = "You" if again.robot == robot else again.robot, step - again.step
@@ -113,7 +103,6 @@ def told_searched(
 
 
 def _merged(places: Sequence[tuple[Place, str]], room: str | None) -> str:
-    """List the places in a room, each with who searched it; neighbours of one word as ``cabinet (1, 2)``."""
     here = [(place, by) for place, by in places if place.room == room]
     listed = []
     for (word, by), some in groupby(here, lambda one: (one[0].word, one[1])):

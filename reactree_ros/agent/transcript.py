@@ -26,29 +26,24 @@ class Transcript:
 
     @property
     def header(self) -> str:
-        """Where it stands, and its task, without a line end."""
         return self.turns[0].text
 
     @property
     def subgoal(self) -> str:
-        """Its task."""
         return f"\n{self.header}".partition(f"\n{TASK_LINE}")[2]
 
     @property
     def start(self) -> Saw:
-        """Its starting observation."""
         start = self.turns[1]
         assert isinstance(start, Saw)  # as parse_transcript makes them
         return start
 
     @property
     def said(self) -> tuple[Said, ...]:
-        """What it said, in order."""
         return tuple(turn for turn in self.turns if isinstance(turn, Said))
 
     @property
     def acts(self) -> tuple[tuple[str, Saw], ...]:
-        """Its skills and recalls, in order, with what came of each."""
         return tuple(
             (said.decision.skill_asked, saw)
             for said, saw in zip(self.turns, self.turns[1:], strict=False)

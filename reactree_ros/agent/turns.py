@@ -48,8 +48,6 @@ _OF_ONE_LINE = frozenset({About.SUMMARY, About.PERSON, About.LIMIT, About.FAILED
 
 
 class _AsJson:
-    """Has pydantic write a turn by :func:`turn_to_dict`, and read it by :func:`turn_from_dict`."""
-
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
         written = core_schema.plain_serializer_function_ser_schema(turn_to_dict)
@@ -125,7 +123,6 @@ class ToldStart(Told):
         return all(any(isinstance(turn, Said) for turn in example) for example in self.examples)
 
     def with_texts(self, change: Callable[[str], str]) -> ToldStart:
-        """Return it with all of its texts changed."""
         examples = (tuple(replace(turn, text=change(turn.text)) for turn in example) for example in self.examples)
         return ToldStart(system=change(self.system), examples=tuple(examples), rule=change(self.rule))
 
@@ -147,12 +144,10 @@ class Prompt(Sequence[Turn]):
 
     @property
     def start(self) -> tuple[Turn, ...]:
-        """What stands before."""
         return self._start
 
     @property
     def turns(self) -> Sequence[Turn]:
-        """The list; those after the prompt's end were added later."""
         return self._turns
 
     def __len__(self) -> int:
@@ -178,7 +173,6 @@ class Prompt(Sequence[Turn]):
 
 
 def render(turns: Iterable[Turn]) -> str:
-    """Write turns as the recordings have them: one after the other, each on lines of its own."""
     return "\n".join([turn.text for turn in turns])
 
 
@@ -214,11 +208,7 @@ def turn_to_dict(turn: Turn) -> dict[str, Any]:
 
 
 def turn_from_dict(values: Mapping[str, Any]) -> Turn:
-    """Read a turn back.
-
-    Raises:
-        ValueError: It is none.
-    """
+    """Read a turn back. Raises ValueError."""
     try:
         if _TOLD in values and _EXAMPLES in values:
             return _start_from_dict(values)
@@ -232,11 +222,7 @@ def turn_from_dict(values: Mapping[str, Any]) -> Turn:
 
 
 def text_in(turns: Iterable[Mapping[str, Any]]) -> str:
-    """Write turns as JSON has them as :func:`render` writes them, without making them.
-
-    Raises:
-        ValueError: One of them is none.
-    """
+    """Write turns as JSON has them as :func:`render` writes them, without making them. Raises ValueError."""
     try:
         return "\n".join([one[_TOLD] if _TOLD in one else one[_SAID] if _SAID in one else one[_SAW] for one in turns])
     except (KeyError, TypeError) as error:
@@ -254,12 +240,6 @@ def _start_from_dict(values: Mapping[str, Any]) -> ToldStart:
 
 
 def decision_from_dict(values: Mapping[str, Any]) -> Decision | None:
-    """Read a decision back; None if there is none.
-
-    Raises:
-        ValueError: An argument is not what it must be.
-        KeyError: Something of it is missing.
-    """
     kind = kind_in(values)
     return None if kind is None else kind.from_dict(values)
 
@@ -271,7 +251,6 @@ def kind_said(text: str) -> type[Decision] | None:
 
 
 def kind_in(values: Mapping[str, Any]) -> type[Decision] | None:
-    """Return the kind of the decision that a turn or an event holds; None if it holds none."""
     for name, kind in kinds().items():
         if name in values:
             return kind

@@ -45,7 +45,6 @@ def words(text: str) -> tuple[str, ...]:
 
 
 def without_articles(text: str) -> str:
-    """Return a text without its articles."""
     return _ARTICLE.sub("", text)
 
 
@@ -56,7 +55,6 @@ def same_words(one: str, other: str) -> bool:
 
 
 def names(text: str, word: str) -> bool:
-    """Whether a text names a thing by its word."""
     is_in = word.lower() in text.lower()  # which is quick to see
     return is_in and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) is not None
 

@@ -10,12 +10,10 @@ SAFE_PATH = "PYTHONSAFEPATH"
 
 
 def python_command(code: str) -> list[str]:
-    """Return the command that runs code in a new Python process."""
     return [sys.executable, "-c", f"import sys; sys.path[:] = [one for one in sys.path if one]; {code}"]
 
 
 def python_module(name: str) -> list[str]:
-    """Return the command that runs a module in a new Python process."""
     return python_command(f"import runpy; runpy.run_module({name!r}, run_name='__main__', alter_sys=True)")
 
 

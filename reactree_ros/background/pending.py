@@ -35,14 +35,12 @@ class Pending(Future[T]):
 
     @classmethod
     def of(cls, value: T) -> Pending[T]:
-        """Return a settled result with a value."""
         pending = cls()
         pending.set_result(value)
         return pending
 
     @classmethod
     def failed(cls, error: BaseException) -> Pending[T]:
-        """Return a failed result."""
         pending = cls()
         pending.set_exception(error)
         return pending
@@ -56,7 +54,6 @@ class Pending(Future[T]):
         return True
 
     def fail(self, error: BaseException) -> bool:
-        """Settle with an error; return False if it was settled or cancelled before."""
         try:
             self.set_exception(error)
         except InvalidStateError:
@@ -64,20 +61,13 @@ class Pending(Future[T]):
         return True
 
     def take(self) -> T:
-        """Return the value of a settled result without waiting.
-
-        Raises:
-            TimeoutError: The result is not there yet.
-            concurrent.futures.CancelledError: It was cancelled.
-            BaseException: The error it failed with.
-        """
+        """Return the value of a settled result without waiting, or raise its error; TimeoutError if it is not there."""
         if not self.done():
             raise TimeoutError("the result is not there yet")
         return self.result()
 
 
 def asked(ask: Callable[P, Pending[T]], *given: P.args, **named: P.kwargs) -> Pending[T]:
-    """Ask a port; turn an exception into a failed result."""
     try:
         return ask(*given, **named)
     except Exception as error:
@@ -85,7 +75,6 @@ def asked(ask: Callable[P, Pending[T]], *given: P.args, **named: P.kwargs) -> Pe
 
 
 def settle_as(done: Future[Any], target: Pending[T], read: Callable[[Any], T] = lambda value: value) -> None:
-    """Settle a pending result like another one: with its value after reading, its error, or cancelled."""
     if done.cancelled():
         target.cancel()
         return
@@ -105,7 +94,6 @@ def pass_on(source: Future[T], target: Pending[T]) -> None:
 
 
 def mapped(source: Pending[Any], function: Callable[[Any], T]) -> Pending[T]:
-    """Return a pending result with a function's value of another one; cancelling it cancels the source."""
     pending: Pending[T] = Pending(on_cancel=source.cancel)
     source.add_done_callback(lambda done: None if done.cancelled() else settle_as(done, pending, function))
     return pending
@@ -141,8 +129,6 @@ def followed(first: Pending[Any], then: Callable[[Any], Pending[T]]) -> Pending[
 
 
 class _Alarms:
-    """Calls functions with late results, in one thread of the process that starts on first use."""
-
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._due: list[tuple[float, int, weakref.ref[Pending[Any]], Callable[[Pending[Any]], object]]] = []
@@ -150,7 +136,6 @@ class _Alarms:
         self._thread: threading.Thread | None = None
 
     def set(self, seconds: float, pending: Pending[Any], call: Callable[[Pending[Any]], object]) -> None:
-        """Call a function with a pending result that is not settled after some seconds."""
         with self._changed:
             if self._thread is None or not self._thread.is_alive():  # a fork has no other threads
                 self._thread = threading.Thread(target=self._run, name="alarms", daemon=True)

@@ -52,16 +52,11 @@ class Worker:
         return pending
 
     def check_wanted(self) -> None:
-        """Check, in the worker's thread, whether the current work is still wanted.
-
-        Raises:
-            Stopped: It was cancelled or given up.
-        """
+        """Check, in the worker's thread, whether the current work is still wanted. Raises Stopped."""
         if self._current.done():
             raise Stopped
 
     def at_rest(self) -> Pending[None]:
-        """Settle when all earlier work is done."""
         return self.do(lambda: None)
 
     def give_up(self, reason: str) -> None:

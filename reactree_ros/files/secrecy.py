@@ -156,7 +156,6 @@ def _written(name: str, value: Any) -> Any:
 
 
 def shown(name: str, value: Any) -> str:
-    """Return the value of a setting for a message or a table."""
     if isinstance(value, list | tuple):
         return f"[{', '.join(shown(name, one) for one in value)}]"
     try:
@@ -171,7 +170,6 @@ def shown(name: str, value: Any) -> str:
 
 
 def are_harmless(arguments: Any) -> bool:
-    """Return whether a mapping holds only harmless arguments."""
     return isinstance(arguments, Mapping) and harmless_arguments(arguments) == dict(arguments)
 
 
@@ -194,7 +192,6 @@ def shown_address(address: str) -> str:
 
 
 def _is_plain(part: str) -> bool:
-    """Return whether a part of a path consists of words and versions: a key is longer, or mixes letters and digits."""
     if is_key_name(part):
         return _NAMING.fullmatch(part) is not None
     return len(part) <= 48 and _PART.fullmatch(part) is not None and _KEYS.search(part) is None
@@ -213,7 +210,6 @@ def redacted(text: str) -> str:
 
 
 def _is_random(text: str, least: int) -> bool:
-    """Return whether a text has at least so many characters in runs of letters and digits that are no names."""
     return sum(len(run) for run in _RUN.findall(text) if not _NAME.fullmatch(run)) >= least
 
 
@@ -227,7 +223,6 @@ def _without_user(found: re.Match[str]) -> str:
 
 
 def _without_value(found: re.Match[str]) -> str:
-    """Return a name without its value if that is a key; what follows the name of a file, or is a sentence, is none."""
     name, value = found["name"].rpartition(".")[2], found["value"]
     stands_for_one = _STANDS_FOR_ONE.fullmatch(value.removeprefix(found["scheme"] or ""))
     if not is_key_name(name) or value.rstrip(".") == HIDDEN or stands_for_one:

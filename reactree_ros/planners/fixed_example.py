@@ -15,10 +15,6 @@ def fixed_example(household: Household, *names: str) -> tuple[Example, ...]:
 
     A file ``NAME_short.txt`` beside it is the example for prompts that the long one does not fit into. That of a tree
     has sequences and fallbacks alone, so that it serves ``NAME_seq_fb``, too.
-
-    Args:
-        household: The household with the prompt folder; without such a file, it has no fixed example.
-        names: Possible file names without their ending, e.g. ``reactree_wm``; the first existing one counts.
     """
     for name in names:
         if long := _of_file(household, name):

@@ -13,14 +13,7 @@ from reactree_ros.tree.own_tree import OwnTree
 
 
 def own_tree(name: str, make: Callable[[OwnTree], Behaviour], summary: str = "a tree of one's own") -> PlannerSpec:
-    """Return a planner that runs a tree of one's own.
-
-    Args:
-        name: The planner's name.
-        make: Makes the tree: any py_trees behaviours, with leaves made by :meth:`OwnTree.skill` and
-            :meth:`OwnTree.goal` of its argument.
-        summary: Its description, in one line.
-    """
+    """Return a planner that runs a tree of one's own."""
 
     def build(instruction: str, context: RunContext, settings: ReactreeSettings) -> OwnTree:
         return OwnTree(instruction, context, make, abilities_of(context, settings))

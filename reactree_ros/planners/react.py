@@ -9,14 +9,12 @@ from reactree_ros.tree.context import RunContext
 
 
 def flat_abilities(context: RunContext, settings: AgentNodeSettings) -> Abilities:
-    """Return the abilities of an agent node that does not expand, with the household's example of one."""
     names = ("react_wm", "react") if context.working_memory is not None else ("react",)
     examples = fixed_example(context.household, *names)
     return Abilities((), 0, examples, settings.break_rounds, settings.questions, more=settings.kinds)
 
 
 def react(instruction: str, context: RunContext, settings: AgentNodeSettings) -> AgentNode:
-    """Build the tree for an instruction: a single agent node."""
     return AgentNode(instruction, context, flat_abilities(context, settings))
 
 

@@ -43,17 +43,14 @@ class ReactreeSettings(AgentNodeSettings):
 
     @property
     def takes_examples(self) -> bool:
-        """Whether prompts may have such examples, which expand by all control flows of the paper."""
         return super().takes_examples and self.control_flow == "all"
 
 
 def reactree(instruction: str, context: RunContext, settings: ReactreeSettings) -> AgentNode:
-    """Build the tree for an instruction: one agent node; the rest grows."""
     return AgentNode(instruction, context, abilities_of(context, settings))
 
 
 def abilities_of(context: RunContext, settings: ReactreeSettings) -> Abilities:
-    """Return the abilities of an agent node that may expand, with the household's example of one."""
     household = context.household
     flows = [flow for flow in _OF_THE_PAPER[settings.control_flow] if flow in household.control_flows]
     own = [flow for flow in household.control_flows if flow not in PAPER]

@@ -21,13 +21,10 @@ WM = "_wm"
 
 
 def joined(names: str) -> tuple[str, ...]:
-    """Return the names in a text, separated by +."""
     return tuple(filter(None, names.split("+")))
 
 
 def known_in(registry: Registry[Any]) -> AfterValidator:
-    """Return a check that a registry knows each name in a text, separated by +."""
-
     def check(names: str) -> str:
         for name in joined(names):
             try:
@@ -49,7 +46,6 @@ class PlannerSettings(Settings):
 
     @property
     def takes_examples(self) -> bool:
-        """Whether prompts may have the examples that a package brings for the planner."""
         return self.fixed_example
 
 
@@ -72,7 +68,6 @@ class AgentNodeSettings(PlannerSettings):
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The names in ``more_decisions``."""
         return joined(self.more_decisions)
 
 
@@ -102,11 +97,6 @@ class Planner:
     working_memory: bool  # whether it remembers where things were seen
 
     def build(self, instruction: str, context: RunContext) -> GoalNode:
-        """Build the tree for an instruction.
-
-        Raises:
-            UserError: A package that the planner needs is missing.
-        """
         self.spec.check_installed()
         context.system_text, context.fixed_example = self.settings.system_text, self.settings.fixed_example
         if isinstance(self.settings, AgentNodeSettings) and self.settings.search_memory:
@@ -121,25 +111,15 @@ class Planner:
         return SearchMemory(context.household, context.world.recallable)
 
     def reaching(self) -> dict[str, Any]:
-        """Return its settings that may start, open, load or send something."""
         return reaching(type(self.settings), self.settings.model_dump(exclude_unset=True))
 
 
 def planner_names() -> tuple[str, ...]:
-    """Return every name, without options."""
     return (*PLANNERS.names, *(f"{spec.name}{WM}" for spec in PLANNERS if spec.remembers))
 
 
 def planner(name: str | PlannerSpec) -> Planner:
-    """Return a planner by its name, or by its spec with the settings that it has by default.
-
-    Args:
-        name: Its spec, or its name, then ``_wm`` for working memory, then ``:option=value`` for each option that
-            differs from its default.
-
-    Raises:
-        UserError: There is no such name or option; the message names the existing ones.
-    """
+    """Return a planner by its name, or by its spec with the settings that it has by default. Raises UserError."""
     if isinstance(name, PlannerSpec):
         settings = name.settings()
         assert isinstance(settings, PlannerSettings)

@@ -47,11 +47,6 @@ class Spec:
     needs: tuple[str, ...] = ()
 
     def check_installed(self) -> None:
-        """Check that its requirements are installed.
-
-        Raises:
-            UserError: One is missing; the message says what to install.
-        """
         check_modules(self.name, self.extra, self.needs)
 
 
@@ -94,12 +89,10 @@ class Registry(Generic[S]):
 
     @property
     def default(self) -> str:
-        """The default name."""
         return self.first[0]
 
     @property
     def own(self) -> tuple[str, ...]:
-        """This package's names: those of ``first``, then the others by name."""
         return tuple(dict.fromkeys((*(name for name in self.first if name in self._own), *sorted(self._own))))
 
     @property
@@ -111,15 +104,12 @@ class Registry(Generic[S]):
 
     @property
     def brought(self) -> Mapping[str, str]:
-        """The names of plug-ins, each with its distribution."""
         return {name: _origin(point) for name, point in self._plugins.points.items()}
 
     def __iter__(self) -> Iterator[S]:
-        """Yield every thing that can be loaded; who names another one hears why it cannot."""
         return (one for _, one in self.items())
 
     def items(self) -> Iterator[tuple[str, S]]:
-        """Yield name and thing for each that can be loaded."""
         for name in self.names:
             with contextlib.suppress(UserError):
                 yield name, self.get(name)
@@ -143,11 +133,7 @@ class Registry(Generic[S]):
         return found
 
     def get(self, name: str) -> S:
-        """Return the thing with a name.
-
-        Raises:
-            UserError: There is no such name, or its package cannot be used.
-        """
+        """Return the thing with a name. Raises UserError."""
         if name not in self._loaded:
             one = self._load(name)
             self._check(one)
@@ -188,8 +174,6 @@ class Registry(Generic[S]):
 
 @dataclass
 class _Brought:
-    """The plug-ins of a group with unique names, and the problems of others."""
-
     points: dict[str, metadata.EntryPoint] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
@@ -213,7 +197,6 @@ def _find(kind: str, group: str, own: Mapping[str, metadata.EntryPoint]) -> _Bro
 
 @cache
 def _own_points() -> Mapping[str, Mapping[str, metadata.EntryPoint]]:
-    """Return this distribution's entry points by group and name, without searching the others."""
     found: dict[str, dict[str, metadata.EntryPoint]] = {}
     with contextlib.suppress(metadata.PackageNotFoundError):
         for point in metadata.distribution(DISTRIBUTION).entry_points:
@@ -223,7 +206,6 @@ def _own_points() -> Mapping[str, Mapping[str, metadata.EntryPoint]]:
 
 @cache
 def _all_points() -> Any:
-    """Return all entry points: one search through the installation serves every registry."""
     return metadata.entry_points()
 
 
@@ -237,7 +219,6 @@ def _load_own(point: metadata.EntryPoint) -> Any:
 
 
 def _install_again() -> str:
-    """Return the line that registers a checkout's entry points, or what to do for an installation."""
     root = Path(__file__).parents[2]
     if not (root / "pyproject.toml").is_file():
         return f"install {DISTRIBUTION} again"
@@ -245,13 +226,11 @@ def _install_again() -> str:
 
 
 def one_line(error: BaseException) -> str:
-    """Return an error's message in one line; a SystemExit only has a number, so its name is added."""
     said = " ".join(str(error).split())
     return said if said and isinstance(error, Exception) else f"{type(error).__name__} {said}".rstrip()
 
 
 def _origin(point: metadata.EntryPoint) -> str:
-    """Return the origin of a plug-in: its distribution, or its location."""
     try:
         return str(point.dist.name) if point.dist else point.value
     except Exception:  # a distribution without a name

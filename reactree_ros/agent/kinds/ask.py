@@ -28,12 +28,10 @@ class Ask(Line):
 
     @classmethod
     def is_known(cls, grammar: Grammar) -> bool:
-        """Whether there is a person to ask."""
         return grammar.questions is not None
 
     @classmethod
     def may_be_said(cls, grammar: Grammar) -> bool:
-        """Whether a person may still be asked."""
         return bool(grammar.questions)
 
     @classmethod
@@ -41,12 +39,10 @@ class Ask(Line):
         return "There is nobody to ask." if grammar.questions is None else "No more questions may be asked."
 
     def objection(self, node: Node) -> str:
-        """Say that it was asked already."""
         answer = node.answered(self.question)
         return f"That was asked already; the answer was {answer}." if answer else ""
 
     def carry_out(self, node: Node) -> Program:
-        """Ask the person; what comes of it is told."""
         node.take(self)
         yield from node.put(self.question)
         return None

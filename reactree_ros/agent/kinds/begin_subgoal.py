@@ -26,16 +26,13 @@ class BeginSubgoal(Aside):
 
     @classmethod
     def is_known(cls, grammar: Grammar) -> bool:
-        """Whether subgoals come with their first actions."""
         return grammar.by_subgoals
 
     @classmethod
     def in_words(cls, number: int, subgoal: str) -> Said:
-        """Return how a subgoal is begun."""
         return Said(f"{number} Subgoal: {subgoal}", cls(f"Subgoal {number}: {subgoal}", subgoal))
 
     def carry_out(self, node: Node) -> Program:
-        """Begin it."""
         node.take(self)
         node.tell(OK)
         works_by_subgoals: Any = node

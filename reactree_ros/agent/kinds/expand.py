@@ -47,12 +47,10 @@ class Expand(Decision):
 
     @classmethod
     def is_known(cls, grammar: Grammar) -> bool:
-        """Whether the model knows of expansions; one that may not expand may try."""
         return not grammar.by_subgoals
 
     @classmethod
     def may_be_said(cls, grammar: Grammar) -> bool:
-        """Whether there is any control flow."""
         return bool(grammar.control_flows)
 
     @classmethod
@@ -102,7 +100,6 @@ class Expand(Decision):
 
     @classmethod
     def recorded_turns(cls, line: str, rest: list[str]) -> Sequence[Turn] | None:
-        """See :meth:`Decision.recorded_turns`; nothing answers it."""
         if line != cls.opening or len(rest) < 2:
             return None
         said = "\n".join([line, rest.pop(), rest.pop()])
@@ -131,15 +128,12 @@ class Expand(Decision):
         return self.subgoals
 
     def objection(self, node: Node) -> str:
-        """Say why it must not grow."""
         return node.objection_to(self)
 
     def carry_out(self, node: Node) -> Program:
-        """Grow nodes for the subgoals; the node's end is theirs, unless it decides again after they failed."""
         return (yield from node.grow(self))
 
     def is_the_same(self, other: Expand) -> bool:
-        """Whether two expansions come to the same: the order of subgoals counts in a sequence only."""
         mine, others = list(map(normal, self.subgoals)), list(map(normal, other.subgoals))
         if len(mine) == 1:
             return mine == others
@@ -165,5 +159,4 @@ class Expand(Decision):
 
 
 def normal(goal: str) -> str:
-    """Return a goal without what does not tell it from another."""
     return " ".join(goal.lower().removeprefix("and ").split()).rstrip(".")

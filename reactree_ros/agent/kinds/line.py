@@ -37,7 +37,6 @@ class Line(Decision):
     @classmethod
     @cache
     def wording(cls) -> Wording | None:
-        """Return the wording of the line; None if its first argument is any text, and stands there alone."""
         names, found = cls.arguments(), dict[str, Parameter]()
         for base in cls.__mro__:
             own = {name: said for name, said in vars(base).get("__annotations__", {}).items() if name in names}
@@ -48,7 +47,6 @@ class Line(Decision):
 
     @classmethod
     def check(cls) -> None:
-        """See :meth:`Decision.check`; a line has a place for every argument."""
         try:
             wording = cls.wording()
         except (ValueError, NameError) as error:
@@ -112,7 +110,6 @@ class Line(Decision):
 
     @classmethod
     def recorded_turns(cls, line: str, rest: list[str]) -> Sequence[Turn] | None:
-        """See :meth:`Decision.recorded_turns`; the next line answers it."""
         return Said(line, cls.of_line(line.removeprefix(cls.opening))), *(
             [Told(rest.pop(), About.ANSWER)] if rest else []
         )
@@ -131,11 +128,6 @@ class Line(Decision):
 
     @classmethod
     def of_line(cls, said: object) -> Self:
-        """Return the decision whose arguments stand on a line, or in the fields of an object.
-
-        Raises:
-            ParameterError: They cannot be read.
-        """
         wording, make = cls.wording(), cast("type[Any]", cls)  # whose arguments a subclass declares
         if wording is None:
             return cast("Self", make(str(said)))

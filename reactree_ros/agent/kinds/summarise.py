@@ -19,5 +19,4 @@ class Summarise(Aside):
 
 
 def summarised(thought: str, summary: str) -> Summarise:
-    """Return the decision that a summary is told as."""
     return Summarise(thought, summary)

@@ -36,12 +36,10 @@ class Think(Line):
 
     @classmethod
     def is_known(cls, grammar: Grammar) -> bool:
-        """Whether the model was told of thoughts, as it always is."""
         return True
 
     @classmethod
     def may_be_said(cls, grammar: Grammar) -> bool:
-        """Whether a thought may follow what was said before."""
         return grammar.thinks
 
     @classmethod
@@ -59,7 +57,6 @@ class Think(Line):
 
     @classmethod
     def recorded_turns(cls, line: str, rest: list[str]) -> Sequence[Turn] | None:
-        """See :meth:`Decision.recorded_turns`; a recorded thought may have several lines."""
         answered = False
         while rest and not (answered := (follows := rest.pop()) == OK):
             line += f"\n{follows}"
@@ -67,7 +64,6 @@ class Think(Line):
         return (said, Told(OK, About.ANSWER)) if answered else (said,)
 
     def carry_out(self, node: Node) -> Program:
-        """Answer the thought."""
         node.take(self)
         node.tell(node.answer_to(self.thought))
         return None
@@ -82,5 +78,4 @@ class Aside(Think):
 
     @classmethod
     def is_known(cls, grammar: Grammar) -> bool:
-        """Whether it can be said, which it cannot."""
         return False

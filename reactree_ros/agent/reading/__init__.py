@@ -25,14 +25,6 @@ LONGEST = 40_000
 
 
 def read(text: str, grammar: Grammar, *, cut: bool = False) -> tuple[Said, ...]:
-    """Read a reply, without the model's reasoning.
-
-    Returns:
-        The decision, with the words that stand for it in a prompt; a thought with the act or expansion after it is two.
-
-    Raises:
-        Unreadable: It is not one decision in full, or that may not be said; the message says why, in one line.
-    """
     _check_length(text)
     if said := grammar.read_exactly(text.strip("\n"), cut=cut):
         return said
@@ -45,10 +37,6 @@ def read(text: str, grammar: Grammar, *, cut: bool = False) -> tuple[Said, ...]:
 
 
 def says_exactly(text: str, grammar: Grammar) -> bool:
-    """Return whether a text is one decision in just the words or the schema of the grammar, and nothing else.
-
-    For a text that may be something else, such as a thought: that one only mentions a decision does not count.
-    """
     text = text.strip()
     if len(text) > LONGEST:
         return False
@@ -61,7 +49,6 @@ def says_exactly(text: str, grammar: Grammar) -> bool:
 
 
 def read_call(calls: Iterable[tuple[str, str]], grammar: Grammar, *, text: str = "") -> tuple[Said, ...]:
-    """Read the calls of tools that a model made, with the text around them; refused as by :func:`read`."""
     called = [{"name": name, "arguments": arguments} for name, arguments in calls]
     _check_length("".join([text, *map(str, called)]))
     reader = Reader(grammar)
@@ -70,7 +57,6 @@ def read_call(calls: Iterable[tuple[str, str]], grammar: Grammar, *, text: str =
 
 
 def read_choice(text: str, options: Sequence[str], *, cut: bool = False) -> str:
-    """Read which of some options was said, as a skill is read; refused if it is not clear which."""
     grammar = DecisionGrammar(options, ())
     if said_exactly(text, grammar, cut) is not None:
         return text

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 
 def worded(value: Any, grammar: Grammar) -> Any:
-    """Return a value of JSON with each call of a declared skill in it in words, as the field ``act``."""
     if not grammar.offers:
         return value
     if isinstance(value, list):
@@ -29,12 +28,10 @@ def worded(value: Any, grammar: Grammar) -> Any:
 
 
 def named_by(name: str, offers: Sequence[Offer]) -> list[Offer]:
-    """Return the declared skills that a name is the name of."""
     return [offer for offer in offers if offer.is_called(name)]
 
 
 def call_of(called: Sequence[Offer], arguments: Any) -> SkillCall:
-    """Return the call of the one skill, of some with one name, that the arguments fit; refused if they fit none."""
     reasons = []
     for offer in called:
         try:
@@ -46,7 +43,6 @@ def call_of(called: Sequence[Offer], arguments: Any) -> SkillCall:
 
 
 def _fields(offer: Offer, arguments: Any) -> Mapping[str, Any]:
-    """Return arguments by parameter; a value alone is that of the only one."""
     if isinstance(arguments, str) and (held := object_of(arguments)) is not None:
         arguments = held
     if isinstance(arguments, Mapping):
@@ -62,7 +58,6 @@ def _fields(offer: Offer, arguments: Any) -> Mapping[str, Any]:
 def _calls_in(
     value: Mapping[str, Any], offers: Sequence[Offer]
 ) -> Iterator[tuple[list[Offer], Any, Mapping[str, Any]]]:
-    """Yield the skills that an object calls, with the arguments and what else it says."""
     for key, one in value.items():
         if not isinstance(one, str) and (called := named_by(key, offers)):
             yield called, one, {name: other for name, other in value.items() if name != key}

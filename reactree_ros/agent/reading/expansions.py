@@ -36,7 +36,6 @@ _FORM = "'Expand:' is followed by two lines: '- control flow: …' and '- subgoa
 
 
 def read_expansion(text: str, allowed: Sequence[type[ControlFlow]]) -> tuple[Named, str]:
-    """Read what follows ``Expand:``, and what comes after the expansion."""
     text = typed(text)
     flows, lists = list(_FLOW_LABEL.finditer(text)), list(_SUBGOALS_LABEL.finditer(text))
     first = _FLOW_FIRST.match(text)
@@ -53,7 +52,6 @@ def read_expansion(text: str, allowed: Sequence[type[ControlFlow]]) -> tuple[Nam
 
 
 def expansion_in_plain_words(text: str, allowed: Sequence[type[ControlFlow]]) -> Named | None:
-    """Return the expansion that a text says in just the words of the grammar; None if it is in others."""
     said = _PLAINLY.fullmatch(text)
     if said is None:
         return None
@@ -68,7 +66,6 @@ def expansion_in_plain_words(text: str, allowed: Sequence[type[ControlFlow]]) ->
 
 
 def expansion(flow: Any, subgoals: Iterable[Any], allowed: Sequence[type[ControlFlow]]) -> Named:
-    """Return the expansion that a control flow and subgoals make."""
     if not allowed:
         raise Unreadable("An expansion is not allowed here; think or act.")
     names = wordings(allowed)
@@ -82,7 +79,6 @@ def expansion(flow: Any, subgoals: Iterable[Any], allowed: Sequence[type[Control
 
 
 def _flow(said: Any, names: str) -> ControlFlow:
-    """Return the one control flow that is said."""
     taking = [one for one in known_flows() if takes(one)]
     if isinstance(said, dict) and len(said) == 1:
         ((name, given),) = said.items()
@@ -100,7 +96,6 @@ def _flow(said: Any, names: str) -> ControlFlow:
 
 
 def _with_arguments(flows: Sequence[type[ControlFlow]], said: str | dict[str, object]) -> ControlFlow | None:
-    """Return the one of some control flows that is said with its arguments; None when there is none."""
     if len(flows) > 1:
         raise Unreadable("'Expand:' names more than one control flow; name one.")
     try:
@@ -110,7 +105,6 @@ def _with_arguments(flows: Sequence[type[ControlFlow]], said: str | dict[str, ob
 
 
 def _subgoal(said: Any) -> str:
-    """Return a subgoal on one line; empty if there is none."""
     if isinstance(said, dict) and list(said) in _NAMED:
         (said,) = said.values()
     if not isinstance(said, str):
@@ -122,7 +116,6 @@ def _subgoal(said: Any) -> str:
 
 
 def _is_no_subgoal(goal: str) -> bool:
-    """Whether something stands for a subgoal, or is a decision of another kind."""
     label = label_of(goal)
     if label is None:
         return _PLACEHOLDER.fullmatch(goal) is not None
@@ -130,7 +123,6 @@ def _is_no_subgoal(goal: str) -> bool:
 
 
 def _listed(text: str) -> tuple[Sequence[Any], str]:
-    """Return the entries of the list that a text begins with, and what comes after it."""
     if text.lstrip().startswith("["):
         values, end = value_at(text.lstrip(), 0)
         if not isinstance(values, list):
@@ -147,7 +139,6 @@ def _listed(text: str) -> tuple[Sequence[Any], str]:
 
 
 def _column(lines: Sequence[str]) -> tuple[Sequence[str], str]:
-    """Read a list that has one entry a line, with the same marks, up to a blank line or to what has none."""
     entries: list[str] = []
     ends = set[bool]()
     first, gap = "", False
@@ -171,6 +162,5 @@ def _column(lines: Sequence[str]) -> tuple[Sequence[str], str]:
 
 
 def _tidied(entry: str) -> str:
-    """Return an entry without emphasis, quotes, pictures and what ends it."""
     entry = _PICTURES.sub("", entry).strip()
     return (undressed(entry) if entry[:1] in tuple('*_`"') else entry).rstrip(".,; ")

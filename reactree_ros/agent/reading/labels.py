@@ -57,8 +57,6 @@ _REACH, _DEEPEST = 80, 4
 
 
 class _Labels:
-    """The patterns of all labels: with what ends them, and as a title that has a line of its own."""
-
     def __init__(self) -> None:
         said = [kind for kind in kinds().values() if kind.spellings]
         self.announced: dict[str, Announced] = {kind.name: kind for kind in said} | {mark.name: mark for mark in _MARKS}
@@ -85,7 +83,6 @@ class Label:
 
 
 def label_of(line: str) -> Label | None:
-    """Return the label that a line begins with: the innermost of several, as in ``Decision: Act: …``."""
     labels, found, title = _labels(), None, bool(_IS_TITLE.match(line))
     for _ in range(_DEEPEST):
         line = undressed(line)
@@ -110,7 +107,6 @@ def label_of(line: str) -> Label | None:
 
 
 def undressed(line: str) -> str:
-    """Return a line without the marks of lists, headings, quotations, fences and tags around all of it."""
     if _FENCE.match(line) or _ALONE.fullmatch(line.strip()):
         return ""
     line = line.rstrip()
@@ -128,6 +124,5 @@ def undressed(line: str) -> str:
 
 
 def _without_end_tag(line: str) -> str:
-    """Return a line without the tag that ends it."""
     said, begun, tag = line.strip().rpartition("</")
     return said.rstrip() if begun and _END_TAG.fullmatch(tag) else line.strip()

@@ -56,41 +56,33 @@ class Part:
 
     @property
     def text(self) -> str:
-        """Its text on one line."""
         return " ".join(str(self.said).split())
 
     @property
     def decides(self) -> bool:
-        """Whether it is a decision that nothing follows."""
         return self.kind is not None and not (self.kind.accompanies or self.kind.leads)
 
     @property
     def has_lines(self) -> bool:
-        """Whether its list may go on in the next line."""
         return self.kind is not None and self.kind.of_lines
 
     @property
     def goes_on(self) -> bool:
-        """Whether the lines after its label are its own, too, as those of a thought and of an expansion are."""
         return self.has_lines or (self.kind is not None and self.kind.accompanies)
 
     @property
     def is_prose(self) -> bool:
-        """Whether no label announces it."""
         return self.kind is None and self.mark is None
 
     @property
     def is_empty(self) -> bool:
-        """Whether it is a label, and nothing yet."""
         return not self.is_prose and self.value is None and not self.said
 
     def add(self, line: str) -> None:
-        """Add a line."""
         self.said = f"{self.said}\n{line}" if self.said else line
 
 
 def own_words(text: str, grammar: Grammar) -> str:
-    """Return what of a reply is the model's own: its turn, up to where it makes the world speak after a decision."""
     turn, _ = first_turn(text)
     decided = False
     lines = turn.split("\n")
@@ -103,7 +95,6 @@ def own_words(text: str, grammar: Grammar) -> str:
 
 
 def first_turn(text: str) -> tuple[str, bool]:
-    """Return the first turn that says something, without its role, and whether it has an end."""
     begin = 0
     for mark in _TURNS.finditer(text):
         if _is_quoted(text, mark):
@@ -119,7 +110,6 @@ def _without_role(turn: str) -> str:
 
 
 def _is_quoted(text: str, mark: re.Match[str]) -> bool:
-    """Whether a mark stands in quotes on its line."""
     begin, end = text.rfind("\n", 0, mark.start()) + 1, text.find("\n", mark.end())
     after = text[mark.end() : end if end >= 0 else None]
     return _ESCAPED.sub("", text[begin : mark.start()]).count('"') % 2 == 1 and '"' in _ESCAPED.sub("", after)
@@ -128,7 +118,6 @@ def _is_quoted(text: str, mark: re.Match[str]) -> bool:
 def sentence_that_decides(
     line: str, grammar: Grammar, ends: re.Pattern[str] = _SENTENCE
 ) -> tuple[str, type[Decision], str] | None:
-    """Return the kind and words of a decision that is said in a line, outside quotes, after what stands before it."""
     for end in ends.finditer(line[:_LONGEST]):
         label = label_of(line[end.end() :]) if line.count('"', 0, end.end()) % 2 == 0 else None
         kind = None if label is None or isinstance(label.kind, Mark) else label.kind
@@ -160,7 +149,6 @@ class Parts:
             at += self._add(lines, at)
 
     def _add(self, lines: list[str], at: int) -> int:
-        """Take in what a line says; returns how many lines that took."""
         line, last = lines[at], self.found[-1]
         label = self._label(line, at)
         said = undressed(line) if label is None else label.rest
@@ -181,7 +169,6 @@ class Parts:
         return 1
 
     def _label(self, line: str, at: int) -> Label | None:
-        """Return the label of a line where it begins an item."""
         label, inside = label_of(_COURTESY.sub("", line, count=1)), self.found[-1].kind
         if label is None:
             return None
@@ -196,7 +183,6 @@ class Parts:
         return label
 
     def _value(self, said: str, more: list[str]) -> tuple[Any, int]:
-        """Return the value in JSON that a line begins, and how many lines it takes; 0: there is none."""
         self._tried += 1
         if self._tried > _TRIED:
             return None, 0
@@ -207,7 +193,6 @@ class Parts:
         return (value, text.count("\n", 0, end) + 1) if holds_an_object(value) and closes else (None, 0)
 
     def _split(self) -> None:
-        """Take the last line of a thought apart where a decision follows on it."""
         last = self.found[-1]
         if last.kind is None or last.decides or not last.said:
             return

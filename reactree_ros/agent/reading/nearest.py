@@ -28,7 +28,6 @@ _SMALL = _BEHIND | {"up", "down", "off", "of", "the", "a", "an", "and", "locatio
 
 
 def verb_of(word: str) -> str:
-    """Return a verb, or the one that stands for all of its kind."""
     return _FIRST_OF.get(word, word)
 
 
@@ -43,7 +42,6 @@ class Phrase:
 
     @classmethod
     def of(cls, text: str) -> Phrase:
-        """Take a text apart."""
         verb, *rest = words(without_articles(text)) or ("",)
         begin = next((at for at, word in enumerate(rest) if word not in _SMALL), len(rest))
         end = next((at for at, word in enumerate(rest) if at > begin and word in _BEHIND), len(rest))
@@ -53,7 +51,6 @@ class Phrase:
 
 
 def named(said: str, skills: Sequence[str], most: int) -> str:
-    """Name so many skills at most that are nearest to what was said; where none is near, a few of what may be done."""
     if near := nearest(said[:_LONGEST], skills, most):
         return f" The nearest that are: {_listed(near)}."
     some = a_few(skills, most)
@@ -61,11 +58,6 @@ def named(said: str, skills: Sequence[str], most: int) -> str:
 
 
 def nearest(said: str, skills: Sequence[str], most: int) -> list[str]:
-    """Return the skills that are nearest to what was said, the nearest first.
-
-    The verb or one of its kind weighs most, unless a thing is named with its number; then the words for the thing,
-    then numbers, then what stands behind on, in or from.
-    """
     asked = Phrase.of(said)
     scored = [(score, skill) for skill in skills if any(score := _score(asked, Phrase.of(skill)))]
     best = heapq.nlargest(_COMPARED, scored, key=lambda one: one[0])
@@ -74,7 +66,6 @@ def nearest(said: str, skills: Sequence[str], most: int) -> list[str]:
 
 
 def a_few(skills: Sequence[str], most: int) -> list[str]:
-    """Return some skills, of as many verbs as there are; the agent's own only if the world has none."""
     others = [skill for skill in skills if skill not in (DONE, FAILURE) and not skill.startswith(ASKS_MEMORY)]
     of_verbs: dict[str, str] = {}
     for skill in others or skills:

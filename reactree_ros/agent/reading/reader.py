@@ -41,7 +41,6 @@ class Reader:
         self.skills = Skills.of(grammar)
 
     def parts_of(self, text: str, values: Iterable[Any] = ()) -> list[Part]:
-        """Take a reply apart, with the values in JSON that were said after it."""
         found = [*Parts(text, self.grammar).found, *(Part(None, value=value) for value in values)]
         try:
             return list(self._resolved(found))
@@ -49,7 +48,6 @@ class Reader:
             raise Unreadable("The JSON is nested too deeply; say one decision.") from None
 
     def read(self, parts: Sequence[Part]) -> tuple[Said, ...]:
-        """Return the decisions that the parts of a reply are taken for."""
         at = next((number for number, part in enumerate(parts) if part.decides), len(parts))
         before, after = [part for part in parts[:at] if part.kind or part.text], parts[at + 1 :]
         if at == len(parts):
@@ -72,7 +70,6 @@ class Reader:
     # ------------------------------------------------------------------ parts
 
     def _resolved(self, parts: Sequence[Part]) -> Iterator[Part]:
-        """Yield parts that are of a kind or prose: JSON is read, and so are labels that announce any kind."""
         acts = type(act_of(""))
         last = Part(None)
         for part in parts:
@@ -112,7 +109,6 @@ class Reader:
     # ------------------------------------------------------------------ what stands around a decision
 
     def _check_before(self, before: Sequence[Part]) -> None:
-        """Look whether nothing but courtesy and thoughts stands before a decision, and none of it speaks of that."""
         quoted = sum(part.text.count('"') for part in before if not part.whole) % 2
         ahead = [part for part in before[-1:] if part.kind is not None and part.text.endswith(":")]
         prose = [part for part in before if part.kind is None and COURTESY.fullmatch(part.text) is None]
@@ -123,7 +119,6 @@ class Reader:
             )
 
     def _check_after(self, decision: Decision, after: Sequence[Part]) -> None:
-        """Look whether a decision is the only one that is said in full."""
         for part in after:
             others = self._said_in_prose(part) if part.kind is None else [part] if part.decides else []
             for other in others:
@@ -131,7 +126,6 @@ class Reader:
                     raise Unreadable(f"{_ONE}; '{shortened(other.text, 60) or str(part.kind)}' is said as well.")
 
     def _said_in_prose(self, part: Part) -> Iterator[Part]:
-        """Yield the decisions in prose: those with a label in a line, and skills that are one."""
         for line in filter(str.strip, dict.fromkeys(part.said.split("\n"))):
             if (found := sentence_that_decides(line, self.grammar, BLANK)) is not None:
                 yield Part(*found[1:])
@@ -139,7 +133,6 @@ class Reader:
                 yield Part(type(act_of(skill)), line)
 
     def _is_again(self, decision: Decision, part: Part, *, is_last: bool) -> bool:
-        """Whether a part says a decision again; the last may be cut."""
         assert part.kind is not None  # it decides
         try:
             again = part.kind.read(part.said, self, cut=False)
@@ -151,7 +144,6 @@ class Reader:
     # ------------------------------------------------------------------ without an act or an expansion
 
     def _undecided(self, parts: Sequence[Part]) -> tuple[Said, ...]:
-        """Read a reply that names no act and no expansion as one: a thought, or nothing but a skill."""
         expected, kinds = self.grammar.expected, [part.kind for part in parts if part.kind is not None]
         if self.grammar.by_subgoals and any(kind.leads for kind in kinds):
             raise Unreadable(f"A subgoal comes with its first action. {expected}.")

@@ -47,11 +47,9 @@ class Skills:
 
     @classmethod
     def of(cls, grammar: Grammar) -> Skills:
-        """Return those of a grammar."""
         return cls(grammar.skills, grammar.offers, free=grammar.free)
 
     def meant(self, said: str) -> str | None:
-        """Return the skill of which all words are said; None if there is none, or where two differ by markup alone."""
         said = said.strip()
         if said in self._available:
             return said
@@ -67,12 +65,10 @@ class Skills:
         return self._recalled(said)
 
     def exactly(self, said: str) -> str | None:
-        """Return the skill that is said in just its own words; None if there is none."""
         called = [] if said in self._available else [call for call in self._called(said) if call == said]
         return said if said in self._available else called[0] if len(called) == 1 else None
 
     def find(self, said: str) -> str:
-        """Return the skill that is said; a refusal names the nearest."""
         skill = self.meant(said)
         if skill is None:
             self._refuse(said)
@@ -82,7 +78,6 @@ class Skills:
         return skill
 
     def _called(self, said: str) -> list[SkillCall]:
-        """Return the declared skills that a text can be read as."""
         called = []
         for offer in self._offers:
             with suppress(ParameterError):
@@ -90,7 +85,6 @@ class Skills:
         return called
 
     def _refuse(self, said: str) -> None:
-        """Refuse a declared skill of which the first words are said, and say what is wrong with it."""
         for offer in sorted(self._offers, key=lambda one: len(one.skill.verb), reverse=True):
             if offer.skill.words.begins(said):
                 try:
@@ -101,20 +95,17 @@ class Skills:
                     ) from None
 
     def begins_like_one(self, said: str) -> bool:
-        """Whether something begins with the verb of an available skill, or one of its kind."""
         verbs = {verb_of(parts[0]) for parts in self._by_words if parts}
         first = words(said[:_LONGEST])[:1]
         return bool(first) and verb_of(first[0]) in verbs
 
     def may_go_on(self, skill: str, said: str) -> bool:
-        """Whether a reply that was cut may have meant another skill: one that begins like it, or with its number."""
         if self.meant(said) != skill:
             return True
         longer = any(other != skill and other.startswith(skill) for other in self._available)
         return longer or isinstance(skill, SkillCall)
 
     def _recalled(self, said: str) -> str | None:
-        """Return the question to memory for a thing of which no skill has a word, or one that is nearly the same."""
         parts = words(without_articles(said))
         thing = parts[len(_RECALL) :]
         if (
@@ -141,14 +132,12 @@ class Skills:
 
 
 def said_exactly(skill: str, grammar: Grammar, cut: bool) -> str | None:
-    """Return the skill that is said in just the words of a grammar; None if there is none, or it may have been cut."""
     skills = Skills.of(grammar)
     meant = skills.exactly(skill)
     return None if meant is None or (cut and skills.may_go_on(meant, skill)) else meant
 
 
 def act_of(skill: str) -> Decision:
-    """Return the decision for a skill."""
     from reactree_ros.agent.kinds.act import Act  # which is read with this module
 
     return Act(skill)

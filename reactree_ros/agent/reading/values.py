@@ -32,7 +32,6 @@ Saying = tuple[Announced, Any]
 
 
 def said_in(value: Any, depth: int = 0) -> list[Saying]:
-    """Return what an object, or an array of objects, says."""
     if depth > _DEEPEST:
         raise Unreadable("The JSON is nested too deeply; say one decision.")
     if isinstance(value, list):
@@ -59,17 +58,14 @@ def said_in(value: Any, depth: int = 0) -> list[Saying]:
 
 
 def argument_in(value: Any) -> str:
-    """Return what a value says that an act is done to."""
     return " ".join(_words(value))
 
 
 def act_keys() -> tuple[str, ...]:
-    """Return the fields that hold a skill."""
     return _kind_that("nests").keys
 
 
 def key_in_json(name: str) -> str:
-    """Return the name of a field without capitals, blanks and hyphens."""
     return re.sub(r"[\s_-]", "", name).casefold()
 
 
@@ -80,12 +76,10 @@ def _kind_that(part: str) -> type[Decision]:
 
 @cache
 def _named_kinds() -> Mapping[str, type[Decision]]:
-    """Return the kinds by the names of tools, types and fields."""
     return {name: kind for kind in kinds().values() if not kind.leads for name in kind.keys}
 
 
 def _fields_of(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that say something; one that comes twice keeps a name that nothing takes."""
     fields: dict[str, Any] = {}
     for name, one in value.items():
         key = key_in_json(name)
@@ -95,13 +89,11 @@ def _fields_of(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _take(fields: dict[str, Any], keys: Iterable[str], of: type | tuple[type, ...] = object) -> Any:
-    """Take the first of some fields that is there with a value of a type; None if none is."""
     key = next((key for key in keys if isinstance(fields.get(key), of) and key in fields), None)
     return None if key is None else fields.pop(key)
 
 
 def _take_kind(fields: dict[str, Any]) -> type[Decision] | None:
-    """Take the field that names the kind of the decision; what it comes with may lie in a field of its own."""
     if key_in_json(str(fields.get("type"))) in _STRUCTURE:
         del fields["type"]
     alone = len(fields) == 1  # what is all that is said of an act is its skill, whatever it is called
@@ -121,7 +113,6 @@ def _take_kind(fields: dict[str, Any]) -> type[Decision] | None:
 
 
 def _decision(fields: dict[str, Any], kind: type[Decision] | None, depth: int) -> list[Saying]:
-    """Return what fields say besides thoughts and subgoals."""
     acts, expands = _kind_that("nests"), _kind_that("of_lines")
     inner = _take(fields, (*_WRAPPERS, "function", *acts.keys, *expands.keys), (Mapping, list))
     if inner is not None:
@@ -142,7 +133,6 @@ def _decision(fields: dict[str, Any], kind: type[Decision] | None, depth: int) -
 
 
 def _words(value: Any) -> Iterator[str]:
-    """Return the words of a skill: a text, a name with arguments, or the arguments."""
     if value is None:
         return
     if isinstance(value, str):
@@ -161,13 +151,11 @@ def _words(value: Any) -> Iterator[str]:
 
 
 def object_of(text: str) -> Any:
-    """Return the object that a text in JSON stands for, all of it; None if it stands for none."""
     value, end = value_at(text, 0) if text.startswith("{") else (None, 0)
     return value if isinstance(value, Mapping) and not text[end:].strip() else None
 
 
 def value_at(text: str, begin: int) -> tuple[Any, int]:
-    """Read the value of JSON that begins at a place; None, and the next place, without one."""
     try:
         return _DECODER.raw_decode(text, begin)
     except (ValueError, RecursionError):
@@ -175,14 +163,12 @@ def value_at(text: str, begin: int) -> tuple[Any, int]:
 
 
 def holds_an_object(value: Any) -> bool:
-    """Return whether a value is an object, or an array of such."""
     if isinstance(value, Mapping):
         return bool(value)
     return isinstance(value, list) and bool(value) and all(map(holds_an_object, value))
 
 
 def _unrepeated(fields: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
-    """Return fields by their names; one that comes twice keeps a name that nothing takes."""
     named: dict[str, Any] = {}
     for name, value in fields:
         named[str(name) if str(name) not in named else f"{name} (twice)"] = value

@@ -21,12 +21,6 @@ _WORDS = 4
 
 
 def whole_part(text: str, grammar: Grammar) -> str:
-    """Return how much of a reply so far is one decision, whatever follows; empty as long as it may become another one.
-
-    An act is whole at the end of its line, an expansion only in just the words of the grammar: a list may go on in
-    others. A thought never is, as an act may follow it, unless somebody else speaks after it. A decision that may not
-    be said is whole once something else follows. Where no decision is begun, a reply that goes round in circles ends.
-    """
     reader = Reader(grammar)
     try:
         if _goes_round(text, reader):
@@ -37,7 +31,6 @@ def whole_part(text: str, grammar: Grammar) -> str:
 
 
 def _goes_round(text: str, reader: Reader) -> bool:
-    """Whether a text says the same again and again, and is no list of subgoals or skills."""
     ends = (text[-length:] for length in range(_SHORTEST, _LONGEST + 1))
     said = next((end for end in ends if text.endswith(end * _ROUNDS)), "")
     return any(map(str.isalpha, said)) and not any(part.decides for part in reader.parts_of(text))
@@ -56,7 +49,6 @@ def _whole_part(text: str, reader: Reader) -> str:
 
 
 def _decided(lines: Sequence[str], shown: str, reader: Reader) -> str:
-    """Return the first of the lines that are a decision; what is shown is these, and perhaps more."""
     more = reader.parts_of(shown)
     if not any(part.decides for part in more):
         return ""
