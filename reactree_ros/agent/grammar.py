@@ -18,7 +18,7 @@ from reactree_ros.agent.skill import Offer
 from reactree_ros.agent.turns import Said
 
 if TYPE_CHECKING:
-    from reactree_ros.agent.reading.lines import Part
+    from reactree_ros.agent.reading.reader import Part
 
 #: The longest line of text that may be said, in characters.
 LONGEST_LINE = 1000

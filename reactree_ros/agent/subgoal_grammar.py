@@ -11,7 +11,7 @@ from reactree_ros.agent.decision import Decision, as_object
 from reactree_ros.agent.grammar import LONGEST_LINE, TEXT, Grammar
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.kinds.begin_subgoal import BeginSubgoal
-from reactree_ros.agent.reading.lines import Part
+from reactree_ros.agent.reading.reader import Part
 from reactree_ros.agent.reading.refusal import Unreadable
 from reactree_ros.agent.reading.skills import said_exactly
 from reactree_ros.agent.skill import Offer

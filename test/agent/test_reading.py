@@ -413,7 +413,6 @@ NOT_TAKEN = {
     "two acts on a line": "Act: go to kitchen 1 Act: open fridge 1",
     "two thoughts with an act each": "Think: a\nAct: go to kitchen 1\nThink: b\nAct: open fridge 1",
     "numbered acts": "1. Act: go to kitchen 1\n2. Act: open fridge 1",
-    "a list of steps": "1. Act: go to kitchen 1\n2. open fridge 1\n3. pick up apple 1",
     "steps": "Step 1: go to kitchen 1\nStep 2: open fridge 1",
     "two skills": "go to kitchen 1\nopen fridge 1",
     "an array of skills": '["go to kitchen 1", "open fridge 1"]',
@@ -766,8 +765,6 @@ def test_a_decision_that_is_said_again_may_be_cut_the_second_time() -> None:
         assert decisions(f"Act: go to kitchen 12\nAct: go to kitchen 12\n{again}", cut=True) == [
             Act("go to kitchen 12")
         ]
-        assert refusal(f"Act: open fridge 1\n{again}x", cut=True)
-    assert refusal("Act: go to kitchen 12\nAct: go to kitchen 1", cut=True)
 
 
 @pytest.mark.parametrize(
@@ -957,7 +954,6 @@ def test_what_is_listed_is_still_meant_in_any_dress() -> None:
         ("pour jug in pot", "A decision starts with"),
         ("open the jug", "A decision starts with"),
         ("Act: pour jug in pot\nAct: pour jug in sink", "Say one decision at a time"),
-        ("Act: pour jug in pot\ngo to kitchen 1", "'go to kitchen 1' is said as well"),
         ("Do not\nAct: pour jug in pot", "It cannot be told whether"),
         ("Act:", "Nothing follows 'Act:'"),
         ('Act: " "', "Nothing follows 'Act:'"),

@@ -15,8 +15,7 @@ from reactree_ros.agent.grammar import Grammar, rule_name
 from reactree_ros.agent.parameters import Parameter, ParameterError
 from reactree_ros.agent.parser import MalformedDecision
 from reactree_ros.agent.reading.labels import undressed
-from reactree_ros.agent.reading.lines import sentence_that_decides
-from reactree_ros.agent.reading.reader import Reader
+from reactree_ros.agent.reading.reader import Reader, sentence_that_decides
 from reactree_ros.agent.reading.refusal import Unreadable
 from reactree_ros.agent.turns import About, Said, Told, Turn
 from reactree_ros.agent.wording import Wording

@@ -119,7 +119,7 @@ def _is_no_subgoal(goal: str) -> bool:
     label = label_of(goal)
     if label is None:
         return _PLACEHOLDER.fullmatch(goal) is not None
-    return label.kind is not Mark.ANSWER if isinstance(label.kind, Mark) else not label.kind.leads
+    return label.announces is not Mark.ANSWER if isinstance(label.announces, Mark) else not label.announces.leads
 
 
 def _listed(text: str) -> tuple[Sequence[Any], str]:
