@@ -40,8 +40,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from reactree_ros.agent.decision import DONE, FAILURE, RECALL
 from reactree_ros.agent.example import Example
+
+from reactree_ros.agent.decision import DONE, FAILURE, RECALL
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.prompt import start_turn, system_text
 from reactree_ros.agent.tokens import approximate_tokens

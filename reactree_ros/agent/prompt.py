@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 
 from reactree_ros.agent.control_flow import ControlFlow, flow_named
 from reactree_ros.agent.decision import DONE, FAILURE, Decision
-from reactree_ros.agent.example import Example
 from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.grammar import DecisionGrammar, listed
 from reactree_ros.agent.household import Household
+from reactree_ros.agent.transcript import Example
 from reactree_ros.agent.turns import About, Said, Told, ToldStart
 
 _INTRODUCTION = "You are an advanced robot with ability to {}. You can perform one of the following tasks:"
@@ -91,3 +93,13 @@ def start_turn(system: str, examples: Sequence[Example], rule: str = "") -> Told
     """
     told = (tuple(Said(turn.text) if isinstance(turn, Said) else turn for turn in one.turns) for one in examples)
     return ToldStart(system=system, examples=tuple(told), rule=rule)
+
+
+@cache
+def prompt(place: str, name: str) -> str:
+    """Return the text of a prompt file without the final line end. Raises FileNotFoundError."""
+    package, _, folder = place.partition(":")
+    try:
+        return (files(package) / folder / name).read_text(encoding="utf-8").removesuffix("\n")
+    except (FileNotFoundError, NotADirectoryError, ModuleNotFoundError, TypeError, ValueError) as error:
+        raise FileNotFoundError(f"there is no prompt file {name} in {place or 'no folder at all'}") from error

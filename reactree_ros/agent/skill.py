@@ -14,9 +14,19 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from reactree_ros.agent.decision import as_object
-from reactree_ros.agent.notation import Notation
 from reactree_ros.agent.observation import Outcome
-from reactree_ros.agent.parameters import Named, Names, Number, Parameter, ParameterError, Person, Value, parameter_of
+from reactree_ros.agent.parameters import (
+    Choice,
+    Named,
+    Names,
+    Notation,
+    Number,
+    Parameter,
+    ParameterError,
+    Person,
+    Value,
+    parameter_of,
+)
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.agent.wording import Standing, Wording, key_of
 from reactree_ros.plugins.settings import did_you_mean, or_nearest
@@ -400,3 +410,19 @@ def _statements_of(declared: Any) -> Statements | None:
     if not offers:
         raise ValueError("statements name no offer")
     return Statements(offers)
+
+
+#: The skill by which every condition is waited for.
+WAIT = "wait until"
+#: Longest wait for a condition that may be asked for, in seconds.
+LONGEST = 600
+
+
+def wait_skill(conditions: Sequence[str]) -> Skill:
+    parameters = {"condition": Choice(tuple(conditions)), "seconds": Number(0, LONGEST, unit="s")}
+    return Skill(name=WAIT, wording=f"{WAIT} {{condition}} for up to {{seconds}} s", parameters=parameters)
+
+
+def look_at(condition: str, skills: Sequence[Skill]) -> SkillCall:
+    """Return the skill that looks whether a condition holds now: a wait of no time. Raises ParameterError."""
+    return read_skill(f"{WAIT} {condition} for up to 0 s", skills)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from reactree_ros.agent.decision import Decision, as_object
 from reactree_ros.agent.grammar import LONGEST_LINE, TEXT, Grammar
 from reactree_ros.agent.kinds.act import Act
-from reactree_ros.agent.kinds.begin_subgoal import BeginSubgoal
+from reactree_ros.agent.kinds.think import BeginSubgoal
 from reactree_ros.agent.reading.reader import Part
 from reactree_ros.agent.reading.refusal import Unreadable
 from reactree_ros.agent.reading.skills import said_exactly

@@ -13,8 +13,18 @@ from string import Formatter
 from typing import Any
 
 from reactree_ros.agent.decision import as_object
-from reactree_ros.agent.notation import GBNF, REGEX, Notation
-from reactree_ros.agent.parameters import MOST_VALUES, Choice, Number, Parameter, ParameterError, Text, Value
+from reactree_ros.agent.parameters import (
+    GBNF,
+    MOST_VALUES,
+    REGEX,
+    Choice,
+    Notation,
+    Number,
+    Parameter,
+    ParameterError,
+    Text,
+    Value,
+)
 from reactree_ros.agent.text import check_template, shortened_line
 from reactree_ros.agent.words import words
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from reactree_ros.background.own_python import python_command
+from reactree_ros.background.worker_process import python_command
 
 T = TypeVar("T")
 

@@ -9,10 +9,11 @@ import codecs
 import dataclasses
 import json
 import math
+import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
@@ -249,3 +250,35 @@ def yaml_of(text: str, *, where: str, loader: Any = None) -> tuple[Any, Any]:
         line = "" if error.line is None else f":{error.line}"
         said = str(error)
         raise UserError(f"{where}{line}: {said if 'times; leave one' in said else f'is not YAML: {said}'}") from None
+
+
+T = TypeVar("T")
+
+
+def append_line(file: BinaryIO, line: str) -> None:
+    """Append a line to an open file; when this returns, it is on disk."""
+    file.write(f"{line}\n".encode())
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def cut_torn_line(path: Path) -> None:
+    """Remove an incomplete last line that a kill left in a file, if the file exists."""
+    if not path.exists():
+        return
+    content = path.read_bytes()
+    whole = content.rfind(b"\n") + 1
+    if whole < len(content):
+        os.truncate(path, whole)
+
+
+def read_lines(path: Path, kind: type[T]) -> list[T]:
+    """Read a file line by line; skip a last line without its end, which may still be written."""
+    found = []
+    for number, line in enumerate(bytes_of(path).split(b"\n")[:-1], 1):
+        try:
+            found.append(checked(kind, parse_json(line)))
+        except ValueError as error:
+            said = f"{path}: line {number} is broken: {in_a_line(error)}: {shown(line)}; take it out to run it again"
+            raise UserError(said) from error
+    return found

@@ -7,6 +7,7 @@ what begins like one or follows its name and is no word, an address's user, and 
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
 from collections.abc import Mapping
@@ -245,3 +246,15 @@ def _in_the_environment() -> set[str]:
     names |= {"PASSWD", "PASSWORD", "PAT", "SECRET", "SECRETS", "TOKEN", "TOKENS"}
     values = (value.strip() for name, value in os.environ.items() if not names.isdisjoint(name.upper().split("_")))
     return {value for value in values if len(value) >= _LEAST}
+
+
+_NAMES = ("localhost", "localdomain")
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a name or an address reaches this machine alone."""
+    try:
+        address = ipaddress.ip_address(host.strip("[]").partition("%")[0])
+    except ValueError:
+        return host.rstrip(".").rpartition(".")[2].lower() in _NAMES
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback

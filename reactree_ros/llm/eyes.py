@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from reactree_ros.agent.box import place_in_words, read_box
-from reactree_ros.agent.glance import ANSWERS, CANNOT_SEE, Glance, PictureCheck
+from reactree_ros.agent.glance import ANSWERS, CANNOT_SEE, Glance, PictureCheck, place_in_words, read_box
 from reactree_ros.agent.observation import Observation
 from reactree_ros.agent.picture import Picture
 from reactree_ros.agent.text import in_one_line

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from reactree_ros.planners.fixed_example import fixed_example
-from reactree_ros.planners.spec import AgentNodeSettings, PlannerSpec
+from reactree_ros.planners.spec import AgentNodeSettings, PlannerSpec, fixed_example
 from reactree_ros.tree.agent_node import Abilities, AgentNode
 from reactree_ros.tree.context import RunContext
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Literal
 
+from py_trees.behaviour import Behaviour
 from pydantic import Field
 
 from reactree_ros.agent.control_flow import CONTROL_FLOWS, PAPER, flow_named
-from reactree_ros.planners.fixed_example import fixed_example
-from reactree_ros.planners.spec import AgentNodeSettings, PlannerSpec, joined, known_in
+from reactree_ros.planners.spec import AgentNodeSettings, PlannerSpec, fixed_example, joined, known_in
 from reactree_ros.plugins.settings import Harmless, plain
 from reactree_ros.tree.agent_node import Abilities, AgentNode
 from reactree_ros.tree.context import RunContext
+from reactree_ros.tree.own_tree import OwnTree
 
 #: Control flows of an expansion, by the names of the paper's ablation (section 5.4).
 _OF_THE_PAPER = {
@@ -76,3 +78,12 @@ SPEC = PlannerSpec(
     build=reactree,
     remembers=True,
 )
+
+
+def own_tree(name: str, make: Callable[[OwnTree], Behaviour], summary: str = "a tree of one's own") -> PlannerSpec:
+    """Return a planner that runs a tree of one's own."""
+
+    def build(instruction: str, context: RunContext, settings: ReactreeSettings) -> OwnTree:
+        return OwnTree(instruction, context, make, abilities_of(context, settings))
+
+    return PlannerSpec(name=name, summary=summary, settings=ReactreeSettings, build=build, remembers=True)

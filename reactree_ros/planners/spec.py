@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
+from reactree_ros.agent.household import Household
 from reactree_ros.agent.kinds import DECISIONS
+from reactree_ros.agent.prompt import prompt
+from reactree_ros.agent.transcript import Example
 from reactree_ros.errors import UserError
 from reactree_ros.memory.search import SearchMemory
 from reactree_ros.plugins import Registry, Spec
@@ -143,3 +147,21 @@ def _option(name: str, text: str) -> tuple[str, str]:
     if not equals:
         raise UserError(f"planner '{name}': write an option as NAME=VALUE, not '{text}'")
     return option, value
+
+
+def fixed_example(household: Household, *names: str) -> tuple[Example, ...]:
+    """Return a household's fixed example for a planner: a trajectory or, for a tree, those of all agent nodes.
+
+    A file ``NAME_short.txt`` beside it is the example for prompts that the long one does not fit into. That of a tree
+    has sequences and fallbacks alone, so that it serves ``NAME_seq_fb``, too.
+    """
+    for name in names:
+        if long := _of_file(household, name):
+            return (replace(long, short=_of_file(household, f"{name.removesuffix('_seq_fb')}_short")),)
+    return ()
+
+
+def _of_file(household: Household, name: str) -> Example | None:
+    with contextlib.suppress(FileNotFoundError):
+        return Example.of_text(prompt(household.prompts, f"{name}.txt"), start_line=household.start_line)
+    return None

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactree_ros.agent.box import place_in_words, read_box
+from reactree_ros.agent.glance import place_in_words, read_box
 
 WIDTH, HEIGHT = 1600, 800
 

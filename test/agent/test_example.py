@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import reactree_ros
-from reactree_ros.agent.example import Example, shortened
 from reactree_ros.agent.prompt import start_turn
+from reactree_ros.agent.transcript import Example, shortened
 from reactree_ros.agent.turns import About, Said, Saw, Told, ToldStart, turn_from_dict, turn_to_dict
 
 ROOT = "Your task is to: a\nYou are in the house.\nThink: b\nOK.\nAct: done"

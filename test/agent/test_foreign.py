@@ -7,13 +7,23 @@ import re
 import pytest
 
 from reactree_lab.planners.hiagent.chunks import Chunk, acted
-from reactree_ros.agent.example import Example
 from reactree_ros.agent.foreign import QUOTE, cleaned, in_lines
 from reactree_ros.agent.observation import Observation
 from reactree_ros.agent.prompt import start_turn, task_turn
 from reactree_ros.agent.summary import summary_request
-from reactree_ros.agent.told import Tried, told_failed
-from reactree_ros.agent.turns import About, Said, Saw, Told, Turn, render, turn_from_dict, turn_to_dict
+from reactree_ros.agent.transcript import Example
+from reactree_ros.agent.turns import (
+    About,
+    Said,
+    Saw,
+    Told,
+    Tried,
+    Turn,
+    render,
+    told_failed,
+    turn_from_dict,
+    turn_to_dict,
+)
 from reactree_ros.household.expert.reading import read_prompt, split_prompt
 from reactree_ros.llm.chat import chat_messages
 

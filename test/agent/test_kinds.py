@@ -21,7 +21,6 @@ from reactree_lab.bench.events import told_by
 from reactree_lab.dataset.lines import Run, kind_of, lines_of
 from reactree_lab.training.allowed import MaySay
 from reactree_ros import plugins
-from reactree_ros.agent import kinds as kinds_package
 from reactree_ros.agent.decision import ONE, PARTS, RECORDED, Counts, Decision, Look, Node, Program, check_kind
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.kinds import DECISIONS, kinds
@@ -416,6 +415,7 @@ def test_the_names_of_a_record_are_no_arguments() -> None:
 #: The files that may name several kinds, each with why.
 NAMES_SEVERAL = {
     "agent/kinds/__init__.py": "registers this package's",
+    "agent/kinds/think.py": "thoughts, and the kinds that planners take like them",
     "agent/subgoal_grammar.py": "a subgoal comes with its first action",
     "household/expert/decisions.py": "what the expert says",
     "reactree_lab/planners/hiagent/examples.py": "takes experiences apart into subgoals and what they came to",
@@ -450,8 +450,3 @@ def test_no_other_file_names_two_kinds() -> None:
     several = {name: sorted(named) for name, path in sources(".py", ".js").items() if len(named := named_in(path)) > 1}
     assert set(several) == set(NAMES_SEVERAL), several
     assert len(several) <= 6
-
-
-def test_every_kind_has_a_file_of_its_own() -> None:
-    for kind in kinds().values():
-        assert kind.__module__ == f"{kinds_package.__name__}.{kind.name}"

@@ -9,9 +9,9 @@ import pytest
 
 from reactree_lab.worlds.ai2thor.household import ALFRED
 from reactree_ros.agent.control_flow import ControlFlow
-from reactree_ros.agent.example import Example
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.prompt import Siblings, reply_rule, start_turn, system_text, task_turn
+from reactree_ros.agent.transcript import Example
 from reactree_ros.agent.turns import About
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.tree.flows.fallback import FallbackFlow

@@ -14,9 +14,8 @@ from reactree_ros.agent.control_flow import ControlFlow, default_flows
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.grammar import DecisionGrammar, Grammar
 from reactree_ros.agent.kinds.act import Act
-from reactree_ros.agent.kinds.begin_subgoal import BeginSubgoal
 from reactree_ros.agent.kinds.expand import Expand
-from reactree_ros.agent.kinds.think import Think
+from reactree_ros.agent.kinds.think import BeginSubgoal, Think
 from reactree_ros.agent.parser import parse_decision
 from reactree_ros.agent.reading import LONGEST, Unreadable, own_words, read, read_call, read_choice
 from reactree_ros.agent.reading.skills import NEAREST

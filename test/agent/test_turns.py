@@ -10,11 +10,8 @@ from hypothesis import strategies as st
 
 from reactree_ros.agent.control_flow import default_flows
 from reactree_ros.agent.kinds.act import Act
-from reactree_ros.agent.kinds.begin_subgoal import BeginSubgoal
 from reactree_ros.agent.kinds.expand import Expand
-from reactree_ros.agent.kinds.summarise import Summarise
-from reactree_ros.agent.kinds.think import Think
-from reactree_ros.agent.kinds.write_code import WriteCode
+from reactree_ros.agent.kinds.think import BeginSubgoal, Summarise, Think, WriteCode
 from reactree_ros.agent.observation import Observation
 from reactree_ros.agent.turns import About, Said, Saw, Told, is_closed, node_text, render, turn_from_dict, turn_to_dict
 from reactree_ros.tree.flows.sequence import SequenceFlow

@@ -22,8 +22,16 @@ from reactree_lab.bench.jobs import read_contenders
 from reactree_ros.agent.text import number_of
 from reactree_ros.episode import EpisodeResult
 from reactree_ros.errors import UserError
-from reactree_ros.files.json_lines import read_lines
-from reactree_ros.files.read_back import DEEPEST, NoYaml, parse_json, parse_yaml, read_json, read_yaml, text_of
+from reactree_ros.files.read_back import (
+    DEEPEST,
+    NoYaml,
+    parse_json,
+    parse_yaml,
+    read_json,
+    read_lines,
+    read_yaml,
+    text_of,
+)
 from reactree_ros.files.whole_file import whole_folder, write_whole
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.tasks import load_tasks

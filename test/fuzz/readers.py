@@ -40,8 +40,7 @@ from reactree_ros.agent.skill import Offer, skill_of
 from reactree_ros.episode.going_on import decision_of, resumed, stop_of
 from reactree_ros.episode.player import replay
 from reactree_ros.errors import UserError
-from reactree_ros.files.json_lines import read_lines
-from reactree_ros.files.read_back import read_json
+from reactree_ros.files.read_back import read_json, read_lines
 from reactree_ros.household.generator import generate_house
 from reactree_ros.household.tasks import load_tasks
 from reactree_ros.llm.settings import load_models_file

@@ -8,7 +8,7 @@ import pytest
 
 from reactree_lab.worlds.ai2thor.household import ALFRED
 from reactree_ros.agent.prompt import start_turn, system_text
-from reactree_ros.agent.told import Place, Searched, Tried, told_failed, told_searched
+from reactree_ros.agent.turns import Place, Searched, Tried, told_failed, told_searched
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.household.expert.lapses import LapsingModel, LapsingSettings

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from word_hash_embedder import WordHashEmbedder, experience
 
-from reactree_ros.agent.kinds.begin_subgoal import BeginSubgoal
 from reactree_ros.agent.kinds.expand import Expand
+from reactree_ros.agent.kinds.think import BeginSubgoal
 from reactree_ros.agent.tokens import approximate_tokens
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.memory.embedding import EmbeddingError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from reactree_ros.agent.decision import OK, ONE, Look, Node, Program
 from reactree_ros.agent.grammar import Grammar, rule_name
@@ -79,3 +79,54 @@ class Aside(Think):
     @classmethod
     def is_known(cls, grammar: Grammar) -> bool:
         return False
+
+
+@dataclass(frozen=True)
+class Summarise(Aside):
+    """A thought that says what was done and seen before, so that it need not be shown any more (section 3.3)."""
+
+    name = "summarise"
+    look = Look("Summarise", "{summarise}")
+
+    summary: str
+
+
+def summarised(thought: str, summary: str) -> Summarise:
+    return Summarise(thought, summary)
+
+
+@dataclass(frozen=True)
+class WriteCode(Aside):
+    """A block of code (Yu et al., section 3.2)."""
+
+    name = "write_code"
+    look = Look("Code", "{write_code}")
+
+
+@dataclass(frozen=True)
+class BeginSubgoal(Aside):
+    """A thought that begins a subgoal within the same node (Hu et al., section 3.1)."""
+
+    name = "begin_subgoal"
+    spellings = "sub-?goal|milestone"
+    keys = ("subgoal", "nextsubgoal")
+    look = Look("Begin", "{begin_subgoal}")
+    accompanies = False
+    leads = True
+
+    subgoal: str
+
+    @classmethod
+    def is_known(cls, grammar: Grammar) -> bool:
+        return grammar.by_subgoals
+
+    @classmethod
+    def in_words(cls, number: int, subgoal: str) -> Said:
+        return Said(f"{number} Subgoal: {subgoal}", cls(f"Subgoal {number}: {subgoal}", subgoal))
+
+    def carry_out(self, node: Node) -> Program:
+        node.take(self)
+        node.tell(OK)
+        works_by_subgoals: Any = node
+        yield from works_by_subgoals.begin_subgoal(self.subgoal)
+        return None

@@ -15,8 +15,7 @@ from typing_extensions import Self
 
 from reactree_ros.agent.foreign import cleaned
 from reactree_ros.agent.text import in_one_line, shortened_line
-from reactree_ros.files.addresses import is_loopback
-from reactree_ros.files.secrecy import redacted
+from reactree_ros.files.secrecy import is_loopback, redacted
 from reactree_ros.world.tools.settings import ServerSettings
 
 if TYPE_CHECKING:

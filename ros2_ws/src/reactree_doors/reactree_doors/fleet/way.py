@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from reactree_ros.errors import UserError
-from reactree_ros.files.addresses import is_loopback
+from reactree_ros.files.secrecy import is_loopback
 from reactree_ros.memory.port import EpisodicMemoryError
 from reactree_ros.plugins.installation import install_requirements
 

@@ -21,7 +21,7 @@ from reactree_lab.planners.plan import PROMPTS
 from reactree_ros.agent.control_flow import ControlFlow
 from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.kinds.expand import Expand
-from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.prompt import prompt
 from reactree_ros.agent.text import said_number
 from reactree_ros.agent.turns import About, Told
 from reactree_ros.llm.port import FreeText, Reply
