@@ -37,17 +37,11 @@ RECORDED = frozenset(
 
 
 class Counts(NamedTuple):
-    """What a decision adds to a run's budget.
-
-    Attributes:
-        decisions: Decisions.
-        steps: Steps: skills that are asked of the world or of memory.
-        questions: Questions that a person is asked.
-    """
+    """What a decision adds to a run's budget."""
 
     decisions: int = 1
-    steps: int = 0
-    questions: int = 0
+    steps: int = 0  # skills that are asked of the world or of memory
+    questions: int = 0  # that a person is asked
 
 
 #: What most decisions add.
@@ -55,21 +49,13 @@ ONE = Counts()
 
 
 class Look(NamedTuple):
-    """How decisions of a kind are shown.
+    """How decisions of a kind are shown."""
 
-    Attributes:
-        label: What the page calls them.
-        words: What the page's list of decisions says of one, with its recorded fields in braces.
-        colour: The variable of the page's style sheet that marks them; empty: none.
-        style: How the terminal prints them, in rich's words.
-        mark: The kind of mark on the time line, as in ``MARKS`` of ``view/words.py``; empty: none.
-    """
-
-    label: str
-    words: str
-    colour: str = ""
-    style: str = ""
-    mark: str = ""
+    label: str  # what the page calls them
+    words: str  # what the page's list of decisions says of one, with its recorded fields in braces
+    colour: str = ""  # the variable of the page's style sheet that marks them; empty: none
+    style: str = ""  # how the terminal prints them, in rich's words
+    mark: str = ""  # the kind of mark on the time line, as in ``MARKS`` of ``view/words.py``; empty: none
 
 
 class Node(Protocol):
@@ -117,50 +103,27 @@ class Decision(metaclass=DecisionKind):
 
     A subclass declares one kind of decision, in one file: a frozen dataclass whose fields are the kind's arguments.
     Everything else asks the kind: prompt, grammar, reader, budget, node, messages, record, page, terminal, dataset,
-    training and bench. :func:`check_kind` refuses a kind that leaves one of :data:`PARTS` open.
-
-    Attributes:
-        name: The kind's name in registries, records, messages and datasets, e.g. ``ask``.
-        word: The word that announces it, e.g. ``Ask``.
-        opening: How every decision of the kind begins; its word, a colon and a blank if it declares nothing else.
-        rule: The line of the system text on it, without its number; ``{actions}`` and
-            ``{control_flows}`` are filled in.
-        spellings: The labels that announce it in a reply, as a regular expression; its word if it declares none; empty:
-            no label does.
-        keys: The fields of JSON that hold it, and the names of tools that stand for it, without signs, in lower case;
-            its word if it declares none.
-        counts: What it adds to the budget.
-        last_lines: The lines with which an experience may end.
-        many: The arguments that have several values.
-        noun: What follows its word, e.g. ``a question``.
-        look: How it is shown.
-        tally: What the bench counts it as.
-        learnt: Whether training learns it when a dataset has it.
-        accompanies: Whether it may stand before a decision of another kind, as a thought does.
-        nests: Whether another label may follow its own, as in ``Action: Act: …``.
-        leads: Whether it comes with the decision after it.
-        may_be_cut: Whether one that the token limit ended is taken.
-        of_lines: Whether it has several lines.
+    training and bench. :func:`check_kind` refuses a kind that leaves a part open.
     """
 
-    name: ClassVar[str]
-    word: ClassVar[str]
-    opening: ClassVar[str]
-    rule: ClassVar[str]
-    spellings: ClassVar[str]
-    keys: ClassVar[tuple[str, ...]]
-    counts: ClassVar[Counts]
+    name: ClassVar[str]  # in registries, records, messages and datasets, e.g. ``ask``
+    word: ClassVar[str]  # announces it, e.g. ``Ask``
+    opening: ClassVar[str]  # how every decision of the kind begins; by default its word, a colon and a blank
+    rule: ClassVar[str]  # the system text on it; ``{actions}`` and ``{control_flows}`` are filled in
+    spellings: ClassVar[str]  # the labels that announce it, as a regular expression; by default its word; empty: none
+    keys: ClassVar[tuple[str, ...]]  # fields of JSON and tools that stand for it, in lower case; by default its word
+    counts: ClassVar[Counts]  # what it adds to the budget
     look: ClassVar[Look]
-    tally: ClassVar[str]
-    learnt: ClassVar[bool]
-    noun: ClassVar[str] = "a text"
-    last_lines: ClassVar[tuple[str, ...]] = ()
-    many: ClassVar[tuple[str, ...]] = ()
-    accompanies: ClassVar[bool] = False
-    nests: ClassVar[bool] = False
-    leads: ClassVar[bool] = False
-    may_be_cut: ClassVar[bool] = False
-    of_lines: ClassVar[bool] = False
+    tally: ClassVar[str]  # what the bench counts it as
+    learnt: ClassVar[bool]  # whether training learns it when a dataset has it
+    noun: ClassVar[str] = "a text"  # what follows its word, e.g. ``a question``
+    last_lines: ClassVar[tuple[str, ...]] = ()  # with which an experience may end
+    many: ClassVar[tuple[str, ...]] = ()  # the arguments that have several values
+    accompanies: ClassVar[bool] = False  # whether it may stand before another decision, as a thought does
+    nests: ClassVar[bool] = False  # whether another label may follow its own, as in ``Action: Act: …``
+    leads: ClassVar[bool] = False  # whether it comes with the decision after it
+    may_be_cut: ClassVar[bool] = False  # whether one that the token limit ended is taken
+    of_lines: ClassVar[bool] = False  # whether it has several lines
     settings: ClassVar[type[Settings]] = NoSettings
     extra: ClassVar[str] = ""
 
@@ -316,33 +279,16 @@ class Decision(metaclass=DecisionKind):
         return " ".join(str(self).split())
 
 
-#: The parts that every kind declares, each with what it is for.
-PARTS: Mapping[str, str] = {
-    "name": "its name in records and datasets",
-    "word": "the word that announces it",
-    "rule": "the line of the system text on it",
-    "counts": "what it adds to the budget",
-    "look": "how the page and the terminal show it",
-    "tally": "what the bench counts it as",
-    "learnt": "whether training learns it",
-    "regex": "its part of the regular expression",
-    "ebnf": "its part of the EBNF grammar",
-    "schema": "its JSON schema",
-    "read_exactly": "how it is read in the words of the grammar",
-    "read_recorded": "how it is read in the words of the recordings",
-    "recorded_turns": "how a recorded text has it, with its answer",
-    "read": "how it is read in other words",
-    "carry_out": "what a node does with it",
-    "__str__": "how it stands in prompts",
-}
+#: What a kind declares beside its methods.
+DECLARED = ("name", "word", "rule", "counts", "look", "tally", "learnt")
 
 
 def check_kind(kind: type[Decision]) -> None:
     """Look whether a kind declares every part. Raises UserError."""
     who = f"decision kind {kind.__qualname__} of {kind.__module__}"
-    for part, about in PARTS.items():
-        if getattr(kind, part, None) is None or part in kind.__abstractmethods__:
-            raise UserError(f"{who} does not declare '{part}', {about}; declare it in the class")
+    missing = [part for part in DECLARED if getattr(kind, part, None) is None]
+    if missing := [*missing, *sorted(kind.__abstractmethods__)]:
+        raise UserError(f"{who} does not declare '{missing[0]}'; declare it in the class")
     if not getattr(kind, "__dataclass_fields__", None):
         raise UserError(f"{who} has no 'fields', the arguments of a decision; make it a frozen dataclass with fields")
     if re.fullmatch("[a-z][a-z0-9_]*", kind.name) is None:
@@ -361,6 +307,22 @@ def check_kind(kind: type[Decision]) -> None:
 
 def _by_default(word: str) -> dict[str, Any]:
     return {"opening": f"{word}: ", "spellings": word.lower(), "keys": (word.lower(),)}
+
+
+class MalformedDecision(ValueError):
+    """A reply that is no decision; the message says what is wrong, for the model and for people."""
+
+
+def split_subgoals(line: str, *, keep_and: bool = False) -> tuple[str, ...]:
+    """Split a subgoal line at ``, ``, or at ``;`` if there is one: then the subgoals may contain commas."""
+    if keep_and:
+        return tuple(subgoal for subgoal in line.split(", ") if subgoal)
+    subgoals = [subgoal.strip() for subgoal in line.split(";" if ";" in line else ", ")]
+    while subgoals and not subgoals[-1]:
+        subgoals.pop()
+    if subgoals:
+        subgoals[-1] = re.sub(r"^and ", "", subgoals[-1]).rstrip(".")
+    return tuple(subgoal for subgoal in subgoals if subgoal)
 
 
 def as_object(**properties: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from reactree_ros.agent.control_flow import ControlFlow, default_flows
-from reactree_ros.agent.decision import Decision, as_object
+from reactree_ros.agent.decision import Decision, MalformedDecision, as_object
 from reactree_ros.agent.kinds import kinds, kinds_by_word
 from reactree_ros.agent.parameters import GBNF, REGEX, Notation
 from reactree_ros.agent.skill import Offer
@@ -178,6 +178,21 @@ class DecisionGrammar(Grammar):
     @property
     def expected(self) -> str:
         return f"A decision starts with {listed(kind.opening for kind in self.allowed)}"
+
+
+def parse_decision(text: str, grammar: Grammar | None = None, *, keep_and: bool = False) -> Decision:
+    """Read one decision, such as ``Think: …``, as the recordings have it. Raises MalformedDecision.
+
+    ``keep_and``: leave a final ``and`` in the last subgoal, as the recordings do.
+    """
+    text = text.strip("\n")
+    kinds = (grammar or DecisionGrammar(())).kinds
+    word, colon, _ = text.partition(":")
+    kind = next((kind for kind in kinds if colon and kind.word == word), None)
+    if kind is None:
+        start = repr(text[:40] + ("…" if len(text) > 40 else ""))
+        raise MalformedDecision(f"A decision starts with {listed(kind.opening for kind in kinds)}, not with {start}.")
+    return kind.read_recorded(text, keep_and=keep_and)
 
 
 def choice_regex(options: Sequence[str]) -> str:

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactree_ros.agent.parser import MalformedDecision, parse_decision
+from reactree_ros.agent.decision import MalformedDecision
+from reactree_ros.agent.grammar import parse_decision
 from reactree_ros.errors import UserError
 from reactree_ros.household.lexicon import named
 from reactree_ros.household.person import (

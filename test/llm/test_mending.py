@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from reactree_local.transformers_engine import TransformersEngine
-from reactree_ros.agent.grammar import DecisionGrammar
-from reactree_ros.agent.parser import parse_decision
+from reactree_ros.agent.grammar import DecisionGrammar, parse_decision
 from reactree_ros.agent.turns import About, Saw, Told
 from reactree_ros.llm.engine import Engine
 from reactree_ros.llm.engine_model import EngineModel

@@ -10,9 +10,8 @@ from clients import Model, ask
 from drawn import drawn
 from tiny import TinyServer
 
-from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.grammar import DecisionGrammar, parse_decision
 from reactree_ros.agent.observation import Observation
-from reactree_ros.agent.parser import parse_decision
 from reactree_ros.agent.picture import Picture
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.errors import UserError

@@ -12,8 +12,7 @@ import pytest
 from metered_server import wait_until
 from thinkers import check_thoughts, generated
 
-from reactree_ros.agent.grammar import DecisionGrammar
-from reactree_ros.agent.parser import parse_decision
+from reactree_ros.agent.grammar import DecisionGrammar, parse_decision
 from reactree_ros.agent.turns import About, Saw, Told
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError

@@ -10,10 +10,9 @@ from typing import Any, ClassVar, cast, get_args, get_type_hints
 
 from typing_extensions import Self
 
-from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.decision import Decision, MalformedDecision
 from reactree_ros.agent.grammar import Grammar, rule_name
 from reactree_ros.agent.parameters import Parameter, ParameterError
-from reactree_ros.agent.parser import MalformedDecision
 from reactree_ros.agent.reading.labels import undressed
 from reactree_ros.agent.reading.reader import Reader, sentence_that_decides
 from reactree_ros.agent.reading.refusal import Unreadable
