@@ -46,25 +46,9 @@ METHODS = {"match": "match", "fullmatch": "fullmatch"} | dict.fromkeys(
 )
 #: What is repeated for every pattern.
 FILLERS = (
-    *" \n\ta1-*()[<{\"'\\`~_.,:#",
-    "a ",
-    "A ",
-    "a,",
-    "a, ",
-    "a. ",
-    "A. ",
-    "- ",
-    "1. ",
-    "<a",
-    "\na",
-    " \n",
-    "~~~",
-    "```",
-    "//",
-    "a.",
-    "a://",
-    "key=",
-)
+    *" \n\ta1-*()[<{\"'\\`~_.,:#", "a ", "A ", "a,", "a, ", "a. ", "A. ", "- ", "1. ", "<a", "\na", " \n", "~~~",
+    "```", "//", "a.", "a://", "key=",
+)  # fmt: skip
 #: How many characters, and how much longer that takes which is four times as long, at most: linear is 4, square 16.
 LENGTH, MOST = 500, 9.0
 

@@ -224,21 +224,17 @@ def test_a_misspelt_value_of_any_option_is_told_with_the_nearest(cli: Cli) -> No
 @pytest.mark.parametrize(
     ("arguments", "meant"),
     [
-        (["rnu"], "'run'"),
-        (["run", "--option", "parallel=concurent"], "'concurrent'"),
-        (["memory", "imprt"], "'import'"),
-        (["run", "--huse", "villa"], "--house"),
-        (["run", "--house", "vila"], "'villa'"),
-        (["run", "--task-id", "99"], "the nearest is 1"),
+        (["rnu"], "'run'"), (["run", "--option", "parallel=concurent"], "'concurrent'"),
+        (["memory", "imprt"], "'import'"), (["run", "--huse", "villa"], "--house"),
+        (["run", "--house", "vila"], "'villa'"), (["run", "--task-id", "99"], "the nearest is 1"),
         (["run", "--planner", "reactree:control_flw=seq"], "'control_flow'"),
-        (["run", "--planner", "raect"], "'react'"),
-        (["run", "--world", "pdll"], "'pddl'"),
+        (["run", "--planner", "raect"], "'react'"), (["run", "--world", "pdll"], "'pddl'"),
         (["run", "--world", "pddl", "--world-option", "domian=x"], "'domain'"),
         (["run", "--llm", "opnai"], "'openai'"),
         (["lab", "bench", "--suite", "genrated", "--out", "x"], "'generated'"),
         (["lab", "recordings", "x", "--variant", "raect", "--tasks", "x"], "'react'"),
     ],
-)
+)  # fmt: skip
 def test_what_is_misspelt_on_the_command_line_is_told_with_the_nearest(
     cli: Cli, arguments: list[str], meant: str
 ) -> None:

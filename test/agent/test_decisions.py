@@ -105,19 +105,14 @@ def takes(grammar: str, text: str) -> bool:
 @pytest.mark.parametrize(
     ("text", "allowed"),
     [
-        ('Think: Now, I need to find "it" \\ there.', True),
-        ("Act: go to kitchen 1", True),
-        ("Act: pick up slice of bread 1", True),
-        ("Act: go to kitchen 2", False),
-        ("Act: go to kitchen 12", False),
-        ("Think: ", False),
-        ("Think: two\nlines", False),
+        ('Think: Now, I need to find "it" \\ there.', True), ("Act: go to kitchen 1", True),
+        ("Act: pick up slice of bread 1", True), ("Act: go to kitchen 2", False), ("Act: go to kitchen 12", False),
+        ("Think: ", False), ("Think: two\nlines", False),
         ("Expand:\n- control flow: fallback\n- subgoals: find it, and bring it", True),
         ("Expand:\n- control flow: parallel\n- subgoals: find it", False),
-        ("Expand:\n- control flow: fallback", False),
-        ("Say: hello", False),
+        ("Expand:\n- control flow: fallback", False), ("Say: hello", False),
     ],
-)
+)  # fmt: skip
 def test_both_renderings_of_the_grammar_take_the_same_texts(text: str, allowed: bool) -> None:
     grammar = DecisionGrammar(["go to kitchen 1", "pick up slice of bread 1", "done"], [SequenceFlow, FallbackFlow])
     for ended in (text, f"{text}\n"):

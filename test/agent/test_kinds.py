@@ -130,14 +130,9 @@ def strange(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 GRAMMAR = DecisionGrammar(SKILLS, questions=3, more=("sing", "blink"))
 SAID = (
-    Think("Two things to do"),
-    Act("go to kitchen 1"),
-    Act("done"),
-    Expand(SequenceFlow(), ("find it", "bring it")),
-    Ask("Which cup?"),
-    Sing("la la"),
-    Blink("red", 5, "it is hot"),
-)
+    Think("Two things to do"), Act("go to kitchen 1"), Act("done"), Expand(SequenceFlow(), ("find it", "bring it")),
+    Ask("Which cup?"), Sing("la la"), Blink("red", 5, "it is hot"),
+)  # fmt: skip
 each = pytest.mark.parametrize("decision", SAID, ids=str)
 
 

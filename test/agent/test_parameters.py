@@ -112,25 +112,10 @@ def test_a_number_is_read_in_any_dress(said: object) -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        *(
-            "",
-            "-",
-            ".",
-            "much",
-            "1.5 cm",
-            "150 cm",
-            "1,5",
-            "1e0",
-            "NaN",
-            "inf",
-            "0x1",
-            "1 2",
-            float("nan"),
-            float("inf"),
-        ),
-        *(True, None, [1], {}, 10**400, -(10**400), "9" * 5000, 2.01, "2.1", "1.55"),
+        "", "-", ".", "much", "1.5 cm", "150 cm", "1,5", "1e0", "NaN", "inf", "0x1", "1 2", float("nan"),
+        float("inf"), *(True, None, [1], {}, 10**400, -(10**400), "9" * 5000, 2.01, "2.1", "1.55"),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_such_number_is_refused_in_one_line(said: object) -> None:
     with pytest.raises(ParameterError) as refused:
         Number(-2.0, 2.0, 0.1, "m").read(said)
@@ -386,30 +371,21 @@ NOT_WEIGHED = " (it should be a number from 0 to 20 kg by 0.01)"
 @pytest.mark.parametrize(
     ("declared", "came", "kept", "said"),
     [
-        (WEIGHT, 0.30000001192092896, 0.3, AS_DECLARED),
-        (WEIGHT, 0.304, 0.3, AS_DECLARED),
-        (WEIGHT, 20.004, 20.0, AS_DECLARED),
-        (WEIGHT, -0.001, 0.0, AS_DECLARED),
-        (WEIGHT, "0.3 kg", 0.3, AS_DECLARED),
-        (LEVEL, 57.4, 57, AS_DECLARED),
-        (WEIGHT, 25.300000190734863, 25.3, NOT_WEIGHED),
-        (WEIGHT, -3.0, -3.0, NOT_WEIGHED),
-        (WEIGHT, 1e30, 1e30, NOT_WEIGHED),
-        (WEIGHT, float("nan"), "nan", NOT_WEIGHED),
-        (WEIGHT, float("-inf"), "-inf", NOT_WEIGHED),
-        (WEIGHT, "heavy", "heavy", NOT_WEIGHED),
-        (WEIGHT, True, True, NOT_WEIGHED),
-        (WEIGHT, [1], "[1]", NOT_WEIGHED),
-        (WEIGHT, None, None, NOT_WEIGHED),
+        (WEIGHT, 0.30000001192092896, 0.3, AS_DECLARED), (WEIGHT, 0.304, 0.3, AS_DECLARED),
+        (WEIGHT, 20.004, 20.0, AS_DECLARED), (WEIGHT, -0.001, 0.0, AS_DECLARED),
+        (WEIGHT, "0.3 kg", 0.3, AS_DECLARED), (LEVEL, 57.4, 57, AS_DECLARED),
+        (WEIGHT, 25.300000190734863, 25.3, NOT_WEIGHED), (WEIGHT, -3.0, -3.0, NOT_WEIGHED),
+        (WEIGHT, 1e30, 1e30, NOT_WEIGHED), (WEIGHT, float("nan"), "nan", NOT_WEIGHED),
+        (WEIGHT, float("-inf"), "-inf", NOT_WEIGHED), (WEIGHT, "heavy", "heavy", NOT_WEIGHED),
+        (WEIGHT, True, True, NOT_WEIGHED), (WEIGHT, [1], "[1]", NOT_WEIGHED), (WEIGHT, None, None, NOT_WEIGHED),
         (Choice(("red", "green")), "GREEN", "green", AS_DECLARED),
         (Choice(("red", "green")), "blue", "blue", " (it should be one of red, green)"),
         (Text(5), "a\nb", "a b", AS_DECLARED),
         (Text(5), "a" * 6, "a" * 6, " (it should be a text of at most 5 characters)"),
-        (Text(5), "", "", " (it should be a text of at most 5 characters)"),
-        (Text(5), 3, "3", AS_DECLARED),
+        (Text(5), "", "", " (it should be a text of at most 5 characters)"), (Text(5), 3, "3", AS_DECLARED),
         (Person(), b"", "b''", AS_DECLARED),
     ],
-)
+)  # fmt: skip
 def test_what_was_measured_is_kept_and_said_and_never_refused(
     declared: Parameter, came: object, kept: object, said: str
 ) -> None:

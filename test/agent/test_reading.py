@@ -25,21 +25,10 @@ from reactree_ros.tree.flows.parallel import ParallelFlow
 from reactree_ros.tree.flows.sequence import SequenceFlow
 
 SKILLS = (
-    "done",
-    "failure",
-    "go to kitchen 1",
-    "go to kitchen 12",
-    "go to bedroom 2",
-    "pick up apple 1",
-    "pick up apple 2",
-    "put down apple 1",
-    "open fridge 1",
-    "close fridge 1",
-    "recall location of apple",
-    "go to step stool 1",
-    "pick up action figure 1",
-    "open answering machine 1",
-)
+    "done", "failure", "go to kitchen 1", "go to kitchen 12", "go to bedroom 2", "pick up apple 1",
+    "pick up apple 2", "put down apple 1", "open fridge 1", "close fridge 1", "recall location of apple",
+    "go to step stool 1", "pick up action figure 1", "open answering machine 1",
+)  # fmt: skip
 GRAMMAR = DecisionGrammar(SKILLS)
 Taken = TypeVar("Taken")
 GO, OPEN = Act("go to kitchen 1"), Act("open fridge 1")
@@ -128,18 +117,12 @@ def test_a_skill_in_its_own_characters_is_taken_before_any_that_looks_like_it() 
     ("skills", "said"),
     [
         (["turn on Lamp 1", "turn on lamp 1"], "turn on LAMP 1"),
-        (["go to dock 1-2", "go to dock 1 2"], "go to dock (1) (2)"),
-        (["set heat -1"], "set heat 1"),
-        (["set heat 1"], "set heat -1"),
-        (["press 🟢"], "press 🔴"),
-        (["go to room a"], "go to room"),
-        (["go to room a"], "go to a room"),
-        (["take knot 1"], "take not knot 1"),
-        (["take knot 1"], "take k not 1"),
-        (["go to 1.5"], "go to 1 5"),
-        (["raise x+1"], "raise x-1"),
+        (["go to dock 1-2", "go to dock 1 2"], "go to dock (1) (2)"), (["set heat -1"], "set heat 1"),
+        (["set heat 1"], "set heat -1"), (["press 🟢"], "press 🔴"), (["go to room a"], "go to room"),
+        (["go to room a"], "go to a room"), (["take knot 1"], "take not knot 1"), (["take knot 1"], "take k not 1"),
+        (["go to 1.5"], "go to 1 5"), (["raise x+1"], "raise x-1"),
     ],
-)
+)  # fmt: skip
 def test_what_may_be_another_skill_is_none(skills: list[str], said: str) -> None:
     assert "is not among the skills" in refusal(f"Act: {said}", DecisionGrammar(skills))
 
@@ -407,14 +390,10 @@ def test_what_may_not_be_meant_is_not_taken_and_the_reason_is_one_line(text: str
 
 
 BEHIND = (
-    *("Wait, no.", "But that would be wrong.", "Is that right?", "if it is closed", "Then open fridge 1", "Нет.", "🚫"),
-    *(
-        "Think: That was a mistake.",
-        "Do not Act: go to kitchen 1",
-        "You see, that was a mistake.",
-        "Act: go to kitchen 1",
-    ),
-)
+    "Wait, no.", "But that would be wrong.", "Is that right?", "if it is closed", "Then open fridge 1", "Нет.", "🚫",
+    "Think: That was a mistake.", "Do not Act: go to kitchen 1", "You see, that was a mistake.",
+    "Act: go to kitchen 1",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("behind", BEHIND)
@@ -504,20 +483,14 @@ def test_where_none_is_near_some_are_named_of_each_verb_one_and_the_ends_last() 
 
 KITCHEN = DecisionGrammar(
     (
-        *("done", "failure", "recall location of pie", "recall location of coffee pot", "go to kitchen 1"),
-        *("go to kitchen table 1", "go to kitchen cabinet 1", "go to kitchen cabinet 2", "go to drawer 2"),
-        *("open kitchen cabinet 1", "open kitchen cabinet 2", "open drawer 1", "turn on light switch 1"),
-        *("pick up pie 1", "put down pie 1", "pick up plum 1", "put down plum 1", "pick up mug 1", "pick up mug 2"),
-        *(
-            "put mug 1 in microwave 1",
-            "put mug 2 in microwave 1",
-            "go to room 2B",
-            "go to dock 1-2",
-            "wait 5 s",
-            "set 3",
-        ),
+        "done", "failure", "recall location of pie", "recall location of coffee pot", "go to kitchen 1",
+        "go to kitchen table 1", "go to kitchen cabinet 1", "go to kitchen cabinet 2", "go to drawer 2",
+        "open kitchen cabinet 1", "open kitchen cabinet 2", "open drawer 1", "turn on light switch 1",
+        "pick up pie 1", "put down pie 1", "pick up plum 1", "put down plum 1", "pick up mug 1", "pick up mug 2",
+        "put mug 1 in microwave 1", "put mug 2 in microwave 1", "go to room 2B", "go to dock 1-2", "wait 5 s",
+        "set 3",
     ),
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -544,13 +517,9 @@ def test_the_verb_counts_first_then_the_thing_and_what_stands_behind_on_in_and_f
 # ---------------------------------------------------------------------- nothing is completed
 
 DRESSES = [
-    "Act: {}",
-    "**Action:** {}",
-    "{}",
-    "Think: so\nAct: {}",
-    '{"action": "{}"}',
+    "Act: {}", "**Action:** {}", "{}", "Think: so\nAct: {}", '{"action": "{}"}',
     "```\nAct: {}\n```\n```\nAct: {}\n```",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -763,15 +732,11 @@ FREE = DecisionGrammar(SKILLS, free=True)
 @pytest.mark.parametrize(
     "text",
     [
-        "Act: pour jug in pot",
-        "Act:  pour jug   in pot.",
-        "Action: `pour jug in pot`",
-        "**Act:** [pour jug in pot]",
-        "Act: pour jug in pot\nAct: Pour jug in pot.",
-        "Act: pour jug in pot\nObservation: You pour it.\nAct: done",
-        '{"action": "pour jug in pot"}',
+        "Act: pour jug in pot", "Act:  pour jug   in pot.", "Action: `pour jug in pot`",
+        "**Act:** [pour jug in pot]", "Act: pour jug in pot\nAct: Pour jug in pot.",
+        "Act: pour jug in pot\nObservation: You pour it.\nAct: done", '{"action": "pour jug in pot"}',
     ],
-)
+)  # fmt: skip
 def test_where_skills_are_free_one_that_is_not_listed_is_what_was_said(text: str) -> None:
     assert decisions(text, FREE) == [Act("pour jug in pot")]
 
@@ -816,27 +781,13 @@ def test_a_free_skill_that_was_cut_is_not_taken() -> None:
 # ---------------------------------------------------------------------- any text at all
 
 FRAGMENTS = [
-    *("Think:", "Act:", "Action:", "Thought:", "Expand:", "Observation:", "Subgoal:", "Answer:", "Step 1:", "OK."),
-    *("- control flow: ", "- subgoals: ", "sequence", "parallel", "a, b", ";", "1. ", "2) ", "- ", "* ", "> ", "# "),
-    *("go to kitchen 1", "open fridge 1", "done", "grab apple 2", "the", "not", "if", "or", "You see", "Wait", "No."),
-    *("{", "}", "[", "]", '"', "'", ":", ",", "{}", "[]", '{"action": "', '"}', "null", "{'act': 'done'}", "\\", "\\u"),
-    *(
-        "```",
-        "```json\n",
-        "**",
-        "__",
-        "`",
-        "~~",
-        "<",
-        ">",
-        "<think>",
-        "</think>",
-        "<action>",
-        "</action>",
-        "<|im_end|>",
-    ),
-    *("\n\r\t \u00a0\u2028\x00\x85\ud83dé\uff1a\uff11❌…"),
-]
+    "Think:", "Act:", "Action:", "Thought:", "Expand:", "Observation:", "Subgoal:", "Answer:", "Step 1:", "OK.",
+    "- control flow: ", "- subgoals: ", "sequence", "parallel", "a, b", ";", "1. ", "2) ", "- ", "* ", "> ", "# ",
+    "go to kitchen 1", "open fridge 1", "done", "grab apple 2", "the", "not", "if", "or", "You see", "Wait", "No.",
+    "{", "}", "[", "]", '"', "'", ":", ",", "{}", "[]", '{"action": "', '"}', "null", "{'act': 'done'}", "\\", "\\u",
+    "```", "```json\n", "**", "__", "`", "~~", "<", ">", "<think>", "</think>", "<action>", "</action>",
+    "<|im_end|>", *("\n\r\t \u00a0\u2028\x00\x85\ud83dé\uff1a\uff11❌…"),
+]  # fmt: skip
 texts = st.one_of(
     st.text(max_size=60),
     st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.text(max_size=5)), max_size=30).map("".join),
@@ -844,15 +795,10 @@ texts = st.one_of(
 )
 grammars = st.sampled_from(
     [
-        GRAMMAR,
-        DecisionGrammar(SKILLS, []),
-        DecisionGrammar([], [SequenceFlow]),
-        FREE,
-        SECOND,
-        SubgoalGrammar(SKILLS, goes_on=False),
-        SubgoalGrammar(SKILLS, begins=False),
+        GRAMMAR, DecisionGrammar(SKILLS, []), DecisionGrammar([], [SequenceFlow]), FREE, SECOND,
+        SubgoalGrammar(SKILLS, goes_on=False), SubgoalGrammar(SKILLS, begins=False),
     ]
-)
+)  # fmt: skip
 
 
 def taken(reading: Callable[[], Taken]) -> Taken | None:
@@ -908,15 +854,9 @@ some_words = st.sampled_from(["go", "to", "pick", "up", "kitchen", "apple", "not
 skill_words = st.lists(some_words, min_size=1, max_size=5)
 dressed = st.sampled_from(
     [
-        "Act: {}",
-        "**Action:** {}.",
-        "2. Act: `{}`",
-        "Sure! Act: {}",
-        '{{"action": "{}"}}',
-        "Act[{}]",
-        "{}",
+        "Act: {}", "**Action:** {}.", "2. Act: `{}`", "Sure! Act: {}", '{{"action": "{}"}}', "Act[{}]", "{}",
     ]
-)
+)  # fmt: skip
 
 
 def without_articles(skill: str) -> list[str]:
