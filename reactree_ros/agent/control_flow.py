@@ -37,16 +37,14 @@ class ControlFlow(abc.ABC):
     Grammar, schema, reading, prompt, record and page follow from what the class declares.
 
     Attributes:
-        name: Its name, e.g. ``sequence``, in settings, records and messages.
         wording: How an expansion says it, with the arguments in their places, e.g. ``repeat until {condition}``. By
             default it is the name. The class has one field for each argument.
-        phrase: How a subgoal's node is told of it, e.g. ``in sequence``; arguments may stand in braces.
     """
 
-    name: ClassVar[str]
+    name: ClassVar[str]  # its name, e.g. ``sequence``, in settings, records and messages
     wording: ClassVar[Wording]
     text: ClassVar[str]  # how the system text explains it
-    phrase: ClassVar[str]
+    phrase: ClassVar[str]  # how a subgoal's node is told of it, e.g. ``in sequence``; arguments may stand in braces
     ordered: ClassVar[bool]  # whether the order of the subgoals matters
     sign: ClassVar[str]  # the character that stands for it on the page
     summary: ClassVar[str]  # what it does with what is below it, in a few words

@@ -59,13 +59,9 @@ class Look(NamedTuple):
 
 
 class Node(Protocol):
-    """What a decision may do with the node that takes it; the tree's agent node is one.
+    """What a decision may do with the node that takes it; the tree's agent node is one."""
 
-    Attributes:
-        feedback_message: What the node says of its end.
-    """
-
-    feedback_message: str
+    feedback_message: str  # what the node says of its end
 
     def take(self, decision: Decision) -> None: ...
 

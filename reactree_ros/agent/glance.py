@@ -47,12 +47,11 @@ class PictureCheck:
     """How eyes see whether a skill has done what it reports.
 
     Attributes:
-        question: What they are asked, with the skill's values in braces, e.g. ``Is {thing} in the hand?``.
         necessary: Whether a skill fails that nobody has seen to be done; otherwise the observation says so, and it
             counts as done.
     """
 
-    question: str
+    question: str  # what they are asked, with the skill's values in braces, e.g. ``Is {thing} in the hand?``
     answer: str = YES  # what they answer if it was done: ``yes`` or ``no``
     necessary: bool = False
     looks: int = 1  # how many pictures they are asked about, at most; what more than half of these answers say counts

@@ -32,29 +32,17 @@ TEXT = {"type": "string"}
 
 
 class Grammar(abc.ABC):
-    """What may be said in one decision, with any planner; :func:`~reactree_ros.agent.reading.read` reads what is said.
+    """What may be said in one decision, with any planner; ``agent.reading.read`` reads it."""
 
-    Attributes:
-        skills: Every skill that may be said, with ``done``, ``failure`` and what memory may be asked.
-        free: Whether others may be said, too, as in a household with free skills.
-        control_flows: Control flows an expansion may use; empty: no expansion (ReAct).
-        questions: How many questions may still be asked of a person; None: there is nobody to ask.
-        more: The further kinds of decision that may be said, by their names.
-        max_characters: The longest thought or line of subgoals, in characters.
-        by_subgoals: Whether a subgoal comes with its first action, as HiAgent has it.
-        longest_thought: The longest thought, in characters; 0: a thought is no decision that may be said.
-        offers: Declared skills that may be said, too, with what may stand in their places.
-    """
-
-    skills: Sequence[str]
-    free: bool
-    offers: Sequence[Offer] = ()
-    control_flows: Sequence[type[ControlFlow]] = ()
-    questions: int | None = None
-    more: Sequence[str] = ()
-    max_characters: int
-    by_subgoals: ClassVar[bool] = False
-    longest_thought: int = 0
+    skills: Sequence[str]  # every skill that may be said, with ``done``, ``failure`` and what memory may be asked
+    free: bool  # whether others may be said, too, as in a household with free skills
+    offers: Sequence[Offer] = ()  # declared skills that may be said, too, with what may stand in their places
+    control_flows: Sequence[type[ControlFlow]] = ()  # control flows an expansion may use; empty: no expansion (ReAct)
+    questions: int | None = None  # how many questions may still be asked of a person; None: there is nobody to ask
+    more: Sequence[str] = ()  # the further kinds of decision that may be said, by their names
+    max_characters: int  # the longest thought or line of subgoals, in characters
+    by_subgoals: ClassVar[bool] = False  # whether a subgoal comes with its first action, as HiAgent has it
+    longest_thought: int = 0  # the longest thought, in characters; 0: a thought is no decision that may be said
 
     @property
     def thinks(self) -> bool:

@@ -26,7 +26,6 @@ class Household:
     Prompts and planners ask this value where one world differs from another; nothing asks which world it is.
 
     Attributes:
-        name: Its name, e.g. ``wah_nl``.
         actions: The verbs of its skills, in the order in which the system text lists them; those of the declared skills
             by default.
         control_flows: What an expansion may use, by name, each with the words in which the system text explains it.
@@ -39,7 +38,7 @@ class Household:
         skills: Its skills, where they are declared; without, they are texts that begin with one of the actions.
     """
 
-    name: str
+    name: str  # its name, e.g. ``wah_nl``
     actions: tuple[str, ...] = ()
     control_flows: Mapping[str, str] = field(default_factory=_texts)
     naming: str = "{word} {instance}"

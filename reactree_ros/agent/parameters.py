@@ -263,9 +263,6 @@ class Choice(Enumerable):
 class Number(Parameter):
     """A number within bounds, in steps; a whole number if the least and the step are.
 
-    Attributes:
-        unit: What it counts, e.g. ``m``; it is part of the wording, not of the value.
-
     Raises:
         ValueError: The bounds are no bounds, or there are more than :data:`MOST_VALUES` values between them.
     """
@@ -273,7 +270,7 @@ class Number(Parameter):
     least: float  # the least that may be said
     most: float
     step: float = 0  # from the least on; by default 1 between whole numbers, otherwise 0.01
-    unit: str = ""
+    unit: str = ""  # what it counts, e.g. ``m``; it is part of the wording, not of the value
 
     def __post_init__(self) -> None:
         whole = isinstance(self.least, int) and isinstance(self.most, int)

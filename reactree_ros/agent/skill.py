@@ -59,16 +59,12 @@ class Bounds:
 class Skill:
     """One thing that a world can do.
 
-    Attributes:
-        name: What policies, tools and records call it, e.g. ``drive``.
-        wording: How it is said, e.g. ``drive forward by {distance} m``; it begins with a word.
-
     Raises:
         ValueError: A part does not fit the others; the message says which, in one line.
     """
 
-    name: str
-    wording: str
+    name: str  # what policies, tools and records call it, e.g. ``drive``
+    wording: str  # how it is said, e.g. ``drive forward by {distance} m``; it begins with a word
     parameters: Mapping[str, Parameter] = field(default_factory=dict)  # what may stand in each place of the wording
     returns: Mapping[str, Parameter] = field(default_factory=dict)  # what comes back as data, by name
     effect: Mapping[str, str] = field(default_factory=dict)  # what it changes of what is known, of :data:`EFFECTS`
@@ -195,15 +191,10 @@ def _mapping(value: Any, what: str) -> Mapping[Any, Any]:
 
 
 class SkillCall(str):
-    """A skill as data: the declaration with a value in every place. It is the text that says it.
+    """A skill as data: the declaration with a value in every place. It is the text that says it."""
 
-    Attributes:
-        skill: The declaration.
-        values: By parameter.
-    """
-
-    skill: Skill
-    values: Mapping[str, Value]
+    skill: Skill  # the declaration
+    values: Mapping[str, Value]  # by parameter
 
     def __new__(cls, skill: Skill, values: Mapping[str, Value]) -> SkillCall:
         call = super().__new__(cls, skill.words.write(values))

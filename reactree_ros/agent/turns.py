@@ -301,13 +301,9 @@ def _failed(one: Tried) -> str:
 
 @dataclass(frozen=True)
 class Place:
-    """A place that may be searched.
+    """A place that may be searched."""
 
-    Attributes:
-        name: What it is called in skills, e.g. ``fridge 1``.
-    """
-
-    name: str
+    name: str  # what it is called in skills, e.g. ``fridge 1``
     room: str | None  # the room that it is in; None if the world has no rooms
     word: str = ""  # its class in words; empty if only its name is known
     instance: int = 0  # its number within the class

@@ -17,13 +17,9 @@ class Level(enum.Enum):
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What a check says of one thing.
+    """What a check says of one thing."""
 
-    Attributes:
-        what: The thing, e.g. ``emergency stop``.
-    """
-
-    what: str
+    what: str  # the thing, e.g. ``emergency stop``
     level: Level
     said: str  # what the check found
     remedy: str = ""  # what to do; empty if nothing is wrong

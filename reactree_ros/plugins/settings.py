@@ -185,16 +185,12 @@ def named_settings(text: str, kind: str) -> tuple[str, dict[str, str]]:
 
 @dataclass(frozen=True)
 class Fault:
-    """An error at one place of the input.
-
-    Attributes:
-        unknown: Whether the key is unknown. Its value may be a misplaced secret and must not be shown.
-    """
+    """An error at one place of the input."""
 
     path: tuple[str | int, ...]  # the place: keys, and positions in lists
     said: str  # the problem, in a sentence that begins in lower case
     value: Any  # the value there
-    unknown: bool = False
+    unknown: bool = False  # whether the key is unknown. Its value may be a misplaced secret and must not be shown
     missing: bool = False  # whether the value is missing
 
     @property

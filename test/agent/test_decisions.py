@@ -60,12 +60,6 @@ def test_the_regular_expression_matches_every_decision_that_is_allowed(allowed: 
     assert re.fullmatch(pattern, str(decision))
 
 
-@pytest.mark.slow
-@given(skills, phrases)
-def test_the_regular_expression_matches_no_other_skill(allowed: list[str], other: str) -> None:
-    assert bool(re.fullmatch(DecisionGrammar(allowed).regex(), f"Act: {other}")) == (other in allowed)
-
-
 def test_where_skills_are_free_any_line_is_one() -> None:
     for grammar, label in (
         (DecisionGrammar(["done"], free=True), "Act"),
@@ -139,33 +133,6 @@ def test_a_skill_of_any_characters_can_be_said(skill: str) -> None:
         assert not accepts(grammar.ebnf(), f"Act: {skill[:-1]}")
         assert not accepts_regex(grammar.regex(), f"Act: {skill}{skill}")
         assert not accepts(grammar.ebnf(), f"Act: {skill}{skill}")
-
-
-SHORT = DecisionGrammar(["go to kitchen 1", "go to kitchen 12", "done"], max_characters=30)
-
-
-@given(st.from_regex(SHORT.regex(), fullmatch=True))
-def test_what_the_grammar_allows_is_a_decision_unless_its_line_is_blank(text: str) -> None:
-    *_, line = text.removesuffix("\n").split("\n")
-    what = line.partition(": ")[2]
-    if text.startswith("Think:") and not what.strip():
-        with pytest.raises(MalformedDecision, match="Nothing follows 'Think:'"):
-            parse_decision(text)
-        return
-    decision = parse_decision(text)
-    assert isinstance(decision, Think | Act | Expand)
-    if isinstance(decision, Act):
-        assert decision.skill in SHORT.skills
-    if isinstance(decision, Expand):
-        assert decision.subgoals or not re.sub(r"^and |[.,;\s]", "", what)
-
-
-@pytest.mark.slow
-@given(st.from_regex(SHORT.regex(), fullmatch=True))
-@settings(max_examples=50)
-def test_a_grammar_engine_takes_whatever_the_regular_expression_allows(text: str) -> None:
-    assert accepts_regex(SHORT.regex(), text)
-    assert accepts(SHORT.ebnf(), text)
 
 
 values = st.one_of(st.none(), st.booleans(), st.text(max_size=20), st.lists(st.text(max_size=5), max_size=3))

@@ -115,21 +115,9 @@ def test_what_goes_to_the_end_of_the_line_is_the_text(way: str, text: str) -> No
     assert said(TO_THE_END[way](text)).values == {"text": text}
 
 
-@pytest.mark.slow
-@given(st.sampled_from(sorted(WAYS)), LINES)
-def test_whatever_stands_in_quotes_is_the_text(way: str, text: str) -> None:
-    assert said(WAYS[way](text)).values == {"text": text}
-
-
 @given(st.sampled_from(sorted(TO_THE_END)), LINES.filter(is_plain))
 def test_whatever_goes_to_the_end_of_the_line_is_the_text(way: str, text: str) -> None:
     assert said(TO_THE_END[way](text)).values == {"text": text}
-
-
-@given(LINES)
-def test_a_text_with_words_behind_it_is_whole_in_quotes(text: str) -> None:
-    call = said(f"*Act*: tell {in_quotes(text)} to **Anna**.")
-    assert call.values == {"text": text, "person": "Anna"}
 
 
 @pytest.mark.parametrize("text", ["Hello. " * 40, "I wait. " * 30 + "on kitchen table 1"])

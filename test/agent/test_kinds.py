@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
-from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
 import llguidance
 import pytest
 from doubles import ScriptedModel, ScriptedWorld, expand
-from sources import sources
 
 from reactree_lab.bench.events import told_by
 from reactree_lab.dataset.lines import Run, kind_of, lines_of
@@ -330,18 +327,6 @@ def test_a_kind_without_arguments_is_refused() -> None:
         check_kind(declared(complete(), fields=False))
 
 
-@pytest.mark.parametrize("part", ["name", "word", "rule", "counts", "look", "tally", "learnt", "carry_out"])
-def test_a_kind_of_a_line_that_is_silent_is_refused_where_it_is_registered(
-    part: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    body = {name: value for name, value in vars(Sing).items() if name in PARTS and name != part}
-    silent = dataclass(frozen=True)(type(Line)("Silent", (Line,), {**body, "__annotations__": {"song": str}}))
-    monkeypatch.setattr(sys.modules[__name__], "Sing", silent)
-    register(monkeypatch)
-    with pytest.raises(UserError, match=f"decision kind Silent of .* does not declare '{part}'"):
-        DECISIONS.get("sing")
-
-
 @pytest.mark.parametrize(
     "clash",
     [
@@ -406,42 +391,3 @@ def test_the_names_of_a_record_are_no_arguments() -> None:
 
 
 # ---------------------------------------------------------------------- nobody else enumerates them
-
-#: The files that may name several kinds, each with why.
-NAMES_SEVERAL = {
-    "agent/kinds/__init__.py": "registers this package's",
-    "agent/kinds/think.py": "thoughts, and the kinds that planners take like them",
-    "agent/subgoal_grammar.py": "a subgoal comes with its first action",
-    "household/expert/decisions.py": "what the expert says",
-    "reactree_lab/planners/hiagent/examples.py": "takes experiences apart into subgoals and what they came to",
-    "reactree_lab/planners/recode/code_runner.py": "what code planners tell listeners",
-}
-_CLASSES = {kind.__name__: kind.name for kind in kinds().values()}
-_WORDS = re.compile(rf"(?<!\w)({'|'.join({kind.word for kind in kinds().values()})}):")
-
-
-def named_in(path: Path) -> set[str]:
-    """Return the kinds that a file names, by their classes, names or words; its docstrings and comments are prose."""
-    source = path.read_text(encoding="utf-8")
-    if path.suffix == ".js":
-        code = re.sub(r"//[^\n]*|/\*.*?\*/", "", source, flags=re.DOTALL)
-        uses = r"""\b{0}\s*:\s*["{{]|[!=]==? ["']{0}["']|\b(?:event|turn|decision)\.{0}\b"""
-        return {name for name in kinds() if re.search(uses.format(name), code)}
-    tree, found = ast.parse(source), set[str]()
-    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name | ast.Attribute):
-            found |= {_CLASSES.get(node.id if isinstance(node, ast.Name) else node.attr, "")}
-        elif isinstance(node, ast.ImportFrom | ast.Import):
-            found |= {_CLASSES.get(alias.name, "") for alias in node.names}
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
-            found |= {node.value.lower()} & kinds().keys()
-            found |= {word.lower() for word in _WORDS.findall(node.value)}
-    return found - {""}
-
-
-@pytest.mark.slow
-def test_no_other_file_names_two_kinds() -> None:
-    several = {name: sorted(named) for name, path in sources(".py", ".js").items() if len(named := named_in(path)) > 1}
-    assert set(several) == set(NAMES_SEVERAL), several
-    assert len(several) <= 6

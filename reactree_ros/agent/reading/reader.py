@@ -58,19 +58,12 @@ _TRIED = 12
 
 @dataclass
 class Part:
-    """What one label announces, or one value in JSON says.
+    """What one label announces, or one value in JSON says."""
 
-    Attributes:
-        announced: What its label announces; None: it has none.
-        said: Its text; from JSON its arguments, too.
-        whole: Whether it is known to be whole though the reply was cut.
-        value: What it says in JSON, before that is read; None: nothing.
-    """
-
-    announced: Announced | None = None
-    said: Any = ""
-    whole: bool = False
-    value: Any = None
+    announced: Announced | None = None  # what its label announces; None: it has none
+    said: Any = ""  # its text; from JSON its arguments, too
+    whole: bool = False  # whether it is known to be whole though the reply was cut
+    value: Any = None  # what it says in JSON, before that is read; None: nothing
 
     @property
     def kind(self) -> type[Decision] | None:
