@@ -261,12 +261,22 @@ class Decision(metaclass=DecisionKind):
         """Return the fields that it has in a record: its first argument is the field of the kind's name."""
         return (cls.name, *cls.arguments()[1:])
 
+    @classmethod
+    @cache
+    def optional(cls) -> Mapping[str, Any]:
+        """Return the recorded fields that are left out when they hold their default, with that."""
+        defaults = [field.default for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
+        fields = zip(cls.recorded_fields(), defaults, strict=True)
+        return {name: default for name, default in fields if default is not dataclasses.MISSING}
+
     def as_dict(self) -> dict[str, Any]:
-        return dict(zip(self.recorded_fields(), map(_as_json, vars(self).values()), strict=True))
+        fields = zip(self.recorded_fields(), map(_as_json, vars(self).values()), strict=True)
+        return {name: value for name, value in fields if name not in self.optional() or value != self.optional()[name]}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        return cls(*[text_of(values[name]) for name in cls.recorded_fields()])
+        given = {**cls.optional(), **values}
+        return cls(*[text_of(given[name]) for name in cls.recorded_fields()])
 
     def lines(self) -> Sequence[str]:
         return (str(self),)

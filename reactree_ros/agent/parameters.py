@@ -90,13 +90,6 @@ class Parameter(abc.ABC):
         """Return everything that may be said; None: so much that only a pattern tells."""
         return None
 
-    def regex(self, now: Sequence[str] | None = None) -> str:
-        """Return a regular expression for just what may be said, in the subset that servers agree on."""
-        return self.pattern(REGEX, now)
-
-    def ebnf(self, now: Sequence[str] | None = None) -> str:
-        return self.pattern(GBNF, now)
-
     @abc.abstractmethod
     def pattern(self, notation: Notation, now: Sequence[str] | None = None) -> str: ...
 

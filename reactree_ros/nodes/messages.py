@@ -411,7 +411,7 @@ def _said_from_msg(msg: SpokenDecision) -> Said:
     if (kind := kinds().get(msg.kind)) is None:
         raise ValueError(f"kind is '{msg.kind[:60]}'; it must be one of {', '.join(kinds())}")
     values = {one.name: list(one.values) if one.name in kind.many else "".join(one.values) for one in msg.arguments}
-    if missing := [name for name in kind.recorded_fields() if name not in values]:
+    if missing := [name for name in kind.recorded_fields() if name not in {**kind.optional(), **values}]:
         raise ValueError(f"arguments of {kind.name} lack '{missing[0]}'")
     return Said(msg.text, kind.from_dict(values))
 

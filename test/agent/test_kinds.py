@@ -179,6 +179,20 @@ def test_it_is_written_down_and_read_back(decision: Decision) -> None:
             check_decision({key: value for key, value in values.items() if key != name} | {"said": 1})
 
 
+@dataclass(frozen=True)
+class Noted(Think):
+    """A thought with an argument that may be left out."""
+
+    name = "noted"
+    why: str = ""
+
+
+def test_an_argument_with_a_default_is_written_down_where_it_says_something() -> None:
+    assert Noted("hm").as_dict() == {"noted": "hm"}
+    for one in (Noted("hm"), Noted("hm", "so")):
+        assert Noted.from_dict(one.as_dict()) == one
+
+
 @each
 @pytest.mark.usefixtures("strange")
 def test_the_mask_of_the_training_knows_it(decision: Decision) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
-from types import SimpleNamespace
 from typing import Any, ClassVar, cast, get_args, get_type_hints
 
 from typing_extensions import Self
@@ -35,12 +33,8 @@ class Line(Decision):
     @classmethod
     @cache
     def wording(cls) -> Wording | None:
-        names, found = cls.arguments(), dict[str, Parameter]()
-        for base in cls.__mro__:
-            own = {name: said for name, said in vars(base).get("__annotations__", {}).items() if name in names}
-            declared = SimpleNamespace(__annotations__=own)
-            hints = get_type_hints(declared, vars(sys.modules[base.__module__]), include_extras=True)
-            found |= {name: one for name in own for one in get_args(hints[name])[1:] if isinstance(one, Parameter)}
+        names, hints = cls.arguments(), get_type_hints(cls, include_extras=True)
+        found = {name: one for name in names for one in get_args(hints[name])[1:] if isinstance(one, Parameter)}
         return Wording(cls.form or f"{{{names[0]}}}", found) if found else None
 
     @classmethod
@@ -139,8 +133,7 @@ class Line(Decision):
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        wording = cls.wording()
-        if wording is None:
+        if (wording := cls.wording()) is None:
             return super().from_dict(values)
-        said = [values[name] for name in cls.recorded_fields()]
-        return cls(**wording.read(dict(zip(cls.arguments(), said, strict=True))))
+        fields = zip(cls.arguments(), cls.recorded_fields(), strict=True)
+        return cls(**wording.read({name: values[field] for name, field in fields}))

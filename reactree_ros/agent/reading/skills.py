@@ -121,8 +121,9 @@ class Skills:
     def _calls(self, said: str) -> list[SkillCall]:
         called = []
         for offer in self._offers:
-            with suppress(ParameterError):
-                called.append(offer.read(said))
+            if offer.skill.words.begins(said):  # which is quick to see
+                with suppress(ParameterError):
+                    called.append(offer.read(said))
         return called
 
     def _recalled(self, said: str) -> str | None:
