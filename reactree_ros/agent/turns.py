@@ -128,34 +128,25 @@ class ToldStart(Told):
         return ToldStart(system=change(self.system), examples=tuple(examples), rule=change(self.rule))
 
 
+@dataclass(frozen=True, eq=False)
 class Prompt(Sequence[Turn]):
-    """The turns of one request: a start, then the first so many of turns that only grow at their end.
+    """The turns of one request: a start, then those that a list, which only grows at its end, has now.
 
     Nothing is copied, so that a request costs the same however many turns there are.
-
-    Args:
-        start: What stands before.
-        turns: A list that is only ever appended to.
     """
 
-    __slots__ = ("_count", "_start", "_turns")
+    start: tuple[Turn, ...]
+    turns: Sequence[Turn]  # those after the prompt's end were added later
+    _count: int = field(init=False)
 
-    def __init__(self, start: tuple[Turn, ...], turns: Sequence[Turn]) -> None:
-        self._start, self._turns, self._count = start, turns, len(turns)
-
-    @property
-    def start(self) -> tuple[Turn, ...]:
-        return self._start
-
-    @property
-    def turns(self) -> Sequence[Turn]:
-        return self._turns
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_count", len(self.turns))
 
     def __len__(self) -> int:
-        return len(self._start) + self._count
+        return len(self.start) + self._count
 
     def __iter__(self) -> Iterator[Turn]:
-        return itertools.chain(self._start, itertools.islice(self._turns, self._count))
+        return itertools.chain(self.start, itertools.islice(self.turns, self._count))
 
     @overload
     def __getitem__(self, index: int) -> Turn: ...
@@ -192,32 +183,33 @@ def node_text(turns: Sequence[Turn]) -> str:
     return render(turns) if is_closed(turns) or not turns else f"{render(turns)}\n"
 
 
-_TOLD, _SAID, _SAW, _EXAMPLES = "told", "said", "saw", "examples"
-
-
 def turn_to_dict(turn: Turn) -> dict[str, Any]:
     """Return a turn as JSON has it: ``{"told": text, "about": …}``, ``{"said": text, …}`` or ``{"saw": text}``.
 
     Of an observation only the words are kept. The start of a prompt also has its parts.
     """
-    if isinstance(turn, Told):
-        told = {_TOLD: turn.text, "about": turn.about.value}
-        return told | _start_to_dict(turn) if isinstance(turn, ToldStart) else told
     if isinstance(turn, Saw):
-        return {_SAW: turn.text}
-    return {_SAID: turn.text} | ({} if turn.decision is None else turn.decision.as_dict())
+        return {"saw": turn.text}
+    if isinstance(turn, Said):
+        return {"said": turn.text} | ({} if turn.decision is None else turn.decision.as_dict())
+    told = {"told": turn.text, "about": turn.about.value}
+    if not isinstance(turn, ToldStart):
+        return told
+    examples = [[turn_to_dict(one) for one in example] for example in turn.examples]
+    return told | {"system": turn.system, "examples": examples, "rule": turn.rule}
 
 
 def turn_from_dict(values: Mapping[str, Any]) -> Turn:
     """Read a turn back. Raises ValueError."""
     try:
-        if _TOLD in values and _EXAMPLES in values:
-            return _start_from_dict(values)
-        if _TOLD in values:
-            return Told(text_of(values[_TOLD]), About(values["about"]))
-        if _SAW in values:
-            return Saw(text_of(values[_SAW]))
-        return Said(text_of(values[_SAID]), decision_from_dict(values))
+        if "told" in values and "examples" in values:
+            examples = tuple(tuple(map(turn_from_dict, example)) for example in values["examples"])
+            return ToldStart(system=text_of(values["system"]), examples=examples, rule=text_of(values["rule"]))
+        if "told" in values:
+            return Told(text_of(values["told"]), About(values["about"]))
+        if "saw" in values:
+            return Saw(text_of(values["saw"]))
+        return Said(text_of(values["said"]), decision_from_dict(values))
     except (KeyError, TypeError) as error:
         raise ValueError(f"is no turn: {str(values)[:80]!r}") from error
 
@@ -225,24 +217,15 @@ def turn_from_dict(values: Mapping[str, Any]) -> Turn:
 def text_in(turns: Iterable[Mapping[str, Any]]) -> str:
     """Write turns as JSON has them as :func:`render` writes them, without making them. Raises ValueError."""
     try:
-        return "\n".join([one[_TOLD] if _TOLD in one else one[_SAID] if _SAID in one else one[_SAW] for one in turns])
+        return "\n".join(
+            [one["told"] if "told" in one else one["said"] if "said" in one else one["saw"] for one in turns]
+        )
     except (KeyError, TypeError) as error:
         raise ValueError(f"one is no turn: {error}") from error
 
 
-def _start_to_dict(start: ToldStart) -> dict[str, Any]:
-    examples = [[turn_to_dict(turn) for turn in example] for example in start.examples]
-    return {"system": start.system, _EXAMPLES: examples, "rule": start.rule}
-
-
-def _start_from_dict(values: Mapping[str, Any]) -> ToldStart:
-    examples = (tuple(map(turn_from_dict, example)) for example in values[_EXAMPLES])
-    return ToldStart(system=text_of(values["system"]), examples=tuple(examples), rule=text_of(values["rule"]))
-
-
 def decision_from_dict(values: Mapping[str, Any]) -> Decision | None:
-    kind = kind_in(values)
-    return None if kind is None else kind.from_dict(values)
+    return None if (kind := kind_in(values)) is None else kind.from_dict(values)
 
 
 def kind_said(text: str) -> type[Decision] | None:
@@ -252,10 +235,7 @@ def kind_said(text: str) -> type[Decision] | None:
 
 
 def kind_in(values: Mapping[str, Any]) -> type[Decision] | None:
-    for name, kind in kinds().items():
-        if name in values:
-            return kind
-    return None
+    return next((kind for name, kind in kinds().items() if name in values), None)
 
 
 #: How it is told that an expansion failed.

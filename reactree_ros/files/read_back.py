@@ -252,9 +252,6 @@ def yaml_of(text: str, *, where: str, loader: Any = None) -> tuple[Any, Any]:
         raise UserError(f"{where}{line}: {said if 'times; leave one' in said else f'is not YAML: {said}'}") from None
 
 
-T = TypeVar("T")
-
-
 def append_line(file: BinaryIO, line: str) -> None:
     """Append a line to an open file; when this returns, it is on disk."""
     file.write(f"{line}\n".encode())

@@ -248,13 +248,10 @@ def _in_the_environment() -> set[str]:
     return {value for value in values if len(value) >= _LEAST}
 
 
-_NAMES = ("localhost", "localdomain")
-
-
 def is_loopback(host: str) -> bool:
     """Return whether a name or an address reaches this machine alone."""
     try:
         address = ipaddress.ip_address(host.strip("[]").partition("%")[0])
     except ValueError:
-        return host.rstrip(".").rpartition(".")[2].lower() in _NAMES
+        return host.rstrip(".").rpartition(".")[2].lower() in ("localhost", "localdomain")
     return (getattr(address, "ipv4_mapped", None) or address).is_loopback

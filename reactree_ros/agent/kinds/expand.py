@@ -154,15 +154,15 @@ class Expand(Decision):
     @classmethod
     def read(cls, said: Any, reader: Reader, *, cut: bool) -> Decision | None:
         if isinstance(said, str):
-            flow, subgoals, after = _in_words(typed(said))
+            named, subgoals, after = _in_words(typed(said))
         else:
-            flow, listed = said
+            named, listed = said
             subgoals, after = listed if isinstance(listed, list) else split_subgoals(str(listed)), "all"
-        named, allowed = wordings(reader.grammar.control_flows), reader.grammar.control_flows
+        allowed = reader.grammar.control_flows
         if not allowed:
             raise Unreadable("An expansion is not allowed here; think or act.")
-        if type(flow := _flow(flow, named)) not in allowed:
-            raise Unreadable(f"The control flow '{flow}' is not allowed here; allowed: {named}.")
+        if type(flow := _flow(named, wordings(allowed))) not in allowed:
+            raise Unreadable(f"The control flow '{flow}' is not allowed here; allowed: {wordings(allowed)}.")
         if not (goals := list(filter(None, map(_subgoal, subgoals)))):
             raise Unreadable("An expansion needs at least one subgoal: '- subgoals: …, …'.")
         goals[-1] = re.sub(r"^(?:and )+", "", goals[-1]).rstrip(". ")
