@@ -14,8 +14,8 @@ from typing import Any
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.parameters import Named, ParameterError
 from reactree_ros.agent.skill import Offer, Skill, SkillCall, Statements
+from reactree_ros.agent.text import without_articles, words
 from reactree_ros.agent.turns import Told
-from reactree_ros.agent.words import without_articles, words
 
 #: What the model says of words that correct nothing.
 NOTHING = "nothing of this"

@@ -7,7 +7,7 @@ import unicodedata
 from functools import cache, lru_cache
 
 from reactree_ros.agent.kinds import kinds
-from reactree_ros.agent.words import typed
+from reactree_ros.agent.text import typed
 
 #: Stands before a line that would otherwise read as a decision, as a person's words or as a line of the prompt's own.
 QUOTE = "| "

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from reactree_ros.agent.foreign import as_seen
-from reactree_ros.agent.glance import Glance
-from reactree_ros.agent.picture import Picture
+from reactree_ros.agent.picture import Glance, Picture
 from reactree_ros.agent.text import LONGEST_TOLD, bounded
 
 

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from reactree_ros.agent.text import LONGEST_TOLD, shortened_line
-from reactree_ros.agent.words import typed, without_articles, words
+from reactree_ros.agent.text import LONGEST_TOLD, shortened_line, typed, without_articles, words
 from reactree_ros.plugins.settings import nearest_or_some, or_nearest
 
 

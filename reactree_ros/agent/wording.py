@@ -25,8 +25,7 @@ from reactree_ros.agent.parameters import (
     Text,
     Value,
 )
-from reactree_ros.agent.text import check_template, shortened_line
-from reactree_ros.agent.words import words
+from reactree_ros.agent.text import check_template, shortened_line, words
 
 #: The names that may stand now, by parameter; any, for one that is not in it.
 Standing = Mapping[str, Sequence[str]]

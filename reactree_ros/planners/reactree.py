@@ -87,3 +87,22 @@ def own_tree(name: str, make: Callable[[OwnTree], Behaviour], summary: str = "a 
         return OwnTree(instruction, context, make, abilities_of(context, settings))
 
     return PlannerSpec(name=name, summary=summary, settings=ReactreeSettings, build=build, remembers=True)
+
+
+def flat_abilities(context: RunContext, settings: AgentNodeSettings) -> Abilities:
+    names = ("react_wm", "react") if context.working_memory is not None else ("react",)
+    examples = fixed_example(context.household, *names)
+    return Abilities((), 0, examples, settings.break_rounds, settings.questions, more=settings.kinds)
+
+
+def react(instruction: str, context: RunContext, settings: AgentNodeSettings) -> AgentNode:
+    return AgentNode(instruction, context, flat_abilities(context, settings))
+
+
+REACT = PlannerSpec(
+    name="react",
+    summary="one agent node that thinks and acts",
+    settings=AgentNodeSettings,
+    build=react,
+    remembers=True,
+)

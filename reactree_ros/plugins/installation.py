@@ -6,12 +6,14 @@ process sees: its own, or one on ``PYTHONPATH``, where a sourced ROS workspace p
 
 from __future__ import annotations
 
+import enum
 import importlib.util
 import re
 import shlex
 import sys
 import sysconfig
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
@@ -121,3 +123,22 @@ def _environment() -> Path | None:
 
 def _externally_managed() -> bool:
     return Path(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED").is_file()
+
+
+class Level(enum.Enum):
+    """How serious a diagnosis is."""
+
+    RIGHT = "right"
+    NOTE = "note"
+    """Nothing is wrong, but a person should know."""
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What a check says of one thing."""
+
+    what: str  # the thing, e.g. ``emergency stop``
+    level: Level
+    said: str  # what the check found
+    remedy: str = ""  # what to do; empty if nothing is wrong

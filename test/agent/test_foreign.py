@@ -9,8 +9,7 @@ import pytest
 from reactree_lab.planners.hiagent.chunks import Chunk, acted
 from reactree_ros.agent.foreign import QUOTE, cleaned, in_lines
 from reactree_ros.agent.observation import Observation
-from reactree_ros.agent.prompt import start_turn, task_turn
-from reactree_ros.agent.summary import summary_request
+from reactree_ros.agent.prompt import start_turn, summary_request, task_turn
 from reactree_ros.agent.transcript import Example
 from reactree_ros.agent.turns import (
     About,

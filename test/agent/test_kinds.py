@@ -22,10 +22,9 @@ from reactree_ros.agent.decision import DECLARED, ONE, RECORDED, Counts, Decisio
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.kinds import DECISIONS, kinds
 from reactree_ros.agent.kinds.act import Act
-from reactree_ros.agent.kinds.ask import Ask
 from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.kinds.line import Line
-from reactree_ros.agent.kinds.think import Think
+from reactree_ros.agent.kinds.think import Ask, Think
 from reactree_ros.agent.parameters import Choice, Number, Text
 from reactree_ros.agent.reading import Unreadable, read, read_call
 from reactree_ros.agent.turns import Said, turn_from_dict, turn_to_dict

@@ -25,8 +25,8 @@ from reactree_ros.agent.parameters import (
     Thing,
 )
 from reactree_ros.agent.skill import Skill, check_told_apart, read_skill, skill_of
+from reactree_ros.agent.text import words
 from reactree_ros.agent.wording import Wording
-from reactree_ros.agent.words import words
 
 NAMES = ("cup 1", "cup 2", "kitchen table 1", "office 2B", "Anna", "Dr. Müller", "C-3PO", "shelf (left)")
 _plain = st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=12)

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sources import sources
 
-from reactree_ros.agent.glance import place_in_words, read_box
-from reactree_ros.agent.picture import KEPT_FORMS, READ_FORMS, opened
+from reactree_ros.agent.picture import KEPT_FORMS, READ_FORMS, opened, place_in_words, read_box
 
 pytest.importorskip("PIL", reason="needs Pillow")
 

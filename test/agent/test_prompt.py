@@ -15,8 +15,17 @@ from reactree_ros.agent.budget import Budget, Limit
 from reactree_ros.agent.control_flow import ControlFlow
 from reactree_ros.agent.decision import Counts
 from reactree_ros.agent.household import Household
-from reactree_ros.agent.prompt import Siblings, reply_rule, start_turn, system_text, task_turn
-from reactree_ros.agent.summary import judgement, read_summary, summary_request, without_oldest
+from reactree_ros.agent.prompt import (
+    Siblings,
+    judgement,
+    read_summary,
+    reply_rule,
+    start_turn,
+    summary_request,
+    system_text,
+    task_turn,
+    without_oldest,
+)
 from reactree_ros.agent.transcript import Example
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn, render
 from reactree_ros.household.household import WAH_NL

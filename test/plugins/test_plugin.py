@@ -202,7 +202,7 @@ WRONG = {
         "world 'other' of other: other:SPEC is no world of that name",
     ),
     "react": (
-        "from reactree_ros.planners.react import SPEC",
+        "from reactree_ros.planners.reactree import SPEC",
         "world 'react' of react: react:SPEC is no world of that name",
     ),
     "nothing": ("SPEC = None", "world 'nothing' of nothing: nothing:SPEC is no world of that name"),

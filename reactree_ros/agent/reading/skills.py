@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reactree_ros.agent.decision import ASKS_MEMORY, DONE, FAILURE, RECALL, Decision
 from reactree_ros.agent.parameters import ParameterError
-from reactree_ros.agent.reading.labels import PICTURE
-from reactree_ros.agent.reading.refusal import Unreadable, not_available, shortened
+from reactree_ros.agent.reading.labels import PICTURE, Unreadable, not_available, shortened
 from reactree_ros.agent.skill import Offer, SkillCall
-from reactree_ros.agent.words import without_articles, words
+from reactree_ros.agent.text import without_articles, words
 
 if TYPE_CHECKING:
     from reactree_ros.agent.grammar import Grammar

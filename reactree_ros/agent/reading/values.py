@@ -10,8 +10,7 @@ from typing import Any
 
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.kinds import kinds
-from reactree_ros.agent.reading.labels import Announced, Mark
-from reactree_ros.agent.reading.refusal import Unreadable, shortened
+from reactree_ros.agent.reading.labels import Announced, Mark, Unreadable, shortened
 from reactree_ros.agent.reading.skills import Skills
 
 _FLOW, _SUBGOALS = ("controlflow", "flow"), ("subgoals", "subtasks")

@@ -18,7 +18,7 @@ from reactree_ros.files.read_back import append_line, bytes_of, cut_torn_line, i
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.port import Counts, EpisodicMemory, EpisodicMemoryError
 from reactree_ros.memory.spec import MemorySpec
-from reactree_ros.plugins.diagnosis import Diagnosis, Level
+from reactree_ros.plugins.installation import Diagnosis, Level
 from reactree_ros.plugins.settings import Settings
 
 

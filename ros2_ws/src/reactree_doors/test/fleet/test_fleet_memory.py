@@ -27,14 +27,14 @@ from word_hash_embedder import WordHashEmbedder, experience
 from reactree_doors.fleet import SPEC, FleetMemory, link, schema, way
 from reactree_doors.fleet import server as client
 from reactree_doors.fleet.server import demands
-from reactree_ros.agent.tokens import approximate_tokens
+from reactree_ros.agent.text import approximate_tokens
 from reactree_ros.errors import UserError
 from reactree_ros.memory.check import check_memory
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.port import EpisodicMemory, EpisodicMemoryError
 from reactree_ros.memory.spec import memory
 from reactree_ros.memory.stores.sqlite import SqliteMemory
-from reactree_ros.plugins.diagnosis import Level
+from reactree_ros.plugins.installation import Level
 
 pytestmark = [
     pytest.mark.fleet,

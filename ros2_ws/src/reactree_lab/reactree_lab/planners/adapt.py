@@ -25,7 +25,7 @@ from reactree_ros.agent.prompt import prompt
 from reactree_ros.agent.text import said_number
 from reactree_ros.agent.turns import About, Told
 from reactree_ros.llm.port import FreeText, Reply
-from reactree_ros.planners.react import flat_abilities
+from reactree_ros.planners.reactree import flat_abilities
 from reactree_ros.planners.spec import AgentNodeSettings, PlannerSpec
 from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.context import RunContext

@@ -13,7 +13,7 @@ import reactree_ros.household
 from reactree_lab.household.generator import generate_house
 from reactree_lab.planners.plan import tidied
 from reactree_ros.agent.prompt import prompt
-from reactree_ros.agent.tokens import approximate_tokens
+from reactree_ros.agent.text import approximate_tokens
 from reactree_ros.episode import Episode
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.household import WAH_NL

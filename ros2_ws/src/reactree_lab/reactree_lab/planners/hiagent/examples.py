@@ -8,7 +8,7 @@ from itertools import chain, starmap
 
 from reactree_lab.planners.hiagent.chunks import acted, subgoal_said
 from reactree_ros.agent.kinds.think import BeginSubgoal, Summarise, Think
-from reactree_ros.agent.summary import judgement
+from reactree_ros.agent.prompt import judgement
 from reactree_ros.agent.turns import Said, Saw, Turn
 from reactree_ros.memory.experience import Experience
 
