@@ -177,9 +177,6 @@ def give_up_after(pending: Pending[Any], seconds: float, error: Callable[[], Bas
     where_late(pending, seconds, lambda late: late.fail(error()))
 
 
-T = TypeVar("T")
-
-
 class Stopped(Exception):
     """A worker's current work was cancelled."""
 

@@ -16,7 +16,15 @@ from reactree_ros.agent.transcript import Example
 from reactree_ros.errors import UserError
 from reactree_ros.memory.working import SearchMemory
 from reactree_ros.plugins import Registry, Spec
-from reactree_ros.plugins.settings import Harmless, Settings, did_you_mean, plain, reaching, read_settings
+from reactree_ros.plugins.settings import (
+    Harmless,
+    Settings,
+    did_you_mean,
+    named_settings,
+    plain,
+    reaching,
+    read_settings,
+)
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal_node import GoalNode
 
@@ -128,25 +136,16 @@ def planner(name: str | PlannerSpec) -> Planner:
         settings = name.settings()
         assert isinstance(settings, PlannerSettings)
         return Planner(name.name, name, settings, working_memory=False)
-    first, *options = name.split(":")
+    first, values = named_settings(name, "planner")
     bare = first.removesuffix(WM)
     remembers = first != bare and first not in PLANNERS.names
-    if not remembers:
-        bare = first
+    bare = bare if remembers else first
     if bare not in PLANNERS.names or (remembers and not PLANNERS.get(bare).remembers):
         raise UserError(f"planner '{first}' is unknown; {did_you_mean(first, planner_names())}")
     spec = PLANNERS.get(bare)
-    values = dict(_option(bare, option) for option in options)
     settings = read_settings(spec.settings, values, where=f"planner '{bare}'")
     assert isinstance(settings, PlannerSettings)
     return Planner(name, spec, settings, remembers)
-
-
-def _option(name: str, text: str) -> tuple[str, str]:
-    option, equals, value = text.partition("=")
-    if not equals:
-        raise UserError(f"planner '{name}': write an option as NAME=VALUE, not '{text}'")
-    return option, value
 
 
 def fixed_example(household: Household, *names: str) -> tuple[Example, ...]:
