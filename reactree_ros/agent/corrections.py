@@ -141,17 +141,13 @@ def _kind(name: str) -> tuple[str, ...]:
 
 def _calls(said: str, offers: Sequence[Offer]) -> list[SkillCall]:
     found: dict[str, SkillCall] = {}
-    for form in _forms(said):
-        for offer in offers:
-            found |= {str(call): call for call in _read(form, offer)}
-    return list(found.values())
-
-
-def _forms(said: str) -> Iterator[str]:
     forms = [said]
     for pattern, same in _SAME:
         forms += [pattern.sub(same, form) for form in forms]
-    yield from dict.fromkeys(forms)
+    for form in dict.fromkeys(forms):
+        for offer in offers:
+            found |= {str(call): call for call in _read(form, offer)}
+    return list(found.values())
 
 
 def _read(said: str, offer: Offer) -> Iterator[SkillCall]:

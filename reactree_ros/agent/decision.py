@@ -125,7 +125,8 @@ class Decision(metaclass=DecisionKind):
 
     def __init_subclass__(cls) -> None:
         if "word" in vars(cls):
-            for part, value in _by_default(cls.word).items():
+            word = cls.word.lower()
+            for part, value in {"opening": f"{cls.word}: ", "spellings": word, "keys": (word,)}.items():
                 if part not in vars(cls):
                     setattr(cls, part, value)
 
@@ -309,10 +310,6 @@ def check_kind(kind: type[Decision]) -> None:
     if groups:
         raise UserError(f"{who}: 'spellings' has groups; write them as (?:…)")
     kind.check()
-
-
-def _by_default(word: str) -> dict[str, Any]:
-    return {"opening": f"{word}: ", "spellings": word.lower(), "keys": (word.lower(),)}
 
 
 class MalformedDecision(ValueError):

@@ -15,10 +15,6 @@ from reactree_ros.plugins.settings import did_you_mean
 START_LINE = "You are in the house"
 
 
-def _texts() -> Mapping[str, str]:
-    return {flow.name: flow.text for flow in default_flows()}
-
-
 @dataclass(frozen=True, kw_only=True)
 class Household:
     """What a planner has to know of a world before it decides anything in it.
@@ -40,7 +36,7 @@ class Household:
 
     name: str  # its name, e.g. ``wah_nl``
     actions: tuple[str, ...] = ()
-    control_flows: Mapping[str, str] = field(default_factory=_texts)
+    control_flows: Mapping[str, str] = field(default_factory=lambda: {flow.name: flow.text for flow in default_flows()})
     naming: str = "{word} {instance}"
     rules: str = ""
     free_skills: bool = False

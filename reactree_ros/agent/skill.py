@@ -96,13 +96,9 @@ class Skill:
     @property
     def listed(self) -> str:
         """How a prompt lists it: by its verb if one name is all that follows, else by its whole wording."""
-        if self.wording == self.verb or (len(self.parameters) == 1 and self.wording == f"{self.verb} {self._place}"):
-            return self.verb
-        return self.wording
-
-    @property
-    def _place(self) -> str:
-        return next((f"{{{name}}}" for name, one in self.parameters.items() if isinstance(one, Named)), "")
+        places = [f" {{{name}}}" for name, one in self.parameters.items() if isinstance(one, Named)]
+        is_short = len(self.parameters) <= 1 and self.wording == f"{self.verb}{''.join(places)}"
+        return self.verb if is_short else self.wording
 
     @property
     def places(self) -> str:

@@ -259,7 +259,8 @@ class ToldFailed(Told):
 
 
 def told_failed(tried: Sequence[Tried]) -> ToldFailed:
-    sentences = [f"Failed: {'; '.join(_failed(one) for one in tried if one.succeeded is False)}."]
+    failed = [(one.subgoal, one.reason.rstrip(".")) for one in tried if one.succeeded is False]
+    sentences = [f"Failed: {'; '.join(f'{goal} ({why})' if why else goal for goal, why in failed)}."]
     named = {True: "Succeeded", None: "Not begun"}
     for came, name in named.items():
         if subgoals := [one.subgoal for one in tried if one.succeeded is came]:
@@ -273,10 +274,6 @@ def told_broken_off(done: Sequence[Tried], reason: str) -> ToldFailed:
     return ToldFailed(
         f"{' '.join(sentences)} Go on from there.", About.FAILED, (*done, Tried("routine", False, reason))
     )
-
-
-def _failed(one: Tried) -> str:
-    return f"{one.subgoal} ({one.reason.rstrip('.')})" if one.reason else one.subgoal
 
 
 @dataclass(frozen=True)

@@ -89,12 +89,11 @@ def reaching(kind: type[Settings], values: Mapping[str, Any]) -> dict[str, Any]:
         name: value
         for name, value in values.items()
         if (field := fields.get(name)) is None
-        or not (_is_default(field, value) or is_harmless(field.annotation, value, field.metadata))
+        or not (
+            field.get_default(call_default_factory=True) == value
+            or is_harmless(field.annotation, value, field.metadata)
+        )
     }
-
-
-def _is_default(field: FieldInfo, value: Any) -> bool:
-    return bool(field.get_default(call_default_factory=True) == value)
 
 
 def choices(field: FieldInfo) -> tuple[str, ...]:
