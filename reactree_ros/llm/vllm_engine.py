@@ -131,7 +131,8 @@ class VllmEngine(OpenAIEngine):
         asked = _ADAPTER if adapter else model
         super().__init__(base_url="http://127.0.0.1", key=key, dialect="vllm", retries=0, model=asked, **more)
         own = {"model": model, "served_model_name": model, **_for_adapter(adapter)}
-        self._options, self._key, self._server = {**own, **(options or {})}, key, None
+        self._options, self._key = {**own, **(options or {})}, key
+        self._server: VllmServer | None = None
         self.name = f"vllm with {model}"
 
     async def open(self) -> None:
@@ -224,18 +225,9 @@ class VllmSettings(SeeingSettings, LocalEngineSettings):
 
 def _make(settings: VllmSettings) -> LanguageModel:
     model = settings.named_model("vllm")
-    how = {"request_timeout": settings.request_timeout, "sees": settings.sees, "seeing": settings.seeing}
-    return settings.queue(
-        VllmEngine(
-            model,
-            adapter=settings.adapter,
-            options=settings.options,
-            chat=settings.chat,
-            reasoning=settings.reasoning,
-            examples=settings.examples,
-            **how,
-        )
-    )
+    more = {"request_timeout": settings.request_timeout, "sees": settings.sees, "seeing": settings.seeing}
+    engine = VllmEngine(model, adapter=settings.adapter, options=settings.options, **settings.how, **more)
+    return settings.queue(engine)
 
 
 SPEC = ModelSpec(

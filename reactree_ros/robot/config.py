@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -605,29 +606,10 @@ class ErrorCode:
     outcome: Outcome
 
 
-_NAV2 = """
-100 FOLLOW_PATH_UNKNOWN execution
-101 INVALID_CONTROLLER world_unavailable
-102 FOLLOW_PATH_TF_ERROR world_unavailable
-103 INVALID_PATH execution
-104 PATIENCE_EXCEEDED execution
-105 FAILED_TO_MAKE_PROGRESS execution
-106 NO_VALID_CONTROL execution
-107 CONTROLLER_TIMED_OUT timeout
-200 COMPUTE_PATH_UNKNOWN execution
-201 INVALID_PLANNER world_unavailable
-202 COMPUTE_PATH_TF_ERROR world_unavailable
-203 START_OUTSIDE_MAP precondition
-204 GOAL_OUTSIDE_MAP precondition
-205 START_OCCUPIED precondition
-206 GOAL_OCCUPIED precondition
-207 PLANNER_TIMED_OUT timeout
-208 NO_VALID_PATH execution
-"""
-
 #: The codes with which `nav2_msgs/action/NavigateToPose` of Jazzy ends: those of its path planner and its controller.
 NAV2_CODES: Mapping[int, ErrorCode] = {
-    int(code): ErrorCode(name, Outcome(outcome)) for code, name, outcome in map(str.split, _NAV2.strip().splitlines())
+    int(code): ErrorCode(name, Outcome(outcome))
+    for code, (name, outcome) in json.loads(Path(__file__).with_name("nav2_codes.json").read_text()).items()
 }
 
 

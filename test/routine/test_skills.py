@@ -217,16 +217,6 @@ def test_cancelling_it_cancels_the_step_under_way_and_begins_no_other() -> None:
         pending.take()
 
 
-def test_steps_go_on_in_the_thread_that_brings_their_results() -> None:
-    robot = Robot(settle=False)
-    pending = RoutineSkills(robot, [FETCH]).execute("fetch mug 1 from sink 1")
-    for _ in range(2):
-        thread = threading.Thread(target=robot.settle_all)
-        thread.start()
-        thread.join()
-    assert pending.take().outcome is Outcome.DONE
-
-
 @pytest.mark.slow
 def test_a_time_that_is_over_cancels_the_step_under_way() -> None:
     body = flow("fallback", flow("within", a("close a"), a("close b"), seconds=1), a("close c"))

@@ -9,9 +9,20 @@ from dataclasses import replace
 from typing import Any
 
 from reactree_ros.agent.turns import About, Said, Told
-from reactree_ros.llm.chat import A_CHAT, ChatLayout, Examples, Message, chat_messages, find_layout
+from reactree_ros.llm.chat import (
+    A_CHAT,
+    NO_CHAT,
+    ChatLayout,
+    Examples,
+    Message,
+    broken,
+    chat_messages,
+    find_layout,
+    is_chat,
+    markers_of_chat,
+    spoken_to_server,
+)
 from reactree_ros.llm.engine import Constraint, Engine, Generated, Generation, chosen
-from reactree_ros.llm.markers import NO_CHAT, broken, is_chat, markers_of_chat, spoken_to_server
 from reactree_ros.llm.openai.answer import Parts, Until, read_answer
 from reactree_ros.llm.openai.connection import Connection, read_key, read_url
 from reactree_ros.llm.openai.dialects import DIALECTS, TRIED, Dialect, DialectName, dialect_of, with_images

@@ -12,10 +12,21 @@ from typing import Any
 from reactree_local.engine import InProcessEngine
 from reactree_local.mending import mend
 from reactree_ros.errors import UserError
-from reactree_ros.llm.chat import A_CHAT, ChatLayout, Examples, Message, chat_messages, find_layout, with_texts
+from reactree_ros.llm.chat import (
+    A_CHAT,
+    ChatLayout,
+    Examples,
+    Message,
+    broken,
+    chat_messages,
+    find_layout,
+    is_chat,
+    markers_of_chat,
+    spoken_to_server,
+    with_texts,
+)
 from reactree_ros.llm.engine import Generated, Generation
 from reactree_ros.llm.engine_settings import LocalEngineSettings
-from reactree_ros.llm.markers import broken, is_chat, markers_of_chat, spoken_to_server
 from reactree_ros.llm.port import LanguageModel, RequestRejected, ServerUnavailable
 from reactree_ros.llm.reasoning import MARKS, Reasoning
 from reactree_ros.llm.spec import ModelSpec
@@ -192,14 +203,8 @@ class TransformersSettings(LocalEngineSettings):
 def _make(settings: TransformersSettings) -> LanguageModel:
     if settings.adapter and find_spec("peft") is None:
         raise UserError(f"adapter {settings.adapter} needs peft: {install_line('reactree_local[transformers]')}")
-    engine = TransformersEngine(
-        settings.named_model("transformers"),
-        chat=settings.chat,
-        reasoning=settings.reasoning,
-        examples=settings.examples,
-        adapter=settings.adapter,
-        options=settings.engine_args,
-    )
+    model = settings.named_model("transformers")
+    engine = TransformersEngine(model, adapter=settings.adapter, options=settings.engine_args, **settings.how)
     return settings.queue(engine)
 
 
