@@ -12,8 +12,7 @@ from rclpy.node import Node
 from reactree_interfaces.srv import AvailableSkills, CorrectWorld, DescribeHousehold, EvaluateGoal, Observe, ResetWorld
 
 from reactree_ros.agent.corrections import stated_in
-from reactree_ros.background.pending import Pending, asked
-from reactree_ros.background.worker import Worker
+from reactree_ros.background.pending import Pending, Worker, asked
 from reactree_ros.nodes.bridge.skill_server import ObservationTopic
 from reactree_ros.nodes.bridge.world_host import WorldHost
 from reactree_ros.nodes.messages import as_json, household_to_msg, offered_to_msg
