@@ -16,7 +16,7 @@ from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.commands import add_more, over_ros
 from reactree_ros.errors import UserError
 from reactree_ros.files.whole_file import write_whole
-from reactree_ros.plugins.diagnosis import Level
+from reactree_ros.plugins.installation import Level
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Look after a robot's map and configuration.")
 HEADER = "# The semantic map of {source}, made by `reactree robot map --from {kind}`. Metres; yaw in radians.\n"

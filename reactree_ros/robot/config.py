@@ -14,10 +14,9 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, FiniteFloat, PrivateAttr
 from typing_extensions import Self
 
-from reactree_ros.agent.conditions import WAIT, wait_skill
-from reactree_ros.agent.glance import MOST_LOOKS, NO, YES, PictureCheck
 from reactree_ros.agent.parameters import Named, Number
-from reactree_ros.agent.skill import Bounds, Skill, check_told_apart, read_skill, skill_of
+from reactree_ros.agent.picture import MOST_LOOKS, NO, YES, PictureCheck
+from reactree_ros.agent.skill import WAIT, Bounds, Skill, check_told_apart, read_skill, skill_of, wait_skill
 from reactree_ros.agent.text import check_template
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import SKILLS

@@ -12,8 +12,7 @@ from typing import Any
 
 from reactree_ros.agent.parameters import Named
 from reactree_ros.agent.skill import Skill
-from reactree_ros.agent.text import shortened_line
-from reactree_ros.agent.words import words
+from reactree_ros.agent.text import shortened_line, words
 from reactree_ros.routine.model import Role, Routine
 
 _ARTICLES = frozenset(("a", "an", "the"))

@@ -11,10 +11,9 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, NamedTuple, TypeAlias
 
-from reactree_ros.agent.conditions import LONGEST, WAIT
 from reactree_ros.agent.parameters import Named, Names, Parameter, ParameterError
+from reactree_ros.agent.skill import LONGEST, WAIT, SkillCall, check_told_apart
 from reactree_ros.agent.skill import Skill as Declared
-from reactree_ros.agent.skill import SkillCall, check_told_apart
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.background.pending import Pending, asked, mapped, where_late
 from reactree_ros.errors import UserError

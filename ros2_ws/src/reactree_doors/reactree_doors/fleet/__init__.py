@@ -24,8 +24,8 @@ from reactree_ros.memory.embedding import Embedder
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.port import Counts, EpisodicMemory, EpisodicMemoryError
 from reactree_ros.memory.spec import MemorySpec
-from reactree_ros.memory.stores.sqlite import diagnosis
-from reactree_ros.plugins.diagnosis import Diagnosis, Level
+from reactree_ros.memory.stores.sqlite import diagnose
+from reactree_ros.plugins.installation import Diagnosis, Level
 from reactree_ros.plugins.settings import Settings
 
 T = TypeVar("T")
@@ -191,7 +191,7 @@ def _diagnose(settings: FleetSettings) -> Iterator[Diagnosis]:
         if loosened := demands(settings.url)[1]:
             yield Diagnosis("fleet", Level.NOTE, f"{settings.url}: {loosened}", "leave it out where you can")
     if settings.own.exists():
-        yield from diagnosis.diagnose(settings.own)
+        yield from diagnose(settings.own)
     else:
         yield Diagnosis("memory", Level.NOTE, f"{settings.own}: not there yet", "the first run makes it")
 

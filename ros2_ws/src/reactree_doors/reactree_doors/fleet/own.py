@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.port import Counts, EpisodicMemoryError
+from reactree_ros.memory.stores.database import EXPERIENCES, VECTOR, ExperienceStore
 from reactree_ros.memory.stores.sqlite import SqliteMemory
-from reactree_ros.memory.stores.sqlite.database import EXPERIENCES, VECTOR, ExperienceStore
 
 #: The state of a run: the fleet has it, or it waits to be delivered; a copy of another robot's; refused by the server.
 _DELIVERED, _WAITING, _COPY, _REFUSED = range(4)

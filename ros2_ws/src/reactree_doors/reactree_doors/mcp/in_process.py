@@ -11,8 +11,7 @@ from typing import Any
 
 from reactree_doors.mcp.robot import Questions, Robot, lowered
 from reactree_ros.agent.picture import Picture
-from reactree_ros.background.pending import Pending, followed
-from reactree_ros.background.worker import Worker
+from reactree_ros.background.pending import Pending, Worker, followed
 from reactree_ros.episode.assembly import assemble, guarded_by
 from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.llm.port import LanguageModel

@@ -25,8 +25,8 @@ from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls, Waiting, settled
 from reactree_ros.nodes.heartbeat import Heartbeat, Lives
-from reactree_ros.nodes.people.askers import bridges_of, check_node_name
-from reactree_ros.nodes.people.record_follower import LOOK_PERIOD, RecordFollower
+from reactree_ros.nodes.people.answer import bridges_of, check_node_name
+from reactree_ros.nodes.people.view import LOOK_PERIOD, RecordFollower
 from reactree_ros.nodes.planner.adapters import RosWorld
 from reactree_ros.nodes.planner.execute_task import verdict_from
 from reactree_ros.nodes.spinning import Spinner

@@ -13,10 +13,9 @@ from pydantic import ValidationError
 
 from reactree_doors.trees import bt_nodes as bt
 from reactree_doors.trees.bt_nodes import by_node_name
-from reactree_ros.agent.conditions import WAIT, look_at
 from reactree_ros.agent.observation import Outcome
 from reactree_ros.agent.parameters import Named, Names, Parameter, ParameterError, Thing, any_name
-from reactree_ros.agent.skill import EFFECTS
+from reactree_ros.agent.skill import EFFECTS, WAIT, look_at
 from reactree_ros.agent.skill import Skill as Declared
 from reactree_ros.agent.text import LONGEST_TEMPLATE, shortened_line
 from reactree_ros.files.read_back import check_values, parse_json, text_of
