@@ -56,7 +56,6 @@ def grasp_of(name: str = "apple 1") -> SkillCall:
 
 
 def names(map: SemanticMap) -> dict[str, str]:
-    """Every object with what it is at."""
     return {item.name: place.name if (place := map.place_of(item)) else "" for item in map.items()}
 
 
