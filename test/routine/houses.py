@@ -24,14 +24,11 @@ from reactree_ros.world.port import World
 
 @cache
 def tasks(seed: int, count: int = 5, *, varied: bool = False) -> Sequence[Task]:
-    """The tasks of a generated house."""
     return parse_tasks(generate_house(seed=seed, rooms=5, tasks=count, varied=varied))
 
 
 @dataclass
 class Came:
-    """What came of a run, which has added to its memory what it learnt."""
-
     episode: Episode
     result: EpisodeResult
     kept: Kept
@@ -46,7 +43,6 @@ class Came:
 
     @property
     def used(self) -> list[str]:
-        """What was not as expected, of each routine that was run."""
         used = self.episode.learning.used
         return [reason for _, reason in used]
 

@@ -89,7 +89,6 @@ def of(
     words: str = "",
     skills: Sequence[Skill] = SKILLS,
 ) -> model.Routine:
-    """Return what is learnt from a scripted run."""
     world = Flat(refused, skills)
     episode = Episode(
         instruction,
@@ -130,7 +129,6 @@ def test_things_become_roles_and_the_way_to_them_a_search() -> None:
 
 
 def test_a_way_that_has_more_than_a_place_is_kept_whole() -> None:
-    """A search could not go it: nobody says how fast."""
     drive = Skill(
         name="drive",
         wording="drive to {place} at {speed} m/s",
@@ -268,7 +266,6 @@ def test_what_was_carried_though_nobody_wanted_it_is_left_out() -> None:
 
 
 def fetching() -> tuple[Task, model.Routine]:
-    """A task with its routine, which fetches one thing."""
     for task in tasks(1, 20):
         with TemporaryDirectory() as folder, SqliteMemory(Path(folder) / "m.db", WordHashEmbedder()) as memory:
             carry_out(task, memory)
@@ -289,7 +286,6 @@ def other_thing(task: Task) -> str:
 
 
 def in_place(skill: model.Node, search: model.Search) -> model.Node:
-    """The skill, done with the other thing."""
     text = skill.model_dump_json().replace(f"{{{search.finds}}}", "{other}")
     return model.Skill.model_validate_json(text)
 
