@@ -562,6 +562,7 @@ def test_a_decision_that_is_said_again_may_be_cut_the_second_time() -> None:
         assert decisions(f"Act: go to kitchen 12\nAct: go to kitchen 12\n{again}", cut=True) == [
             Act("go to kitchen 12")
         ]
+    assert refusal("Act: go to kitchen 12\nAct: go to kitchen 1", cut=True)
 
 
 def test_a_refusal_quotes_no_words_that_were_not_said_in_a_row() -> None:
