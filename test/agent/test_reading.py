@@ -761,7 +761,6 @@ grammars = st.sampled_from(
 
 
 def taken(reading: Callable[[], Taken]) -> Taken | None:
-    """Return what is read; None where it is refused, in one line."""
     try:
         return reading()
     except Unreadable as error:
