@@ -86,9 +86,9 @@ DOORS = {
 ELSEWHERE = (
     "memory/",
     "reactree_doors/fleet/",
-    "nodes/people/answering.py",
+    "nodes/people/answer.py",
     "nodes/robot/robot_servers.py",
-    "nodes/planner/task_queue.py",
+    "nodes/planner/task.py",
 )
 
 

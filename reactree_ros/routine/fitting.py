@@ -43,8 +43,6 @@ class Mention:
 
 @dataclass(frozen=True)
 class Fit:
-    """A routine with a value for each of its roles."""
-
     routine: Routine
     values: Mapping[str, str]
     # whether the goal is only like that of the routine, so that somebody has to say that it is the same
@@ -216,7 +214,6 @@ def _merit(routine: Routine) -> float:
 
 
 def describe(fit: Fit) -> str:
-    """Return how people are told of a routine that fits."""
     origin = fit.routine.origin
     of = f"learnt from run {shortened_line(origin.run, 60)}" if origin.run else "written by a person"
     return (

@@ -351,7 +351,6 @@ class _Maker:
 
     @staticmethod
     def _tries(part: Sequence[_Item]) -> bool:
-        """Whether something was done, or refused, beside going and opening."""
         skills = [item.call.skill for item in _flat(part) if isinstance(item, _Did)]
         return any(not (one.moves or (one.effect and {*one.effect} <= {"open", "closed"})) for one in skills)
 

@@ -268,7 +268,6 @@ class SearchStep(_Leaf):
         self._search = search
 
     def program(self) -> Program:
-        """Search, until the robot stands where it is."""
         run, finds = self._routine, self._search.finds
         run.reason = ""
         try:

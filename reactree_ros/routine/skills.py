@@ -78,7 +78,6 @@ class RoutineSkills(AddedSkills):
         super().__init__(inner, mine)
 
     def around(self, world: World) -> SharedWorld:
-        """Add the routines to one of the robots likewise."""
         return RoutineSkills(world, [one.routine for one in self._added.values()])
 
     def available_skills(self) -> Pending[Sequence[Offered]]:

@@ -93,10 +93,9 @@ class Errand:
 
     @property
     def _server(self) -> Server:
-        return self._robot.servers.of(self._leg.call)
+        return self._robot.servers.server_for(self._leg.call)
 
     def step(self) -> None:
-        """Go on with a skill as far as it goes now."""
         if self.over or self.pending.done() or inspect.getgeneratorstate(self._run) == inspect.GEN_RUNNING:
             return
         try:
@@ -445,11 +444,9 @@ class Waiting:
 
     @property
     def over(self) -> bool:
-        """Whether it has ended, or nobody waits for it any more."""
         return self.pending.done()
 
     def step(self) -> None:
-        """Look whether it has ended."""
         wording, seconds = str(self._call.values["condition"]), self._call.values["seconds"]
         holds = self._conditions.by_wording[wording].holds()
         if self.over:

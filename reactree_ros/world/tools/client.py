@@ -310,7 +310,6 @@ class ToolServer:
         return self._do(self._rested)
 
     def close(self) -> None:
-        """End the connection, and the process if there is one."""
         self._closing.close()
 
     def _do(self, work: Callable[..., Coroutine[Any, Any, Any]], *given: Any) -> Pending[Any]:

@@ -38,12 +38,7 @@ class Attempt:
 
 
 class Bootstrap:
-    """Fills an episodic memory, task by task; each result is on disk, so that you can resume at any time.
-
-    Args:
-        memory: Filled; examples come from it, so that later tasks profit from earlier ones.
-        spec: What every run is, but for its task.
-    """
+    """Fills an episodic memory, task by task; each result is on disk, so that you can resume at any time."""
 
     def __init__(
         self,

@@ -75,7 +75,6 @@ class Refused(EpisodicMemoryError):
 
 
 def key_of(subgoal: str) -> UUID:
-    """Return what a subgoal is known by in every robot."""
     return UUID(bytes=blake2b(subgoal.encode(), digest_size=16).digest())
 
 
@@ -111,7 +110,6 @@ class Server:
         return bool(self._connection.closed)
 
     def hurry(self) -> None:
-        """Let whoever waits for the server give up."""
         self._patience = 0.0
 
     def close(self) -> None:

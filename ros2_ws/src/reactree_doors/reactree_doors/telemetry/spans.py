@@ -78,7 +78,6 @@ def takes_spans() -> bool:
 
 
 def takes_figures() -> bool:
-    """Whether anybody in this process takes metrics."""
     return not type(metrics.get_meter_provider()).__module__.startswith("opentelemetry.metrics")
 
 

@@ -27,8 +27,6 @@ from reactree_ros.routine.model import effect_of, has_role, say, taken_apart
 
 @dataclass
 class Scope:
-    """What the names of a tree stand for."""
-
     # by name a text with the routine's names in braces: of a role, of what an earlier search found, of what a subtree
     # was given
     names: dict[str, str]
@@ -205,8 +203,6 @@ def _below(element: Element) -> Iterator[Element]:
 
 @dataclass
 class _Reading:
-    """Reads one node of a file."""
-
     _file: _File
     _element: Element
     _tag: str  # its name in the file

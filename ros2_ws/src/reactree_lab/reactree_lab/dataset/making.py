@@ -82,12 +82,7 @@ class _Request:
 
 
 class Maker:
-    """Makes the lines of sources, of so many at the same time.
-
-    Args:
-        recipe: How they are made; it makes the same lines whatever ``at_once`` is.
-        at_once: Most sources at the same time, each in a thread; all have the same pupil.
-    """
+    """Makes the lines of sources, of so many at the same time."""
 
     def __init__(self, recipe: Recipe, at_once: int = 1) -> None:
         self.recipe = recipe

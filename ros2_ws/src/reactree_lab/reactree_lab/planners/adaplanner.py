@@ -99,12 +99,7 @@ class Solution:
 
 
 def read_solution(said: str, *, reasoning: str = "", cut: bool = False) -> Solution:
-    """Read a plan, and check that it may run.
-
-    Args:
-        reasoning: The model's thoughts before it; used if the reply has no thought.
-        cut: Whether the reply was truncated at the token limit.
-    """
+    """Read a plan, and check that it may run."""
     thought, code = read_code(said, reasoning=reasoning, cut=cut)
     tree = parsed(code)
     imports = [one for one in tree.body if isinstance(one, ast.Import | ast.ImportFrom)]

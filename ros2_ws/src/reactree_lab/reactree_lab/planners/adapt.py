@@ -61,11 +61,7 @@ class StepPlan:
 
 
 def read_plan(text: str, *, cut: bool = False) -> StepPlan:
-    """Read a plan; without an order, its steps are carried out one after the other.
-
-    Args:
-        cut: Whether the reply was truncated at the token limit.
-    """
+    """Read a plan; without an order, its steps are carried out one after the other."""
     if cut:
         raise ValueError("The plan was cut; name fewer and shorter steps.")
     found = [(said_number(number) or 0, step) for number, step in _STEP.findall(text)]

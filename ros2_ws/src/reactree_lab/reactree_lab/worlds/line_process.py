@@ -32,12 +32,6 @@ _TAIL = 300
 class LineProcess:
     """A process that answers requests one after the other, for one thread at a time, except :meth:`stop`.
 
-    Attributes:
-        name: What it is, for errors.
-        module: What is run; it calls :func:`serve`.
-        answer_limit: How long it may take to answer, the first time with starting, in seconds.
-        lost: Why it is of no use any more; empty as long as it is.
-
     Raises:
         WorldError: It cannot be started.
     """

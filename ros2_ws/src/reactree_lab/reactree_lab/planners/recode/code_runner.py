@@ -184,11 +184,7 @@ class CodeRunner(GoalNode):
         done: str,
         **sampling: Any,
     ) -> Program:
-        """Have code written and carried out; if it fails, have it corrected, up to the allowed number of times.
-
-        Args:
-            stops: Where a base model continues after its code.
-        """
+        """Have code written and carried out; if it fails, have it corrected, up to the allowed number of times."""
         for _ in range(self._shared.corrections + 1):
             self._reply = reply = yield from self.ask(FreeText(stops, thinks=True), **sampling)
             said = closed(reply.text, cut=reply.cut)
