@@ -35,7 +35,6 @@ from reactree_ros.tree.flows.sequence import SequenceFlow
 
 
 def listing(papers: Path, title: str) -> str:
-    """A listing's text up to ``Source domain``, without the line breaks and quotes of the printed page."""
     text = (papers / "reactree.md").read_text(encoding="utf-8").partition(title)[2].partition("Source domain")[0]
     return plain(text.replace("**", "").replace("```", ""))
 

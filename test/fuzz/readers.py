@@ -91,7 +91,6 @@ class Reader:
     suffix: str = ".json"
 
     def content(self, seed: int) -> bytes:
-        """Return a file that is damaged, or made up."""
         rng = random.Random(f"{self.name} {seed}")
         if self.made_up is not None and rng.random() < 0.25:
             return self.made_up(rng)
@@ -143,7 +142,6 @@ def _made_up_record(rng: random.Random) -> bytes:
 
 
 def _read_record(path: Path) -> None:
-    """Do all that is done with a record; each of it on its own, so that one refusal does not hide the next."""
     record = None
     with contextlib.suppress(UserError):
         record = read_record(path)
@@ -204,8 +202,6 @@ def _made_up_yaml(kind: Any) -> Callable[[random.Random], bytes]:
 
 
 def _in_a_bench(name: str, read: Callable[[Path], object]) -> Callable[[Path], object]:
-    """Read a file as that of a whole bench."""
-
     def reads(path: Path) -> object:
         folder = path.parent / "bench"
         folder.mkdir()
@@ -255,7 +251,6 @@ def _memories() -> list[bytes]:
 
 
 def _rows_changed(content: bytes, rng: random.Random) -> bytes:
-    """A column of a row holds something else, or a table is gone or another program's."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "m.db")
         path.write_bytes(content)

@@ -29,7 +29,6 @@ class PickNode(GoalNode):
         self._patience = settings.patience
 
     def program(self) -> Program:
-        """Pick until the goal is reached or given up, or too much has failed."""
         self.begin_prompt(prompt("reactree_garden:prompts", "pick.txt"), ())
         self.add(task_turn(self.subgoal))
         self.see((yield from self.look_around()))
