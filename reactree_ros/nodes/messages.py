@@ -453,8 +453,3 @@ def _error_from_msg(msg: Generate.Response) -> LanguageModelError:
         Generate.Response.INVALID_REQUEST: RequestRejected,
     }
     return kinds.get(msg.error_code, LanguageModelError)(msg.message)
-
-
-def counted(count: int | None) -> int:
-    """Return a token count as messages have it; -1 where it is unknown."""
-    return -1 if count is None else count

@@ -14,7 +14,6 @@ from processes import Processes
 from reactree_interfaces.action import ExecuteTask
 from ros_graph import Graph, HeldWorld
 
-from reactree_lab.household.generator import generate_house
 from reactree_ros.agent.observation import Observation, Seen
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode.player import LATER, replay
