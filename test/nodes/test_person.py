@@ -12,7 +12,7 @@ from doubles import ScriptedModel, ScriptedWorld
 from people import PLANNER, Answerer, Stubborn, told
 from reactree_interfaces.action import ExecuteTask
 from reactree_interfaces.srv import Hear
-from ros_graph import Graph, HeldWorld
+from ros_graph import Graph
 
 from reactree_ros.nodes.people.answer import askers
 from reactree_ros.nodes.people.ros_person import HINT
@@ -24,6 +24,7 @@ Result = ExecuteTask.Result
 
 ONE = {"root": ["Ask: Which apple?", "Act: done"]}
 TWO = {"root": ["Ask: Which apple?", "Ask: Which door?", "Act: done"]}
+ACTS = {"root": ["Act: open fridge 1", "Act: done"]}
 ASKS = "reactree:questions=2"
 
 
@@ -209,10 +210,7 @@ def hear(graph: Graph, words: str) -> tuple[bool, str]:
 
 
 def test_a_correction_is_told_before_the_next_decision_and_is_in_the_record(graph: Graph, tmp_path: Path) -> None:
-    world = HeldWorld()
-    planner = household(graph, {"root": ["Act: open fridge 1", "Act: done"]}, world=world, save_to=str(tmp_path))
-    goal = graph.task()
-    graph.until(lambda: world.held, "the skill runs")
+    world, planner, goal = graph.held(ACTS, save_to=str(tmp_path))
     assert hear(graph, "not that one, the red one") == (True, "")
     world.finish()
     result = goal.result
@@ -223,10 +221,7 @@ def test_a_correction_is_told_before_the_next_decision_and_is_in_the_record(grap
 
 
 def test_stop_ends_the_run_and_the_skill_that_is_in_flight(graph: Graph, tmp_path: Path) -> None:
-    world = HeldWorld()
-    household(graph, {"root": ["Act: open fridge 1", "Act: done"]}, world=world, save_to=str(tmp_path))
-    goal = graph.task()
-    graph.until(lambda: world.held, "the skill runs")
+    world, _, goal = graph.held(ACTS, save_to=str(tmp_path))
     assert hear(graph, "no, stop!") == (True, "")
     result = goal.result
     assert (goal.status, result.error_code, result.end) == (GoalStatus.STATUS_ABORTED, Result.CANCELED, "interrupted")
@@ -237,10 +232,8 @@ def test_stop_ends_the_run_and_the_skill_that_is_in_flight(graph: Graph, tmp_pat
 
 
 def test_stop_ends_goals_that_wait_as_well(graph: Graph) -> None:
-    world = HeldWorld()
-    household(graph, {"root": ["Act: open fridge 1", "Act: done"]}, world=world, on_busy="queue")
-    first, second = graph.task(), graph.task()
-    graph.until(lambda: world.held, "the skill runs")
+    world, _, first = graph.held(ACTS, on_busy="queue")
+    second = graph.task()
     assert second.accepted
     assert hear(graph, "stop") == (True, "")
     assert [goal.result.error_code for goal in (first, second)] == [Result.CANCELED] * 2

@@ -48,12 +48,7 @@ class Requests(ExpertModel):
 
 
 class Meddled(WorldWrapper):
-    """A house in which something happens, once, as a skill is asked for.
-
-    Args:
-        before: How the skill begins.
-        happens: What happens; what it returns, if it does, comes of the skill.
-    """
+    """A house in which something happens, once, as a skill is asked for."""
 
     def __init__(self, inner: World, before: str, happens: Callable[[World, str], Pending[Observation] | None]) -> None:
         super().__init__(inner)
@@ -68,14 +63,7 @@ class Meddled(WorldWrapper):
 
 
 class House:
-    """A planner with a memory, an inference node and a bridge to a generated house.
-
-    Attributes:
-        model: Decides.
-        bridge: The bridge.
-        planner: The planner.
-        meddled: The house of the last task, if somebody meddles with it.
-    """
+    """A planner with a memory, an inference node and a bridge to a generated house."""
 
     def __init__(self, graph: Graph, folder: Path, **parameters: Any) -> None:
         (folder / "house.json").write_text(json.dumps(generate_house(seed=1, rooms=5, tasks=8)), encoding="utf-8")

@@ -50,14 +50,7 @@ def let_tick(graph: Graph, planner: PlannerNode) -> None:
 
 @dataclass(frozen=True)
 class Waiting:
-    """A task that waits for a node, which is alone in a context of its own and can be killed.
-
-    Attributes:
-        goal: The task.
-        planner: Carries it out.
-        node: It waits for that.
-        model: Decides.
-    """
+    """A task that waits for a node, which is alone in a context of its own and can be killed."""
 
     goal: Goal
     planner: PlannerNode

@@ -258,10 +258,7 @@ def test_what_a_policy_wants_confirmed_is_asked_on_the_page_as_long_as_somebody_
 
 
 def test_a_pause_by_somebody_else_is_seen(graph: Graph, tmp_path: Path) -> None:
-    world = HeldWorld()
-    graph.household({"root": ["Act: open fridge 1"] * 2}, world=world)
-    graph.task()
-    graph.until(lambda: world.held, "the skill runs")
+    graph.held({"root": ["Act: open fridge 1"] * 2})
     graph.call(Trigger, "/reactree_planner/pause")
     follower = follow(graph, tmp_path)
     graph.until(lambda: copies(tmp_path) and follower.course_of(copies(tmp_path)[0]).paused, "who joins late sees it")
