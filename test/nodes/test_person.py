@@ -137,18 +137,6 @@ def test_of_two_who_answer_both_are_asked_and_the_first_answer_counts(graph: Gra
     graph.until(lambda: first.answering.idle and second.answering.idle, "nothing is open any more")
 
 
-def test_what_one_has_answered_is_taken_back_from_the_other(graph: Graph) -> None:
-    planner = household(graph, ONE)
-    first, second = Answerer(graph, name="first"), Answerer(graph, name="second")
-    goal = graph.task()
-    first.is_asked()
-    other = second.is_asked()
-    first.says("the red one")
-    graph.until(lambda: other.answer.cancelled(), "it is taken back")
-    assert goal.result.success
-    assert told(planner) == ['The person answers: "the red one".']
-
-
 @pytest.mark.parametrize("leaves", [0, 1])
 def test_where_one_of_two_leaves_the_other_is_waited_for(graph: Graph, leaves: int) -> None:
     planner = household(graph, ONE)
@@ -259,17 +247,6 @@ def test_stop_as_an_answer_ends_the_run_and_the_model_hears_nothing_of_it(graph:
     person.says("please stop")
     assert goal.result.error_code == Result.CANCELED
     assert told(planner) == []
-
-
-@pytest.mark.parametrize("words", ["", "  \n"])
-def test_nothing_is_no_answer(graph: Graph, words: str) -> None:
-    planner = household(graph, ONE)
-    person = Stubborn(graph)
-    goal = graph.task()
-    graph.until(lambda: person.asked, "it is asked")
-    person.says(words)
-    assert goal.result.success
-    assert told(planner) == ["Nobody answers: the answer is empty."]
 
 
 def test_who_would_ask_is_found_beside_another_node_of_that_name(graph: Graph) -> None:

@@ -184,15 +184,6 @@ def test_a_bridge_that_never_answers_a_look_is_named_after_the_planners_bound(gr
     assert_world_gone(graph.task(), "the bridge did not answer within 0.3 s")
 
 
-def test_a_score_that_never_comes_is_named_after_the_planners_bound(graph: Graph) -> None:
-    class Undecided(ScriptedWorld):
-        def score(self) -> Pending[Score | None]:
-            return Pending()
-
-    graph.household({"root": ["Think: so", "Act: done"]}, world=Undecided(), decision_timeout=2.0)
-    assert_world_gone(graph.task(), "no score: the bridge did not answer within 2 s")
-
-
 def test_a_cancel_does_not_wait_for_a_score_that_never_comes(graph: Graph) -> None:
     class Undecided(ScriptedWorld):
         asked = False
@@ -315,14 +306,6 @@ def test_a_decision_that_never_comes_is_aborted_after_the_planners_bound(graph: 
     assert "raise decision_timeout" in result.message
     graph.until(lambda: model.cancelled)
     assert list(model.cancelled.values()) == [1]
-
-
-def test_an_inference_node_that_fails_is_named_and_the_next_task_works(graph: Graph) -> None:
-    model = ScriptedModel({"root": []})
-    graph.household({}, model=model)
-    assert_model_gone(graph.task(), "no reply: pop from empty list")
-    model.script["root"] += ["Think: so", "Act: done"]
-    assert graph.task().result.success
 
 
 def test_an_inference_node_that_dies_in_the_midst_of_a_decision_is_named_and_the_next_task_finds_its_successor(
