@@ -84,7 +84,7 @@ def test_growth_is_followed_while_the_run_goes_on(graph: Graph, tmp_path: Path) 
     graph.until(lambda: ended(tmp_path), "the end has come")
 
 
-@pytest.mark.parametrize("longest", [100, 1 << 18], ids=["in parts", "at once"])
+@pytest.mark.parametrize("longest", [1000, 1 << 18], ids=["in parts", "at once"])
 def test_who_joins_late_has_all_of_it(
     graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, longest: int
 ) -> None:
