@@ -127,11 +127,16 @@ class RecordFollower(Node):
         copy.size += len(data)
         copy.known = max(copy.known, copy.size)
         *lines, copy.line = (copy.line + data).split("\n")
-        for line in lines if copy.path == self._current else ():
-            if line.startswith('{"e":"end"'):
-                self._course = Course(ended=True, commands=COMMANDS)
-            elif line.startswith('{"e":"held"') and (reason := json.loads(line)["reason"]) in ("", PAUSED):
-                self._course = replace(self._course, paused=bool(reason))
+        for line in lines:
+            self._take(copy, line)
+
+    def _take(self, copy: _Copy, line: str) -> None:
+        if copy.path != self._current:
+            return
+        if line.startswith('{"e":"end"'):
+            self._course = Course(ended=True, commands=COMMANDS)
+        elif line.startswith('{"e":"held"') and (reason := json.loads(line)["reason"]) in ("", PAUSED):
+            self._course = replace(self._course, paused=bool(reason))
 
     def _read(self) -> None:
         copy = next((copy for copy in self._copies.values() if copy.size < copy.known), None)
@@ -177,8 +182,11 @@ class RecordFollower(Node):
                 client.remove_pending_request(future)
                 given_up()
         self._read()
-        is_looked_at = steady.now() - self._looked < GONE
-        self._answering.offer(askers_for(self, self._planner) if is_looked_at else ())
+        self._answering.offer(askers_for(self, self._planner) if self._is_looked_at else ())
+
+    @property
+    def _is_looked_at(self) -> bool:
+        return steady.now() - self._looked < GONE
 
     def destroy_node(self) -> None:
         self._desk.leave()
