@@ -41,19 +41,17 @@ from pathlib import Path
 from typing import Any
 
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL
-from reactree_ros.agent.example import Example
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.prompt import start_turn, system_text
-from reactree_ros.agent.tokens import approximate_tokens
-from reactree_ros.agent.transcript import parse_transcript
+from reactree_ros.agent.text import approximate_tokens
+from reactree_ros.agent.transcript import Example, parse_transcript
 from reactree_ros.agent.turns import About, Said, Told, Turn
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import load_tasks
 from reactree_ros.llm.decoding import Method
 from reactree_ros.llm.engine import Constraint, ConstraintKind, Generated, Generation
-from reactree_ros.llm.engine_model import EngineModel
-from reactree_ros.llm.fair_queue import FairQueue
+from reactree_ros.llm.engine_model import EngineModel, FairQueue
 from reactree_ros.llm.openai.engine import OpenAIEngine
 from reactree_ros.llm.port import Choice, DecisionRequest, prompt_text
 from reactree_ros.memory.port import TOKEN_LIMIT

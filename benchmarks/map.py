@@ -39,9 +39,9 @@ from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.moving import laid, lying, out_of_sight
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import GoalCondition, Task, parse_tasks
+from reactree_ros.memory.embedding import WordEmbedder
 from reactree_ros.memory.house_map import HouseMap
 from reactree_ros.memory.stores.sqlite import SqliteMemory
-from reactree_ros.memory.words import WordEmbedder
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.context import Listener
 from reactree_ros.tree.options import Routines, TreeOptions

@@ -44,9 +44,9 @@ from reactree_ros.household.tasks import Task, parse_tasks
 from reactree_ros.household.vocabulary import RECALLABLE
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.llm.settings import make_model, model_settings
+from reactree_ros.memory.embedding import WordEmbedder
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.memory.stores.sqlite import SqliteMemory
-from reactree_ros.memory.words import WordEmbedder
 from reactree_ros.planners.spec import planner
 from reactree_ros.routine import model as data
 from reactree_ros.routine.keeping import Kept

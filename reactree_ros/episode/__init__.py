@@ -16,18 +16,16 @@ from py_trees.common import Status
 from py_trees.trees import BehaviourTree
 
 from reactree_ros.agent.budget import Budget, Limit, Prices
-from reactree_ros.agent.glance import Glance
-from reactree_ros.agent.tokens import counting
+from reactree_ros.agent.picture import Glance
+from reactree_ros.agent.text import counting
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode.learning import Again, Learning
 from reactree_ros.errors import UserError
-from reactree_ros.llm.port import LanguageModel, Reply
-from reactree_ros.llm.tally import Tally
+from reactree_ros.llm.port import LanguageModel, Reply, Tally
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.memory.working import WorkingMemory
-from reactree_ros.person.confirmation import confirmed_by
-from reactree_ros.person.port import Person, is_stop
+from reactree_ros.person.port import Person, confirmed_by, is_stop
 from reactree_ros.record.verdict import LIMITED, EpisodeEnd
 from reactree_ros.record.verdict import EpisodeResult as EpisodeResult
 from reactree_ros.record.writer import Recorder

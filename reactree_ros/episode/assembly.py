@@ -16,8 +16,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.memory.spec import is_brought, memory
-from reactree_ros.person.confirmation import confirmed_by
-from reactree_ros.person.port import Person
+from reactree_ros.person.port import Person, confirmed_by
 from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import Recorder
 from reactree_ros.tree.options import Routines

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from reactree_ros.agent.glance import NO, PictureCheck
 from reactree_ros.agent.parameters import Thing as Named
-from reactree_ros.agent.picture import Picture
+from reactree_ros.agent.picture import NO, Picture, PictureCheck
 from reactree_ros.agent.skill import Skill
 from reactree_ros.household import looking
 from reactree_ros.household.household import WAH_NL
@@ -36,12 +35,10 @@ CHECKS = {
 
 
 def from_above(scene: Scene) -> Picture:
-    """Draw the agent's room, as far as nothing closed hides it."""
     return _drawn(scene, scene.visible(), ABOVE)
 
 
 def from_agent(scene: Scene, near: Sequence[Thing]) -> Picture:
-    """Draw what is next to the agent; in the middle of a room, what a quick look around shows."""
     return _drawn(scene, near or looking.room_items(scene), OWN)
 
 

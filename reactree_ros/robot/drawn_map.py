@@ -30,21 +30,15 @@ _LONGEST = 40
 
 @dataclass(frozen=True)
 class DrawnRoom:
-    """A room.
-
-    Attributes:
-        ground: Gives the nearest place in it where the robot may stand; by default it may stand anywhere.
-    """
-
     name: str  # what it is called; several may have the same name
     outline: Sequence[Corner]  # its corners in order, in metres
     stand: Corner | None = None  # where the robot stands to look around; None: in its middle
     floor: int | None = None  # the floor that it is on
+    # gives the nearest place in it where the robot may stand; by default it may stand anywhere
     ground: Callable[[Corner], Corner] = lambda at: at
 
     @property
     def middle(self) -> Corner:
-        """Where the robot stands in it."""
         if self.stand is not None:
             return self.stand
         xs, ys = zip(*self.outline, strict=True)
@@ -57,23 +51,17 @@ class DrawnRoom:
 
 @dataclass(frozen=True)
 class DrawnThing:
-    """A thing: furniture, or what is carried about.
-
-    Attributes:
-        on: What it is in or on, by its place in the list of things; None: in or on nothing that is known.
-    """
-
     name: str  # what it is called; several may have the same name
     middle: tuple[float, float, float]  # the middle of its box, with its lower edge, in metres
     size: tuple[float, float, float] = (0.5, 0.5, 0.5)  # of its box along its x axis, its y axis and upwards, in metres
     yaw: float = 0.0  # how it is turned, in radians
     properties: frozenset[str] = frozenset()  # what can be done with it, as far as that is said; empty: by its word
+    # what it is in or on, by its place in the list of things; None: in or on nothing that is known
     on: int | None = None
     own: str = ""  # what others call it; empty: nothing
 
     @property
     def pose(self) -> Pose:
-        """Where it is."""
         return Pose.upright("", *self.middle, yaw=self.yaw)
 
 
@@ -88,10 +76,8 @@ def map_values(rooms: Sequence[DrawnRoom], things: Sequence[DrawnThing], *, wher
 
     What is in or on what is known by where both are, if nobody says it. What bears something stands where it is; so
     does what has the properties of furniture, and what is no word of the vocabulary and larger than half a metre. The
-    rest is carried about: it is expected where it is in or on something, and a detector may name its class.
-
-    Raises:
-        UserError: There is no room, or the map cannot be used; the message begins with `where`.
+    rest is carried about: it is expected where it is in or on something, and a detector may name its class. Raises
+    UserError: there is no room, or the map cannot be used; the message begins with `where`.
     """
     if not rooms:
         raise UserError(f"{where}: there is no room in it")
@@ -134,7 +120,6 @@ def map_values(rooms: Sequence[DrawnRoom], things: Sequence[DrawnThing], *, wher
 
 
 def box_of(corners: Iterable[Corner]) -> tuple[Corner, tuple[float, float]]:
-    """Return middle and size of the upright box around corners."""
     xs, ys = zip(*corners, strict=True)
     return ((min(xs) + max(xs)) / 2, (min(ys) + max(ys)) / 2), (max(xs) - min(xs), max(ys) - min(ys))
 
@@ -146,7 +131,6 @@ def _known(word: str) -> frozenset[str]:
 
 
 def _furniture(thing: DrawnThing, bears: bool) -> frozenset[str]:
-    """Return what can be done with a thing that stays where it is; nothing if it is carried about."""
     known = thing.properties or _known(_word(thing.name))
     able = known & _OF_FURNITURE
     if "GRABBABLE" in known and not bears:
@@ -157,7 +141,6 @@ def _furniture(thing: DrawnThing, bears: bool) -> frozenset[str]:
 
 
 def _under(thing: DrawnThing, things: Sequence[DrawnThing]) -> int | None:
-    """Return what a thing lies in or on by their boxes, the smallest of several; None: the floor."""
     x, y, z = thing.middle
     found = []
     for at, one in enumerate(things):
@@ -175,7 +158,6 @@ def _word(name: str) -> str:
 
 
 def _called(names: Iterable[str], numbers: Counter[str], *, numbered: bool = False) -> list[str]:
-    """Return names of their own for things: as they are, or with the next number of their word."""
     given = list(names)
     found = []
     for name in given:
@@ -197,15 +179,15 @@ def _room_of(thing: DrawnThing, rooms: Sequence[DrawnRoom]) -> int | None:
 def _room(room: DrawnRoom, name: str) -> dict[str, Any]:
     x, y = room.middle
     floor = {} if room.floor is None else {"floor": room.floor}
-    outline = [[_rounded(x), _rounded(y)] for x, y in room.outline]
-    return {"name": name, **floor, "pose": {"x": _rounded(x), "y": _rounded(y)}, "outline": outline}
+    outline = [[rounded(x), rounded(y)] for x, y in room.outline]
+    return {"name": name, **floor, "pose": {"x": rounded(x), "y": rounded(y)}, "outline": outline}
 
 
 def _receptacle(thing: DrawnThing, name: str, room: str, of: DrawnRoom) -> dict[str, Any]:
     x, y, z = thing.middle
-    pose = {"x": _rounded(x), "y": _rounded(y), **({"z": _rounded(z)} if _rounded(z) else {})}
-    if _rounded(thing.yaw):
-        pose["yaw"] = _rounded(thing.yaw)
+    pose = {"x": rounded(x), "y": rounded(y), **({"z": rounded(z)} if rounded(z) else {})}
+    if rounded(thing.yaw):
+        pose["yaw"] = rounded(thing.yaw)
     sx, sy = of.middle
     away = math.atan2(sy - y, sx - x) if math.hypot(sx - x, sy - y) > 1e-6 else thing.yaw
     turned = away - thing.yaw
@@ -213,16 +195,16 @@ def _receptacle(thing: DrawnThing, name: str, room: str, of: DrawnRoom) -> dict[
     edge = min(depth / max(abs(math.cos(turned)), 1e-6), width / max(abs(math.sin(turned)), 1e-6))
     reach = min(edge + STANDOFF, max(math.hypot(sx - x, sy - y), edge + 0.1))
     ax, ay = of.ground((x + reach * math.cos(away), y + reach * math.sin(away)))
-    yaw = _rounded(math.atan2(y - ay, x - ax))
+    yaw = rounded(math.atan2(y - ay, x - ax))
     return {
         "name": name,
         **({"own": thing.own} if thing.own else {}),
         "room": room,
         "pose": pose,
-        "size": [max(0.01, _rounded(side)) for side in thing.size],
-        "approach": {"x": _rounded(ax), "y": _rounded(ay), **({"yaw": yaw} if yaw else {})},
+        "size": [max(0.01, rounded(side)) for side in thing.size],
+        "approach": {"x": rounded(ax), "y": rounded(ay), **({"yaw": yaw} if yaw else {})},
     }
 
 
-def _rounded(number: float) -> float:
+def rounded(number: float) -> float:
     return round(float(number), _DIGITS) + 0.0  # no -0.0

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import difflib
+import heapq
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 import yaml
 from pydantic import (
@@ -22,6 +24,7 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
+from typing_extensions import Self
 
 from reactree_ros.agent.parameters import Named, Person, Room, Thing
 from reactree_ros.agent.text import check_template
@@ -70,6 +73,16 @@ class Document(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    def faults(self) -> Iterator[str]:
+        """Yield what is wrong with the fields together, and what to do."""
+        yield from ()
+
+    @model_validator(mode="after")
+    def _is_sound(self) -> Self:
+        for fault in self.faults():
+            raise ValueError(fault)
+        return self
+
 
 class PoseEntry(Document):
     """A pose: metres, and radians about the vertical axis. Without a frame it is in the map's."""
@@ -86,80 +99,48 @@ class PoseEntry(Document):
 
 
 class RoomEntry(Document):
-    """A room.
-
-    Attributes:
-        name: E.g. ``kitchen 1``.
-        own: What the robot's own servers call it; empty: the name.
-        pose: Where the robot stands to look around.
-        outline: Corners on the floor in the map's frame, in order.
-        floor: The floor that it is on, which the goals of skills may name.
-    """
-
-    name: Name
-    own: str = ""
-    pose: PoseEntry
+    name: Name  # e.g. `kitchen 1`
+    own: str = ""  # what the robot's own servers call it; empty: the name
+    pose: PoseEntry  # where the robot stands to look around
+    # corners on the floor in the map's frame, in order
     outline: Annotated[list[tuple[FiniteFloat, FiniteFloat]], Field(min_length=3)]
-    floor: int | None = None
+    floor: int | None = None  # the floor that it is on, which the goals of skills may name
 
 
 class ReceptacleEntry(Document):
-    """A piece of furniture or an appliance: anything that stays where it is.
+    """A piece of furniture or an appliance: anything that stays where it is."""
 
-    Attributes:
-        name: E.g. ``fridge 1``.
-        own: What the robot's own servers call it; empty: the name.
-        room: The room it is in.
-        pose: Middle of its footprint, on the floor or at its lower edge.
-        size: Depth along its x axis, width along its y axis, height, in metres.
-        approach: Where the robot stands to use it.
-        open: Whether it is open at the start; for what can be opened.
-        turned_on: Whether it is turned on at the start; for what has a switch.
-    """
-
-    name: Name
-    own: str = ""
-    room: Name
-    pose: PoseEntry
+    name: Name  # e.g. `fridge 1`
+    own: str = ""  # what the robot's own servers call it; empty: the name
+    room: Name  # the room it is in
+    pose: PoseEntry  # middle of its footprint, on the floor or at its lower edge
+    # depth along its x axis, width along its y axis, height, in metres
     size: tuple[Length, Length, Length] = (0.6, 0.6, 0.8)
-    approach: PoseEntry
-    open: bool = False
-    turned_on: bool = False
+    approach: PoseEntry  # where the robot stands to use it
+    open: bool = False  # whether it is open at the start; for what can be opened
+    turned_on: bool = False  # whether it is turned on at the start; for what has a switch
 
 
 class PersonEntry(Document):
-    """A person.
-
-    Attributes:
-        name: E.g. ``Anna``.
-        own: What the robot's own servers call them; empty: the name.
-        at: The room or receptacle where the robot meets them; empty: nobody knows.
-    """
-
-    name: Name
-    own: str = ""
-    at: str = ""
+    name: Name  # e.g. `Anna`
+    own: str = ""  # what the robot's own servers call them; empty: the name
+    at: str = ""  # the room or receptacle where the robot meets them; empty: nobody knows
 
 
 class ConnectionEntry(Document):
-    """A connection of two rooms: a door, stairs, an elevator, or just a way.
-
-    Attributes:
-        between: The rooms.
-        by: The door or elevator, a receptacle of the map; or one for each room. Empty: there is none.
-        cost: What passing it costs, in seconds; of several ways the cheapest is taken.
-        pass_: The skills that pass it, in order, with ``{by}`` on this side, ``{to}`` and its ``{floor}``. A door that
-            stands open is passed without.
-    """
+    """A connection of two rooms: a door, stairs, an elevator, or just a way."""
 
     between: tuple[Name, Name]
+    # the door or elevator, a receptacle of the map; or one for each room. Empty: there is none
     by: str | tuple[str, str] = ""
+    # what passing it costs, in seconds; of several ways the cheapest is taken
     cost: Annotated[FiniteFloat, Field(ge=0)] = 1.0
+    # the skills that pass it, in order, with `{by}` on this side, `{to}` and its `{floor}`. A door that stands open is
+    # passed without
     pass_: Annotated[list[Annotated[str, AfterValidator(_passes)]], Field(alias="pass")] = []
 
     @property
     def sides(self) -> tuple[str, str]:
-        """The door or elevator on each side."""
         return (self.by, self.by) if isinstance(self.by, str) else self.by
 
 
@@ -171,18 +152,13 @@ class ExpectedEntry(Document):
 
 
 class OthersEntry(Document):
-    """How a detection of a class that the map has no word for becomes a thing, with the class as its word.
+    """How a detection of a class that the map has no word for becomes a thing, with the class as its word."""
 
-    Attributes:
-        min_score: Less certain detections are ignored.
-        times: How often such a thing is detected at about the same place before it is one.
-        never: Classes that never become things.
-        most: How many such things there are at most; the one detected longest ago makes room.
-    """
-
-    min_score: Annotated[float, Field(ge=0, le=1)] = 0.7
+    min_score: Annotated[float, Field(ge=0, le=1)] = 0.7  # less certain detections are ignored
+    # how often such a thing is detected at about the same place before it is one
     times: Annotated[int, Field(ge=1, le=1000)] = 3
-    never: list[str] = []
+    never: list[str] = []  # classes that never become things
+    # how many such things there are at most; the one detected longest ago makes room
     most: Annotated[int, Field(ge=1, le=10_000)] = 200
 
     def word(self, kind: str) -> str:
@@ -193,33 +169,23 @@ class OthersEntry(Document):
 
 
 class TrackingEntry(Document):
-    """How detections become objects.
-
-    Attributes:
-        classes: Class of the detector to word, e.g. ``{"47": apple}``.
-        others: How other classes become objects; None: they are ignored.
-        min_score: Less certain detections are ignored.
-        same_within: A detection nearer than this to a known object of its word is that object, in metres.
-        forget_after: What has not been detected for so long is forgotten, in seconds.
-        fresh_for: What is to be picked up must have been detected within this time, in seconds.
-        in_hand_within: What the robot holds is not taken for a new object this near to the robot, in metres.
-        still_within: What is detected this near to where it lay right after a grasp was not picked up, in metres.
-    """
-
-    classes: dict[ClassId, str] = {}
-    others: OthersEntry | None = None
-    min_score: Annotated[float, Field(ge=0, le=1)] = 0.5
+    classes: dict[ClassId, str] = {}  # class of the detector to word, e.g. `{"47": apple}`
+    others: OthersEntry | None = None  # how other classes become objects; None: they are ignored
+    min_score: Annotated[float, Field(ge=0, le=1)] = 0.5  # less certain detections are ignored
+    # a detection nearer than this to a known object of its word is that object, in metres
     same_within: Annotated[FiniteFloat, Field(gt=0)] = 0.3
+    # what has not been detected for so long is forgotten, in seconds
     forget_after: Annotated[FiniteFloat, Field(gt=0)] = 600.0
+    # what is to be picked up must have been detected within this time, in seconds
     fresh_for: Annotated[FiniteFloat, Field(gt=0)] = 10.0
+    # what the robot holds is not taken for a new object this near to the robot, in metres
     in_hand_within: Annotated[FiniteFloat, Field(ge=0)] = 0.7
+    # what is detected this near to where it lay right after a grasp was not picked up, in metres
     still_within: Annotated[FiniteFloat, Field(ge=0)] = 0.05
 
-    @model_validator(mode="after")
-    def _something_is_taken_in(self) -> TrackingEntry:
+    def faults(self) -> Iterator[str]:
         if not self.classes and self.others is None:
-            raise ValueError("name classes, or say others: {} for things of any class")
-        return self
+            yield "name classes, or say others: {} for things of any class"
 
     def word_of(self, kind: str, score: float) -> str:
         """Return the word for what a detector says; empty: it is ignored."""
@@ -229,36 +195,19 @@ class TrackingEntry(Document):
 
 
 class MapDocument(Document):
-    """A semantic map.
-
-    Attributes:
-        frame: Frame of every pose that names none, and of the map itself.
-        start: Room in which the robot is as long as tf does not say otherwise.
-        rooms: The rooms.
-        receptacles: What stays where it is.
-        objects: How detections become objects.
-        words: Words besides those of the vocabulary, each with what can be done with such a thing.
-        expected: Objects that are taken to be somewhere.
-        persons: Whom skills may name.
-        connections: The doors, stairs and elevators between rooms.
-    """
-
-    frame: Annotated[str, Field(min_length=1)] = "map"
-    start: Name
+    frame: Annotated[str, Field(min_length=1)] = "map"  # frame of every pose that names none, and of the map itself
+    start: Name  # room in which the robot is as long as tf does not say otherwise
     rooms: Annotated[list[RoomEntry], Field(min_length=1)]
-    receptacles: list[ReceptacleEntry] = []
-    objects: TrackingEntry
+    receptacles: list[ReceptacleEntry] = []  # what stays where it is
+    objects: TrackingEntry  # how detections become objects
+    # words besides those of the vocabulary, each with what can be done with such a thing
     words: dict[str, list[Property]] = {}
-    expected: list[ExpectedEntry] = []
-    persons: list[PersonEntry] = []
-    connections: list[ConnectionEntry] = []
+    expected: list[ExpectedEntry] = []  # objects that are taken to be somewhere
+    persons: list[PersonEntry] = []  # whom skills may name
+    connections: list[ConnectionEntry] = []  # the doors, stairs and elevators between rooms
 
     def properties(self, word: str) -> frozenset[str]:
-        """Say what can be done with things of a word.
-
-        Raises:
-            ValueError: The word is not known.
-        """
+        """Say what can be done with things of a word. Raises ValueError: the word is not known."""
         return frozenset(self.words[word]) if word in self.words else class_of_word(word).properties
 
     def person(self, *called: str) -> str:
@@ -290,8 +239,7 @@ class MapDocument(Document):
     def properties_of(self, name: str) -> frozenset[str]:
         """Say what can be done with something by its name: of its own name's endings, the longest known word counts.
 
-        Raises:
-            ValueError: None is known.
+        Raises ValueError: none is known.
         """
         word, number = parts_of(name)
         parts = word.split()
@@ -301,13 +249,59 @@ class MapDocument(Document):
         return self.properties(word)
 
 
+@dataclass(frozen=True)
+class Passage:
+    """A connection, passed from one of its rooms to the other."""
+
+    to: str  # the room that it leads to
+    by: str  # the door or the elevator on this side; empty: it has none
+    cost: float  # what it costs, in seconds
+    skills: tuple[str, ...]  # the skills that pass it, in order
+
+
+class Ways:
+    """The connections of a map.
+
+    Where a map has none, or a room is in none of them, nobody says how it is reached: then it is reached freely.
+    """
+
+    def __init__(self, document: MapDocument) -> None:
+        floors = {room.name: room.floor for room in document.rooms}
+        self._from: dict[str, list[Passage]] = defaultdict(list)
+        for one in document.connections:
+            for here, to, by in zip(one.between, one.between[::-1], one.sides, strict=True):
+                named = {"by": by, "to": to, "floor": "" if floors[to] is None else floors[to]}
+                skills = tuple(text.format(**named) for text in one.pass_)
+                self._from[here].append(Passage(to, by, one.cost, skills))
+
+    def shortest(self, start: str, to: str) -> Sequence[Passage] | None:
+        """Return the cheapest way from room to room; nothing if nobody says how; None: there is no way."""
+        if start == to or not (start in self._from and to in self._from):
+            return ()
+        waiting: list[tuple[float, int, str, tuple[Passage, ...]]] = [(0.0, 0, start, ())]
+        been, count = set[str](), 0
+        while waiting:
+            cost, _, room, way = heapq.heappop(waiting)
+            if room == to:
+                return way
+            if room in been:
+                continue
+            been.add(room)
+            for passage in self._from[room]:
+                count += 1
+                heapq.heappush(waiting, (cost + passage.cost, count, passage.to, (*way, passage)))
+        return None
+
+    def leaving(self, room: str) -> Iterator[Passage]:
+        yield from self._from.get(room, ())
+
+
 D = TypeVar("D", bound=Document)
+_Path: TypeAlias = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
 class Source:
-    """YAML that was read."""
-
     values: Any  # what it says
     where: str  # the file, or whatever else it comes from; errors begin with it
     node: yaml.Node | None = None  # its parts with the lines that they are on; None if nobody knows
@@ -336,21 +330,13 @@ def _line(node: yaml.Node, path: Sequence[str | int]) -> int:
 
 
 def read_yaml(path: str | Path) -> Source:
-    """Read a YAML file.
-
-    Raises:
-        UserError: It cannot be read or is no YAML.
-    """
+    """Read a YAML file. Raises UserError: it cannot be read or is no YAML."""
     values, node = read_back.read_yaml(Path(path))
     return Source(values, str(path), node)
 
 
 def parse_yaml(text: str, *, where: str) -> Source:
-    """Read YAML.
-
-    Raises:
-        UserError: It is none, or has a key twice; the message begins with `where` and the line.
-    """
+    """Read YAML. Raises UserError: it is none, or has a key twice; the message begins with `where` and the line."""
     values, node = read_back.yaml_of(text, where=where)
     return Source(values, where, node)
 
@@ -358,13 +344,10 @@ def parse_yaml(text: str, *, where: str) -> Source:
 def checked(kind: type[D], source: Source, see: Mapping[str, str] = MappingProxyType({})) -> D:
     """Check what was read from YAML.
 
-    Args:
-        kind: What it should be.
-        source: What was read.
-        see: By part of the file, where all that may stand there is explained.
+    Raises UserError: a field is wrong; the message says file and line, and names field and value.
 
-    Raises:
-        UserError: A field is wrong; the message says file and line, and names field and value.
+    Args:
+        see: By part of the file, where all that may stand there is explained.
     """
     try:
         return kind.model_validate(source.values)
@@ -377,8 +360,7 @@ def checked(kind: type[D], source: Source, see: Mapping[str, str] = MappingProxy
 def load_map(path: str | Path) -> MapDocument:
     """Read a semantic map from a YAML file.
 
-    Raises:
-        UserError: The file cannot be used; the message names file, line, field and value.
+    Raises UserError: the file cannot be used; the message names file, line, field and value.
     """
     return map_of(read_yaml(path))
 
@@ -386,41 +368,50 @@ def load_map(path: str | Path) -> MapDocument:
 def map_of(source: Source) -> MapDocument:
     """Check a semantic map.
 
-    Raises:
-        UserError: It cannot be used; the message says where it is from and names line, field and value.
+    Raises UserError: it cannot be used; the message says where it is from and names line, field and value.
     """
     document = checked(MapDocument, source)
-    _named_once(document, source)
+    for path, fault in _faults(document):
+        raise UserError(f"{source.at(*path)}: {fault}")
+    return document
+
+
+def _faults(document: MapDocument) -> Iterator[tuple[_Path, str]]:
+    """Yield what is wrong with a map as a whole, each with where it stands."""
+    yield from _named_twice(document)
     rooms, receptacles = [room.name for room in document.rooms], [one.name for one in document.receptacles]
-    _known(document.start, rooms, source.at("start"), "room")
-    for index, receptacle in enumerate(document.receptacles):
-        place = "receptacles", index
-        _known(receptacle.room, rooms, source.at(*place, "room"), "room")
-        word = parts_of(receptacle.name)[0]
-        properties = _properties(document, receptacle.name, source.at(*place, "name"), of=Use.RECEPTACLE)
-        if not properties - {_CARRIED}:
-            raise UserError(
-                f"{source.at(*place, 'name')}: nothing can be put on or in '{word}', and it is "
-                f"neither opened nor switched; describe it under words, e.g. {_described(word, Use.RECEPTACLE)}"
-            )
-        if receptacle.open and "CAN_OPEN" not in properties:
-            raise UserError(f"{source.at(*place, 'open')}: a {word} cannot be opened")
-        if receptacle.turned_on and "HAS_SWITCH" not in properties:
-            raise UserError(f"{source.at(*place, 'turned_on')}: a {word} has no switch")
-    for id, word in document.objects.classes.items():
-        _properties(document, f"{word} 1", source.at("objects", "classes", id), of=Use.OBJECT)
-    for index, expected in enumerate(document.expected):
-        _known(expected.at, receptacles, source.at("expected", index, "at"), "receptacle")
-        _properties(document, expected.name, source.at("expected", index, "name"), of=Use.OBJECT)
-    for index, connection in enumerate(document.connections):
-        for name in connection.between:
-            _known(name, rooms, source.at("connections", index, "between"), "room")
-        for name in filter(None, connection.sides):
-            _known(name, receptacles, source.at("connections", index, "by"), "receptacle")
+    refers: list[tuple[_Path, str, list[str], str]] = [(("start",), document.start, rooms, "room")]
+    for index, one in enumerate(document.receptacles):
+        refers.append((("receptacles", index, "room"), one.room, rooms, "room"))
+    for index, thing in enumerate(document.expected):
+        refers.append((("expected", index, "at"), thing.at, receptacles, "receptacle"))
+    for index, way in enumerate(document.connections):
+        refers += [(("connections", index, "between"), name, rooms, "room") for name in way.between]
+        refers += [(("connections", index, "by"), name, receptacles, "receptacle") for name in way.sides if name]
     for index, person in enumerate(document.persons):
         if person.at:
-            _known(person.at, [*rooms, *receptacles], source.at("persons", index, "at"), "room or receptacle")
-    return document
+            refers.append((("persons", index, "at"), person.at, [*rooms, *receptacles], "room or receptacle"))
+    for path, name, names, kind in refers:
+        if name not in names:
+            yield path, f"there is no {kind} '{name}'; there are {', '.join(names) or 'none'}{or_nearest(name, names)}"
+    for index, one in enumerate(document.receptacles):
+        path, word = ("receptacles", index), parts_of(one.name)[0]
+        yield from _unknown(document, one.name, (*path, "name"), Use.RECEPTACLE)
+        properties = document.properties_of(one.name)
+        if not properties - {_CARRIED}:
+            yield (
+                (*path, "name"),
+                f"nothing can be put on or in '{word}', and it is neither opened nor switched; describe it under "
+                f"words, e.g. {_described(word, Use.RECEPTACLE)}",
+            )
+        if one.open and "CAN_OPEN" not in properties:
+            yield (*path, "open"), f"a {word} cannot be opened"
+        if one.turned_on and "HAS_SWITCH" not in properties:
+            yield (*path, "turned_on"), f"a {word} has no switch"
+    for id, word in document.objects.classes.items():
+        yield from _unknown(document, f"{word} 1", ("objects", "classes", id), Use.OBJECT)
+    for index, thing in enumerate(document.expected):
+        yield from _unknown(document, thing.name, ("expected", index, "name"), Use.OBJECT)
 
 
 def notes_of(document: MapDocument, source: Source) -> list[str]:
@@ -441,56 +432,46 @@ def notes_of(document: MapDocument, source: Source) -> list[str]:
     return notes
 
 
-def _named_once(document: MapDocument, source: Source) -> None:
-    """Refuse a name that two things have, also one that the robot's own servers know two of them by."""
-    named = [
-        (entry.name, (part, index, "name"))
-        for part in ("rooms", "receptacles", "expected", "persons")
-        for index, entry in enumerate(getattr(document, part))
-    ]
+def _named_twice(document: MapDocument) -> Iterator[tuple[_Path, str]]:
+    """Yield names that two things have, also those by which the robot's own servers know two of them."""
+    parts = {part: getattr(document, part) for part in ("rooms", "receptacles", "expected", "persons")}
+    named = [(one.name, (part, at, "name")) for part, each in parts.items() for at, one in enumerate(each)]
     owned = [
-        (entry.own, (part, index, "own"))
-        for part in ("rooms", "receptacles", "persons")
-        for index, entry in enumerate(getattr(document, part))
-        if entry.own
+        (one.own, (part, at, "own"))
+        for part, each in parts.items()
+        for at, one in enumerate(each)
+        if getattr(one, "own", "")
     ]
     for names, what in ((named, "the name"), (owned, "the robot's own name")):
-        places: dict[str, tuple[str | int, ...]] = {}
-        for name, place in names:
-            if (key := name.casefold()) in places:
-                times = sum(one.casefold() == key for one, _ in names)
-                raise UserError(f"{source.at(*place)}: {what} '{name}' occurs {times} times")
-            places[key] = place
+        times = Counter(name.casefold() for name, _ in names)
+        known = set[str]()
+        for name, path in names:
+            if name.casefold() in known:
+                yield path, f"{what} '{name}' occurs {times[name.casefold()]} times"
+            known.add(name.casefold())
 
 
-def _known(name: str, names: Sequence[str], place: str, kind: str) -> None:
-    if name not in names:
-        there = f"{', '.join(names) or 'none'}{or_nearest(name, names)}"
-        raise UserError(f"{place}: there is no {kind} '{name}'; there are {there}")
-
-
-def _properties(document: MapDocument, name: str, place: str, *, of: Use) -> frozenset[str]:
+def _unknown(document: MapDocument, name: str, path: _Path, of: Use) -> Iterator[tuple[_Path, str]]:
     try:
-        return document.properties_of(name)
+        document.properties_of(name)
     except ValueError:
         word = parts_of(name)[0]
         nearest = _nearest(word, of)
         use = f"'{nearest}', or another one" if nearest else "one"
-        raise UserError(
-            f"{place}: the word '{word}' is not known; use {use} of `reactree list words`, or describe it under words, "
-            f"e.g. {_described(word, of)}"
-        ) from None
+        yield (
+            path,
+            f"the word '{word}' is not known; use {use} of `reactree list words`, or describe it under words, "
+            f"e.g. {_described(word, of)}",
+        )
 
 
 def _described(word: str, of: Use) -> str:
-    """Return how a word is described of which the map has a receptacle, or an object."""
     if of is Use.RECEPTACLE:
         return f"words: {{{word}: [SURFACES]}}, or [CONTAINERS] where things are put into it"
     return f"words: {{{word}: [GRABBABLE]}}"
 
 
 def _nearest(word: str, of: Use) -> str:
-    """Return the word of the vocabulary that people mean by another one, where that is of use here; else nothing."""
     words = [correct(one) for one in word.lower().split()]
     found = look_up(words, 0) if words else None
     if found is None or found[1] < len(words) or len(found[0].words) > 1:

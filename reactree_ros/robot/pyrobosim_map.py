@@ -13,6 +13,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.household.vocabulary import class_of_word
 from reactree_ros.plugins.installation import check_modules
 from reactree_ros.plugins.settings import or_nearest
+from reactree_ros.robot.drawn_map import rounded
 from reactree_ros.robot.map_file import Source, map_of, read_yaml
 from reactree_ros.robot.poses import Pose
 
@@ -24,14 +25,11 @@ def map_of_pyrobosim(path: Path, *, robot: str = "") -> dict[str, Any]:
     """Return a semantic map as a document of :class:`reactree_ros.robot.map_file.MapDocument`.
 
     A receptacle is what things are put on there, an object spawn: the robot stands at one of those and sees what is on
-    it. One that is open and locked stays as it is; any other can be opened and closed. Hallways are left out.
+    it. One that is open and locked stays as it is; any other can be opened and closed. Hallways are left out. Raises
+    UserError: pyrobosim is not installed or cannot read the world, or the world is not the same at every start.
 
     Args:
-        path: The world file.
         robot: Name of the robot that starts in the map's first room; empty: the first one.
-
-    Raises:
-        UserError: pyrobosim is not installed or cannot read the world, or the world is not the same at every start.
     """
     check_modules("--from pyrobosim", "pyrobosim", ["pyrobosim"])
     source = read_yaml(path)
@@ -39,7 +37,7 @@ def map_of_pyrobosim(path: Path, *, robot: str = "") -> dict[str, Any]:
     world, numbers = _loaded(path), Counter[str]()
     rooms = {room.name: _room(room, numbers) for room in world.rooms}
     spawns = [(location, spawn) for location in world.locations for spawn in location.children]
-    classes = {category: said(category) for category in sorted({one.category for one in world.objects})}
+    classes = {category: in_words(category) for category in sorted({one.category for one in world.objects})}
     words = {word: ["GRABBABLE"] for word in classes.values()}
     for location, spawn in spawns:
         word, opens = _word(location, spawn), not (location.is_open and location.is_locked)
@@ -56,17 +54,12 @@ def map_of_pyrobosim(path: Path, *, robot: str = "") -> dict[str, Any]:
     return document
 
 
-def said(name: str) -> str:
+def in_words(name: str) -> str:
     """Return a name of pyrobosim in words, without its number: ``trash_can0`` is a trash can."""
     return " ".join(re.sub(r"[^A-Za-z]+", " ", name).split())
 
 
 def _same_at_every_start(source: Source) -> None:
-    """Refuse a location that is put somewhere else at every start: a map would be right once.
-
-    Raises:
-        UserError: There is one, or the file is no world.
-    """
     values = source.values if isinstance(source.values, dict) else {}
     if not values.get("rooms"):
         raise UserError(f"{source.at('rooms')}: there are none; is this a world file of pyrobosim?")
@@ -91,7 +84,6 @@ def _loaded(path: Path) -> Any:
 
 
 def _start(world: Any, source: Source, robot: str) -> str:
-    """Return the room that a robot is in at first."""
     robots = {one.name: one for one in world.robots}
     if robot and robot not in robots:
         there = f"{', '.join(robots) or 'none'}{or_nearest(robot, robots)}"
@@ -106,16 +98,16 @@ def _start(world: Any, source: Source, robot: str) -> str:
 def _room(room: Any, numbers: Counter[str]) -> dict[str, Any]:
     stand = (room.nav_poses or [room.pose])[0]
     return {
-        "name": _numbered(said(room.name) or "room", numbers),
+        "name": _numbered(in_words(room.name) or "room", numbers),
         "own": room.name,
         "pose": _pose(stand),
-        "outline": [[_rounded(x), _rounded(y)] for x, y, *_ in list(room.polygon.exterior.coords)[:-1]],
+        "outline": [[rounded(x), rounded(y)] for x, y, *_ in list(room.polygon.exterior.coords)[:-1]],
     }
 
 
 def _word(location: Any, spawn: Any) -> str:
     part = spawn.name.removeprefix(f"{location.name}_") if len(location.children) > 1 else ""
-    return said(f"{location.category} {part}")
+    return in_words(f"{location.category} {part}")
 
 
 def _receptacle(
@@ -131,25 +123,23 @@ def _receptacle(
         "name": _numbered(word, numbers),
         "own": spawn.name,
         "room": rooms[location.parent.name]["name"],
-        "pose": {"x": middle.x, "y": middle.y, "yaw": _rounded(spawn.pose.get_yaw())},
-        "size": [*size, _rounded(max(spawn.height or 0.0, 0.01))],
+        "pose": {"x": middle.x, "y": middle.y, "yaw": rounded(spawn.pose.get_yaw())},
+        "size": [*size, rounded(max(spawn.height or 0.0, 0.01))],
         "approach": _pose(spawn.nav_poses[0]),
         **({"open": True} if location.is_open and "CAN_OPEN" in words[word] else {}),
     }
 
 
 def _footprint(spawn: Any) -> tuple[Pose, tuple[float, float]]:
-    """Return middle and size of the smallest box around an outline that is turned as its owner is."""
     own = Pose.upright(FRAME, spawn.pose.x, spawn.pose.y, yaw=spawn.pose.get_yaw())
     corners = [own.seen_from_above(Pose(FRAME, x, y)) for x, y, *_ in spawn.polygon.exterior.coords]
     (left, right), (low, high) = ((min(axis), max(axis)) for axis in zip(*corners, strict=True))
     middle = own.placed(Pose(FRAME, (left + right) / 2, (low + high) / 2))
-    size = tuple(max(0.01, _rounded(side)) for side in (right - left, high - low))
-    return Pose(FRAME, _rounded(middle.x), _rounded(middle.y)), (size[0], size[1])
+    size = tuple(max(0.01, rounded(side)) for side in (right - left, high - low))
+    return Pose(FRAME, rounded(middle.x), rounded(middle.y)), (size[0], size[1])
 
 
 def _properties(word: str, *, opens: bool) -> Iterator[str]:
-    """Yield whether things are on a place or in it: as the vocabulary says, or else in what opens."""
     try:
         known = class_of_word(word).properties & {"SURFACES", "CONTAINERS"}
     except ValueError:
@@ -166,9 +156,5 @@ def _numbered(word: str, numbers: Counter[str]) -> str:
 
 
 def _pose(pose: Any) -> dict[str, float]:
-    yaw = _rounded(math.remainder(pose.get_yaw(), math.tau))
-    return {"x": _rounded(pose.x), "y": _rounded(pose.y), **({"yaw": yaw} if yaw else {})}
-
-
-def _rounded(number: Any) -> float:
-    return round(float(number), 3) + 0.0  # no -0.0
+    yaw = rounded(math.remainder(pose.get_yaw(), math.tau))
+    return {"x": rounded(pose.x), "y": rounded(pose.y), **({"yaw": yaw} if yaw else {})}

@@ -12,16 +12,14 @@ from py_trees.behaviour import Behaviour
 
 from reactree_ros.agent.budget import Budget, Limit
 from reactree_ros.agent.decision import Decision
-from reactree_ros.agent.glance import Glance
 from reactree_ros.agent.household import Household
-from reactree_ros.agent.tokens import approximate_tokens
+from reactree_ros.agent.picture import Glance
+from reactree_ros.agent.text import approximate_tokens, names, without_excluded
 from reactree_ros.agent.turns import Said, Turn
-from reactree_ros.agent.words import names, without_excluded
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.memory.experience import Experience
-from reactree_ros.memory.search import SearchMemory
-from reactree_ros.memory.working import WorkingMemory
+from reactree_ros.memory.working import SearchMemory, WorkingMemory
 from reactree_ros.person.port import Person
 from reactree_ros.tree.failure import Failure, FailureKind, RobotLost
 from reactree_ros.tree.growth import Growth

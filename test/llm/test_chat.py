@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactree_ros.agent.example import Example
 from reactree_ros.agent.prompt import start_turn
+from reactree_ros.agent.transcript import Example
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
-from reactree_ros.llm.chat import ChatLayout, Message, Rendering, chat_messages, find_layout
-from reactree_ros.llm.port import RequestRejected, ServerUnavailable, prompt_text
+from reactree_ros.llm.chat import ChatLayout, Message, chat_messages, find_layout
+from reactree_ros.llm.port import RequestRejected, prompt_text
 
 EXAMPLE = "Your task is to: an example\nYou are in the house.\nThink: e\nOK.\nAct: done"
 START = start_turn("System text.", [Example.of_text(EXAMPLE)], "Rule.")
@@ -83,10 +83,6 @@ def test_what_the_model_said_is_the_assistants_and_the_answers_are_the_users() -
     ]
 
 
-def test_what_is_begun_is_the_last_message() -> None:
-    assert contents(START, *TASK, begun="Expand:\n- control flow:")[-1] == ("assistant", "Expand:\n- control flow:")
-
-
 def test_neighbours_of_one_role_are_one_message() -> None:
     turns = (Told("Summary.", About.SUMMARY), *TASK, Said("Think: a"), Said("Act: b"), Saw("You b."), OK)
     assert contents(*turns) == [
@@ -99,12 +95,6 @@ def test_neighbours_of_one_role_are_one_message() -> None:
 def test_a_message_of_nothing_is_left_out() -> None:
     assert contents(*TASK, Said("Act: a"), Saw(""), Said("Act: b"), Saw("\n"))[1:] == [("assistant", "Act: a\nAct: b")]
     assert contents() == []
-
-
-def test_a_task_that_looks_like_a_target_stays_the_users() -> None:
-    task = Told("Your task is to: find\nTarget_domain:\nit")
-    assert contents(START, task)[-1] == ("user", task.text)
-    assert contents(task) == [("user", task.text)]
 
 
 WITHOUT_SYSTEM = ChatLayout(system=False)
@@ -125,10 +115,6 @@ def test_a_system_text_that_nothing_of_the_users_follows_is_the_users() -> None:
         ("assistant", "Think: a"),
         ("user", "OK."),
     ]
-
-
-def test_a_system_text_that_comes_later_is_the_users() -> None:
-    assert contents(START, *TASK, Said("Think: a"), Told("Be quick.", About.SYSTEM))[-1] == ("user", "Be quick.")
 
 
 BOTH = (True, False)
@@ -198,54 +184,31 @@ def leaves_all_thoughts_but_the_last_out(messages: list[Message]) -> str:
     return leaves_thoughts_out(messages[:last]) + as_they_are(messages[last:])
 
 
-TAKES_IT = {as_they_are: True, opens_the_reply: True, joins_it_to_the_first_message: True}
-DOES_NOT = {refuses_a_system_message: False, drops_a_system_message: False, joins_it_to_the_last_message: False}
+TEMPLATES = {
+    as_they_are: ChatLayout(),
+    opens_the_reply: ChatLayout(),
+    joins_it_to_the_first_message: ChatLayout(),
+    refuses_a_system_message: ChatLayout(system=False),
+    drops_a_system_message: ChatLayout(system=False),
+    joins_it_to_the_last_message: ChatLayout(system=False),
+    leaves_thoughts_out: ChatLayout(thoughts=False),
+    leaves_all_thoughts_but_the_last_out: ChatLayout(thoughts=False),
+}
 
 
-def layout_of(write: Callable[[list[Message]], Rendering]) -> ChatLayout:
-    async def render(messages: list[Message]) -> Rendering:
-        return write(messages)
-
-    return asyncio.run(find_layout(render))
-
-
-@pytest.mark.parametrize(("template", "takes_it"), [*TAKES_IT.items(), *DOES_NOT.items()])
-def test_what_a_template_does_to_the_system_message_is_found_by_text_and_by_tokens(
-    template: Callable[[list[Message]], str], takes_it: bool
+@pytest.mark.parametrize(("template", "layout"), TEMPLATES.items())
+def test_what_a_template_does_to_the_system_text_and_to_thoughts_is_found(
+    template: Callable[[list[Message]], str], layout: ChatLayout
 ) -> None:
-    assert layout_of(template) == ChatLayout(system=takes_it)
-    assert layout_of(lambda messages: [ord(letter) for letter in template(messages)]) == ChatLayout(system=takes_it)
+    async def render(messages: list[Message]) -> str:
+        return template(messages)
 
-
-@pytest.mark.parametrize("template", [as_they_are, drops_a_system_message, refuses_a_system_message])
-def test_by_the_number_of_tokens_it_is_found_whether_a_system_message_is_kept(
-    template: Callable[[list[Message]], str],
-) -> None:
-    assert layout_of(lambda messages: len(template(messages))) == ChatLayout(system=template is as_they_are)
-
-
-@pytest.mark.parametrize("template", [leaves_thoughts_out, leaves_all_thoughts_but_the_last_out])
-@pytest.mark.parametrize("shown", [str, list, len])
-def test_whether_earlier_thoughts_are_left_out_is_found_by_text_tokens_and_their_number(
-    template: Callable[[list[Message]], str], shown: Callable[[str], Rendering]
-) -> None:
-    assert layout_of(lambda messages: shown(template(messages))) == ChatLayout(thoughts=False)
+    found = asyncio.run(find_layout(render))
+    assert found is not None
+    assert found[1] == layout
 
 
 def test_thoughts_that_a_template_would_leave_out_later_are_left_out_from_the_first() -> None:
     said = Said("<think>It is there.</think>\nAct: go to kitchen 1")
     assert chat_messages((*TASK, said))[-1]["content"] == said.text
     assert chat_messages((*TASK, said), layout=ChatLayout(thoughts=False))[-1]["content"] == "Act: go to kitchen 1"
-
-
-def test_what_cannot_be_known_is_taken_for_granted() -> None:
-    assert layout_of(lambda _: None) == ChatLayout()
-    assert layout_of(lambda messages: as_they_are(messages) if len(messages) < 3 else None) == ChatLayout()
-
-
-def test_a_server_that_is_gone_meanwhile_is_no_layout() -> None:
-    def gone(_: list[Message]) -> str:
-        raise ServerUnavailable("nothing listens there")
-
-    with pytest.raises(ServerUnavailable):
-        layout_of(gone)

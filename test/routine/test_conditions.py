@@ -9,11 +9,10 @@ import pytest
 from doubles import AgentNodes, ScriptedModel, ScriptedWorld
 from recorded_runs import Kept, assert_replays
 
-from reactree_ros.agent.conditions import wait_skill
 from reactree_ros.agent.control_flow import flow_named, flow_of
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.parameters import Place
-from reactree_ros.agent.skill import Skill
+from reactree_ros.agent.skill import Skill, wait_skill
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.record.writer import Recorder
@@ -103,21 +102,6 @@ def test_every_time_the_printer_is_out_of_paper_it_is_refilled_for_an_hour_witho
     assert world.refilled >= 3
     assert not world.is_out or world.executed[-1].startswith("wait")
     assert episode.context.replies == []
-
-
-def test_the_steps_of_the_run_bound_it() -> None:
-    episode, kept = episode_of(REFILLS, Office(), max_steps=9)
-    assert (episode.run().end, episode.context.budget.steps) == ("out_of_steps", 9)
-    assert_replays(kept, AgentNodes(Abilities(())))
-
-
-def test_a_refill_that_fails_is_left_to_the_model() -> None:
-    world = Office()
-    world.household = Household(name="office", skills=(wait_skill([OUT]),))
-    episode, kept = episode_of(REFILLS, world)
-    assert episode.run().end == "failure"
-    assert len(kept.of("request")) == 1
-    assert "'refill printer' is no skill" in str(kept.of("turn"))
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
-"""How servers of the OpenAI protocol refuse a request, and what a refusal reveals."""
+"""How servers refuse a request, what a refusal reveals, and which parameters are then renamed or left out."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from reactree_ros.llm.port import LanguageModelError, RequestRejected, ServerUnavailable
@@ -28,11 +28,6 @@ _OF_TEMPLATE = re.compile(r"jinja|chat.?template|\broles?\b", re.IGNORECASE)
 _OF_ROLES = re.compile(r"\b(?:system|roles?)\b", re.IGNORECASE)
 #: What a refusal of pictures says; llama.cpp's comes as a failure of its own (500).
 _OF_PICTURES = re.compile(r"\bimages?\b|image_url|multi-?modal|vision|mmproj", re.IGNORECASE)
-_PICTURE = re.compile(
-    r"decod|corrupt|truncat|could not (?:process|be read|load)|(?:invalid|unsupported|cannot identify) image"
-    r"|image (?:is|was|has|size|dimension|format|data)|too (?:large|small|big)",
-    re.IGNORECASE,
-)
 _PICTURE = re.compile(r"(data:image/\w{1,8};base64,)[A-Za-z0-9+/=]+")
 # A parameter's name in quotes or brackets, which JSON inside a text may escape, or after a colon or the word
 # "parameter". It is no key before its value: some servers repeat the request.
@@ -40,6 +35,12 @@ _NAMED = (
     r"""['"`\u2018\u201c\[](NAME)\\?['"`\u2019\u201d\]](?!\s*:\s*(?:[-\d\[{'"\\]|(?:None|[Tt]rue|[Ff]alse|null)\b))"""
     r"""|(?:(?:parameter|argument|field|property)s?|:) (NAME)\b"""
 )
+#: Both names of the token limit; the second is OpenAI's newer one, for chats.
+LIMIT, NEWER_LIMIT = "max_tokens", "max_completion_tokens"
+#: Asks for an answer in parts; the others that are sent for that are left out with it.
+STREAM = "stream"
+#: A request works without these.
+OPTIONAL = ("temperature", "top_p", "seed", "stop")
 
 
 class Refused(Exception):
@@ -59,7 +60,6 @@ class Refused(Exception):
 
     @property
     def message(self) -> str:
-        """The server's message, in one line."""
         return " ".join(_words(self.body).split())
 
     @property
@@ -100,7 +100,6 @@ class Refused(Exception):
         return () if named is None else (named[1] or named[2],)
 
     def mentions(self, name: str) -> bool:
-        """Return whether the server's message contains a name."""
         return re.search(rf"\b{re.escape(name)}\b", str(self.body)) is not None
 
     def context(self) -> int:
@@ -146,7 +145,6 @@ def speaks_of_roles(message: str) -> bool:
 
 
 def _words(said: Any) -> str:
-    """Return the words in a refusal, which each server puts elsewhere."""
     if isinstance(said, list):
         return "; ".join(map(_words, said))
     if isinstance(said, dict):
@@ -168,3 +166,61 @@ def _pointed_at(said: Any) -> Iterator[str]:
             yield from [str(part) for part in where if part != "body"][:1]
         for value in said.values():
             yield from _pointed_at(value)
+
+
+class Parameters:
+    """Learns from refusals which parameters to rename or leave out, also those that ask for a streamed answer."""
+
+    def __init__(self, limit: str = LIMIT, streaming: Collection[str] = ()) -> None:
+        self._first = limit
+        self._limits = [limit, *({LIMIT, NEWER_LIMIT} - {limit})]  # the first is in use
+        self._streaming = frozenset(streaming)
+        self._left_out = set[str]()
+        self._taken = set[tuple[str, str]]()  # names and values that an answered request contained
+
+    def named(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return parameters under this server's names."""
+        out = self._left_out | (self._streaming if STREAM in self._left_out else set())
+        limit = self._limits[0] if self._limits else ""
+        sent = {limit if name == LIMIT else name: value for name, value in values.items() if name not in out}
+        return {name: value for name, value in sent.items() if name}
+
+    def learn(self, refused: Refused, values: Mapping[str, Any], sent: Mapping[str, Any]) -> bool:
+        """Learn from a refusal, each name once; return whether the request has changed and can be sent again.
+
+        If several requests were refused at once, the first one learns and the others follow.
+        """
+        named = {*refused.parameters(sent), *filter(refused.mentions, self._streaming & sent.keys())}
+        if STREAM in sent and refused.mentions("streaming"):
+            named.add(STREAM)
+        # The user must lower a limit that is too high: without one, a model may talk without end.
+        if named & {*self._limits[:1]} and refused.names_no_value:
+            self._limits = self._limits[1:]
+        self.leave_out(named & {*OPTIONAL, *self._streaming})
+        return self.named(values) != sent
+
+    def taken(self, sent: Mapping[str, Any]) -> None:
+        self._taken |= {(name, repr(value)) for name, value in sent.items()}
+
+    def without_optional(self, refused: Refused, sent: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parameters to send again if a refusal does not name the refused one.
+
+        Optional ones are left out, except those that the server accepted before. If the refusal names a parameter that
+        was not sent, all optional ones are left out.
+        """
+        if not refused.is_of_the_request:
+            return dict(sent)
+        astray = bool(refused.parameters({*OPTIONAL, *self._limits[:1]} - sent.keys()))
+        suspect = {one for one in OPTIONAL if one in sent and (astray or (one, repr(sent[one])) not in self._taken)}
+        return {name: value for name, value in sent.items() if name not in suspect}
+
+    def leave_out(self, names: Collection[str]) -> None:
+        self._left_out |= set(names)
+
+    def status(self) -> dict[str, str]:
+        """Return which parameters are left out or renamed."""
+        out = [one for one in (*OPTIONAL, *sorted(self._streaming)) if one in self._left_out]
+        words = {"left out": ", ".join(out if self._limits else [*out, self._first])}
+        if self._limits and self._limits[0] != self._first:
+            words["renamed"] = f"{self._first} to {self._limits[0]}"
+        return {what: which for what, which in words.items() if which}

@@ -15,7 +15,7 @@ from reactree_ros.agent.turns import ToldStart, Turn
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode.telemetry import serving
 from reactree_ros.files.secrecy import redacted
-from reactree_ros.llm.fair_queue import FairQueue
+from reactree_ros.llm.engine_model import FairQueue
 from reactree_ros.llm.port import LanguageModel, LanguageModelError, Reply
 from reactree_ros.llm.seeing import MOST_SHOWN, pictures_of
 from reactree_ros.llm.settings import load_models_file, make_model, model_to_dict

@@ -40,7 +40,6 @@ from reactree_ros.agent.skill import Offer, Offered, SkillCall
 from reactree_ros.agent.turns import ToldStart, Turn
 from reactree_ros.background.pending import Pending, mapped, settle_as
 from reactree_ros.errors import UserError
-from reactree_ros.llm.pace import Pace
 from reactree_ros.llm.port import (
     DecisionRequest,
     LanguageModel,
@@ -49,16 +48,16 @@ from reactree_ros.llm.port import (
     Reply,
     ServerUnavailable,
 )
+from reactree_ros.llm.waiting import Pace
 from reactree_ros.nodes import messages, steady
 from reactree_ros.nodes.calls import RESTARTED, Calls, Waiting, ask, settled
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.messages import Known, observation_from_msg, offers_from, settings_from
 from reactree_ros.nodes.qos import LATCHED
 from reactree_ros.nodes.waiting import Wake
-from reactree_ros.world.multi_robot import with_teammates
 from reactree_ros.world.port import Household, Observation, Outcome, Score, WorldError
 from reactree_ros.world.team import SharedWorld
-from reactree_ros.world.wrappers import WorldWrapper
+from reactree_ros.world.wrappers import WorldWrapper, with_teammates
 
 #: How long a skill lasts before its result is asked for, too, in seconds; a bridge keeps results for 1 s.
 ASK_AFTER = 0.2

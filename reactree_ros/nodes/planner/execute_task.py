@@ -15,7 +15,7 @@ from rclpy.utilities import remove_ros_args
 from reactree_interfaces.action import ExecuteTask
 from unique_identifier_msgs.msg import UUID
 
-from reactree_ros.llm.tally import requests_in_words
+from reactree_ros.llm.port import requests_in_words
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Introduction
 from reactree_ros.nodes.qos import FEEDBACK

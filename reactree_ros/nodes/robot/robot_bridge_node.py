@@ -18,8 +18,7 @@ from reactree_ros.nodes.spinning import run_node
 from reactree_ros.robot.config import RobotConfig, load_robot
 from reactree_ros.world.port import World
 from reactree_ros.world.spec import ROBOT
-from reactree_ros.world.tools.settings import check_programs
-from reactree_ros.world.tools.skills import with_tools
+from reactree_ros.world.tools.settings import check_programs, with_tools
 
 
 class RobotBridgeNode(Bridge):
@@ -47,7 +46,6 @@ class RobotBridgeNode(Bridge):
         declare(self, RobotBridgeSettings)
 
     def load(self) -> World:
-        """Check the robot's configuration against the types that it names, and make its clients."""
         settings = settings_of(self, RobotBridgeSettings)
         config = load_robot(settings.robot_config)
         check_programs(config.mcp, partial(config.at, settings.robot_config))
@@ -71,7 +69,6 @@ class RobotBridgeNode(Bridge):
         )
 
     def about(self) -> Mapping[str, Any]:
-        """Return that the world is a robot, with its configuration."""
         settings = settings_of(self, RobotBridgeSettings).model_dump(mode="json", exclude_defaults=True)
         return {"name": ROBOT, "settings": settings}
 

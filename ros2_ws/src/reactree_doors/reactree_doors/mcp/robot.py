@@ -23,45 +23,34 @@ from reactree_ros.world.port import Household, Observation
 LIMITED = ("max_decisions", "max_steps", "max_prompt_tokens", "max_output_tokens", "max_seconds", "max_cost")
 
 
-def _limits() -> type[Settings]:
-    """Return settings with those options, declared as a run's own."""
-    fields: dict[str, Any] = {name: (one.annotation, one) for name, one in RunOptions.model_fields.items()}
-    return create_model(
-        "Limits",
-        __base__=Settings,
-        __doc__="What a run may take; a limit of the server that is lower holds instead.",
-        **{name: fields[name] for name in LIMITED},
-    )
-
-
+_OPTIONS: dict[str, Any] = {name: (one.annotation, one) for name, one in RunOptions.model_fields.items()}
 #: What a run may take, as a client says it; 0: the server's own limit.
-Limits = _limits()
+Limits = create_model(
+    "Limits",
+    __base__=Settings,
+    __doc__="What a run may take; a limit of the server that is lower holds instead.",
+    **{name: _OPTIONS[name] for name in LIMITED},
+)
 
 
 def lowered(given: Mapping[str, Any], own: Mapping[str, Any], household: Household) -> dict[str, Any]:
     """Return the limits that a client has given, where the server's or the household's are not lower.
 
     Args:
-        given: The client's.
         own: The server's; 0: the household's.
-        household: The household.
     """
     least = {name: own[name] or getattr(household, name, 0) or given[name] for name in LIMITED}
     return {name: min(given[name], least[name]) for name in LIMITED if given[name]}
 
 
 class Questions(Desk):
-    """The desk with the questions of the robot to the client that it works for.
-
-    Attributes:
-        objection: Says why nobody can confirm a skill now; empty: somebody can.
-        changed: Called when a question is asked or is no longer open; from any thread.
-    """
+    """The desk with the questions of the robot to the client that it works for."""
 
     def __init__(self) -> None:
         super().__init__()
+        # says why nobody can confirm a skill now; empty: somebody can
         self.objection: Callable[[], str] = lambda: "no client is there"
-        self.changed: Callable[[], object] = lambda: None
+        self.changed: Callable[[], object] = lambda: None  # a question is asked or no longer open; from any thread
 
     def ask(self, question: Question) -> Pending[Answer]:
         """Keep a question; whether a skill may be carried out is asked only if a person will see it."""
@@ -78,24 +67,15 @@ class Run(Protocol):
 
     ended: Pending[Verdict]
 
-    def cancel(self) -> None:
-        """Stop it."""
-
-    def pause(self) -> None:
-        """Let it wait."""
-
-    def go_on(self) -> None:
-        """Let it go on."""
+    def cancel(self) -> None: ...
+    def pause(self) -> None: ...
+    def go_on(self) -> None: ...
 
 
 class Robot(abc.ABC):
-    """Does one thing at a time; every call returns at once.
+    """Does one thing at a time; every call returns at once."""
 
-    Attributes:
-        questions: Its questions to whoever it works for.
-    """
-
-    questions: Questions
+    questions: Questions  # its questions to whoever it works for
 
     @property
     @abc.abstractmethod
@@ -107,7 +87,6 @@ class Robot(abc.ABC):
         """Begin a run.
 
         Args:
-            instruction: What to do.
             limits: What it may take: :data:`Limits`.
             take: Takes the events of the run's record as they come; from any thread.
         """
@@ -117,12 +96,10 @@ class Robot(abc.ABC):
         """Carry out a skill, as far as the skill policy lets it; cancelling stops it."""
 
     @abc.abstractmethod
-    def observe(self) -> Pending[Observation]:
-        """Look around."""
+    def observe(self) -> Pending[Observation]: ...
 
     @abc.abstractmethod
-    def pictures(self) -> Pending[Sequence[Picture]]:
-        """Take a picture with each camera."""
+    def pictures(self) -> Pending[Sequence[Picture]]: ...
 
     @abc.abstractmethod
     def at_rest(self) -> Pending[None]:

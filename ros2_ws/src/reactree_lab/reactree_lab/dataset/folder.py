@@ -132,7 +132,6 @@ class _Files(ExitStack):
         }
 
     def take(self, lines: Sequence[dict[str, Any]]) -> None:
-        """Write the lines of a goal node, unless it has nothing new to learn."""
         keys = {_key(line) for line in lines if line["learn"]}
         if keys <= self._seen:
             self._counts["duplicate_nodes"] += 1
@@ -202,12 +201,7 @@ def _versions() -> dict[str, str]:
 def make_dataset(
     folder: DatasetFolder, parts: int, made: Iterator[tuple[int, DatasetPart]], *, advance: Callable[[float], None]
 ) -> None:
-    """Store parts as they come, then make the dataset from them.
-
-    Args:
-        parts: Number of parts, including existing ones.
-        made: The other parts, with their numbers.
-    """
+    """Store parts as they come, then make the dataset from them."""
     done = sum(map(folder.has, range(parts)))
     for number, part in made:
         folder.keep(number, part)

@@ -18,13 +18,12 @@ from reactree_lab.dataset.lines import Line, Run, bare, in_order, lines_of
 from reactree_lab.dataset.lived_in import LivedInHouse
 from reactree_lab.dataset.settings import Recipe
 from reactree_lab.dataset.teaching import Teacher
-from reactree_lab.household.generator import generate_house
-from reactree_lab.household.nouns import TAUGHT
+from reactree_lab.household.generator import TAUGHT, generate_house
 from reactree_lab.household.people import say_impossible, say_openly
 from reactree_lab.household.person import SimulatedPerson
 from reactree_lab.household.wording import say_nonsense
 from reactree_lab.runs import Runs
-from reactree_ros.agent.tokens import approximate_tokens
+from reactree_ros.agent.text import approximate_tokens
 from reactree_ros.episode import Examples
 from reactree_ros.episode.assembly import assemble
 from reactree_ros.episode.run_spec import RunSpec
@@ -83,12 +82,7 @@ class _Request:
 
 
 class Maker:
-    """Makes the lines of sources, of so many at the same time.
-
-    Args:
-        recipe: How they are made; it makes the same lines whatever ``at_once`` is.
-        at_once: Most sources at the same time, each in a thread; all have the same pupil.
-    """
+    """Makes the lines of sources, of so many at the same time."""
 
     def __init__(self, recipe: Recipe, at_once: int = 1) -> None:
         self.recipe = recipe
@@ -256,7 +250,6 @@ class Maker:
         return partial(self._memory.find, count_tokens=approximate_tokens, most=most)
 
     def close(self) -> None:
-        """Cancel the runs under way, and release the pupil and the memory."""
         self._runs.cancel()
         if self._pupil is not None:
             self._pupil.close()
@@ -285,7 +278,6 @@ class Maker:
 
 
 def _first(ahead: deque[tuple[int, list[Future[DatasetPart]]]]) -> tuple[int, DatasetPart]:
-    """Return the first part once all its sources are made."""
     number, made = ahead.popleft()
     parts = [one.result() for one in made]
     lines = [line for part in parts for line in part.lines]

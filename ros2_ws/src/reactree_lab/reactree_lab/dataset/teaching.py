@@ -10,7 +10,7 @@ from types import MappingProxyType
 from reactree_lab.household.question import unasked
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL
 from reactree_ros.agent.grammar import DecisionGrammar
-from reactree_ros.agent.kinds.ask import Ask
+from reactree_ros.agent.kinds.think import Ask
 from reactree_ros.agent.reading import Unreadable, read
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import render
@@ -33,7 +33,6 @@ class _Expert(ExpertModel):
     questions: Mapping[str, Sequence[str]] = MappingProxyType({})  # asked first, by instruction
 
     def consider(self, request: DecisionRequest) -> Decided:
-        """Decide again without the walks that the request does not allow."""
         self._gone = frozenset()
         decided = super().consider(request)
         while isinstance(request.may_say, DecisionGrammar) and (walk := self._impossible(decided, request.may_say)):

@@ -71,12 +71,7 @@ def say_nonsense(rng: random.Random) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Speaker:
-    """Says what somebody wants, in the words of tables.
-
-    Attributes:
-        things: Names of things by class, the likeliest first.
-        places: Names of furniture and appliances, likewise.
-    """
+    """Says what somebody wants, in the words of tables."""
 
     rng: random.Random  # draws the words
     words: Mapping[str, Any] = field(default_factory=lambda: WORDS)  # the tables, as in ``wording.json``
@@ -117,7 +112,6 @@ class Speaker:
     # ------------------------------------------------------------------ what is asked for
 
     def _clause(self, group: Sequence[Wish]) -> str:
-        """Ask for some things at one place."""
         rng, first, several = self.rng, group[0], sum(wish.count for wish in group) > 1
         place = f"the {self._draw_name(self._names_of_place(group))}"
         style = rng.choice(("number", "word", "article", "the", "mixed"))
@@ -198,7 +192,6 @@ class Speaker:
         return begin - _NO_VERBS
 
     def _polite(self, text: str) -> str:
-        """Add an opener, a closer and a reason, each or none."""
         rng, body, end = self.rng, text, "."
         imperative = text.split(" ", maxsplit=1)[0] in self._imperatives()
         if imperative and rng.random() < 0.45:
@@ -230,7 +223,6 @@ def finished(rng: random.Random, text: str) -> str:
 
 
 def _slip(rng: random.Random, text: str) -> str:
-    """Make a typing error within a longer word."""
     words = list(re.finditer("[A-Za-z]{4,}", text))
     if not words:
         return text

@@ -70,7 +70,6 @@ def make_model(settings: TrainSettings, vocabulary: int) -> Any:
 
 
 def _look_for_the_like(attention: Any, heads: int) -> None:
-    """Make the first heads of a layer attend to tokens like their own."""
     size = attention.head_dim
     for begin in range(0, heads * size, size):
         directions = nn.init.orthogonal_(torch.empty(size, attention.q_proj.in_features))
@@ -156,9 +155,6 @@ class Learner:
     If passes have less precision than the weights, a copy of the model makes them. So nothing is cast on the way, which
     saves a quarter of the time, and small steps still add up in the weights. LoRA matrices are added to the copy's
     weights once a step, instead of to each layer's output: several times as fast on a GPU.
-
-    Args:
-        model: A causal language model of the transformers library, in fp32.
     """
 
     def __init__(self, model: Any, precision: torch.dtype) -> None:

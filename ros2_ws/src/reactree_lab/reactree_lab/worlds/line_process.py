@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, Protocol, TypeVar
 
-from reactree_ros.background.own_python import python_module
+from reactree_ros.background.worker_process import python_module
 from reactree_ros.world.port import WorldError
 
 #: How long a process that says no more may take to end, in seconds.
@@ -31,12 +31,6 @@ _TAIL = 300
 
 class LineProcess:
     """A process that answers requests one after the other, for one thread at a time, except :meth:`stop`.
-
-    Attributes:
-        name: What it is, for errors.
-        module: What is run; it calls :func:`serve`.
-        answer_limit: How long it may take to answer, the first time with starting, in seconds.
-        lost: Why it is of no use any more; empty as long as it is.
 
     Raises:
         WorldError: It cannot be started.
@@ -91,7 +85,6 @@ class LineProcess:
             os.killpg(self._process.pid, signal.SIGKILL)
 
     def kill(self) -> None:
-        """End it."""
         self.lost = self.lost or f"{self.name} was closed"
         self.stop()
         self._process.wait()
@@ -111,7 +104,6 @@ class LineProcess:
         return WorldError(self.lost)
 
     def _send(self, data: bytes) -> None:
-        """Write a line, which may be longer than a pipe takes."""
         while data:
             if not self._ready(self._to, select.POLLOUT):
                 raise self.gone(f"it does not listen within {self.answer_limit:g} s")
@@ -136,7 +128,6 @@ class LineProcess:
         return bool(poll.poll(1000 * max(0.0, self._bound - time.monotonic())))
 
     def _end(self) -> str:
-        """Say how the process has ended, with the last line that it wrote."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_LAST_WORDS)
         self._process.kill()
@@ -177,7 +168,6 @@ class Spare(Generic[L]):
         return kept if kept is not None and kept.usable else self._make()
 
     def give_back(self, thing: L) -> None:
-        """Let the next one have it."""
         with self._lock:
             keep = thing.usable and self._kept is None
             if keep:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from reactree_ros.agent.kinds.begin_subgoal import BeginSubgoal
+from reactree_ros.agent.kinds.think import BeginSubgoal
 from reactree_ros.agent.subgoal_grammar import action_said
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 
@@ -18,7 +18,6 @@ def retrievals(begun: int) -> list[str]:
 
 
 def subgoal_said(number: int, subgoal: str) -> Said:
-    """Return a subgoal as a turn: ``1 Subgoal: …``; numbers count from 1."""
     text = f"{number} Subgoal: {subgoal}"
     return Said(text, BeginSubgoal(text, subgoal))
 

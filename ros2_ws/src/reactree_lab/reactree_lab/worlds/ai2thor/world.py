@@ -19,6 +19,7 @@ from reactree_lab.worlds.ai2thor.navigation import Navigation
 from reactree_lab.worlds.ai2thor.restore import restore
 from reactree_lab.worlds.ai2thor.simulator import GRID_SIZE, Simulator
 from reactree_lab.worlds.ai2thor.wording import RECALLABLE, WORDS, Thing, View, room_of, word_of
+from reactree_lab.worlds.worker_world import WorkerWorld
 from reactree_ros.agent.observation import Spot
 from reactree_ros.agent.picture import picture_of
 from reactree_ros.background.pending import Pending
@@ -26,7 +27,6 @@ from reactree_ros.errors import UserError
 from reactree_ros.plugins.settings import Harmless, plain
 from reactree_ros.world.port import GONE, Observation, Outcome, Score, WorldError
 from reactree_ros.world.spec import WorldSettings, WorldSpec
-from reactree_ros.world.worker_world import WorkerWorld
 
 #: Steps that the agent goes back to let something open.
 STEPS_BACK = 3
@@ -74,7 +74,6 @@ class Ai2ThorSettings(WorldSettings):
 
     @property
     def of_many(self) -> bool:
-        """Whether trials are named."""
         return bool(self.tasks)
 
     @model_validator(mode="after")
@@ -93,11 +92,6 @@ class Ai2ThorWorld(WorkerWorld):
 
     A put down goes to the receptacle that the agent went to or opened last; at another object, to the object's own
     receptacle. A thing that cannot be put down there is dropped, as recorded.
-
-    Args:
-        settings: How to reach the simulator, and the scene if there is no trial.
-        trial: An ALFRED trial, which names its own scene.
-        scored: Whether to score the trial's goal; otherwise there is no score.
     """
 
     household = ALFRED
@@ -116,7 +110,6 @@ class Ai2ThorWorld(WorkerWorld):
         super().__init__("ai2thor", scored=scored and trial is not None)
 
     def at_rest(self) -> Pending[None]:
-        """Settle when the simulator action of a cancelled skill has ended."""
         return self._worker.at_rest()
 
     # ------------------------------------------------------------------ in the worker's thread
@@ -167,7 +160,6 @@ class Ai2ThorWorld(WorkerWorld):
         return View(metadata["objects"], held=held, room=self._room)
 
     def _step(self, action: str, **arguments: Any) -> dict[str, Any]:
-        """Take a simulator action, unless the skill is cancelled."""
         self._worker.check_wanted()
         assert self._simulator is not None
         return self._simulator.step(action, **arguments)
@@ -190,7 +182,6 @@ class Ai2ThorWorld(WorkerWorld):
         return self._told(self._execute(skill))
 
     def _told(self, observation: Observation, fixed: Iterable[Thing] = ()) -> Observation:
-        """Add the agent's place, visible and fixed things, and the picture to an observation."""
         assert self._simulator is not None  # a view exists
         view, agent = self._view(), self._simulator.metadata["agent"]
         position = agent["position"]
@@ -311,7 +302,6 @@ class Ai2ThorWorld(WorkerWorld):
         return opened if opened["lastActionSuccess"] else metadata
 
     def _note(self, verb: str, thing: Thing) -> None:
-        """Record cleaned, heated or cooled objects, which ALFRED's goals ask for."""
         view = self._view()
         what = word_of(thing)
         if (verb, what) == ("turn on", "Faucet"):
@@ -334,8 +324,6 @@ def _spot(name: str, thing: Thing) -> Spot:
 
 
 def _nearest(view: View, word: str, thing: Thing) -> Thing | None:
-    """Return the nearest object of a class, visible ones first."""
-
     def far(other: Thing) -> tuple[bool, float]:
         one, two = other["position"], thing["position"]
         return not other["visible"], math.dist([one[axis] for axis in "xyz"], [two[axis] for axis in "xyz"])
@@ -344,7 +332,6 @@ def _nearest(view: View, word: str, thing: Thing) -> Thing | None:
 
 
 def _check_start(settings: Ai2ThorSettings) -> None:
-    """Refuse settings with which the simulator's client would fail."""
     if settings.executable and not os.access(settings.executable, os.X_OK):
         raise UserError(f"executable {settings.executable!r} of AI2-THOR is no file that can be run")
     display = settings.display or os.environ.get("DISPLAY")

@@ -83,13 +83,6 @@ def tasks_as_pyrobosim(
     """Make a house and its tasks, numbered from 1: the first ones that turn nothing on.
 
     See :func:`~reactree_lab.household.generator.generate_house`.
-
-    Args:
-        seed: Names the house.
-        rooms: Number of rooms, 3 to 8.
-        tasks: Number of tasks, at least 1.
-        varied: Use more types of task, words and things.
-        robots: Number of robots; they start in the same room.
     """
     found: list[Task] = []
     for drawn in itertools.count(2 * tasks, 2 * tasks):
@@ -240,7 +233,6 @@ def _in_order(entry: Mapping[str, Any]) -> tuple[str, int]:
 
 
 def _placed(room: _Room, west: float, widths: Mapping[str, float]) -> Iterator[tuple[_Piece, float, float]]:
-    """Yield the pieces of a room in the order of their ids, with their positions."""
     far = (_ROOM_DEPTH - _DEPTH) / 2 - _GAP
     middles = {}
     for wall, y in zip(room.walls(), (far, -far), strict=True):
@@ -286,7 +278,6 @@ def _location_category(class_name: str, width: float) -> dict[str, Any]:
 
 
 def _object_entries(piece: _Piece, x: float, y: float, width: float) -> Iterator[dict[str, Any]]:
-    """Yield the things on or in a piece of furniture, in rows."""
     columns = math.floor((width - 2 * _EDGE) / _CELL + 1e-6)
     left, front = x - width / 2 + _EDGE + _CELL / 2, y - _DEPTH / 2 + _EDGE + _CELL / 2
     for index, (class_name, number) in enumerate(piece.things):

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from reactree_ros.agent.words import same_words
+from reactree_ros.agent.text import same_words
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import read_yaml
 from reactree_ros.household.tasks import GoalCondition
@@ -34,8 +34,6 @@ class GoalEntry(_Entry):
 
 
 class TaskEntry(_Entry):
-    """The task in a world file."""
-
     task_id: Annotated[int, Field(ge=0)]
     task_name: str = "instruction"
     nl_instructions: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]

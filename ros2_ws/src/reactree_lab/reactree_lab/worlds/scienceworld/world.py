@@ -14,11 +14,11 @@ from pydantic import Field, field_validator
 
 from reactree_lab.worlds.scienceworld.engine import SPARE, ScienceWorldProcess, check_java
 from reactree_lab.worlds.scienceworld.tasks import SIMPLIFICATIONS, VARIATIONS, ScienceTask, described
+from reactree_lab.worlds.worker_world import WorkerWorld
 from reactree_ros.agent.household import Household
 from reactree_ros.plugins.settings import Harmless, check_names, plain
 from reactree_ros.world.port import Observation, Outcome, Score
 from reactree_ros.world.spec import TasksOnDemand, WorldSettings, WorldSpec
-from reactree_ros.world.worker_world import WorkerWorld
 
 START_LINE = "You look around."
 RULES = """How skills are said; <thing> and <place> are named as in what you see, e.g. thermometer or door to hallway:
@@ -84,7 +84,6 @@ class ScienceWorld(WorkerWorld):
         return Observation(f"{START_LINE} {_tidy(self._here.look())}")
 
     def _skills(self) -> list[str]:
-        """List skills with one thing or none, or the numbers of possible meanings."""
         actions = dict.fromkeys(self._here.actions())
         return [one for one in actions if one != _RESET and not one.startswith(_OF_TWO)]
 
@@ -111,7 +110,6 @@ class ScienceWorld(WorkerWorld):
 
 
 def _tidy(text: str) -> str:
-    """Return the simulator's text without blank lines and spaces at the ends of lines."""
     return "\n".join(line.rstrip() for line in text.splitlines() if line.strip()) or "Nothing happens."
 
 

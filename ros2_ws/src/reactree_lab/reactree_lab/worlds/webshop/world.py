@@ -22,17 +22,16 @@ from reactree_lab.worlds.webshop.client import (
     instruction_of,
     read_address,
 )
+from reactree_lab.worlds.worker_world import WorkerWorld
 from reactree_ros.agent.grammar import LONGEST_SKILL
 from reactree_ros.agent.household import Household
-from reactree_ros.agent.reading.labels import undressed
-from reactree_ros.agent.reading.refusal import shortened
+from reactree_ros.agent.reading.labels import shortened, undressed
 from reactree_ros.agent.reading.skills import NEAREST, Skills
 from reactree_ros.background.pending import Pending
 from reactree_ros.files.read_back import well_formed
 from reactree_ros.plugins.settings import Settings
 from reactree_ros.world.port import Observation, Outcome, Score
 from reactree_ros.world.spec import TasksOnDemand, WorldSettings, WorldSpec
-from reactree_ros.world.worker_world import WorkerWorld
 
 START_LINE = "The page shows:"
 #: Number of WebShop's instructions (paper, abstract); a server may have fewer, and does not tell.
@@ -87,7 +86,6 @@ class WebShopTask:
 
     @property
     def task_name(self) -> str:
-        """The type of task; there is one."""
         return HOUSEHOLD.name
 
 
@@ -109,11 +107,9 @@ class WebShop(WorkerWorld):
         return ("search",)
 
     def canonical(self, skill: str) -> Pending[str | Observation]:
-        """See :meth:`World.canonical`; the page determines clickable names."""
         return self._worker.do(lambda: self._meant(skill))
 
     def at_rest(self) -> Pending[None]:
-        """Settle when the server has answered the cancelled request."""
         return self._worker.at_rest()
 
     # ------------------------------------------------------------------ in the worker's thread
@@ -168,7 +164,6 @@ class WebShop(WorkerWorld):
         return meant if isinstance(meant, Observation) else self._step(meant)
 
     def _meant(self, skill: str) -> str | Observation:
-        """Return the action in the server's spelling, or why there is none."""
         if self._over:
             return Observation(_OVER, Outcome.PRECONDITION)
         skill = " ".join(well_formed(skill).split())
@@ -212,7 +207,6 @@ def _can_be_said(name: str) -> bool:
 
 
 def _keywords(said: str) -> str:
-    """Return keywords in a form that an action allows."""
     return _NOT_IN_KEYWORDS.sub(" ", said).strip()[: LONGEST_SKILL - len("search[]")].strip()
 
 
@@ -230,7 +224,6 @@ class WebShopSettings(WorldSettings, ServerSettings):
 
     @property
     def of_many(self) -> bool:
-        """Whether there are many tasks to choose from: the server would have to describe each."""
         return True
 
 
