@@ -142,13 +142,7 @@ def without_times(value: Any) -> Any:
 
 
 class Comparison:
-    """Carries tasks out over ROS and in this process, and makes sure that nothing differs.
-
-    Args:
-        graph: Has a bridge, a planner that saves its runs, and an inference node.
-        folder: Where the runs in this process are saved.
-        tasks: The file of tasks that the bridge has.
-    """
+    """Carries tasks out over ROS and in this process, and makes sure that nothing differs."""
 
     def __init__(self, graph: Graph, folder: Path, tasks: Path) -> None:
         self.lines = 0
