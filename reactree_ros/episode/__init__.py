@@ -32,10 +32,12 @@ from reactree_ros.record.verdict import LIMITED, EpisodeEnd
 from reactree_ros.record.verdict import EpisodeResult as EpisodeResult
 from reactree_ros.record.writer import Recorder
 from reactree_ros.routine.use import Wrap
-from reactree_ros.tree.context import Call, Listener, Listeners, RunContext
+from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import BY_LIMIT
+from reactree_ros.tree.goal import Goal
 from reactree_ros.tree.goal_node import GoalNode, kind_of_failure
 from reactree_ros.tree.growth import GrowingTree, Growth
+from reactree_ros.tree.listener import Call, Listener, Listeners
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.tree.own_tree import SkillNode
 from reactree_ros.tree.stuck import Watch
@@ -431,7 +433,7 @@ class _Undecided(Listener):
     def __init__(self, ended: Callable[[], None]) -> None:
         self._ended = ended
 
-    def observed(self, node: GoalNode, observation: Observation) -> None:
+    def observed(self, node: Goal, observation: Observation) -> None:
         """Tell of a skill of a tree."""
         if isinstance(node, SkillNode):
             self._ended()

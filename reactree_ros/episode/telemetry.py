@@ -11,7 +11,8 @@ from types import ModuleType
 from typing import Any, Protocol
 
 from reactree_ros.plugins import Registry
-from reactree_ros.tree.context import Listener, RunContext
+from reactree_ros.tree.context import RunContext
+from reactree_ros.tree.listener import Listener
 
 _log = logging.getLogger(__name__)
 #: Modules with functions of the names of those here.

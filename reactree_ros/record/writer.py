@@ -47,11 +47,13 @@ from reactree_ros.record.schema import (
     value_to_dict,
 )
 from reactree_ros.tree.agent_node import AgentNode
-from reactree_ros.tree.context import Call, Listener, RunContext
+from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import Failure
-from reactree_ros.tree.flows.parallel import Parallel
+from reactree_ros.tree.flows import Parallel
+from reactree_ros.tree.goal import Goal
 from reactree_ros.tree.goal_node import GoalNode
-from reactree_ros.tree.skill_leaf import SkillLeaf
+from reactree_ros.tree.listener import Call, Listener
+from reactree_ros.tree.program_node import SkillLeaf
 from reactree_ros.tree.tried import is_unreached
 
 _log = logging.getLogger(__name__)
@@ -187,7 +189,7 @@ class Recorder(Listener):
         self._touched: dict[Behaviour, None] = {}  # what may have changed its status in this tick
         self._unheard: list[Behaviour] = []  # what may change its status without a word
         self._texts: dict[tuple[Turn, ...], int] = {}
-        self._turns: dict[GoalNode, int] = {}  # how many of its turns are written
+        self._turns: dict[Goal, int] = {}  # how many of its turns are written
         self._last_text: tuple[tuple[Turn, ...], int] = (), -1
         self._skills: dict[str, Sequence[Offered]] = {}  # what each robot could do when that was said last
         self._counted: list[int] = []
@@ -247,7 +249,7 @@ class Recorder(Listener):
         self._write({"e": "end", "result": dataclasses.asdict(result), "failures": told})
         self._flush()
 
-    def differs(self, node: GoalNode, text: str) -> None:
+    def differs(self, node: Goal, text: str) -> None:
         """Write that a repeated skill had another result than in the record."""
         self._write({"e": "differs", "node": self._numbers[node], "text": text})
 
@@ -288,15 +290,15 @@ class Recorder(Listener):
             waiting += [(child, number) for child in behaviour.children]
         self._write({"e": "grow", "nodes": nodes})
 
-    def _touch(self, node: GoalNode) -> None:
+    def _touch(self, node: Goal) -> None:
         """Note that the status may have changed of a goal node, and of the composites up to the next goal node."""
         self._touched[node] = None
         above = node.parent
-        while above is not None and not isinstance(above, GoalNode):
+        while above is not None and not isinstance(above, Goal):
             self._touched[above] = None
             above = above.parent
 
-    def _touch_leaf(self, node: GoalNode) -> None:
+    def _touch_leaf(self, node: Goal) -> None:
         if node.leaf is not None:
             self._touched[node.leaf] = None
 
@@ -324,12 +326,12 @@ class Recorder(Listener):
 
     # ------------------------------------------------------------------ goal nodes
 
-    def node_started(self, node: GoalNode) -> None:
+    def node_started(self, node: Goal) -> None:
         self._turns[node] = 0
         self._touch(node)
         self._write({"e": "started", "node": self._numbers[node], "index": node.index, "decision": node.start})
 
-    def turned(self, node: GoalNode, turn: Turn, *, anew: bool = False) -> None:
+    def turned(self, node: Goal, turn: Turn, *, anew: bool = False) -> None:
         if anew:
             self._turns[node] = 0
         self._catch_up(node, len(node.turns) - 1)
@@ -339,7 +341,7 @@ class Recorder(Listener):
             event["anew"] = True
         self._write(event)
 
-    def _catch_up(self, node: GoalNode, count: int) -> None:
+    def _catch_up(self, node: Goal, count: int) -> None:
         """Write a node's unwritten turns up to a count: a planner may have appended some itself."""
         if self._turns[node] >= count:
             return
@@ -348,21 +350,21 @@ class Recorder(Listener):
             self._write({"e": "turn", "node": number, **turn_to_dict(turn)})
         self._turns[node] = count
 
-    def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
+    def decided(self, node: Goal, decision: Decision, reply: Reply) -> None:
         self._write({"e": "decided", "node": self._numbers[node], **decision.as_dict(), **self._counts(node)})
 
-    def refused(self, node: GoalNode, said: Said, reason: str) -> None:
+    def refused(self, node: Goal, said: Said, reason: str) -> None:
         event = {"e": "refused", "node": self._numbers[node], **turn_to_dict(said), "reason": reason}
         self._write(event | self._counts(node))
 
-    def shortened(self, node: GoalNode, dropped: int, excess: int) -> None:
+    def shortened(self, node: Goal, dropped: int, excess: int) -> None:
         self._write({"e": "shortened", "node": self._numbers[node], "dropped": dropped, "excess": excess})
 
-    def held(self, node: GoalNode, reason: str) -> None:
+    def held(self, node: Goal, reason: str) -> None:
         self._touch_leaf(node)  # it was stopped
         self._write({"e": "held", "node": self._numbers[node], "reason": reason, **_robot(node)})
 
-    def node_ended(self, node: GoalNode) -> None:
+    def node_ended(self, node: Goal) -> None:
         failure = node.failure
         self._touch(node)
         self._catch_up(node, len(node.turns))
@@ -378,15 +380,15 @@ class Recorder(Listener):
             }
         )
 
-    def routine_ended(self, node: GoalNode, routine: str, differed: str) -> None:
+    def routine_ended(self, node: Goal, routine: str, differed: str) -> None:
         self._write({"e": "routine_ended", "node": self._numbers[node], "routine": routine, "differed": differed})
 
-    def leaf_stopped(self, node: GoalNode) -> None:
+    def leaf_stopped(self, node: Goal) -> None:
         self._touched |= dict.fromkeys(node.iterate())
 
     # ------------------------------------------------------------------ what is asked for outside
 
-    def asked(self, node: GoalNode, request: DecisionRequest) -> None:
+    def asked(self, node: Goal, request: DecisionRequest) -> None:
         self._catch_up(node, len(node.turns))
         turns = request.turns
         start = turns.start if isinstance(turns, Prompt) else tuple(takewhile(_is_start, turns))
@@ -415,12 +417,12 @@ class Recorder(Listener):
         self._last_text = start, number
         return number
 
-    def sent(self, node: GoalNode, skill: str) -> None:
+    def sent(self, node: Goal, skill: str) -> None:
         self._touch_leaf(node)
         self._write({"e": "skill", "node": self._numbers[node], "skill": str(skill), **_robot(node)})
         self._flush()
 
-    def came(self, node: GoalNode, call: Call, answer: Any) -> None:
+    def came(self, node: Goal, call: Call, answer: Any) -> None:
         number = self._numbers[node]
         if call.of == "reply":
             self._write({"e": "reply", "node": number, "id": call.id, **value_to_dict(answer)})
@@ -471,7 +473,7 @@ class Recorder(Listener):
             )
         return b""
 
-    def call_failed(self, node: GoalNode, call: Call, error: Exception, *, late: bool = False) -> None:
+    def call_failed(self, node: Goal, call: Call, error: Exception, *, late: bool = False) -> None:
         self._touch_leaf(node)
         event = {"e": "failed", "node": self._numbers[node], "of": call.of, **_robot(node), **error_to_dict(error)}
         if call.id:
@@ -489,7 +491,7 @@ class Recorder(Listener):
 
     # ------------------------------------------------------------------ writing
 
-    def _counts(self, node: GoalNode) -> Event:
+    def _counts(self, node: Goal) -> Event:
         assert self._episode is not None  # it has begun
         budget = self._episode.context.budget
         return {"decisions": budget.decisions, "steps": budget.steps}
@@ -502,7 +504,7 @@ class Recorder(Listener):
         self._send(event)
 
 
-def _robot(node: GoalNode) -> Event:
+def _robot(node: Goal) -> Event:
     """Return the field that names a goal node's robot; empty if there is only one robot."""
     name = node.post.robot.name
     return {"robot": name} if name else {}

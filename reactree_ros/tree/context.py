@@ -5,17 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
-
-from py_trees.behaviour import Behaviour
+from typing import Any, Literal, TypeAlias
 
 from reactree_ros.agent.budget import Budget, Limit
-from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.glance import Glance
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.tokens import approximate_tokens
-from reactree_ros.agent.turns import Said, Turn
+from reactree_ros.agent.turns import Turn
 from reactree_ros.agent.words import names, without_excluded
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
@@ -24,123 +20,16 @@ from reactree_ros.memory.search import SearchMemory
 from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.person.port import Person
 from reactree_ros.tree.failure import Failure, FailureKind, RobotLost
+from reactree_ros.tree.goal import Goal
 from reactree_ros.tree.growth import Growth
+from reactree_ros.tree.listener import Listener
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.tree.team import Robot, Team
 from reactree_ros.world.port import GONE, Observation, World, WorldError
 
-if TYPE_CHECKING:
-    from reactree_ros.tree.agent_node import AgentNode
-    from reactree_ros.tree.goal_node import GoalNode
-    from reactree_ros.tree.program import Step
-
 #: Does what an agent node is for, as a part of its program, instead of its decisions; returns True if that is reached.
 #: What it returns otherwise, the node is told before it decides; None: nothing was begun.
-ByRoutine: TypeAlias = "Callable[[AgentNode], Generator[Step, Any, Literal[True] | Turn | None]]"
-
-
-@dataclass(frozen=True)
-class Call:
-    """What a goal node waits for from outside.
-
-    Attributes:
-        of: ``reply``, ``answer`` (a person's), ``observe``, ``execute``, ``survey``, ``skills``, ``examples``,
-            ``routine``, ``corrections``, ``correct`` or ``score``; also ``recall``, which the run itself answers, and
-            ``hold``, which somebody ends.
-    """
-
-    of: str
-    id: str = ""  # of the request or the question, where it is a reply or an answer
-    correction: str = ""  # what the person has confirmed, where it is that
-
-
-class Listener:
-    """Told what happens in a run, as it happens; overriding a method is optional."""
-
-    def node_started(self, node: GoalNode) -> None:
-        """A goal node begins."""
-
-    def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
-        """A goal node has decided; the decision is counted and about to be carried out."""
-
-    def refused(self, node: GoalNode, said: Said, reason: str) -> None:
-        """What a goal node said, read as a decision where it is one, was not carried out; the model is told why."""
-
-    def shortened(self, node: GoalNode, dropped: int, excess: int) -> None:
-        """A prompt was ``excess`` tokens too long: its ``dropped`` least similar examples are left out from now on.
-
-        The last of the others may be shorter; if none is dropped, it is.
-        """
-
-    def observed(self, node: GoalNode, observation: Observation) -> None:
-        """A skill or a recall has ended."""
-
-    def saw(self, observation: Observation) -> None:
-        """An observation is taken in, of a skill or of looking around."""
-
-    def held(self, node: GoalNode, reason: str) -> None:
-        """The run holds at a goal node, and why; an empty reason: it goes on."""
-
-    def node_ended(self, node: GoalNode) -> None:
-        """A goal node has ended; see its status and its feedback message."""
-
-    def routine_ended(self, node: GoalNode, routine: str, differed: str) -> None:
-        """A routine that a goal node ran has ended; ``differed``: what was not as expected, empty if all was."""
-
-    def leaf_stopped(self, node: GoalNode) -> None:
-        """A leaf of a tree of one's own has ended or was interrupted, with all that grew under it."""
-
-    def asked(self, node: GoalNode, request: DecisionRequest) -> None:
-        """A request is about to go to the language model."""
-
-    def sent(self, node: GoalNode, skill: str) -> None:
-        """A skill is about to go to the world."""
-
-    def waits(self, node: GoalNode, call: Call) -> None:
-        """A goal node has asked for something outside, and begins to wait for it."""
-
-    def broken_off(self, node: GoalNode) -> None:
-        """What a goal node waits for is cancelled; its status says whether the node itself is interrupted."""
-
-    def came(self, node: GoalNode, call: Call, answer: Any) -> None:
-        """What a goal node waited for is there: a reply, an answer, an observation, skills or experiences."""
-
-    def call_failed(self, node: GoalNode, call: Call, error: Exception, *, late: bool = False) -> None:
-        """What a goal node waited for failed, or did not come in time."""
-
-    def turned(self, node: GoalNode, turn: Turn, *, anew: bool = False) -> None:
-        """A goal node has one turn more; ``anew``: its turns begin again with it."""
-
-    def grown(self, parent: Behaviour, subtree: Behaviour) -> None:
-        """The tree has grown."""
-
-    def manned(self, behaviour: Behaviour | None, robot: str) -> None:
-        """A behaviour, with what grows under it, has a robot from now on, of several; None: the whole tree."""
-
-    def heard(self, words: str) -> None:
-        """A person has said something that is no answer; goal nodes that can take it in are told."""
-
-    def time_is_up(self) -> None:
-        """The seconds that the run may take are over; what is under way is canceled."""
-
-    def counted(self, tokens: int) -> None:
-        """The language model's tokenizer has counted the tokens of a text."""
-
-
-class Listeners(Listener):
-    """Tells several listeners, one after the other."""
-
-    def __init__(self, *listeners: Listener) -> None:
-        for name, of_nobody in vars(Listener).items():
-            methods = [getattr(one, name) for one in listeners if not name.startswith("_")]
-            told = [method for method in methods if getattr(method, "__func__", None) is not of_nobody]
-            if told:
-                setattr(self, name, told[0] if len(told) == 1 else partial(_tell, told))
-
-
-def _tell(methods: list[Callable[..., None]], *what: Any, **named: Any) -> None:
-    for method in methods:
-        method(*what, **named)
+ByRoutine: TypeAlias = Callable[[Any], Generator[Any, Any, Literal[True] | Turn | None]]
 
 
 @dataclass
@@ -179,7 +68,7 @@ class RunContext:
     wake: Callable[[], None] = lambda: None
     clock: Callable[[], float] = time.monotonic  # seconds, never going back
     trace: Callable[[], str] = str
-    nodes: list[GoalNode] = field(default_factory=list)  # every goal node that started, in order
+    nodes: list[Goal] = field(default_factory=list)  # every goal node that started, in order
     planner: str = ""  # who asks; a language model that answers several planners is fair to each
     replies: list[tuple[int, int, Reply]] = field(default_factory=list)
     glances: list[Glance] = field(default_factory=list)  # what the run's eyes were asked and said, in order
@@ -257,14 +146,7 @@ class RunContext:
         return count
 
     def took(self, node: int, decision: int, reply: Reply, request: DecisionRequest) -> None:
-        """Take in what a request took, also one that came to nothing; tokens that nobody counted are estimated.
-
-        Args:
-            node: Index of the goal node that asked.
-            decision: Number of the decision that it asked for.
-            reply: What came back.
-            request: What was asked.
-        """
+        """Take in what a request took, also one that came to nothing; tokens that nobody counted are estimated."""
         self.replies.append((node, decision, reply))
         prompt, output = reply.prompt_tokens or 0, reply.output_tokens or 0
         estimated = self.budget.limits_tokens and None in (reply.prompt_tokens, reply.output_tokens)
@@ -311,26 +193,21 @@ class RunContext:
         self.known.update((seen.word, None) for seen in observation.seen)
         if self.search is not None:
             self.search.see(observation)
-        if self.working_memory is None:
+        memory, name_of = self.working_memory, self.household.name_of
+        if memory is None:
             return
         if not self.team.alone:
             self.team.news.add(robot.name, observation)
         for seen in observation.remembered:
-            self.working_memory.remember(seen, name=self.household.name_of(seen.word, seen.instance))
-        here = {self.household.name_of(seen.word, seen.instance) for seen in observation.seen}
-        for place in observation.looked_at(self.household.name_of):
-            self.working_memory.missed(place, here)
+            memory.remember(seen, name=name_of(seen.word, seen.instance))
+        here = {name_of(seen.word, seen.instance) for seen in observation.seen}
+        for place in observation.looked_at(name_of):
+            memory.missed(place, here)
         for seen in observation.seen:
             if GONE in seen.states:
-                self.working_memory.forget(seen.word, seen.instance)
+                memory.forget(seen.word, seen.instance)
                 continue
-            name = self.household.name_of(seen.word, seen.instance)
-            self.working_memory.see(
-                seen.word,
-                seen.instance,
-                name=name,
-                room=seen.room,
-                place=seen.place,
-                held=seen.held,
-                robot=robot.name,
+            name = name_of(seen.word, seen.instance)
+            memory.see(
+                seen.word, seen.instance, name=name, room=seen.room, place=seen.place, held=seen.held, robot=robot.name
             )

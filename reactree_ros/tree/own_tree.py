@@ -13,9 +13,9 @@ from reactree_ros.agent.decision import Counts
 from reactree_ros.agent.parameters import ParameterError, Value
 from reactree_ros.errors import UserError
 from reactree_ros.tree.agent_node import Abilities, AgentNode
-from reactree_ros.tree.attempt import OfAttempt
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import FailureKind
+from reactree_ros.tree.goal import OfAttempt
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.program import Program, Step
 from reactree_ros.world.port import Observation, Outcome
@@ -118,13 +118,13 @@ class SkillNode(GoalNode):
 
     def wait_for_leave(self) -> Generator[Step, Any, None]:
         """Wait as long as the run is held, before the skill is carried out, and again after it was broken off."""
-        yield from self.senses.hold()
+        yield from self.hold()
 
     def do(self, skill: str) -> Generator[Step, Any, Observation]:
         """Carry a skill out, which counts as a step, and return what came of it."""
         while True:
             yield from self.wait_for_leave()
-            self.requests.check_budget()
+            self.check_budget()
             self.budget.count(Counts(decisions=0, steps=1))
             self.observation = seen = yield from self.perform(skill)
             if seen.outcome is not Outcome.HALTED:

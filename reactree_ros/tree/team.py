@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field, replace
 
@@ -15,9 +15,46 @@ from reactree_ros.agent.words import names
 from reactree_ros.background.pending import Pending, after, asked
 from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.tree.claims import Claimant, ClaimedSkill, Claims
-from reactree_ros.tree.news import News
 from reactree_ros.world.port import Outcome, World
 from reactree_ros.world.team import GO_TO, Use, team_of
+
+#: The state of what nobody can look into.
+_CLOSED = "CLOSED"
+
+
+class News:
+    """What the robots of a run have observed, in order, of which each agent node is told what others observed since."""
+
+    def __init__(self, name_of: Callable[[str, int], str]) -> None:
+        self._name_of = name_of
+        self._observed: list[tuple[str, Observation]] = []
+
+    @property
+    def count(self) -> int:
+        """How many observations there were."""
+        return len(self._observed)
+
+    def add(self, robot: str, observation: Observation) -> None:
+        """Take an observation of a robot in."""
+        self._observed.append((robot, observation))
+
+    def since(self, count: int, robot: str, is_wanted: Callable[[str], bool]) -> str:
+        """Say what robots but one have observed since there were so many observations, each sentence after a space."""
+        told = dict[str, None]()
+        for other, observation in self._observed[count:]:
+            if other != robot:
+                told |= dict.fromkeys(self._sentences(other, observation, is_wanted))
+        return "".join(told)
+
+    def _sentences(self, robot: str, observation: Observation, is_wanted: Callable[[str], bool]) -> list[str]:
+        sentences = []
+        for seen in observation.seen:
+            name = self._name_of(seen.word, seen.instance)
+            if name == seen.place and _CLOSED not in seen.states:
+                sentences.append(f" {robot} has looked at {name}.")
+            elif is_wanted(seen.word) and seen.place and seen.room:
+                sentences.append(f" {robot} saw {name} near {seen.place} in {seen.room}.")
+        return sentences
 
 
 @dataclass(eq=False)
@@ -139,21 +176,13 @@ class Team:
             return robot.world.execute(skill)
         return ClaimedSkill(skill, self._shared[robot.name], robot, self.claims, patience).pending
 
-    def lend(self, post: Post) -> None:
-        """Note that a robot has nothing to do itself until what grew under its post has ended."""
-        self.claims.rest(post.robot)
-
-    def resume(self, post: Post, elapsed: int) -> None:
-        """Note that a robot goes on, after so many steps of others."""
-        post.robot.idle, post.robot.elapsed = False, max(post.robot.elapsed, elapsed)
-
     def stop(self) -> None:
         """Stop the robots that make way, which no goal node does."""
         for robot in self.robots:
             if robot.moving is not None:
                 robot.moving.cancel()
 
-    def told(self, robot: Robot, observation: Observation, subgoal: str, since: int) -> Observation:
+    def with_news(self, robot: Robot, observation: Observation, subgoal: str, since: int) -> Observation:
         """Add other robots' news to an observation, from a number of news on, if they matter for a subgoal."""
         if self.alone:
             return observation

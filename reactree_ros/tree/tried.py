@@ -14,9 +14,9 @@ from reactree_ros.agent.text import shortened_line
 from reactree_ros.agent.told import ToldFailed, Tried
 from reactree_ros.agent.turns import Said, Saw, Told
 from reactree_ros.memory.experience import End
-from reactree_ros.tree.flows.parallel import Parallel
+from reactree_ros.tree.flows import Parallel
 from reactree_ros.tree.goal_node import GoalNode
-from reactree_ros.tree.skill_leaf import SkillLeaf
+from reactree_ros.tree.program_node import SkillLeaf
 
 #: Most characters of a reason.
 LONGEST = 200

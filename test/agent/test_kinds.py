@@ -44,7 +44,7 @@ from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import Record
 from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import Recorder
-from reactree_ros.tree.flows.sequence import SequenceFlow
+from reactree_ros.tree.flows import SequenceFlow
 from reactree_ros.view.terminal import _decided as terminal_lines
 from reactree_ros.view.words import as_script
 

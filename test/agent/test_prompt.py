@@ -14,9 +14,7 @@ from reactree_ros.agent.household import Household
 from reactree_ros.agent.prompt import Siblings, reply_rule, start_turn, system_text, task_turn
 from reactree_ros.agent.turns import About
 from reactree_ros.household.household import WAH_NL
-from reactree_ros.tree.flows.fallback import FallbackFlow
-from reactree_ros.tree.flows.parallel import ParallelFlow
-from reactree_ros.tree.flows.sequence import SequenceFlow
+from reactree_ros.tree.flows import FallbackFlow, ParallelFlow, SequenceFlow
 
 
 def listing(papers: Path, title: str) -> str:

@@ -13,7 +13,7 @@ from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.transcript import TranscriptError, parse_transcript
 from reactree_ros.agent.turns import About, Said, Saw, Told, node_text
-from reactree_ros.tree.flows.fallback import FallbackFlow
+from reactree_ros.tree.flows import FallbackFlow
 
 
 def test_turns_carry_what_was_said_and_what_came_back() -> None:

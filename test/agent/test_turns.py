@@ -17,7 +17,7 @@ from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.kinds.write_code import WriteCode
 from reactree_ros.agent.observation import Observation
 from reactree_ros.agent.turns import About, Said, Saw, Told, is_closed, node_text, render, turn_from_dict, turn_to_dict
-from reactree_ros.tree.flows.sequence import SequenceFlow
+from reactree_ros.tree.flows import SequenceFlow
 
 texts = st.text(max_size=30)
 decisions = st.one_of(

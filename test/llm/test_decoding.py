@@ -33,8 +33,7 @@ from reactree_ros.llm.port import (
     Reply,
     RequestRejected,
 )
-from reactree_ros.tree.flows.fallback import FallbackFlow
-from reactree_ros.tree.flows.sequence import SequenceFlow
+from reactree_ros.tree.flows import FallbackFlow, SequenceFlow
 
 GRAMMAR, REGEX, JSON_SCHEMA, CHOICE = (
     ConstraintKind.GRAMMAR,

@@ -27,7 +27,7 @@ from reactree_ros.memory.port import EpisodicMemoryError
 from reactree_ros.memory.recorded import export_experiences, import_experiences
 from reactree_ros.memory.stores import sqlite
 from reactree_ros.memory.stores.sqlite import SqliteMemory
-from reactree_ros.tree.flows.fallback import FallbackFlow
+from reactree_ros.tree.flows import FallbackFlow
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 WORDS = ["find", "pick", "up", "apple", "juice", "fridge", "open", "kitchen", "table", "move"]

@@ -15,7 +15,7 @@ from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn, render
 from reactree_ros.memory.experience import End, Experience, turns_of
-from reactree_ros.tree.flows.sequence import SequenceFlow
+from reactree_ros.tree.flows import SequenceFlow
 
 RECORDED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 HEADER = "Your task is to: open the fridge"

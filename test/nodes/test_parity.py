@@ -37,8 +37,8 @@ from reactree_ros.llm.port import Choice, DecisionRequest, LanguageModel, Reply
 from reactree_ros.llm.settings import make_model, model_settings
 from reactree_ros.record.reader import read_record
 from reactree_ros.record.writer import RecordFile
-from reactree_ros.tree.context import Listener
 from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.listener import Listener
 from reactree_ros.world.spec import WORLDS
 
 #: With SWEEP fewer: each decision takes long.

@@ -32,8 +32,8 @@ from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.nodes.planner.execute_task import TaskClient
 from reactree_ros.planners.spec import planner_names
 from reactree_ros.record.reader import read_record
-from reactree_ros.tree.context import Listener
 from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.listener import Listener
 from reactree_ros.tree.options import RunOptions
 from reactree_ros.world.port import Score
 

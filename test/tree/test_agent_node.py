@@ -29,9 +29,9 @@ from reactree_ros.llm.port import (
 )
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.tree.agent_node import FAILED, REPEATED, SURE, Abilities, AgentNode, fruitless
-from reactree_ros.tree.context import Listener
-from reactree_ros.tree.flows.sequence import SequenceFlow
+from reactree_ros.tree.flows import SequenceFlow
 from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.listener import Listener
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Seen, WorldError
 

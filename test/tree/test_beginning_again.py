@@ -18,8 +18,8 @@ from py_trees.common import Status
 
 import reactree_lab.planners
 from reactree_ros.tree.agent_node import Abilities, AgentNode
-from reactree_ros.tree.attempt import OfAttempt
 from reactree_ros.tree.context import RunContext
+from reactree_ros.tree.goal import OfAttempt
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.program_node import ProgramNode
 

@@ -35,9 +35,7 @@ from reactree_ros.agent.reading import Unreadable, read
 from reactree_ros.agent.turns import turn_from_dict, turn_to_dict
 from reactree_ros.agent.wording import Wording
 from reactree_ros.household.household import WAH_NL
-from reactree_ros.tree.flows.fallback import FallbackFlow
-from reactree_ros.tree.flows.parallel import ParallelFlow
-from reactree_ros.tree.flows.sequence import SequenceFlow
+from reactree_ros.tree.flows import FallbackFlow, ParallelFlow, SequenceFlow
 from reactree_ros.tree.options import ParallelPolicy
 
 

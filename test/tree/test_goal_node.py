@@ -20,9 +20,10 @@ from reactree_ros.household.household import WAH_NL
 from reactree_ros.llm.port import FreeText, PromptTooLong, Reply, ServerUnavailable
 from reactree_ros.memory.experience import Experience
 from reactree_ros.record.writer import Recorder, RecordFile
-from reactree_ros.tree.context import Listener, RunContext
+from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import GaveUp
 from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.listener import Listener
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.tree.program import Execute, Grow, Program, Wait
 from reactree_ros.tree.program_node import SHOWN_SKILLS
@@ -91,7 +92,7 @@ def says(node: Node) -> Program:
 def acts(*skills: str) -> Callable[[Node], Program]:
     def write(node: Node) -> Program:
         for skill in skills:
-            node.requests.check_budget()
+            node.check_budget()
             yield from node.act(Act(skill), Reply(""))
         return True
 
@@ -230,7 +231,7 @@ def test_a_program_that_yields_anything_else_is_a_bug() -> None:
 )
 def test_a_memory_that_fails_or_is_late_ends_the_tree(pending: Pending[tuple[Experience, ...]], message: str) -> None:
     def write(node: Node) -> Program:
-        yield from node.senses.find_examples()
+        yield from node.find_examples()
         return True
 
     clock = Clock()
@@ -455,7 +456,7 @@ def test_ids_of_requests_are_unique_within_a_run() -> None:
     ids = []
 
     def write(node: Node) -> Program:
-        ids.extend([node.requests.make([], FreeText()).id, node.requests.make([], FreeText()).id])
+        ids.extend([node.make_request([], FreeText()).id, node.make_request([], FreeText()).id])
         yield Wait("nothing", Pending.of(None))
         return True
 

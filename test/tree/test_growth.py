@@ -10,8 +10,7 @@ from py_trees.composites import Composite
 
 from reactree_ros.episode import Episode
 from reactree_ros.tree.agent_node import AgentNode
-from reactree_ros.tree.flows.fallback import Fallback
-from reactree_ros.tree.flows.parallel import Parallel
+from reactree_ros.tree.flows import Fallback, Parallel
 
 SCRIPT = {
     "root": [expand("parallel", "a", "b")],

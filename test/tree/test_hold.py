@@ -194,7 +194,7 @@ def test_the_planners_by_name_are_held_too(name: str) -> None:
 def test_who_is_held_before_it_has_looked_is_told_of_the_wait_and_of_no_robot() -> None:
     class Hasty(GoalNode):
         def program(self) -> Program:
-            yield from self.senses.hold()
+            yield from self.hold()
             return True
 
     world = StopWorld()

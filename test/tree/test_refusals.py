@@ -17,10 +17,10 @@ from reactree_ros.planners.spec import planner
 from reactree_ros.record.reader import Record
 from reactree_ros.record.verdict import EpisodeEnd
 from reactree_ros.record.writer import Recorder
+from reactree_ros.tree.asking import LAST
 from reactree_ros.tree.failure import FailureKind
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.tree.refusals import LAST
 
 NAMED = "put down pie on kitchen table"
 GO = "Act: go to kitchen 1"

@@ -17,7 +17,7 @@ from reactree_ros.household.household import WAH_NL
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.writer import Recorder
-from reactree_ros.tree.context import Listener, Listeners
+from reactree_ros.tree.listener import Listener, Listeners
 from reactree_ros.tree.options import AS_RECORDED, RunOptions, TreeOptions
 
 

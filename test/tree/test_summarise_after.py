@@ -25,7 +25,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, PromptTooLong, Reply, ServerUnavailable
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.agent_node import Abilities
-from reactree_ros.tree.context import Listener
+from reactree_ros.tree.listener import Listener
 from reactree_ros.tree.options import AS_RECORDED, TreeOptions
 
 HEADER = f"Your task is to: root\n{START}\n"

@@ -21,7 +21,7 @@ from reactree_ros.household.tasks import Task, parse_tasks
 from reactree_ros.llm.port import DecisionRequest, LanguageModelError, Reply
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.moment import Moment
-from reactree_ros.tree.flows.parallel import Concurrent
+from reactree_ros.tree.flows import Concurrent
 from reactree_ros.tree.options import ParallelPolicy, TreeOptions
 from reactree_ros.world.port import Observation, RobotGone, Seen, WorldError
 from reactree_ros.world.team import RightOfWay, SharedWorld

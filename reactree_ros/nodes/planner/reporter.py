@@ -22,9 +22,10 @@ from reactree_ros.nodes.messages import attempts_to_msg, counted, decision_to_ms
 from reactree_ros.nodes.planner.task_board import TaskBoard
 from reactree_ros.nodes.planner.task_tree import task_tree
 from reactree_ros.routine.running import RoutineNode
-from reactree_ros.tree.context import Call, Listener, RunContext
-from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.context import RunContext
+from reactree_ros.tree.goal import Goal
 from reactree_ros.tree.growth import Growth
+from reactree_ros.tree.listener import Call, Listener
 from reactree_ros.world.port import Observation
 
 if TYPE_CHECKING:
@@ -116,21 +117,21 @@ class Reporter(Listener):
         while self._happened:
             self._happened.popleft()()
 
-    def came(self, node: GoalNode, call: Call, answer: Any) -> None:
+    def came(self, node: Goal, call: Call, answer: Any) -> None:
         if isinstance(answer, Reply):
             self._replies[node.index] = answer
 
-    def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
+    def decided(self, node: Goal, decision: Decision, reply: Reply) -> None:
         moment = self._moment()
         self._replies.pop(node.index, None)
         self._happened.append(lambda: self._decision(moment, node, Said(str(decision), decision), reply))
 
-    def refused(self, node: GoalNode, said: Said, reason: str) -> None:
+    def refused(self, node: Goal, said: Said, reason: str) -> None:
         """Publish a decision that was not carried out, and why."""
         moment, reply = self._moment(), self._replies.pop(node.index, Reply(said.text))
         self._happened.append(lambda: self._decision(moment, node, said, reply, reason))
 
-    def observed(self, node: GoalNode, observation: Observation) -> None:
+    def observed(self, node: Goal, observation: Observation) -> None:
         moment = self._moment()
 
         def tell() -> None:
@@ -148,7 +149,7 @@ class Reporter(Listener):
             for difference in self._feedback.differences:
                 self._node.get_logger().warning(f"not as it was: {difference}")
 
-    def held(self, node: GoalNode, reason: str) -> None:
+    def held(self, node: Goal, reason: str) -> None:
         """Report that the task holds, or goes on."""
         moment = self._moment()
 
@@ -176,7 +177,7 @@ class Reporter(Listener):
             self._node.get_clock().now().to_msg(), budget.decisions, budget.steps, is_new=not self._current.returning
         )
 
-    def _decision(self, moment: _Moment, node: GoalNode, said: Said, reply: Reply, reason: str = "") -> None:
+    def _decision(self, moment: _Moment, node: Goal, said: Said, reply: Reply, reason: str = "") -> None:
         decision = said.decision
         msg = DecisionMsg(text=said.text, reason=reason, **({} if decision is None else decision_to_msg(decision)))
         msg.stamp, msg.goal_id, msg.count = moment.stamp, self._current.goal_handle.goal_id, moment.decisions
@@ -193,7 +194,7 @@ class Reporter(Listener):
         self._feedback.asked_again = list(dict.fromkeys(one.objection for one in reply.in_vain))
         self._publish(moment, node)
 
-    def _publish(self, moment: _Moment, node: GoalNode) -> None:
+    def _publish(self, moment: _Moment, node: Goal) -> None:
         if moment.is_new and self._current.goal_handle.is_active:
             self._feedback.decisions, self._feedback.steps = moment.decisions, moment.steps
             above = _from_root(node)
@@ -203,7 +204,7 @@ class Reporter(Listener):
             self._current.feedbacks += 1
 
 
-def _from_root(node: GoalNode) -> list[Behaviour]:
+def _from_root(node: Goal) -> list[Behaviour]:
     above: list[Behaviour] = []
     behaviour: Behaviour = node
     while behaviour.parent is not None:  # up to the tree's own root, which is no part of the task

@@ -6,7 +6,7 @@ from py_trees.behaviour import Behaviour
 from py_trees.common import Access
 
 from reactree_ros.tree.context import RunContext
-from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.goal import Goal
 from reactree_ros.world.port import GONE, Observation
 
 #: Keys of the board, under the node's name, with their values while there is nothing to show.
@@ -42,7 +42,7 @@ class TaskBoard:
         self._board.set("instruction", instruction)
         self._count(context)
 
-    def decided(self, node: GoalNode, decision: str, context: RunContext) -> None:
+    def decided(self, node: Goal, decision: str, context: RunContext) -> None:
         """Show a decision, and the budget."""
         self._board.set("subgoal", node.subgoal)
         self._board.set("decision", decision)
