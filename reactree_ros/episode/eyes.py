@@ -26,11 +26,6 @@ class WorldWithEyes(WorldWrapper):
 
     A skill that the eyes see undone ends with :attr:`Outcome.POSTCONDITION`. If they fail, or cannot see it, the
     observation says so and the run goes on, unless the check is necessary. Cancelling a skill cancels what is asked.
-
-    Args:
-        inner: The world.
-        eyes: Who looks; they end with the world.
-        checks: How it is seen whether a skill has done what it reports, by its name.
     """
 
     def __init__(self, inner: World, eyes: Eyes, checks: Mapping[str, PictureCheck]) -> None:
@@ -38,14 +33,12 @@ class WorldWithEyes(WorldWrapper):
         self._eyes, self._checks = eyes, checks
 
     def around(self, world: World) -> SharedWorld:
-        """Lend one of the robots the eyes."""
         return WorldWithEyes(world, self._eyes, self._checks)
 
     def execute(self, skill: str) -> Pending[Observation]:
         return followed(asked(self.inner.execute, skill), lambda seen: self._looked(skill, seen))
 
     def close(self) -> None:
-        """Close the inner world, and release the eyes."""
         super().close()
         self._eyes.close()
 
@@ -62,7 +55,6 @@ class WorldWithEyes(WorldWrapper):
         return self._described(seen, [(number, thing) for number in new for thing in asks])
 
     def _skill_and_values(self, skill: str) -> tuple[str, Mapping[str, object]]:
-        """Return a skill's name and its values; of one that is not declared its verb, and its thing."""
         if self.household.skills and not self.household.says_text(skill):
             try:
                 call = self.household.call(skill)
@@ -73,7 +65,6 @@ class WorldWithEyes(WorldWrapper):
         return verb, {"thing": thing}
 
     def _judged(self, seen: Observation, skill: str, sight: Sight) -> Observation:
-        """Return what was observed with what the eyes saw of it."""
         looked = replace(seen, pictures=_together(seen.pictures, sight.pictures), glances=sight.glances)
         if sight.holds:
             return looked
@@ -108,16 +99,7 @@ def with_eyes(
     chosen: tuple[ModelSpec, Settings] | None,
     checks: Mapping[str, PictureCheck],
 ) -> World:
-    """Make a world, with eyes if a language model for them is chosen.
-
-    Args:
-        make: Makes the world, with its eyes.
-        chosen: The language model and its settings; None: there are no eyes.
-        checks: See :class:`WorldWithEyes`.
-
-    Raises:
-        UserError: The language model or the world cannot be made.
-    """
+    """Make a world, with eyes if a language model for them is chosen."""
     if chosen is None:
         return make(None)
     eyes = Eyes.of(*chosen)

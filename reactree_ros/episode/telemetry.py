@@ -24,14 +24,7 @@ class Telemetry(Listener, abc.ABC):
 
     @abc.abstractmethod
     def begin(self, context: RunContext, instruction: str, run: str = "", within_trace: str = "") -> None:
-        """Take in the run that is told of.
-
-        Args:
-            context: What its nodes share.
-            instruction: What it is to do.
-            run: The id of its record; empty: it is not recorded.
-            within_trace: The trace that whoever asked for it names; empty: that of this process, if there is one.
-        """
+        """Take in the run that is told of."""
 
     @abc.abstractmethod
     def end(self, result: Any) -> None:
@@ -46,33 +39,18 @@ class Served(Protocol):
 
 
 def watching(about: dict[str, Any], planner: str, silent: Callable[[], bool] | None = None) -> Telemetry | None:
-    """Return what listens to a run; None if nobody in this process takes what it makes.
-
-    Args:
-        about: The run's surroundings, as :meth:`reactree_ros.episode.run_spec.RunSpec.about` returns them.
-        planner: Who plans.
-        silent: Whether the run only follows its record now; None: it never does.
-    """
+    """Return what listens to a run; None if nobody in this process takes what it makes."""
     return next((one.watching(about, planner, silent) for one in TELEMETRY.every()), None)
 
 
 def serving(name: str, trace: str) -> Served | None:
-    """Begin what another process asked for; None if nobody in this process takes it.
-
-    Args:
-        name: What is done for it.
-        trace: The trace that the request names; empty, or nothing of the kind: it begins one of its own.
-    """
+    """Begin what another process asked for; None if nobody in this process takes it."""
     return next((one.serving(name, trace) for one in TELEMETRY.every()), None)
 
 
 @contextmanager
 def exporting(service: str) -> Iterator[None]:
-    """Export what is made meanwhile, as the environment asks for it.
-
-    Args:
-        service: The service's name, if the environment gives no other.
-    """
+    """Export what is made meanwhile, as the environment asks for it."""
     with ExitStack() as stack:
         for one in TELEMETRY.every():
             stack.enter_context(one.exporting(service))

@@ -52,7 +52,6 @@ class Refusals:
         self._requests.extend([one.refused for one in reply.attempts] or [False])
 
     def end_row(self) -> None:
-        """Take in that a decision was taken."""
         self._row = 0
 
     def add(self, said: str, reason: str) -> None:
@@ -107,7 +106,6 @@ class AskingNode(SensingNode):
         return (start_turn(system, examples, rule),)
 
     def prompt(self) -> Sequence[Turn]:
-        """Return the prompt of the next request."""
         return Prompt(self.prompt_head, self.turns)
 
     def shorten(self, error: PromptTooLong) -> None:
@@ -193,7 +191,6 @@ class AskingNode(SensingNode):
         return replace(request, patience=request.patience * self.context.model.slowness(request))
 
     def send(self, request: DecisionRequest, what: str = "reply", **how: bool) -> Wait:
-        """Send a request, and return the wait for its reply."""
         self.context.listener.asked(self, request)
         patience = request.patience - min(SOONER, SOONER_SHARE * request.patience)
         pending = asked(self.context.model.decide, replace(request, patience=patience, trace=self.context.trace()))
@@ -217,7 +214,6 @@ class AskingNode(SensingNode):
             raise self.limited(limit)
 
     def limited(self, limit: Limit) -> LimitReached:
-        """Tell the node of a limit that is reached, and return what ends it."""
         self.context.limit = limit
         before = "stuck: " if limit is Limit.STUCK else ""
         reached = LimitReached(limit, "" if limit in COUNTED else f"{before}{self.budget.reason()}")

@@ -37,7 +37,6 @@ class Repeat(py_trees.composites.Sequence):
         self._look = look
 
     def tick(self) -> Iterator[Behaviour]:
-        """Tick the child whose turn it is; a new round begins in the next tick."""
         for child in in_turn(self):
             yield from child.tick()
             if child.status != Status.SUCCESS:
@@ -79,15 +78,12 @@ class While(Repeat):
 
 
 class _Conditional:
-    """What control flows that repeat their subgoals by one of the world's conditions have in common."""
-
     ordered = True
     repeats: ClassVar[type[Repeat]]
 
     condition: str
 
     def objection(self, skills: Sequence[Skill]) -> str:
-        """Say that the condition is none of the world's."""
         try:
             look_at(self.condition, skills)
         except ParameterError as error:
@@ -185,7 +181,6 @@ class Within(py_trees.composites.Sequence):
         self._clock = clock
 
     def tick(self) -> Iterator[Behaviour]:
-        """Tick the clock, then the child whose turn it is."""
         if self.status != Status.RUNNING:
             begin_anew(self)
             self.current_child = self.children[1]

@@ -46,8 +46,6 @@ class Taken(Exception):
 
 
 class Circle(Exception):
-    """A robot would wait for some that wait for it."""
-
     def __init__(self, names: Iterable[str]) -> None:
         self.names = " and ".join(sorted(names))
         super().__init__(f"{self.names} would wait for you, and you for {self.names}")
@@ -115,7 +113,6 @@ class Claims:
         self._let_go(robot, self._held, self.places_of(robot) - {name})
 
     def places_of(self, robot: Claimant) -> set[str]:
-        """Return the places and ways that a robot has."""
         with self._lock:
             return {name for name, owner in self._held.items() if owner is robot}
 
@@ -133,7 +130,6 @@ class Claims:
             robot.make_way()
 
     def release(self, robot: Claimant) -> None:
-        """Let go of all that a robot has: it is gone."""
         self._let_go(robot, self._things, set())
         self._let_go(robot, self._held, set())
 
@@ -153,7 +149,6 @@ class Claims:
         _tell(granted)
 
     def _grant(self) -> list[_Wish]:
-        """Give what is free to those who wait for it, in order; returns the wishes that are granted."""
         return [wish for wish in list(self._waiting) if not any(self._waits_for(wish)) and self._give(wish)]
 
     def _give(self, wish: _Wish) -> bool:
@@ -175,7 +170,6 @@ class Claims:
                 yield before.robot
 
     def _needs(self, robot: Claimant, other: Claimant) -> bool:
-        """Whether a robot waits for another one, or for one that does."""
         seen, open_ = {robot}, [robot]
         while open_:
             waiting = open_.pop()

@@ -34,23 +34,7 @@ ByRoutine: TypeAlias = Callable[[Any], Generator[Any, Any, Literal[True] | Turn 
 
 @dataclass
 class RunContext:
-    """What the goal nodes of one run share.
-
-    Attributes:
-        examples: Finds in-context examples for a subgoal; where it is None or finds none, the fixed ones are used.
-        routines: Does what an agent node is for by a routine that fits, if there is one; see :data:`ByRoutine`. None:
-            there are none.
-        wake: Called, from any thread, when something that is waited for has ended: a tick is worth its while.
-        trace: The trace that the request just made belongs to, as W3C's ``traceparent``; empty: none.
-        replies: Every reply of the model, with the goal node's index and the decision's number, from 1.
-        refusals: Why the goal node did not take what a reply said, by the reply's place among them.
-        failures: What ended goal nodes before their programs did, in order, whatever became of the run.
-        fatal: The failure that ends the whole tree, once there is one; no goal node starts after it.
-        answers: What questions were answered with, by their words in lower case.
-        touched: The skills that were done, in order, each with the room in which the robot was then.
-        placed: Where each thing was put that the run has let go of, and does not hold again, by their names.
-        known: The words for what was seen, and the names that skills were offered with.
-    """
+    """What the goal nodes of one run share."""
 
     model: LanguageModel  # answers decision requests
     world: World  # executes skills and observes
@@ -60,31 +44,33 @@ class RunContext:
     working_memory: WorkingMemory | None = None  # where things were seen; None switches ``recall`` off
     person: Person | None = None  # answers questions; None: there is nobody to ask
     search: SearchMemory | None = None  # what was searched; None: nobody is told
+    #: Finds in-context examples for a subgoal; where it is None or finds none, the fixed ones are used.
     examples: Callable[[str], Pending[tuple[Experience, ...]]] | None = None
-    routines: ByRoutine | None = None
+    routines: ByRoutine | None = None  # does what an agent node is for by a routine that fits, if there is one
     system_text: bool = True  # whether prompts begin with the system text
     fixed_example: bool = True  # whether a fixed example is shown if none is found
     listener: Listener = field(default_factory=Listener)  # told what happens
-    wake: Callable[[], None] = lambda: None
+    wake: Callable[[], None] = lambda: None  # called, from any thread, when something that is waited for has ended
     clock: Callable[[], float] = time.monotonic  # seconds, never going back
-    trace: Callable[[], str] = str
+    trace: Callable[[], str] = str  # the trace of the request just made, as W3C's ``traceparent``; empty: none
     nodes: list[Goal] = field(default_factory=list)  # every goal node that started, in order
     planner: str = ""  # who asks; a language model that answers several planners is fair to each
+    #: Every reply of the model, with the goal node's index and the decision's number, from 1.
     replies: list[tuple[int, int, Reply]] = field(default_factory=list)
     glances: list[Glance] = field(default_factory=list)  # what the run's eyes were asked and said, in order
-    refusals: dict[int, str] = field(default_factory=dict)
-    failures: list[Failure] = field(default_factory=list)
-    fatal: Failure | None = None
+    refusals: dict[int, str] = field(default_factory=dict)  # why a reply was not taken, by its place among them
+    failures: list[Failure] = field(default_factory=list)  # what ended goal nodes before their programs did, in order
+    fatal: Failure | None = None  # ends the whole tree; no goal node starts after it
     limit: Limit | None = None  # the limit that ended a goal node last; None if none has
     paused: str = ""  # why a person has the run hold; empty: none has
     words: list[str] = field(default_factory=list)  # what a person has said that is no answer, in order
     considered: int = 0  # how many of them were looked at for what they correct
     shown: int = 0  # how many corrections were shown to the person
-    answers: dict[str, str] = field(default_factory=dict)
+    answers: dict[str, str] = field(default_factory=dict)  # to questions, by their words in lower case
     warned: bool = False  # whether a reply came with a warning
-    touched: list[str] = field(default_factory=list)
-    placed: dict[str, str] = field(default_factory=dict)
-    known: dict[str, None] = field(default_factory=dict)
+    touched: list[str] = field(default_factory=list)  # skills that were done, each with the room of the robot then
+    placed: dict[str, str] = field(default_factory=dict)  # where each thing was put that the run has let go of
+    known: dict[str, None] = field(default_factory=dict)  # the words for what was seen, and names in offered skills
     team: Team = field(init=False)  # the robots of the world
     nameable: tuple[str, ...] = field(init=False)  # the words for what is in the world, as it says when the run begins
 
@@ -92,13 +78,11 @@ class RunContext:
         self.enter(self.world)
 
     def enter(self, world: World) -> None:
-        """Have the run in a world, with its robots."""
         self.world, self.team = world, Team(world)
         self.nameable = (*world.words, *world.recallable)
 
     @property
     def household(self) -> Household:
-        """What the world's skills, wording, naming and limits are."""
         return self.world.household
 
     def forget_held(self, robot: Robot) -> list[str]:
@@ -146,7 +130,6 @@ class RunContext:
         return count
 
     def took(self, node: int, decision: int, reply: Reply, request: DecisionRequest) -> None:
-        """Take in what a request took, also one that came to nothing; tokens that nobody counted are estimated."""
         self.replies.append((node, decision, reply))
         prompt, output = reply.prompt_tokens or 0, reply.output_tokens or 0
         estimated = self.budget.limits_tokens and None in (reply.prompt_tokens, reply.output_tokens)
@@ -156,19 +139,16 @@ class RunContext:
         self.budget.count_tokens(prompt, reply.cached_tokens or 0, output, estimated=estimated)
 
     def refused(self, node: int, reason: str) -> None:
-        """Take in that a goal node refused what the last reply to it said."""
         for at in reversed(range(len(self.replies))):
             if self.replies[at][0] == node:
                 self.refusals[at] = reason
                 return
 
     def warned_once(self, reply: Reply) -> Reply:
-        """Return a reply without its warning, if one came with a warning before."""
         before, self.warned = self.warned, self.warned or bool(reply.warning)
         return replace(reply, warning="") if before and reply.warning else reply
 
     def failed(self, failure: Failure) -> None:
-        """Take in what ended a goal node before its program did."""
         if failure.kind is not FailureKind.BUDGET:
             self.failures.append(failure)
         if failure.ends_the_tree and self.fatal is None:
@@ -185,7 +165,6 @@ class RunContext:
         self.budget.count_tokens(prompt or 0, glance.cached_tokens or 0, output or 0, estimated=estimated)
 
     def remember(self, observation: Observation, robot: Robot) -> None:
-        """Take an observation of a robot in; working memory does, if there is one."""
         for glance in observation.glances:
             self.looked(glance)
         self.listener.saw(observation)

@@ -42,7 +42,6 @@ def take_turns(composite: Composite, after: Container[Status], otherwise: Callab
 
 
 def begin_anew(composite: Composite) -> None:
-    """Have a composite's children begin anew, the first one first."""
     for child in composite.children:
         if child.status != Status.INVALID:
             child.stop(Status.INVALID)
@@ -50,7 +49,6 @@ def begin_anew(composite: Composite) -> None:
 
 
 def conclude(composite: Composite, status: Status) -> None:
-    """Give a composite its status of this tick."""
     if status == Status.RUNNING:
         composite.status = status
     else:
@@ -167,7 +165,6 @@ class Concurrent(Parallel):
         self._latest = 0  # how far the robots were when their children ended
 
     def tick(self) -> Iterator[Behaviour]:
-        """Tick every child that has a robot or gets one now."""
         if self.status != Status.RUNNING:
             self._begin()
         if self._context.paused:
@@ -186,7 +183,6 @@ class Concurrent(Parallel):
         yield self
 
     def stop(self, new_status: Status = Status.INVALID) -> None:
-        """Stop the children that are at work, and give their robots back."""
         super().stop(new_status)
         for child in list(self._posts):
             self._child_ended(child)

@@ -42,34 +42,21 @@ class OfAttempt(Generic[T]):
 
 
 class Goal(Composite, abc.ABC):
-    """Works on one goal.
+    """Works on one goal."""
 
-    Attributes:
-        subgoal: Its goal, in natural language.
-        depth: 1 for the root, 3 for the goal nodes under it, and so on.
-        index: Its number in the run, in the order in which goal nodes start, from 0.
-        start: Decision count at its start, from 1; 0 before.
-        turns: What it was told, said and saw so far.
-        lesson: The turns that are an example for others; None: all of them.
-        end: How it ended, for episodic memory; None before, and if an error ended it.
-        failure: Why it failed; None if it did not.
-        budget: What it may decide and do: what the run may; a leaf of a tree of one's own as much, anew each time.
-        leaf: The latest skill, which is carried out or was; None if there was none yet.
-        listens: Whether it takes in what a person says in the middle of a run.
-        holds_own_tree: Whether what grows under it is a tree of one's own.
-    """
+    listens = False  # whether it takes in what a person says in the middle of a run
+    holds_own_tree = False  # whether what grows under it is a tree of one's own
+    subgoal: str  # its goal, in natural language
+    depth: int  # 1 for the root, 3 for the goal nodes under it, and so on
+    index = 0  # its number in the run, in the order in which goal nodes start
+    start = 0  # decision count at its start, from 1; 0 before
 
-    listens = holds_own_tree = False
-    subgoal: str
-    depth: int
-    index = start = 0
-
-    turns = OfAttempt[list[Turn]](lambda _: [])
-    lesson = OfAttempt[Sequence[Turn] | None](lambda _: None)
-    end = OfAttempt[End | None](lambda _: None)
-    failure = OfAttempt[Failure | None](lambda _: None)
-    budget = OfAttempt[Budget](lambda node: node.own_budget())
-    leaf = OfAttempt[Behaviour | None](lambda _: None)
+    turns = OfAttempt[list[Turn]](lambda _: [])  # what it was told, said and saw so far
+    lesson = OfAttempt[Sequence[Turn] | None](lambda _: None)  # the turns that are an example; None: all of them
+    end = OfAttempt[End | None](lambda _: None)  # for episodic memory; None before, and if an error ended it
+    failure = OfAttempt[Failure | None](lambda _: None)  # why it failed; None if it did not
+    budget = OfAttempt[Budget](lambda node: node.own_budget())  # what the run may; a leaf of one's own tree as much
+    leaf = OfAttempt[Behaviour | None](lambda _: None)  # the latest skill, which is carried out or was
     requests_made = OfAttempt(lambda _: 0)
     begun = OfAttempt(lambda _: False)
 
@@ -99,7 +86,6 @@ class Goal(Composite, abc.ABC):
 
     @property
     def text(self) -> str:
-        """Everything it was told, said and saw, as in the recorded files."""
         return node_text(self.turns)
 
     def experience(self, *, task_id: str, task_name: str) -> Experience | None:

@@ -93,7 +93,6 @@ class GoalNode(TalkingNode):
         return observation
 
     def run_below(self, subtree: Behaviour) -> Program:
-        """Let a subtree grow, and end as it does."""
         status: Status = yield Grow(subtree)
         self.end = End.EXPAND
         self.feedback_message = subtree.feedback_message or f"{subtree.name} ended in {status.value.lower()}"

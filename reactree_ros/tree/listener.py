@@ -105,8 +105,6 @@ class Listener:
 
 
 class Listeners(Listener):
-    """Tells several listeners, one after the other."""
-
     def __init__(self, *listeners: Listener) -> None:
         for name, ignored in vars(Listener).items():
             methods = [getattr(one, name) for one in listeners if not name.startswith("_")]

@@ -169,7 +169,6 @@ class ProgramNode(Goal):
     # ------------------------------------------------------------------ life in the tree
 
     def tick(self) -> Iterator[Behaviour]:
-        """Go on by at most one reply, then tick the child that led to."""
         step = self._step
         if self.status != Status.RUNNING:
             self.attempt, self.feedback_message = {}, ""
@@ -204,7 +203,6 @@ class ProgramNode(Goal):
         yield self
 
     def terminate(self, new_status: Status) -> None:
-        """Cancel what is in flight and close the program; the children are stopped by the tree."""
         step, self._step = self._step, None
         if isinstance(step, Wait):
             step.pending.cancel()

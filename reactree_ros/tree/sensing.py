@@ -35,15 +35,12 @@ class SensingNode(ProgramNode):
         self.context.listener.turned(self, turn, anew=anew)
 
     def tell(self, text: str, about: About = About.ANSWER) -> None:
-        """Add what the node is told."""
         self.add(Told(text, about))
 
     def say(self, text: str, decision: Decision | None) -> None:
-        """Add what the language model said."""
         self.add(Said(text, decision))
 
     def see(self, observation: Observation) -> None:
-        """Add an observation."""
         self.add(Saw(observation.told, observation))
 
     # ------------------------------------------------------------------ the world
@@ -99,7 +96,6 @@ class SensingNode(ProgramNode):
                 return observation
 
     def available_skills(self) -> Generator[Step, Any, Sequence[Offered]]:
-        """Return the world's skills that may be tried now."""
         while True:
             yield from self.hold()
             pending = asked(self.post.robot.world.available_skills)
@@ -111,7 +107,6 @@ class SensingNode(ProgramNode):
                 return skills
 
     def corrections(self) -> Generator[Step, Any, Sequence[Offer]]:
-        """Return what a person may correct of what the world knows."""
         pending = asked(self.post.robot.world.corrections)
         offers: Sequence[Offer] = yield Wait("corrections", pending, WorldError, call=Call("corrections"))
         return offers

@@ -48,14 +48,12 @@ class Watch(Listener):
         self._shown = set[Hashable]()  # what their skills have shown
 
     def node_started(self, node: Goal) -> None:
-        """See :meth:`Listener.node_started`; to a leaf of a tree of one's own everything is new, each time."""
         if node.is_own_leaf:
             self._known.clear()
             self._counts.clear()
             self._barren = 0
 
     def node_ended(self, node: Goal) -> None:
-        """See :meth:`Listener.node_ended`; a leaf of a tree of one's own may begin again for ever."""
         if not node.is_own_leaf:
             return
         leaf: Any = node
@@ -70,7 +68,6 @@ class Watch(Listener):
             self._context.budget.stuck = f"{_quoted(node.subgoal)} failed {count} times without anything new"
 
     def decided(self, node: Goal, decision: Decision, reply: Reply) -> None:
-        """See :meth:`Listener.decided`; what an act comes to is seen when it is observed."""
         if isinstance(decision, Act):
             self._acts[node] = decision
         else:

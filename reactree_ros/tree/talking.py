@@ -100,7 +100,6 @@ class TalkingNode(AskingNode):
     def _answer_to(
         self, question: str, id: str, *, goal: str = "", skill: str = ""
     ) -> Generator[Step, Any, Answer | str]:
-        """Put a question to the person, and return the answer, or why there is none."""
         person, seconds = self.context.person, self.context.options.answer_timeout
         assert person is not None  # nothing is asked if nobody is there
         put = Question(question, seconds, id=id, goal=goal or self.subgoal, skill=skill)

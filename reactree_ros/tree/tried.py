@@ -23,7 +23,6 @@ LONGEST = 200
 
 
 def tried(child: Behaviour) -> Tried:
-    """Return what came of one subgoal."""
     subgoal = child.subgoal if isinstance(child, GoalNode) else child.name
     if child.status == Status.INVALID:
         return Tried(subgoal, None)
@@ -84,7 +83,6 @@ def undone(branch: Behaviour) -> Iterator[Behaviour]:
 
 
 def said_undone(undone: Behaviour) -> str:
-    """Say what was not done, and why."""
     name = undone.subgoal if isinstance(undone, GoalNode) else undone.name
     if undone.status == Status.FAILURE and not is_unreached(undone):
         return f"'{name}' failed: {why(undone)}"

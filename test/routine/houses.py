@@ -10,6 +10,7 @@ from typing import Any
 from recorded_runs import Kept
 
 from reactree_ros.episode import Episode, EpisodeResult
+from reactree_ros.episode.assembly import proof
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.generator import generate_house
 from reactree_ros.household.moving import moved
@@ -78,7 +79,7 @@ def carry_out(
             {
                 "model": ExpertModel(),
                 "examples": None,
-                "again": lambda seed: SymbolicWorld(moved(task, seed) if seed else task),
+                "proves": proof(lambda seed: SymbolicWorld(moved(task, seed) if seed else task)),
             }
             | given
         ),

@@ -5,9 +5,21 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from doubles import EVERYTHING, SKILLS, START, Clock, Heard, ScriptedModel, ScriptedWorld, expand, scripted_episode
+from doubles import (
+    EVERYTHING,
+    SKILLS,
+    START,
+    Clock,
+    Heard,
+    ScriptedModel,
+    ScriptedWorld,
+    expand,
+    goal_of,
+    scripted_episode,
+)
 from office import OfficeWorld
 from py_trees.common import Status
 
@@ -42,18 +54,99 @@ def root_of(run: Episode) -> AgentNode:
     return root
 
 
-def test_thinks_acts_and_ends_in_the_recorded_text() -> None:
-    run = scripted_episode({"root": ["Think: hm", "Act: go to kitchen 1", "Act: done"]})
+#: What a node says, in which world and with which options; then how it ends, what its text has, and what was done.
+SCRIPTS: dict[str, tuple[list[str], dict[str, Any], tuple[Any, ...], str, list[str]]] = {
+    "it thinks, acts and ends in the recorded text": (
+        ["Think: hm", "Act: go to kitchen 1", "Act: done"],
+        {},
+        ("success", "done", 2, 1),
+        f"Your task is to: root\n{START}\nThink: hm\nOK.\nAct: go to kitchen 1\nYou go to kitchen 1.\nAct: done",
+        ["go to kitchen 1"],
+    ),
+    "failure is a failure and costs nothing": (["Act: failure"], {}, ("failure", "failure", 0, 0), "Act: failure", []),
+    "a recall of a thing that no skill names is answered": (
+        ["Act: recall location of banana", "Act: done"],
+        {"working_memory": True},
+        ("success", "done", 1, 1),
+        "\nAct: recall location of banana\nYou have not seen banana before.\n",
+        [],
+    ),
+    "a refused skill is an observation": (
+        ["Act: open fridge 1", "Act: done"],
+        {"world": ScriptedWorld(refused=["open fridge 1"]), "options": TreeOptions(check_done=False)},
+        ("success", "done", 1, 1),
+        "Act: open fridge 1\nYou cannot open fridge 1.\n",
+        ["open fridge 1"],
+    ),
+    "a skill that is not available never reaches the world": (
+        ["Act: pick up knife 1", "Act: done"],
+        {},
+        ("success", "done", 1, 0),
+        "Act: pick up knife 1\n'pick up knife 1' is not among the skills that are available now. The nearest that are: "
+        "pick up apple 1.\n",
+        [],
+    ),
+    "a malformed decision goes back with what is wrong, and is counted": (
+        ["Hello there", "Act: done"],
+        {},
+        ("success", "done", 1, 0),
+        "\nHello there\nA decision starts with 'Think: '",
+        [],
+    ),
+    "a thought with the act after it is both, each counted": (
+        ["Thought: It may be in there.\nAction: open fridge 1", "Act: done"],
+        {},
+        ("success", "done", 2, 1),
+        "\nThink: It may be in there.\nOK.\nAct: open fridge 1\nYou open fridge 1.",
+        ["open fridge 1"],
+    ),
+    "a limit is looked at before each of two decisions in one reply": (
+        ["Think: It may be in there.\nAct: open fridge 1"],
+        {"options": TreeOptions(max_decisions=1)},
+        ("failure", "out_of_decisions", 1, 0),
+        "Max decisions",
+        [],
+    ),
+    "the same thought is answered as ever where that is wanted": (
+        ["Think: a", "Think: a", "Act: done"],
+        {"options": TreeOptions(answer_repeats=False)},
+        ("success", "done", 2, 0),
+        "Think: a\nOK.\nThink: a\nOK.\n",
+        [],
+    ),
+    "a tree that is deep enough does not grow": (
+        [expand("sequence", "a"), "Act: done"],
+        {"options": TreeOptions(max_depth=2)},
+        ("success", "done", 1, 0),
+        "The tree is 1 deep and must not grow beyond 2.",
+        [],
+    ),
+    "a limit of decisions ends it without a request": (
+        ["Act: open fridge 1", "Think: a"],
+        {"options": TreeOptions(max_decisions=2)},
+        ("failure", "out_of_decisions", 2, 1),
+        "\nMax decisions",
+        ["open fridge 1"],
+    ),
+    "a limit of steps ends it without a request": (
+        ["Act: open fridge 1"],
+        {"options": TreeOptions(max_steps=1)},
+        ("failure", "out_of_steps", 1, 1),
+        "\nMax steps",
+        ["open fridge 1"],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", SCRIPTS)
+def test_what_a_node_does_with_what_is_said(what: str) -> None:
+    says, given, ends, text, done = SCRIPTS[what]
+    world = given.get("world", ScriptedWorld())
+    run = scripted_episode({"root": says}, **{**given, "world": world})
     result = run.run()
-    assert root_of(run).text == (
-        f"Your task is to: root\n{START}\nThink: hm\nOK.\nAct: go to kitchen 1\nYou go to kitchen 1.\nAct: done"
-    )
-    assert (result.status, result.end, result.decisions, result.steps) == ("success", "done", 2, 1)
-
-
-def test_failure_is_a_failure_and_costs_nothing() -> None:
-    result = scripted_episode({"root": ["Act: failure"]}).run()
-    assert (result.status, result.end, result.decisions, result.steps) == ("failure", "failure", 0, 0)
+    assert (result.status, result.end, result.decisions, result.steps) == ends
+    assert text in root_of(run).text
+    assert world.executed == done
 
 
 def test_at_most_one_decision_is_applied_in_a_tick() -> None:
@@ -256,53 +349,6 @@ def test_a_recall_is_answered_by_working_memory_and_is_a_step() -> None:
     assert (result.decisions, result.steps, world.executed) == (1, 1, [])
 
 
-def test_a_recall_of_a_thing_that_no_skill_names_is_answered_too() -> None:
-    run = scripted_episode({"root": ["Act: recall location of banana", "Act: done"]}, working_memory=True)
-    assert run.run().steps == 1
-    assert "\nAct: recall location of banana\nYou have not seen banana before.\n" in root_of(run).text
-
-
-def test_a_refused_skill_is_an_observation() -> None:
-    run = scripted_episode(
-        {"root": ["Act: open fridge 1", "Act: done"]}, world=ScriptedWorld(refused=["open fridge 1"])
-    )
-    assert run.run().status == "success"
-    assert "Act: open fridge 1\nYou cannot open fridge 1.\n" in root_of(run).text
-
-
-def test_a_skill_that_is_not_available_never_reaches_the_world() -> None:
-    world = ScriptedWorld()
-    run = scripted_episode({"root": ["Act: pick up knife 1", "Act: done"]}, world=world)
-    result = run.run()
-    assert world.executed == []
-    reason = "'pick up knife 1' is not among the skills that are available now. The nearest that are: pick up apple 1."
-    assert f"Act: pick up knife 1\n{reason}\n" in root_of(run).text
-    assert (result.decisions, result.steps) == (1, 0)
-
-
-def test_a_malformed_decision_goes_back_with_what_is_wrong_and_is_counted() -> None:
-    run = scripted_episode({"root": ["Hello there", "Act: done"]})
-    assert run.run().decisions == 1
-    assert "\nHello there\nA decision starts with 'Think: '" in root_of(run).text
-
-
-def test_a_thought_with_the_act_after_it_is_both_each_counted() -> None:
-    world = ScriptedWorld()
-    run = scripted_episode({"root": ["Thought: It may be in there.\nAction: open fridge 1", "Act: done"]}, world=world)
-    result = run.run()
-    assert world.executed == ["open fridge 1"]
-    assert (result.status, result.decisions, result.steps) == ("success", 2, 1)
-    assert "\nThink: It may be in there.\nOK.\nAct: open fridge 1\nYou open fridge 1." in root_of(run).text
-
-
-def test_a_limit_is_looked_at_before_each_of_two_decisions_in_one_reply() -> None:
-    world = ScriptedWorld()
-    said = "Think: It may be in there.\nAct: open fridge 1"
-    run = scripted_episode({"root": [said]}, world=world, options=TreeOptions(max_decisions=1))
-    result = run.run()
-    assert (world.executed, result.decisions, result.end) == ([], 1, "out_of_decisions")
-
-
 def test_of_two_decisions_in_one_reply_the_first_takes_what_the_reply_took() -> None:
     class Counting(Listener):
         def __init__(self) -> None:
@@ -326,12 +372,6 @@ def test_a_thought_that_comes_again_is_answered_with_a_word_that_says_so() -> No
     assert run.run().status == "success"
     answers = [turn.text for turn in root_of(run).turns if isinstance(turn, Told) and turn.about is About.ANSWER]
     assert answers == ["OK.", "OK.", REPEATED, "OK."]
-
-
-def test_a_thought_that_comes_again_is_answered_as_ever_where_that_is_wanted() -> None:
-    run = scripted_episode({"root": ["Think: a", "Think: a", "Act: done"]}, options=TreeOptions(answer_repeats=False))
-    assert run.run().status == "success"
-    assert REPEATED not in root_of(run).text
 
 
 def test_a_model_that_only_thinks_ends_with_its_budget() -> None:
@@ -363,12 +403,6 @@ def test_an_expansion_that_must_not_grow_goes_back_with_the_reason(
     assert root_of(run).children == []
 
 
-def test_a_tree_that_is_deep_enough_does_not_grow() -> None:
-    run = scripted_episode({"root": [expand("sequence", "a"), "Act: done"]}, options=TreeOptions(max_depth=2))
-    assert run.run().agent_nodes == 1
-    assert "The tree is 1 deep and must not grow beyond 2." in root_of(run).text
-
-
 def test_recursion_is_refused_at_any_distance() -> None:
     run = scripted_episode(
         {
@@ -391,22 +425,6 @@ def test_the_root_is_at_depth_one_and_its_subgoals_at_three() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("options", "line", "end"),
-    [
-        (TreeOptions(max_decisions=2), "Max decisions", "out_of_decisions"),
-        (TreeOptions(max_steps=1), "Max steps", "out_of_steps"),
-    ],
-)
-def test_a_limit_ends_the_agent_node_without_a_request(options: TreeOptions, line: str, end: str) -> None:
-    model = ScriptedModel({"root": ["Act: open fridge 1", "Think: a", "Think: b"]})
-    run = scripted_episode({}, model=model, options=options)
-    result = run.run()
-    assert root_of(run).text.endswith(f"\n{line}")
-    assert (result.status, result.end) == ("failure", end)
-    assert len(model.requests) == run.context.budget.decisions
-
-
 def test_after_a_limit_later_siblings_start_and_end_at_once() -> None:
     script = {"root": [expand("parallel", "a", "b")], "a": ["Think: 1", "Think: 2"]}
     run = scripted_episode(script, options=TreeOptions(max_decisions=2))
@@ -418,10 +436,21 @@ def test_after_a_limit_later_siblings_start_and_end_at_once() -> None:
     ]
 
 
-class BrokenModel(ScriptedModel):
+class Fails(ScriptedModel):
+    """Fails with an error for some goals, or for all."""
+
+    def __init__(self, error: Exception, script: dict[str, list[str]] | None = None, goals: str = "") -> None:
+        super().__init__(script or {})
+        self.error, self.goals = error, goals
+
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        if self.goals and goal_of(request.prompt) not in self.goals:
+            return super().decide(request)
         self.requests.append(request)
-        return Pending.failed(ServerUnavailable("the server is gone"))
+        return Pending.failed(self.error)
+
+
+GONE, FULL = ServerUnavailable("the server is gone"), PromptTooLong(7, 100)
 
 
 class BrokenWorld(ScriptedWorld):
@@ -430,29 +459,28 @@ class BrokenWorld(ScriptedWorld):
         return Pending.failed(WorldError("the gripper is gone"))
 
 
-def test_a_language_model_that_is_gone_is_named() -> None:
-    run = scripted_episode({}, model=BrokenModel({}))
+@pytest.mark.parametrize(
+    ("given", "end", "broken", "message"),
+    [
+        ({"model": Fails(GONE)}, "model_gone", True, "no reply: the server is gone"),
+        ({"model": Fails(FULL)}, "context_full", False, "the prompt is 7 tokens too long"),
+        ({"world": BrokenWorld()}, "world_gone", True, "'open fridge 1' failed: the gripper is gone"),
+    ],
+)
+def test_what_ends_a_node_is_named(given: dict[str, Any], end: str, broken: bool, message: str) -> None:
+    run = scripted_episode({"root": ["Act: open fridge 1"]}, **given)
     result = run.run()
-    assert (result.status, result.end, result.message) == ("failure", "model_gone", "no reply: the server is gone")
-    assert (result.broken, root_of(run).feedback_message) == (True, "no reply: the server is gone")
-
-
-def test_a_world_that_is_gone_is_named() -> None:
-    result = scripted_episode({"root": ["Act: open fridge 1"]}, world=BrokenWorld()).run()
-    assert (result.end, result.message) == ("world_gone", "'open fridge 1' failed: the gripper is gone")
+    assert (result.status, result.end, result.broken) == ("failure", end, broken)
+    assert message in result.message
+    assert message in root_of(run).feedback_message
 
 
 @pytest.mark.parametrize("flow", ["sequence", "fallback", "parallel"])
 def test_a_dead_server_is_asked_once_whatever_composite_is_above(flow: str) -> None:
-    model = BrokenModel({})
-
-    class Dies(ScriptedModel):
-        def decide(self, request: DecisionRequest) -> Pending[Reply]:
-            return super().decide(request) if not self.requests else model.decide(request)
-
-    run = scripted_episode({}, model=Dies({"root": [expand(flow, "a", "b", "c", "d", "e")]}))
+    model = Fails(GONE, {"root": [expand(flow, *"abcde")]}, "abcde")
+    run = scripted_episode({}, model=model)
     result = run.run()
-    assert (result.end, result.agent_nodes, len(model.requests)) == ("model_gone", 2, 1)
+    assert (result.end, result.agent_nodes, len(model.requests)) == ("model_gone", 2, 2)
     assert run.tree.root.status == Status.FAILURE
     assert all(one.status != Status.RUNNING for one in run.tree.root.iterate())
 
@@ -485,51 +513,21 @@ def test_an_exception_in_working_memory_never_escapes_a_tick() -> None:
     assert "word is empty" in result.message
 
 
-def test_a_recovered_error_does_not_colour_an_honest_failure_but_is_told() -> None:
-    class Narrow(ScriptedModel):
-        def decide(self, request: DecisionRequest) -> Pending[Reply]:
-            if request.prompt.endswith(f"Your task is to: a\n{START}\n"):
-                return Pending.failed(PromptTooLong(7, 100))
-            return super().decide(request)
-
-    script = {"root": [expand("fallback", "a", "b")], "b": ["Act: failure"]}
-    result = scripted_episode({}, model=Narrow(script)).run()
-    assert (result.status, result.end, result.broken) == ("failure", "failure", False)
-    assert "the prompt is 7 tokens too long" in result.message
-
-
-def test_an_error_under_a_parallel_that_succeeds_is_told() -> None:
-    class Narrow(ScriptedModel):
-        def decide(self, request: DecisionRequest) -> Pending[Reply]:
-            if request.prompt.endswith(f"Your task is to: a\n{START}\n"):
-                return Pending.failed(PromptTooLong(7, 100))
-            return super().decide(request)
-
-    script = {"root": [expand("parallel", "a", "b", "c")], "b": ["Act: done"], "c": ["Act: done"]}
-    result = scripted_episode({}, model=Narrow(script)).run()
-    assert (result.status, result.end) == ("success", "done")
-    assert "the prompt is 7 tokens too long" in result.message
-
-
-def test_a_server_that_dies_under_a_parallel_that_had_its_majority_is_the_end() -> None:
-    class Dies(ScriptedModel):
-        def decide(self, request: DecisionRequest) -> Pending[Reply]:
-            if request.prompt.endswith(f"Your task is to: c\n{START}\n"):
-                return Pending.failed(ServerUnavailable("the server is gone"))
-            return super().decide(request)
-
-    script = {"root": [expand("parallel", "a", "b", "c")], "a": ["Act: done"], "b": ["Act: done"]}
-    result = scripted_episode({}, model=Dies(script)).run()
-    assert (result.status, result.end, result.broken, result.achieved) == ("failure", "model_gone", True, False)
-
-
-def test_a_context_that_is_full_is_a_result() -> None:
-    class Narrow(ScriptedModel):
-        def decide(self, request: DecisionRequest) -> Pending[Reply]:
-            return Pending.failed(PromptTooLong(7, 100))
-
-    result = scripted_episode({}, model=Narrow({})).run()
-    assert (result.status, result.end, result.broken) == ("failure", "context_full", False)
+@pytest.mark.parametrize(
+    ("error", "fails", "flow", "says", "ends"),
+    [
+        (FULL, "a", "fallback", {"b": ["Act: failure"]}, ("failure", "failure", False)),
+        (FULL, "a", "parallel", {"b": ["Act: done"], "c": ["Act: done"]}, ("success", "done", False)),
+        (GONE, "c", "parallel", {"a": ["Act: done"], "b": ["Act: done"]}, ("failure", "model_gone", True)),
+    ],
+)
+def test_an_error_below_is_told_and_ends_the_run_only_where_nothing_could_do_better(
+    error: Exception, fails: str, flow: str, says: dict[str, list[str]], ends: tuple[str, str, bool]
+) -> None:
+    script = {"root": [expand(flow, *sorted({fails, *says}))], **says}
+    result = scripted_episode({}, model=Fails(error, script, fails)).run()
+    assert (result.status, result.end, result.broken) == ends
+    assert str(error) in result.message
 
 
 def test_a_decision_that_does_not_come_ends_the_node_and_is_cancelled() -> None:
