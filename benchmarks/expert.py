@@ -10,9 +10,9 @@ import argparse
 import statistics
 from collections.abc import Iterator
 
+from reactree_lab.household.generator import generate_house
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, load_tasks, parse_tasks
 from reactree_ros.planners.spec import planner

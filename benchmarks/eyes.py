@@ -18,10 +18,10 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+from reactree_lab.household.generator import generate_house
 from reactree_ros.episode import Episode
 from reactree_ros.episode.eyes import WorldWithEyes
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.pictures import CHECKS
 from reactree_ros.household.tasks import Task, parse_tasks
 from reactree_ros.llm.eyes import Eyes

@@ -29,19 +29,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from reactree_lab.household.generator import generate_house
 from reactree_ros.agent.observation import Observation, Seen
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.episode.remembering import Remembering
 from reactree_ros.household.expert.goals import goals_of
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.moving import laid, lying, out_of_sight
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import GoalCondition, Task, parse_tasks
+from reactree_ros.memory.embedding import WordEmbedder
 from reactree_ros.memory.house_map import HouseMap
 from reactree_ros.memory.stores.sqlite import SqliteMemory
-from reactree_ros.memory.words import WordEmbedder
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.listener import Listener
 from reactree_ros.tree.options import Routines, TreeOptions

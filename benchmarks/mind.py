@@ -14,11 +14,11 @@ import statistics
 import time
 from pathlib import Path
 
+from reactree_lab.household.generator import generate_house
 from reactree_local.mind import ADAPTER
 from reactree_ros.agent.grammar import Grammar
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.llm.port import Around, DecisionRequest, LanguageModel, Reply

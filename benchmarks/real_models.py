@@ -25,7 +25,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from reactree_ros.household.generator import generate_house
+from reactree_lab.household.generator import generate_house
 
 #: Seed of the first house, far from those of what ships.
 FIRST = 800_000

@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+from reactree_lab.household.generator import generate_house
 from reactree_lab.worlds.pyrobosim.export import tasks_as_pyrobosim
 from reactree_lab.worlds.pyrobosim.world import PyrobosimSettings
 from reactree_ros.episode import Episode
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, parse_tasks
 from reactree_ros.planners.spec import planner

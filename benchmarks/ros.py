@@ -49,11 +49,11 @@ from reactree_interfaces.srv import Generate
 from std_srvs.srv import Trigger
 
 import reactree_ros
+from reactree_lab.household.generator import generate_house
 from reactree_ros.agent.decision import Decision
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
@@ -65,8 +65,8 @@ from reactree_ros.nodes.inference import inference_node
 from reactree_ros.nodes.inference.inference_node import InferenceNode
 from reactree_ros.nodes.messages import request_to_msg
 from reactree_ros.nodes.planner import adapters
+from reactree_ros.nodes.planner.adapters import SkillGoals
 from reactree_ros.nodes.planner.planner_node import PlannerNode
-from reactree_ros.nodes.planner.skill_goals import SkillGoals
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.nodes.waiting import Wake
 from reactree_ros.planners.spec import planner

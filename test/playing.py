@@ -1,4 +1,4 @@
-"""A player of :func:`~reactree_ros.world.line_process.serve` that does what simulators do."""
+"""A player of :func:`~reactree_lab.worlds.line_process.serve` that does what simulators do."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import time
 from typing import Any
 
-from reactree_ros.world.line_process import LineProcess, serve
+from reactree_lab.worlds.line_process import LineProcess, serve
 
 
 class Playing(LineProcess):

@@ -28,13 +28,13 @@ from reactree_lab.bench.jobs import BenchSettings
 from reactree_lab.bootstrap import Bootstrap
 from reactree_lab.dataset.making import Maker
 from reactree_lab.dataset.settings import DatasetSettings, Recipe
+from reactree_lab.household.generator import generate_house
 from reactree_ros import run
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.episode.assembly import assemble, make_world
 from reactree_ros.episode.run_spec import RunSpec, Selection
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.memory.stores.sqlite import SqliteMemory

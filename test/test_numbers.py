@@ -7,13 +7,13 @@ from contextlib import suppress
 import pytest
 from command_line import Cli
 
+from reactree_lab.household.question import read_question
 from reactree_lab.planners.adapt import read_plan
 from reactree_lab.worlds.ai2thor.wording import room_of
 from reactree_ros.agent.reading import Unreadable
 from reactree_ros.agent.reading.expansions import _listed as listed_in
 from reactree_ros.errors import UserError
 from reactree_ros.household.expert.goals import read_subgoal
-from reactree_ros.household.question import read_question
 from reactree_ros.llm.openai.answer import error_in
 from reactree_ros.llm.openai.refusal import Refused
 

@@ -19,9 +19,8 @@ from doubles import START, ScriptedModel, ScriptedWorld, expand
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.errors import UserError
-from reactree_ros.person.confirmation import confirmed_by
 from reactree_ros.person.desk import Desk, Open
-from reactree_ros.person.port import Answer, NobodyAnswers, Person, Question, approves
+from reactree_ros.person.port import Answer, NobodyAnswers, Person, Question, approves, confirmed_by
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Outcome, RobotGone, World, WorldError

@@ -96,3 +96,17 @@ class Worker:
                 continue
             except Exception as error:
                 pending.fail(error)
+
+
+def in_a_thread(work: Callable[[], T], name: str) -> Pending[T]:
+    """Do something in a thread of its own that does not keep the process alive."""
+    pending: Pending[T] = Pending()
+
+    def do() -> None:
+        try:
+            pending.succeed(work())
+        except BaseException as error:
+            pending.fail(error)
+
+    threading.Thread(target=do, name=name, daemon=True).start()
+    return pending

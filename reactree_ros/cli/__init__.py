@@ -92,25 +92,19 @@ def main() -> None:
         except BrokenPipeError:
             _stop_writing()
         except Exception as error:
-            if not _is_expected(error):
+            from reactree_ros.world.port import WorldError
+
+            if not isinstance(error, (UserError, WorldError, OSError)):  # a bug
                 raise
             if ASKED.number:  # an error of the interrupted work
                 _fail_by(signal.Signals(ASKED.number))
-            said = str(error)
+            message = str(error)
             if isinstance(error, OSError) and error.filename is not None and error.strerror is not None:
-                said = f"{error.filename}: {error.strerror}"
-            _fail(in_one_line(said), BAD_INPUT)
-
-
-def _is_expected(error: Exception) -> bool:
-    """Return whether one line says enough of an error; any other one is a bug."""
-    from reactree_ros.world.port import WorldError
-
-    return isinstance(error, (UserError, WorldError, OSError))
+                message = f"{error.filename}: {error.strerror}"
+            _fail(in_one_line(message), BAD_INPUT)
 
 
 def _with_nearest(message: str) -> str:
-    """Add the nearest command or option value to typer's message about an unknown one."""
     said = message.replace("Value error, ", "").removesuffix(".")
     command, value = (re.search(p, said) for p in ("^No such command '([^']*)'$", "'([^']*)' is not one of (.*)$"))
     if command:
@@ -123,7 +117,6 @@ def _fail_by(one: signal.Signals) -> NoReturn:
 
 
 def _stop_writing() -> NoReturn:
-    """End silently if nobody reads the output."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for output still to be flushed
     sys.exit(NOBODY_READS)
 

@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from reactree_ros.agent.text import in_one_line
-from reactree_ros.cli.opening import open_map, open_memory, open_model
+from reactree_ros.cli.opening import open_map, open_memory, open_model, warn
 
 if TYPE_CHECKING:
     from reactree_ros.episode import Episode, EpisodeResult
     from reactree_ros.episode.run_spec import RunSpec
-    from reactree_ros.llm.port import LanguageModel
     from reactree_ros.person.desk import Desk
     from reactree_ros.record.schema import Event
-    from reactree_ros.record.writer import RecordFile
     from reactree_ros.world.spec import Place
 
 
@@ -59,6 +57,7 @@ def carry_out(
     from reactree_ros.episode.telemetry import exporting
     from reactree_ros.record.writer import RecordFile
     from reactree_ros.view.steering import Steering
+    from reactree_ros.view.terminal import Terminal
 
     memory = spec.chosen_memory()
     console = Console(stderr=as_json)
@@ -71,8 +70,14 @@ def carry_out(
         make_world(spec, place) as world,
         open_map(house_map, spec.where) if house_map else nullcontext() as kept,
         _desk(console, view=view) as desk,
-        _shown(file, save, as_json=as_json, console=console, model=model) as write,
+        nullcontext() if as_json else Terminal(console, record=save, model=model) as shown,
     ):
+        takers = [one for one in (file and file.write, shown and shown.take) if one]
+
+        def write(event: Event) -> None:
+            for take in takers:
+                take(event)
+
         steering = Steering(model, desk, paused=paused) if view else None
         episode = begin(
             spec,
@@ -81,24 +86,29 @@ def carry_out(
             person=desk,
             memory=episodic,
             telling=True,
-            write=write,
+            write=write if takers else None,
             **({} if file is None else {"flush": file.flush}),
         )
         if desk is not None:
             desk.follow(episode.hear)
         with watched(episode, record, steering) if steering and record else nullcontext():
-            result = _result(episode, as_json=as_json)
+            try:
+                result = episode.run()
+            except KeyboardInterrupt:
+                if as_json:
+                    _print_json(episode.result())
+                raise
+            if as_json:
+                _print_json(result)
             if remember:
                 episode.remember(result)  # last: if the memory cannot be written, nothing else is lost
-                for said in episode.learning.told:
-                    console.print(in_one_line(said), style="dim", markup=False, highlight=False, soft_wrap=True)
+                for line in episode.learning.told:
+                    console.print(in_one_line(line), style="dim", markup=False, highlight=False, soft_wrap=True)
     return result
 
 
 def differs(what: str, recorded: str, now: str) -> None:
-    """Say on stderr that a repeated skill had another result than in the record."""
-    text = f"'{what}' came to something else when it was carried out again: {now!r}, recorded {recorded!r}"
-    Console(stderr=True).print(text, style="yellow", markup=False, highlight=False, soft_wrap=True)
+    warn(f"'{what}' came to something else when it was carried out again: {now!r}, recorded {recorded!r}")
 
 
 def terminal() -> int | None:
@@ -111,7 +121,7 @@ def terminal() -> int | None:
 
 @contextmanager
 def _desk(console: Console, *, view: bool) -> Iterator[Desk | None]:
-    """Yield the desk whose questions a person answers: on the page, or at this terminal; None if nobody can."""
+    # whose questions a person answers: on the page, or at this terminal; None if nobody can
     from reactree_ros.person.desk import Desk
     from reactree_ros.person.terminal import at_the_terminal
 
@@ -123,39 +133,6 @@ def _desk(console: Console, *, view: bool) -> Iterator[Desk | None]:
             yield desk
     else:
         yield None
-
-
-@contextmanager
-def _shown(
-    record: RecordFile | None, save: Path | None, *, as_json: bool, console: Console, model: LanguageModel
-) -> Iterator[Callable[[Event], None] | None]:
-    """Show a run in the terminal, unless JSON is printed; yields the receiver of its events, or None."""
-    from reactree_ros.view.terminal import Terminal
-
-    if as_json:
-        yield None if record is None else record.write
-        return
-    with Terminal(console, record=save, model=model) as shown:
-        takers = [shown.take] if record is None else [record.write, shown.take]
-
-        def take(event: Event) -> None:
-            for one in takers:
-                one(event)
-
-        yield take
-
-
-def _result(episode: Episode, *, as_json: bool) -> EpisodeResult:
-    """Run an episode; if JSON is wanted, its result is printed, also if it was interrupted."""
-    try:
-        result = episode.run()
-    except KeyboardInterrupt:
-        if as_json:
-            _print_json(episode.result())
-        raise
-    if as_json:
-        _print_json(result)
-    return result
 
 
 def _print_json(result: EpisodeResult) -> None:

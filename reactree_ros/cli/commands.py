@@ -15,18 +15,12 @@ from reactree_ros.plugins import Registry
 RUN_AND_WATCH, ROBOTS, LAB = "Run and watch", "Robots", "Lab"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Command:
-    """A command, or a group of commands.
-
-    Attributes:
-        module: The module that is imported when it is called, with a typer ``app``; empty for a group of ``commands``.
-    """
-
     name: str  # what is typed
     summary: str  # its line in the help of those above it
     panel: str = "Commands"  # its part of the help
-    module: str = ""
+    module: str = ""  # is imported when it is called; has a typer ``app``. Empty for a group of commands
     commands: tuple[Command, ...] = ()  # the commands of a group
 
 
@@ -34,90 +28,38 @@ COMMANDS: Registry[Command] = Registry(
     "command",
     "reactree_ros.commands",
     Command,
-    first=(
-        *("run", "resume", "view", "list", "record", "memory", "routine", "llm", "doctor"),
-        *("robot", "mcp"),
-    ),
+    first=("run", "resume", "view", "list", "record", "memory", "routine", "llm", "doctor", "robot", "mcp"),
 )
 #: The parts of commands that use ROS 2, one module each: the core imports no ROS.
 OVER_ROS: Registry[Any] = Registry(
     "command over ROS 2", "reactree_ros.over_ros", object, first=("answer", "mcp", "resume", "view")
 )
 
-RUN = Command(
-    name="run",
-    summary="Carry out an instruction in a household.",
-    panel=RUN_AND_WATCH,
-    module="reactree_ros.cli.run",
+
+def _command(name: str, summary: str, module: str = "") -> Command:
+    return Command(name, summary, RUN_AND_WATCH, f"reactree_ros.cli.{module or name}")
+
+
+RUN = _command("run", "Carry out an instruction in a household.")
+RESUME = _command("resume", "Go on with a run where it stopped.")
+VIEW = _command("view", "Show runs on a page in the browser, finished and live ones.")
+LIST = _command(
+    "list", "List planners, worlds, language models, memories, task suites, options and defaults.", "listing"
 )
-RESUME = Command(
-    name="resume",
-    summary="Go on with a run where it stopped.",
-    panel=RUN_AND_WATCH,
-    module="reactree_ros.cli.resume",
-)
-VIEW = Command(
-    name="view",
-    summary="Show runs on a page in the browser, finished and live ones.",
-    panel=RUN_AND_WATCH,
-    module="reactree_ros.cli.view",
-)
-LIST = Command(
-    name="list",
-    summary="List planners, worlds, language models, memories, task suites, options and defaults.",
-    panel=RUN_AND_WATCH,
-    module="reactree_ros.cli.listing",
-)
-RECORD = Command(
-    name="record",
-    summary="Repeat recorded runs, go on from one of their decisions, or convert them.",
-    panel=RUN_AND_WATCH,
-    commands=(
-        Command(
-            name="fork", summary="Go on from a decision of a run with another one.", module="reactree_ros.cli.fork"
-        ),
-        Command(
-            name="replay",
-            summary="Repeat recorded decisions with the real tree, and compare the result.",
-            module="reactree_ros.cli.replay",
-        ),
-        Command(name="export", summary="Convert records to another format.", module="reactree_ros.cli.export"),
-    ),
-)
-MEMORY = Command(
-    name="memory",
-    summary="Manage an episodic memory, or the map that is kept of a house.",
-    panel=RUN_AND_WATCH,
-    module="reactree_ros.cli.memory",
-)
-ROUTINE = Command(
-    name="routine",
-    summary="Manage the routines of an episodic memory.",
-    panel=RUN_AND_WATCH,
-    module="reactree_ros.cli.routine",
-)
-LLM = Command(
-    name="llm",
-    summary="Try a language model.",
-    panel=RUN_AND_WATCH,
-    module="reactree_ros.cli.llm",
-)
-DOCTOR = Command(
-    name="doctor",
-    summary="Check everything that this package can use, and show a remedy for each problem.",
-    panel=RUN_AND_WATCH,
-    module="reactree_ros.cli.doctor",
-)
+RECORD = _command("record", "Repeat recorded runs, go on from one of their decisions, or convert them.")
+MEMORY = _command("memory", "Manage an episodic memory, or the map that is kept of a house.")
+ROUTINE = _command("routine", "Manage the routines of an episodic memory.")
+LLM = _command("llm", "Try a language model.")
+DOCTOR = _command("doctor", "Check everything that this package can use, and show a remedy for each problem.")
 ROBOT = Command(
-    name="robot",
-    summary="Look after a robot's map and configuration, or answer its questions.",
-    panel=ROBOTS,
-    module="reactree_ros.robot.command",
+    "robot",
+    "Look after a robot's map and configuration, or answer its questions.",
+    ROBOTS,
+    "reactree_ros.robot.command",
 )
 
 
 def over_ros(name: str, what: str = "--ros") -> Any:
-    """Return the module of a command's part over ROS 2."""
     try:
         return OVER_ROS.get(name)
     except (ImportError, UserError) as error:
@@ -134,8 +76,7 @@ def add_more(command: str, app: Any) -> None:
     """Add to a command's app what other distributions bring: apps in the group ``reactree_ros.commands.COMMAND``."""
     import typer
 
-    more: Registry[typer.Typer] = Registry(
-        f"part of `reactree {command}`", f"reactree_ros.commands.{command}", typer.Typer, first=()
-    )
+    kind, group = f"part of `reactree {command}`", f"reactree_ros.commands.{command}"
+    more: Registry[typer.Typer] = Registry(kind, group, typer.Typer, first=())
     for one in more.every():
         app.add_typer(one)

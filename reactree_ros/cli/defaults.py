@@ -23,7 +23,7 @@ import typer
 from reactree_ros.cli.commands import COMMANDS
 from reactree_ros.errors import UserError
 from reactree_ros.files.folders import home
-from reactree_ros.files.read_back import check_values, in_a_line
+from reactree_ros.files.read_back import check_values, in_a_line, text_of
 from reactree_ros.files.secrecy import shown
 from reactree_ros.plugins.installation import install_line
 from reactree_ros.plugins.settings import did_you_mean
@@ -34,8 +34,6 @@ ALL = "all"
 
 
 class Default(NamedTuple):
-    """An option's default, and its key in the file, e.g. ``run.max_steps``."""
-
     value: Any
     key: str
 
@@ -57,25 +55,15 @@ class DefaultsFile:
 
     @cached_property
     def tables(self) -> Mapping[str, Any]:
-        """The tables in the file."""
-        try:
-            text = self.path.read_bytes().decode("utf-8-sig")
-        except (FileNotFoundError, NotADirectoryError):
+        if not self.path.is_file():
             return {}
-        except (OSError, UnicodeDecodeError) as error:
-            raise UserError(f"{self.path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        text = text_of(self.path)
         try:
             tables: Mapping[str, Any] = _toml(self.path).loads(text)
             check_values(tables)
-        except ValueError as error:  # not TOML, or a number with more digits than Python reads
+        except (ValueError, RecursionError) as error:  # not TOML, or a number with more digits than Python reads
             raise UserError(f"{self.path}: is not TOML: {in_a_line(error)}") from None
-        except RecursionError:
-            raise UserError(f"{self.path}: is not TOML: its values are nested too deeply") from None
         return tables
-
-    def sets(self) -> str:
-        """List what the file sets, in one line, e.g. ``run.max_steps = 3``."""
-        return _listed(self.tables)
 
     def check(self) -> None:
         """Check that every table belongs to a command."""
@@ -92,26 +80,23 @@ class DefaultsFile:
         except UserError as error:
             yield str(error)
             return
-        found = dict.fromkeys(self._strangers(commands))
+        options = {name for command in commands.values() for name, _ in _options(command)}
+        for _, key, _ in self._entries((ALL,)):
+            if key.replace("-", "_") not in options:
+                yield f"{self.path}: {ALL}.{key}: no command has such an option; `reactree COMMAND --help` lists them"
+        for group in {path[0]: None for path in commands if len(path) > 1}:
+            below = sorted(path[1] for path in commands if path[0] == group)
+            for _, name, _ in self._entries((group,)):
+                if name not in below:
+                    yield f"{self.path}: '{group}.{name}' is no command; {did_you_mean(name, below)}"
+        found = dict[str, None]()
         for path, command in commands.items():
-            for entry in [*self._entries((ALL,)), *self._entries(path)]:
+            for entry in self._entries((ALL,), path):
                 try:
                     self._default(path, command, entry)
                 except UserError as error:
                     found[str(error)] = None  # once, although [all] belongs to each command
         yield from found
-
-    def _strangers(self, commands: Mapping[tuple[str, ...], Any]) -> Iterator[str]:
-        """Yield entries that would be silently ignored, because they belong to no command."""
-        options = {name for command in commands.values() for name, _ in _options(command)}
-        for _, key, _ in self._entries((ALL,)):
-            if key.replace("-", "_") not in options:
-                yield f"{self.path}: {ALL}.{key}: no command has such an option; `reactree COMMAND --help` lists them"
-        for group in {path[:1] for path in commands if len(path) > 1}:
-            below = {path[1] for path in commands if path[:1] == group}
-            for _, name, _ in self._entries(group):
-                if name not in below:
-                    yield f"{self.path}: '{group[0]}.{name}' is no command; {did_you_mean(name, sorted(below))}"
 
     def defaults(self, path: Sequence[str], command: Any) -> dict[str, Default]:
         """Return the file's defaults for a command, by parameter name.
@@ -120,7 +105,7 @@ class DefaultsFile:
             UserError: The command has no such option, or the option does not allow the value.
         """
         found: dict[str, Default] = {}
-        for entry in [*self._entries((ALL,)), *self._entries(path)]:  # later entries win
+        for entry in self._entries((ALL,), path):  # later entries win
             found |= self._default(path, command, entry)
         return found
 
@@ -134,8 +119,29 @@ class DefaultsFile:
         ]
         return f"{self.path} sets {', '.join(changed)}" if changed else ""
 
+    def values(self) -> Iterator[tuple[str, str, Any]]:
+        waiting: list[tuple[str, Mapping[str, Any]]] = [("", self.tables)]
+        while waiting:
+            within, table = waiting.pop(0)
+            for name, value in table.items():
+                if isinstance(value, Mapping):
+                    waiting.append((f"{within}{name}.", value))
+                else:
+                    yield within, name, value
+
+    def _entries(self, *paths: Sequence[str]) -> Iterator[tuple[str, str, Any]]:
+        for path in paths:
+            table: Any = self.tables
+            for name in path:
+                table = table.get(name, {}) if isinstance(table, Mapping) else {}
+            within = ".".join(path)
+            if not isinstance(table, Mapping):
+                raise UserError(f"{self.path}: '{within}' must be a table: write [{within}]")
+            for key, value in table.items():
+                yield within, key, value
+
     def _default(self, path: Sequence[str], command: Any, entry: tuple[str, str, Any]) -> dict[str, Default]:
-        """Return the default in one entry, or nothing if it is not for this command."""
+        # the default in one entry, or nothing if it is not for this command
         table, key, value = entry
         options, where = dict(_options(command)), f"{table}.{key}"
         one = options.get(key.replace("-", "_"))
@@ -147,17 +153,8 @@ class DefaultsFile:
             raise UserError(f"{self.path}: {where}: `reactree {' '.join(path)}` has no such option; {hint}")
         return {}
 
-    def _entries(self, path: Sequence[str]) -> Iterator[tuple[str, str, Any]]:
-        table: Any = self.tables
-        for name in path:
-            table = table.get(name, {}) if isinstance(table, Mapping) else {}
-        if not isinstance(table, Mapping):
-            raise UserError(f"{self.path}: '{'.'.join(path)}' must be a table: write [{'.'.join(path)}]")
-        for key, value in table.items():
-            yield ".".join(path), key, value
-
     def _converted(self, command: Any, option: Any, value: Any, where: str) -> Any:
-        """Convert a value to the option's type; a path is relative to the file's folder."""
+        # as the option's type has it; a path is relative to the file's folder
         values = value if isinstance(value, list) else [value]
         if isinstance(value, list) and not option.multiple:
             raise UserError(f"{self.path}: {where}: takes one value, not a list")
@@ -166,49 +163,37 @@ class DefaultsFile:
             if kind not in (str, int, float, bool) or (option.is_flag and kind is not bool):
                 wanted = "true or false" if option.is_flag else "a text, a number, true or false"
                 raise UserError(f"{self.path}: {where}: must be {wanted}, not {str(one)[:60]!r}")
-        context = typer.Context(command)
         try:
-            if _is_path(option, option.process_value(context, values if option.multiple else value)):
-                values = [str(self.path.parent / str(one)) for one in values]
+            read = option.process_value(typer.Context(command), values if option.multiple else value)
         except Exception as error:
-            if (said := getattr(error, "message", None)) is None:
+            if (problem := getattr(error, "message", None)) is None:
                 raise
-            raise UserError(f"{self.path}: {where}: {said}") from None
+            raise UserError(f"{self.path}: {where}: {problem}") from None
+        first = read[:1] if isinstance(read, list | tuple) else [read]
+        if any(isinstance(one, Path) or getattr(one, "is_path", False) for one in first):
+            values = [str(self.path.parent / str(one)) for one in values]
         return values if option.multiple else values[0]
 
 
-def _listed(tables: Mapping[str, Any], within: str = "") -> str:
-    said = (
-        _listed(value, f"{within}{name}.") if isinstance(value, Mapping) else f"{within}{name} = {shown(name, value)}"
-        for name, value in tables.items()
-    )
-    return ", ".join(one for one in said if one)
-
-
 def _toml(path: Path) -> Any:
-    """Return the TOML reader: Python's own, or the package tomli before 3.11."""
+    # Python's own reader, or the package tomli before 3.11
     for name in ("tomllib", "tomli"):
         if importlib.util.find_spec(name) is not None:
             return importlib.import_module(name)
     raise UserError(f"{path}: Python before 3.11 cannot read TOML by itself: {install_line('tomli')}")
 
 
-def _is_path(option: Any, value: Any) -> bool:
-    """Return whether an option's value is a path; typer before 0.29 tells by the option's type."""
-    values = value if isinstance(value, list | tuple) else [value]
-    kind = getattr(getattr(option, "type", None), "name", "")
-    return kind in ("path", "file", "directory") or any(
-        isinstance(one, Path) or getattr(one, "is_path", False) for one in values
-    )
-
-
 def said_by_user(name: str, value: Any) -> bool:
     """Return whether the user's file sets an option, or a ``NAME=VALUE`` setting, to the same value."""
-    return any(one == name and (text == value or _read(text) == value) for one, text in _of_user())
+    for _, option, given in DefaultsFile().values():
+        settings = [str(text).partition("=")[::2] for text in given] if isinstance(given, list) else []
+        for own, text in [(option.replace("-", "_"), given), *settings]:
+            if own == name and (text == value or _read(text) == value):
+                return True
+    return False
 
 
 def _read(text: Any) -> Any:
-    """Return the value in a ``NAME=VALUE`` text."""
     from reactree_ros.llm.settings import read_yaml
 
     try:
@@ -218,36 +203,21 @@ def _read(text: Any) -> Any:
 
 
 def policy_of_user() -> Path | None:
-    """Return the skill policy for ``reactree run`` in the user's file; None if it has none."""
     file = DefaultsFile()
     run = file.tables.get("run", {})
     policy = run.get("policy") if isinstance(run, Mapping) else None
     return None if policy is None else file.path.parent / str(policy)
 
 
-def _of_user() -> Iterator[tuple[str, Any]]:
-    waiting: list[Any] = [DefaultsFile().tables]
-    while waiting:
-        for name, value in waiting.pop().items():
-            if isinstance(value, Mapping):
-                waiting.append(value)
-                continue
-            yield name.replace("-", "_"), value
-            for text in value if isinstance(value, list) else ():
-                own, _, rest = str(text).partition("=")
-                yield own, rest
-
-
 def default_of_option(command: Any) -> Iterator[tuple[Any, str]]:
     """Yield a command's options, each with its built-in default as the help shows it."""
     for _, one in _options(command):
-        shown = one.show_default if isinstance(one.show_default, str) else one.default
-        yield one, "" if shown is None or shown in ((), [], False) else str(shown)
+        text = one.show_default if isinstance(one.show_default, str) else one.default
+        yield one, "" if text is None or text in ((), [], False) else str(text)
 
 
 def _options(command: Any) -> Iterator[tuple[str, Any]]:
-    """Yield a command's options with their names in a file."""
+    # with their names in a file
     for one in command.params:
         if one.param_type_name == "option":
-            for name in (*one.opts, *one.secondary_opts)[:1]:
-                yield name.lstrip("-").replace("-", "_"), one
+            yield (*one.opts, *one.secondary_opts)[0].lstrip("-").replace("-", "_"), one

@@ -15,6 +15,7 @@ from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.defaults import NAME, DefaultsFile
 from reactree_ros.cli.loading import every_command
 from reactree_ros.cli.options import memory_option
+from reactree_ros.files.secrecy import shown
 from reactree_ros.memory.spec import NamedMemory
 from reactree_ros.plugins.diagnosis import Diagnosis, Level
 
@@ -51,11 +52,20 @@ def doctor(
             status.update(f"Checked {title}")
     wrong = sum(one.level is Level.WRONG for diagnoses in found.values() for one in diagnoses)
     if as_json:
-        sections = {title: [_told(one) for one in diagnoses] for title, diagnoses in found.items()}
+        sections = {
+            title: [
+                {"what": one.what, "verdict": one.level.value, "said": one.said, "mend": one.remedy}
+                for one in diagnoses
+            ]
+            for title, diagnoses in found.items()
+        }
         print(json.dumps({"wrong": wrong, "sections": sections}))  # noqa: T201
     else:
         for title, diagnoses in found.items():
-            _show(console, title, diagnoses)
+            console.print(Text(title, "bold"))
+            for one in diagnoses:
+                line = Text.assemble("  ", (SIGNS[one.level], _STYLES[one.level]), f"  {one.what}: {one.said}")
+                console.print(line.append(f"  ({one.remedy})" if one.remedy else "", "dim"))
         count = sum(map(len, found.values()))
         console.print(f"{wrong} of {count} wrong" if wrong else "nothing is wrong", highlight=False)
     if wrong:
@@ -63,25 +73,15 @@ def doctor(
 
 
 def _defaults() -> Iterator[Diagnosis]:
-    """Yield what the user's file of defaults sets, or its faults."""
+    # what the user's file of defaults sets, or its faults
     file = DefaultsFile()
     if not file.path.exists():
         yield Diagnosis(NAME, Level.NOTE, f"there is no {file.path}")
         return
     faults = list(file.faults(dict(every_command())))
-    for said in faults:
+    for fault in faults:
         remedy = "correct it; `reactree list defaults` then shows the value of each option"
-        yield Diagnosis(NAME, Level.WRONG, said, remedy)
+        yield Diagnosis(NAME, Level.WRONG, fault, remedy)
     if not faults:
-        yield Diagnosis(NAME, Level.RIGHT, f"{file.path} sets {file.sets() or 'nothing'}")
-
-
-def _told(one: Diagnosis) -> dict[str, str]:
-    return {"what": one.what, "verdict": one.level.value, "said": one.said, "mend": one.remedy}
-
-
-def _show(console: Console, title: str, diagnoses: list[Diagnosis]) -> None:
-    console.print(Text(title, "bold"))
-    for one in diagnoses:
-        line = Text.assemble("  ", (SIGNS[one.level], _STYLES[one.level]), f"  {one.what}: {one.said}")
-        console.print(line.append(f"  ({one.remedy})" if one.remedy else "", "dim"))
+        values = ", ".join(f"{within}{name} = {shown(name, value)}" for within, name, value in file.values())
+        yield Diagnosis(NAME, Level.RIGHT, f"{file.path} sets {values or 'nothing'}")

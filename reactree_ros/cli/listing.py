@@ -12,11 +12,11 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from reactree_ros.agent.text import in_one_line
-from reactree_ros.cli import completion
 from reactree_ros.cli.commands import COMMANDS
 from reactree_ros.cli.defaults import DefaultsFile, default_of_option
 from reactree_ros.cli.loading import every_command
-from reactree_ros.cli.options import allowed_text, default_text
+from reactree_ros.cli.opening import say, warn
+from reactree_ros.cli.options import allowed_text, complete_listed, default_text, kinds
 from reactree_ros.errors import UserError
 from reactree_ros.files.secrecy import shown
 from reactree_ros.plugins import Registry, Spec
@@ -39,7 +39,7 @@ def listing(
             metavar="[NAME]",
             help="A planner, world, language model, memory or suite by name, or a kind: planners, worlds, models, "
             "memories, suites, options, words, defaults. By default everything, one line each.",
-            autocompletion=completion.listed,
+            autocompletion=complete_listed,
         ),
     ] = None,
     command: Annotated[
@@ -63,34 +63,28 @@ def listing(
     """
     if command and name != DEFAULTS:
         raise UserError(f"'{' '.join(command)}': only `reactree list {DEFAULTS}` takes a command")
+    registries = kinds()
     if name == WORDS:
         _list_words(markdown=markdown)
-        return
-    if name == OPTIONS:
+    elif name == OPTIONS:
         Console().print(_settings_table("option", RunOptions), markup=False, highlight=False)
-        return
-    if name == DEFAULTS:
-        _list_defaults(tuple(command or ()), Console())
-        return
-    registries = completion.kinds()
-    if name is not None and name not in registries:
+    elif name == DEFAULTS:
+        _list_defaults(tuple(command or ()))
+    elif name is not None and name not in registries:
         _show_one(name, registries)
-        return
-    kinds = list(registries) if name is None else [name]
-    specs = {kind: list(_specs(registries[kind], own=own)) for kind in kinds}
-    if markdown:
-        print("\n\n".join(markdown_table(registries[kind].kind, specs[kind]) for kind in kinds))  # noqa: T201
-    elif name is None:
-        _show_all(specs, Console())
     else:
-        _show(name, specs[name], Console())
+        specs = {kind: list(_specs(registries[kind], own=own)) for kind in (registries if name is None else [name])}
+        if markdown:
+            print("\n\n".join(markdown_table(registries[kind].kind, found) for kind, found in specs.items()))  # noqa: T201
+        elif name is None:
+            _show_all(specs)
+        else:
+            _show(name, specs[name])
 
 
-def _list_defaults(words: tuple[str, ...], console: Console) -> None:
-    """Print the options that the user's file sets, or all options of the commands below some words."""
+def _list_defaults(words: tuple[str, ...]) -> None:
     file = DefaultsFile()
-    said = str(file.path) if file.path.exists() else f"There is no {file.path}"
-    console.print(in_one_line(said), style="dim", soft_wrap=True, markup=False, highlight=False)
+    say(in_one_line(str(file.path) if file.path.exists() else f"There is no {file.path}"), "dim")
     commands = {path: command for path, command in every_command() if path[: len(words)] == words}
     if not commands:
         raise UserError(f"'{' '.join(words)}' is no command; {did_you_mean(words[0], COMMANDS.names)}")
@@ -104,45 +98,31 @@ def _list_defaults(words: tuple[str, ...], console: Console) -> None:
             elif words:
                 table.add_row(*row, builtin, "built in")
     if table.row_count:
-        console.print(table)
+        Console().print(table)
 
 
 def _show_one(name: str, registries: Mapping[str, Registry[Any]]) -> None:
-    """Print everything registered under a name, with its settings."""
-    found = {kind: registry for kind, registry in registries.items() if _plain(name) in registry.names}
+    plain = name.partition(":")[0].removesuffix("_wm")  # a planner's name without options and memory
+    found = {kind: registry for kind, registry in registries.items() if plain in registry.names}
     if not found:
-        known = [
-            *registries,
-            WORDS,
-            OPTIONS,
-            DEFAULTS,
-            *(one for registry in registries.values() for one in registry.names),
-        ]
+        known = [*registries, WORDS, OPTIONS, DEFAULTS]
+        known += [one for registry in registries.values() for one in registry.names]
         hint = or_nearest(name, known) or "; `reactree list` shows all names"
         raise UserError(f"'{name}' is no known name{hint}")
     for kind, registry in found.items():
-        _show(kind, [registry.get(_plain(name))], Console())
+        _show(kind, [registry.get(plain)])
 
 
-def _plain(name: str) -> str:
-    """Return a planner's name without options and memory."""
-    return name.partition(":")[0].removesuffix("_wm")
-
-
-def _show_all(specs: Mapping[str, Sequence[Spec]], console: Console) -> None:
-    """Print name and summary of each."""
-    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
-    table.add_column(
-        no_wrap=True, min_width=max((len(_named(spec)) for found in specs.values() for spec in found), default=1)
-    )
-    table.add_column()
+def _show_all(specs: Mapping[str, Sequence[Spec]]) -> None:
+    width = max((len(_named(spec)) for found in specs.values() for spec in found), default=1)
+    table = Table(Column(no_wrap=True, min_width=width), Column(), box=None, padding=(0, 2, 0, 0), show_header=False)
     for kind, found in specs.items():
         table.add_row(Text(kind.capitalize(), style="bold underline"), "")
         for spec in found:
             table.add_row(Text(_named(spec)), Text(spec.summary))
-    console.print(table)
+    Console().print(table)
     one = next((spec.name for found in specs.values() for spec in found), "NAME")
-    console.print(f"Settings of one: reactree list NAME, e.g. reactree list {one}", style="dim", markup=False)
+    say(f"Settings of one: reactree list NAME, e.g. reactree list {one}", "dim")
 
 
 def _list_words(*, markdown: bool) -> None:
@@ -156,7 +136,7 @@ def _list_words(*, markdown: bool) -> None:
 
 
 def _words() -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
-    """Return the words of every world's things, without duplicates."""
+    # of every world's things, without duplicates
     return list(dict.fromkeys(row for spec in WORLDS for row in spec.words()))
 
 
@@ -167,24 +147,23 @@ def words_table() -> str:
 
 
 def _specs(registry: Registry[Any], *, own: bool) -> Iterator[Any]:
-    """Yield what can be loaded, and report problems of plug-ins on stderr."""
+    # what can be loaded; problems of plug-ins are told
     if own:
         yield from map(registry.get, registry.own)
         return
     for problem in registry.problems():
-        Console(stderr=True, soft_wrap=True).print(problem, style="yellow", markup=False, highlight=False)
+        warn(problem)
     yield from registry
 
 
-def _show(title: str, specs: Sequence[Spec], console: Console) -> None:
-    console.print(title.capitalize(), style="bold underline", highlight=False)
+def _show(title: str, specs: Sequence[Spec]) -> None:
+    say(title.capitalize(), "bold underline")
     for spec in specs:
         needs = f" ({install_line(spec.extra)})" if spec.extra else ""
-        console.print(f"\n{_named(spec)}: {spec.summary}{needs}", style="bold", markup=False, highlight=False)
-        if not spec.settings.model_fields:
-            continue
-        console.print(_settings_table("setting", spec.settings), markup=False, highlight=False)
-    console.print()
+        Console().print(f"\n{_named(spec)}: {spec.summary}{needs}", style="bold", markup=False, highlight=False)
+        if spec.settings.model_fields:
+            Console().print(_settings_table("setting", spec.settings), markup=False, highlight=False)
+    say("")
 
 
 def _settings_table(title: str, settings: type[Settings]) -> Table:
@@ -201,31 +180,25 @@ def _named(spec: Spec, quote: str = "") -> str:
 
 def markdown_table(kind: str, specs: Sequence[Spec]) -> str:
     """Return a Markdown table of a kind, with settings and defaults, as docs/reference has it."""
-    common = _common(specs)
-    rows = [
-        (_named(spec, "`"), spec.summary, spec.extra and f"`{spec.extra}`", _settings(spec, common)) for spec in specs
-    ]
+    first, *others = [spec.settings.model_fields for spec in specs] or [{}]
+    common = {name: field for name, field in first.items() if others and all(name in other for other in others)}
+    rows = []
+    for spec in specs:
+        own = {name: field for name, field in spec.settings.model_fields.items() if name not in common}
+        rows.append((_named(spec, "`"), spec.summary, spec.extra and f"`{spec.extra}`", _settings(own)))
     if common:
-        rows.append(("all of them", "", "", ", ".join(_setting(*one) for one in common.items())))
-    head = (kind, "description", "package to install", "settings and defaults")
-    return _markdown([head, ("---",) * 4, *rows])
+        rows.append(("all of them", "", "", _settings(common)))
+    return _markdown([(kind, "description", "package to install", "settings and defaults"), ("---",) * 4, *rows])
 
 
 def _markdown(rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"|{'|'.join(f' {cell} ' if cell else ' ' for cell in row)}|" for row in rows)
 
 
-def _common(specs: Sequence[Spec]) -> dict[str, FieldInfo]:
-    """Return the settings that all of them share."""
-    first, *others = [spec.settings.model_fields for spec in specs] or [{}]
-    return {name: field for name, field in first.items() if others and all(name in other for other in others)}
-
-
-def _settings(spec: Spec, common: dict[str, FieldInfo]) -> str:
-    return ", ".join(_setting(name, field) for name, field in spec.settings.model_fields.items() if name not in common)
-
-
-def _setting(name: str, field: FieldInfo) -> str:
-    default = default_text(field)
-    others = ", ".join(f"`{value}`" for value in choices(field) if value != default)
-    return f"`{name}{default and f'={default}'}`{others and f' ({others})'}"
+def _settings(fields: Mapping[str, FieldInfo]) -> str:
+    found = []
+    for name, field in fields.items():
+        default = default_text(field)
+        others = ", ".join(f"`{value}`" for value in choices(field) if value != default)
+        found.append(f"`{name}{default and f'={default}'}`{others and f' ({others})'}")
+    return ", ".join(found)

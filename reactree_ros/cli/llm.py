@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from reactree_ros.cli import NOT_ACHIEVED
-from reactree_ros.cli.opening import chosen_planner, open_model
+from reactree_ros.cli.opening import chosen_planner, open_model, say
 from reactree_ros.cli.options import Chosen, NamedModel, takes
 from reactree_ros.cli.run import Planner
 
@@ -47,16 +47,15 @@ def check(planner: Planner = "", *, llm: Chosen) -> None:
             show=lambda words: status.update(words or doing),
             tell=lambda words: errors.print(words, style="dim", markup=False, highlight=False, soft_wrap=True),
         )
-    console = Console()
     table = Table("what", "is")
     for what, value in report.facts.items():
         table.add_row(Text(what), Text(value))  # Text: a model's words may look like rich markup
-    console.print(table)
+    Console().print(table)
     for problem in report.problems:
-        console.print(f"! {problem}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+        say(f"! {problem}", "yellow")
     for one in report.advice:
-        console.print(one, style="bold", markup=False, highlight=False, soft_wrap=True)
+        say(one, "bold")
     if report.is_whole and not report.advice:
-        console.print("nothing to set", highlight=False)
+        say("nothing to set")
     if report.problems:
         raise typer.Exit(NOT_ACHIEVED)

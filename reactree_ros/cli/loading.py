@@ -18,32 +18,27 @@ from reactree_ros.plugins import DISTRIBUTION, one_line
 
 
 class Commands(TyperGroup):
-    """A group whose commands are imported when they are called; the whole command line, or those ``below`` a word."""
+    """A group whose commands are imported when they are called: the whole command line, or those ``below`` a word."""
 
-    def __init__(self, *, below: tuple[Command, ...] = (), **settings: Any) -> None:
+    def __init__(self, *, below: Sequence[Command] = (), **settings: Any) -> None:
         super().__init__(**settings)
         self._below = {command.name: command for command in below}
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names, in the order of the help."""
         return list(self._below or (command.name for command in COMMANDS))
 
+    def _command(self, name: str) -> Command | None:
+        return COMMANDS.get(name) if not self._below and name in COMMANDS.names else self._below.get(name)
+
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return what the help shows of a command; None if there is none of that name."""
-        if cmd_name not in (self._below or COMMANDS.names):
-            return None
-        command = self._named(cmd_name)
-        return TyperCommand(name=cmd_name, help=command.summary, rich_help_panel=command.panel)
+        command = self._command(cmd_name)
+        return command and TyperCommand(name=cmd_name, help=command.summary, rich_help_panel=command.panel)
 
     def loaded(self, name: str) -> Any:
-        """Return a command, imported; None if there is none of that name."""
-        return load(self._named(name)) if name in (self._below or COMMANDS.names) else None
-
-    def _named(self, name: str) -> Command:
-        return self._below[name] if self._below else COMMANDS.get(name)
+        command = self._command(name)
+        return command and load(command)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the called command, imported; the first one sets the defaults of the user's file."""
         name, command, rest = super().resolve_command(ctx, args)
         if name is None or command is None:
             return name, command, rest
@@ -54,7 +49,6 @@ class Commands(TyperGroup):
 
 
 def _set_defaults(ctx: Any, name: str, command: Any, words: Sequence[str]) -> None:
-    """Let the called command have its defaults from the user's file, and name them on stderr."""
     from reactree_ros.cli.defaults import DefaultsFile
 
     path, waiting = [name], list(words)
@@ -69,8 +63,8 @@ def _set_defaults(ctx: Any, name: str, command: Any, words: Sequence[str]) -> No
         ctx.default_map = {name: default.value for name, default in file.defaults(path, command).items()}
         for word in reversed(path):
             ctx.default_map = {word: ctx.default_map}
-        if said := file.changes(path, command):
-            print(in_one_line(f"defaults: {said}"), file=sys.stderr)  # noqa: T201
+        if changes := file.changes(path, command):
+            print(in_one_line(f"defaults: {changes}"), file=sys.stderr)  # noqa: T201
     except UserError:
         if name != "doctor":  # doctor reports what is wrong in it
             raise
@@ -82,28 +76,24 @@ def load(command: Command) -> Any:
     Raises:
         UserError: Its module cannot be imported, or has no app.
     """
-    if not command.module:
-        return Commands(
-            name=command.name, help=command.summary, below=command.commands, no_args_is_help=True, add_help_option=True
-        )
-    app = getattr(_module(command), "app", None)
+    if command.commands:
+        settings = {"no_args_is_help": True, "add_help_option": True}
+        return Commands(name=command.name, help=command.summary, below=command.commands, **settings)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):  # plug-ins must not print into a command's output
+            module = importlib.import_module(command.module)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a plug-in may raise SystemExit, too
+        if command.module.partition(".")[0] == DISTRIBUTION:
+            raise
+        raise UserError(f"command '{command.name}' cannot be loaded: {one_line(error)}") from error
+    app = getattr(module, "app", None)
     if not isinstance(app, typer.Typer):
         raise UserError(f"command '{command.name}': {command.module} has no typer.Typer named 'app'")
     loaded: Any = typer.main.get_command(app)
     loaded.name = command.name
     return loaded
-
-
-def _module(command: Command) -> Any:
-    if command.module.partition(".")[0] == DISTRIBUTION:
-        return importlib.import_module(command.module)
-    try:
-        with contextlib.redirect_stdout(sys.stderr):  # plug-ins must not print into a command's output
-            return importlib.import_module(command.module)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # a plug-in may raise SystemExit, too
-        raise UserError(f"command '{command.name}' cannot be loaded: {one_line(error)}") from error
 
 
 def every_command() -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -114,7 +104,6 @@ def every_command() -> Iterator[tuple[tuple[str, ...], Any]]:
 
 
 def leaves(path: tuple[str, ...], command: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield a command with its words; for a group, each of its commands."""
     if not hasattr(command, "list_commands"):
         yield path, command
         return
@@ -123,5 +112,4 @@ def leaves(path: tuple[str, ...], command: Any) -> Iterator[tuple[tuple[str, ...
 
 
 def below(group: Any, name: str) -> Any:
-    """Return a command of a group, loaded; None if there is none of that name."""
-    return group.loaded(name) if hasattr(group, "loaded") else group.get_command(None, name)
+    return group.loaded(name) if isinstance(group, Commands) else group.get_command(None, name)

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from reactree_ros.cli import map as house_map
-from reactree_ros.cli.opening import open_memory, progress
+from reactree_ros.cli.opening import open_map, open_memory, progress, say
 from reactree_ros.cli.options import memory_option
+from reactree_ros.errors import UserError
 from reactree_ros.memory.spec import NamedMemory
 
+if TYPE_CHECKING:
+    from reactree_ros.memory.house_map import HouseMap
+    from reactree_ros.memory.house_store import Place
+
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage an episodic memory, or a map.")
-app.add_typer(house_map.app, name="map")
+maps = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage what is kept of houses from run to run.")
+app.add_typer(maps, name="map")
 Memory = Annotated[NamedMemory, memory_option("The episodic memory.", "--memory")]
+File = Annotated[Path, typer.Argument(help="The file, as `reactree run --map` and the bridges' house_map name it.")]
+House = Annotated[str, typer.Option(help="Which of the file's houses; by default the only one.")]
+Name = Annotated[str, typer.Argument(help="A thing by its name, or all of a word.")]
 
 
 @app.command("import")
@@ -42,12 +51,9 @@ def memory_import(
             added += episodic.keep(run_) > 0
             advance(number / len(imported.runs))
         total = len(episodic)
-    Console().print(
+    say(
         f"{added} runs added, {len(imported.runs) - added} were there already, {imported.runs_left_out} did not reach "
-        f"their goal; {memory} holds {total} experiences",
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
+        f"their goal; {memory} holds {total} experiences"
     )
 
 
@@ -62,7 +68,7 @@ def memory_export(
     memory.check_exists()
     with memory.open() as episodic:
         count = export_experiences(episodic, out)
-    Console().print(f"{count} experiences written to {out}", markup=False, highlight=False, soft_wrap=True)
+    say(f"{count} experiences written to {out}")
 
 
 @app.command("show")
@@ -71,16 +77,17 @@ def memory_show(memory: Memory) -> None:
     memory.check_exists()
     with memory.open() as episodic:
         counts = episodic.counts()
+    rows = {
+        "runs": counts.runs,
+        **{f"runs that {what}": number for what, number in counts.only_here.items()},
+        "experiences": counts.experiences,
+        "different subgoals": counts.subgoals,
+        **{f"ended in {end.value}": number for end, number in counts.by_end.items()},
+        **{f"of {name}": number for name, number in counts.by_task_name.items()},
+    }
     table = Table("what", "number")
-    table.add_row("runs", str(counts.runs))
-    for what, number in counts.only_here.items():
-        table.add_row(f"runs that {what}", str(number))
-    table.add_row("experiences", str(counts.experiences))
-    table.add_row("different subgoals", str(counts.subgoals))
-    for end, number in counts.by_end.items():
-        table.add_row(f"ended in {end.value}", str(number))
-    for name, number in counts.by_task_name.items():
-        table.add_row(f"of {name}", str(number))
+    for what, number in rows.items():
+        table.add_row(what, str(number))
     Console().print(table)
 
 
@@ -95,7 +102,121 @@ def memory_search(
     with open_memory(memory) as episodic:
         found = episodic.search(text, k)
     table = Table("similarity", "end", "task", "subgoal")
-    for similarity, experience in found:
-        task = f"{experience.task_id} {experience.task_name}"
-        table.add_row(f"{similarity:.3f}", experience.end.value, task, experience.subgoal)
+    for similarity, one in found:
+        table.add_row(f"{similarity:.3f}", one.end.value, f"{one.task_id} {one.task_name}", one.subgoal)
     Console().print(table)
+
+
+# ---------------------------------------------------------------------- the map of a house
+
+
+def _opened(file: Path, house: str) -> HouseMap:
+    # the map of a house that is there
+    if not file.exists():
+        raise UserError(f"{file}: there is no such file; `reactree run --map {file}` makes it")
+    with open_map(file, "") as found:
+        houses = found.houses()
+    if house and house not in houses:
+        raise UserError(f"{file}: there is no house '{house}'; there are {', '.join(map(repr, houses)) or 'none'}")
+    if not house and len(houses) > 1:
+        raise UserError(f"{file}: there are several houses; name one by --house: {', '.join(map(repr, houses))}")
+    return open_map(file, house or next(iter(houses), ""))
+
+
+@maps.command("list")
+def map_list(file: File, house: House = "") -> None:
+    """List the things: where each is taken to be, how sure that is, and how long such things stay where they are."""
+    from reactree_ros.memory.house_map import ago
+
+    with _opened(file, house) as kept:
+        beliefs, stays = kept.beliefs(), kept.stays()
+    table = Table("name", "place", "room", "sure", "seen", "such things stay")
+    for one in beliefs:
+        at = one.spot.place
+        stay = ago(stays[one.thing.word]).removesuffix(" ago").replace("just now", "under a minute")
+        table.add_row(one.thing.name, at.name, at.room, f"{one.sure:.0%}", ago(one.age), stay)
+    Console().print(table)
+
+
+@maps.command("show")
+def map_show(name: Name, file: File, house: House = "") -> None:
+    """Show where a thing, or things of a word, may be, and every place where each was found or looked for in vain."""
+    from reactree_ros.memory.house_map import ago
+
+    with _opened(file, house) as kept:
+        word = next((one.thing.word for one in kept.beliefs() if name in (one.thing.name, one.thing.word)), None)
+        if word is None:
+            raise _unknown(name, file)
+        beliefs = [one for one in kept.beliefs(word) if name in (one.thing.name, word)]
+        likely, now = kept.likely(word), kept.clock()
+    for belief in beliefs:
+        say(f"{belief.thing.name}: {belief.sure:.0%} {_at(belief.spot.place)}")
+        for spot in sorted(belief.thing.spots.values(), key=lambda spot: -spot.last):
+            vain = f", looked for {_often(spot.in_vain)} in vain" if spot.in_vain else ""
+            by = f" by {spot.robot}" if spot.robot else ""
+            say(f"  {_at(spot.place)}: found {_often(spot.found)}, last {ago(now - spot.last)}{by}{vain}")
+    say(f"where to look for {word}:")
+    for place, sure in likely:
+        say(f"  {_at(place)}: {sure:.0%}")
+
+
+@maps.command("forget")
+def map_forget(name: Name, file: File, house: House = "") -> None:
+    """Forget a thing, or all things of a word."""
+    with _opened(file, house) as kept:
+        count = kept.forget(name)
+    if not count:
+        raise _unknown(name, file)
+    say(f"{count} forgotten")
+
+
+@maps.command("export")
+def map_export(
+    out: Annotated[Path, typer.Argument(help="A file of JSON lines, one a thing.")], file: File, house: House = ""
+) -> None:
+    """Write all that is known of a house as JSON lines, which `reactree memory map import` reads."""
+    from reactree_ros.files.whole_file import write_whole
+
+    with _opened(file, house) as kept:
+        lines = [json.dumps(thing, ensure_ascii=False) + "\n" for thing in kept.export()]
+    write_whole(out, "".join(lines))
+    say(f"{len(lines)} things written to {out}")
+
+
+@maps.command("import")
+def map_import(
+    source: Annotated[Path, typer.Argument(help="JSON lines, as `reactree memory map export` writes them.")],
+    file: File,
+    house: House = "",
+) -> None:
+    """Put things into a map, each in place of what is known of it; none if one of them is wrong."""
+    things = things_in(source)
+    with _opened(file, house) if file.exists() else open_map(file, house) as kept:
+        count = kept.put(things, where=str(source))
+    say(f"{count} things put into {file}")
+
+
+def things_in(source: Path) -> list[Any]:
+    """Read JSON lines; a UserError says which line is none."""
+    from reactree_ros.files.read_back import check_values, parse_json, text_of
+
+    things = []
+    for number, line in enumerate(text_of(source).splitlines(), 1):
+        try:
+            things.append(parse_json(line))
+            check_values(things[-1])
+        except ValueError as error:
+            raise UserError(f"{source}:{number}: no JSON: {error}") from None
+    return things
+
+
+def _unknown(name: str, file: Path) -> UserError:
+    return UserError(f"{file}: nothing is known of '{name}'; see `reactree memory map list {file}`")
+
+
+def _often(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _at(place: Place) -> str:
+    return " in ".join(filter(None, (place.name and f"at {place.name}", place.room))) or "nobody knows where"

@@ -1,15 +1,19 @@
-"""Opens and shows things for several commands: a language model, a memory, a progress bar."""
+"""What several commands share: a language model, a memory or a map that is opened, what is said, asked and shown."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import typer
 from rich.console import Console
 from rich.progress import Progress
 
+from reactree_ros.agent.text import in_one_line
 from reactree_ros.errors import UserError
+from reactree_ros.files.secrecy import redacted
 from reactree_ros.llm.trained import as_trained, strange
 
 if TYPE_CHECKING:
@@ -26,6 +30,27 @@ if TYPE_CHECKING:
 
 #: The planner if none is named, and the language model was trained for none in particular.
 DEFAULT_PLANNER = "reactree_wm"
+
+
+def say(text: str, style: str = "", *, err: bool = False) -> None:
+    """Print text that may be anybody's: none of it is taken for markup, and no line is folded."""
+    Console(stderr=err).print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def warn(text: str) -> None:
+    say(in_one_line(text), "yellow", err=True)
+
+
+def agreed(shown: str, question: str) -> bool | None:
+    """Show something on stderr and ask a question; no is the default. Returns None if nobody can be asked."""
+    try:
+        there = sys.stdin.isatty() and sys.stderr.isatty()
+    except (AttributeError, ValueError):  # a stream is closed
+        there = False
+    if not there:
+        return None
+    typer.echo(in_one_line(redacted(shown)), err=True)
+    return typer.confirm(question, default=False, err=True)
 
 
 @contextmanager
@@ -64,14 +89,13 @@ def chosen_planner(named: str, llm: Chosen) -> Planner:
 
     trained = llm.spec.trained_for(llm.settings)
     chosen = as_trained(named, trained)
-    if said := strange(chosen, trained):
-        Console(stderr=True).print(f"--planner {said}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+    if problem := strange(chosen, trained):
+        warn(f"--planner {problem}")
     return planner(chosen or DEFAULT_PLANNER)
 
 
 @contextmanager
 def open_memory(memory: NamedMemory) -> Iterator[EpisodicMemory]:
-    """Open an episodic memory, ready to find; a missing one is made."""
     with Console(stderr=True).status("Getting the memory ready"):
         memory.prepare()
     with memory.open() as episodic:
@@ -79,7 +103,6 @@ def open_memory(memory: NamedMemory) -> Iterator[EpisodicMemory]:
 
 
 def open_map(path: Path, house: str) -> HouseMap:
-    """Open the kept map of a house; a missing file is made."""
     from reactree_ros.memory.house_map import HouseMap
 
     return HouseMap(path, house)
@@ -87,7 +110,6 @@ def open_map(path: Path, house: str) -> HouseMap:
 
 @contextmanager
 def progress(title: str, *, quiet: bool = False) -> Iterator[Callable[[float], None]]:
-    """Show a progress bar on stderr; yields a function that takes the share that is done."""
     console = Console(stderr=True, quiet=quiet)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(title, total=1.0)

@@ -1,4 +1,4 @@
-"""Options that are made from settings, so that none is written twice.
+"""Options that are made from settings, so that none is written twice, and their completion in a shell.
 
 A command takes groups of options::
 
@@ -22,12 +22,12 @@ from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 import typer
 from pydantic.fields import FieldInfo
 
-from reactree_ros.cli.completion import names_of
 from reactree_ros.errors import UserError
 from reactree_ros.llm.settings import load_models_file, named_model
 from reactree_ros.llm.spec import MODELS
 from reactree_ros.memory.spec import memory
-from reactree_ros.plugins import Registry, Spec
+from reactree_ros.planners.spec import PLANNERS, WM
+from reactree_ros.plugins import REGISTRIES, Registry
 from reactree_ros.plugins.settings import Settings, choices, read_settings
 from reactree_ros.tree.options import RunOptions
 from reactree_ros.world.spec import WORLDS
@@ -38,8 +38,6 @@ S = TypeVar("S", bound=Settings)
 
 
 class Chosen(NamedTuple):
-    """What was named, with its settings."""
-
     spec: Any
     settings: Any
 
@@ -77,11 +75,8 @@ def takes(**groups: Options) -> Callable[[Callable[..., None]], Callable[..., No
 
     def extend(command: Callable[..., None]) -> Callable[..., None]:
         named = inspect.signature(command, eval_str=True).parameters
-        own = [
-            one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-            for one in named.values()
-            if one.name not in (*groups, "ctx")
-        ]
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        own = [one.replace(kind=keyword) for one in named.values() if one.name not in (*groups, "ctx")]
         names, taken = {one.name for one in own}, {}
         # Fixed options come before those that a named thing adds.
         for group, options in sorted(groups.items(), key=lambda one: not isinstance(one[1], FromSettings)):
@@ -90,6 +85,7 @@ def takes(**groups: Options) -> Callable[[Callable[..., None]], Callable[..., No
 
         @functools.wraps(command)
         def called(*, ctx: typer.Context, **values: Any) -> None:
+            read = {}
             for group, options in groups.items():
                 given = {one.name: _plain(values.pop(one.name)) for one in taken[group]}
                 given = {name: value for name, value in given.items() if value not in (None, [])}
@@ -97,12 +93,12 @@ def takes(**groups: Options) -> Callable[[Callable[..., None]], Callable[..., No
                 for name, value in given.items():
                     if isinstance(value, list) and (listed := ctx.lookup_default(name)):
                         defaults[name] = listed
-                values[_GROUP + group] = options.read(options.with_defaults(given, defaults))
+                read[group] = options.read(options.with_defaults(given, defaults))
             if "ctx" in named:
                 values["ctx"] = ctx
-            command(**{name.removeprefix(_GROUP): value for name, value in values.items()})
+            command(**values, **read)
 
-        context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+        context = inspect.Parameter("ctx", keyword, annotation=typer.Context)
         parameters = [*own, *(one for group in groups for one in taken[group]), context]
         called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         called.own_only = {  # type: ignore[attr-defined]
@@ -119,49 +115,32 @@ def options_from(source: str, ctx: typer.Context, names: Iterable[str]) -> set[s
     return {name for name in names if getattr(ctx.get_parameter_source(name), "name", "") == source}
 
 
-_GROUP = "group "  # no option has such a name
-
-
 def _plain(value: Any) -> Any:
     return value.value if isinstance(value, enum.Enum) else value
 
 
 def option(
-    name: str,
-    kind: Any,
-    help: str,
-    *,
-    panel: str,
-    shown: str | None = None,
-    **others: Any,
+    name: str, kind: Any, help: str, *, panel: str, shown: str | None = None, **others: Any
 ) -> inspect.Parameter:
-    """Return an option as a parameter of a command; others of typer's arguments are e.g. its bounds."""
     info = typer.Option(help=help, rich_help_panel=panel, show_default=shown or False, **others)
-    return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, info]
-    )
+    annotation = Annotated[kind | None, info]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
-def setting(name: str, field: FieldInfo, *, panel: str, of: str = "") -> inspect.Parameter:
-    """Return the option of a setting."""
+def _setting(name: str, field: FieldInfo, panel: str) -> inspect.Parameter:
     kind, bounds = _kind(name, field), {}
     if kind in (int, float):
         limits = {"min": _bound(field, "ge"), "max": _bound(field, "le")}
         bounds = {side: kind(limit) for side, limit in limits.items() if limit is not None}
-    help = f"{field.description}{f' ({of})' if of else ''}"
-    shown = None if of else default_text(field)
-    return option(name, kind, help, panel=panel, shown=shown, **bounds)
+    return option(name, kind, str(field.description), panel=panel, shown=default_text(field), **bounds)
 
 
 def _kind(name: str, field: FieldInfo) -> Any:
-    """Return what typer reads a setting as; texts are left to the settings."""
+    # what typer reads a setting as; texts are left to the settings
     if values := choices(field):
-        return field.annotation if isinstance(field.annotation, enum.EnumMeta) else _enum(name, values)
+        of_field = isinstance(field.annotation, enum.EnumMeta)
+        return field.annotation if of_field else enum.Enum(name, {value: value for value in values}, type=str)
     return field.annotation if field.annotation in (int, float, bool, Path) else str
-
-
-def _enum(name: str, values: Sequence[str]) -> enum.EnumMeta:
-    return enum.Enum(name, {value: value for value in values}, type=str)  # type: ignore[return-value]
 
 
 def _bound(field: FieldInfo, name: str) -> Any:
@@ -178,10 +157,7 @@ def allowed_text(field: FieldInfo) -> str:
 
 
 def default_text(field: FieldInfo) -> str:
-    """Return a setting's default as a user would give it; empty if there is none."""
-    default = field.get_default(call_default_factory=True)
-    if isinstance(default, enum.Enum):
-        default = default.value
+    default = _plain(field.get_default(call_default_factory=True))
     if isinstance(default, bool):
         return str(default).lower()
     return "" if default is None or default in ((), {}) else str(default)
@@ -194,7 +170,6 @@ def memory_option(help: str, *names: str) -> Any:
 
 
 def vision_option(more: str = "Without, none is asked.") -> Any:
-    """Return typer's option that names the language model that is asked about pictures."""
     help = (
         "A language model that is asked about pictures, for planners and models that see none: it says what is on "
         f"them, and whether a skill was done. {more} It is NAME:SETTING=VALUE:…, see `reactree list models`."
@@ -223,21 +198,19 @@ class FromSettings(Options, Generic[S]):
         self._kind, self._panel, self._own, self._without = kind, panel, own, without
 
     def parameters(self) -> list[inspect.Parameter]:
-        """Return the options of settings, and ``--option`` if some have none."""
         fields = {name: field for name, field in self._kind.model_fields.items() if name not in self._without}
-        own = fields if self._own is None else [name for name in fields if name in self._own]
-        found = [setting(name, fields[name], panel=self._panel) for name in own]
+        own = [name for name in fields if self._own is None or name in self._own]
+        found = [_setting(name, fields[name], self._panel) for name in own]
         if len(own) < len(fields):
             help = "Another option of a run, NAME=VALUE, see `reactree list options`; may be given several times."
             found.append(option("option", list[str], help, panel=self._panel))
         return found
 
     def read(self, given: Mapping[str, Any]) -> S:
-        """Return the settings."""
         return read_settings(self._kind, self._given(given), where="options")
 
     def _given(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what was given by name, those of ``--option`` among it."""
+        # by name, those of --option among it
         values = {name: value for name, value in given.items() if name != "option"}
         for text in given.get("option", ()):
             written, value = named_value(text, "--option")
@@ -267,72 +240,51 @@ class Named(Options):
         self._registry, self._name = registry, name
         self._default = registry.default if default is None else default
         self._other = f"{name}_option"
+        self._names = {name}  # of the options that name one
 
     def parameters(self) -> list[inspect.Parameter]:
-        """Return ``--NAME``, the flags of all that can be loaded, and ``--NAME-option``."""
-        panel = self._registry.kind.capitalize()
-        flags: dict[str, list[Any]] = {}
+        kind, panel = self._registry.kind, self._registry.kind.capitalize()
+        flags: dict[str, dict[str, FieldInfo]] = {}
         for spec in self._registry:
             for flag in spec.flags:
-                flags.setdefault(flag, []).append(spec)
-        help = f"The {self._registry.kind}: {', '.join(self._registry.names)}; `reactree list` says more."
-        return [
-            option(
-                self._name,
-                str,
-                help,
-                panel=panel,
-                shown=self._default,
-                autocompletion=names_of(self._registry),
-            ),
-            *(self._flag(flag, of, panel=panel) for flag, of in flags.items()),
-            option(
-                self._other,
-                list[str],
-                "A setting, NAME=VALUE, see `reactree list`; may be given several times.",
-                panel=panel,
-            ),
-        ]
-
-    def _flag(self, flag: str, specs: Sequence[Spec], *, panel: str) -> inspect.Parameter:
-        fields = {spec.name: spec.settings.model_fields[flag] for spec in specs}
-        said: dict[str, list[str]] = {}
-        for name, field in fields.items():
-            said.setdefault(field.description or "", []).append(name)
-        help = "; ".join(f"{', '.join(names)}: {text}" for text, names in said.items())
-        kinds = {_kind(flag, field) for field in fields.values()}
-        kind = kinds.pop() if len(kinds) == 1 else str
-        return option(flag, kind, help, panel=panel)
+                flags.setdefault(flag, {})[spec.name] = spec.settings.model_fields[flag]
+        help = f"The {kind}: {', '.join(self._registry.names)}; `reactree list` says more."
+        complete = names_of(self._registry)
+        found = [option(self._name, str, help, panel=panel, shown=self._default, autocompletion=complete)]
+        for flag, fields in flags.items():
+            named: dict[str, list[str]] = {}
+            for name, field in fields.items():
+                named.setdefault(field.description or "", []).append(name)
+            help = "; ".join(f"{', '.join(names)}: {text}" for text, names in named.items())
+            kinds = {_kind(flag, field) for field in fields.values()}
+            found.append(option(flag, kinds.pop() if len(kinds) == 1 else str, help, panel=panel))
+        help = "A setting, NAME=VALUE, see `reactree list`; may be given several times."
+        return [*found, option(self._other, list[str], help, panel=panel)]
 
     def with_defaults(self, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
         """Add the user's defaults, unless another one is named by hand: its settings are not those of the file's."""
         return dict(given) if self._names & set(given) else super().with_defaults(given, defaults)
 
-    @property
-    def _names(self) -> set[str]:
-        """The options that name one."""
-        return {self._name}
-
     def read(self, given: Mapping[str, Any]) -> Chosen:
-        """Return the named thing with its settings."""
-        name = given.get(self._name, self._default)
+        name, kind = given.get(self._name, self._default), self._registry.kind
         if not name:
             raise UserError(f"{dashed([self._name])} is missing; name one of {', '.join(self._registry.names)}")
         spec = self._registry.get(name)
-        flags = {flag: value for flag, value in given.items() if flag not in (self._name, self._other)}
-        if foreign := [flag for flag in flags if flag not in spec.settings.model_fields]:
+        if foreign := [flag for flag in self._flags(given) if flag not in spec.settings.model_fields]:
             others = [one.name for one in self._registry if set(foreign) <= set(one.flags)]
             raise UserError(
-                f"{dashed(foreign)}: the {self._registry.kind} '{name}' takes none; "
+                f"{dashed(foreign)}: the {kind} '{name}' takes none; "
                 f"name another {dashed([self._name])}{f' ({_or(others)})' if others else ''}"
             )
-        where = f"{self._registry.kind} '{name}'"
-        return Chosen(spec, read_settings(spec.settings, self._settings(given), where=where))
+        return Chosen(spec, read_settings(spec.settings, self._settings(given), where=f"{kind} '{name}'"))
+
+    def _flags(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        return {flag: value for flag, value in given.items() if flag not in (self._name, self._other)}
 
     def _settings(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the settings that are given, by flags of their own or by ``--NAME-option``."""
-        flags = {flag: value for flag, value in given.items() if flag not in (self._name, self._other)}
-        return flags | dict(named_value(one, dashed([self._other])) for one in given.get(self._other, ()))
+        # by flags of their own, or by --NAME-option
+        others = (named_value(one, dashed([self._other])) for one in given.get(self._other, ()))
+        return self._flags(given) | dict(others)
 
 
 class NamedModel(Named):
@@ -340,18 +292,13 @@ class NamedModel(Named):
 
     def __init__(self, name: str = "llm", *, default: str | None = None) -> None:
         super().__init__(MODELS, name, default=default)
+        self._names.add("models")
 
     def parameters(self) -> list[inspect.Parameter]:
-        """Return the options of the registry, and ``--models``."""
         help = "A YAML file with every setting of the language model (or several)."
         return [*super().parameters(), option("models", Path, help, panel=MODELS.kind.capitalize())]
 
-    @property
-    def _names(self) -> set[str]:
-        return {self._name, "models"}
-
     def read(self, given: Mapping[str, Any]) -> Chosen:
-        """Return the language model, with its settings."""
         if "models" not in given:
             return super().read(given)
         if others := [name for name in given if name != "models"]:
@@ -367,7 +314,6 @@ class OtherModel(NamedModel):
     own_only = True
 
     def read(self, given: Mapping[str, Any]) -> Chosen | None:  # type: ignore[override]
-        """Return the language model with its settings; None if nothing of it is given."""
         return super().read(given) if given else None
 
 
@@ -375,7 +321,6 @@ class ModelAgain(OtherModel):
     """Another language model than a record's where one is named; else what is said of the record's own one."""
 
     def read(self, given: Mapping[str, Any]) -> Chosen | Mapping[str, Any]:  # type: ignore[override]
-        """Return the language model that is named, or those settings that are given."""
         return NamedModel.read(self, given) if self._names & set(given) else self._settings(given)
 
 
@@ -385,7 +330,6 @@ class WorldAgain(Options):
     own_only = True
 
     def parameters(self) -> list[inspect.Parameter]:
-        """Return the one option."""
         help = (
             "A setting of the record's world or task suite, NAME=VALUE; may be given several times. A record alone "
             "decides nothing that starts, opens, loads or sends something."
@@ -393,12 +337,10 @@ class WorldAgain(Options):
         return [option("world_option", list[str], help, panel=WORLDS.kind.capitalize())]
 
     def read(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the settings that are given."""
         return dict(named_value(text, "--world-option") for text in given.get("world_option", ()))
 
 
 def named_value(text: str, option: str) -> tuple[str, str]:
-    """Split ``NAME=VALUE``."""
     name, equals, value = text.partition("=")
     if not equals:
         raise UserError(f"{option} {text}: write it as NAME=VALUE")
@@ -411,4 +353,39 @@ def dashed(names: Iterable[str], between: str = "/") -> str:
 
 
 def _or(names: Sequence[str]) -> str:
-    return " or ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+    return " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+# ---------------------------------------------------------------------- completion: the shell itself completes files
+
+Completed = list[tuple[str, str]]
+
+
+def names_of(registry: Registry[Any]) -> Callable[[str], Completed]:
+
+    def complete(incomplete: str) -> Completed:
+        return [(spec.name, spec.summary) for spec in registry if spec.name.startswith(incomplete)]
+
+    return complete
+
+
+def complete_planner(incomplete: str) -> Completed:
+    """Complete a planner's name, with ``_wm`` if it can use working memory; the last of several, between commas."""
+    before, comma, last = incomplete.rpartition(",")
+    return [
+        (f"{before}{comma}{name}", spec.summary)
+        for spec in PLANNERS
+        for name in (spec.name, *([f"{spec.name}{WM}"] if spec.remembers else []))
+        if name.startswith(last)
+    ]
+
+
+def kinds() -> dict[str, Registry[Any]]:
+    return {kind: registry for kind, registry in REGISTRIES.items() if hasattr(registry.base, "settings")}
+
+
+def complete_listed(incomplete: str) -> Completed:
+    found = [
+        (kind, f"all {kind}") for kind in (*kinds(), "words", "options", "defaults") if kind.startswith(incomplete)
+    ]
+    return found + [one for registry in kinds().values() for one in names_of(registry)(incomplete)]

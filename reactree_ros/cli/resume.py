@@ -32,11 +32,14 @@ if TYPE_CHECKING:
     from reactree_ros.record.reader import Record
 
 app = typer.Typer(add_completion=False)
+Save = Annotated[Path | None, typer.Option(help="Write the new run's record into this new file.")]
+Memory = Annotated[NamedMemory | None, memory_option("An episodic memory that examples come from.")]
+Vision = Annotated[Chosen | None, vision_option("Without, the record's own is not asked.")]
+Policy = Annotated[Path | None, typer.Option(help="A skill policy, which holds instead of the record's own one.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
 class More(RunOptionsGiven):
-    """The limits of a run; those that are given."""
-
     def __init__(self) -> None:
         super().__init__(
             panel="More than it had (without: twice the limit that it met)",
@@ -44,7 +47,6 @@ class More(RunOptionsGiven):
         )
 
     def read(self, given: Mapping[str, Any]) -> dict[str, Any]:  # type: ignore[override]
-        """Return the limits that were given."""
         values = self._given(given)
         read = read_settings(RunOptions, values, where="options")
         return {name: getattr(read, name) for name in values if getattr(read, name)}
@@ -58,13 +60,11 @@ PATIENCE = 30.0
 @takes(world_option=WorldAgain(), llm=ModelAgain(), more=More())
 def resume(
     run: Annotated[Path, typer.Argument(help="The record of a run that was killed, canceled or out of its budget.")],
-    save: Annotated[Path | None, typer.Option(help="Write the new run's record into this new file.")] = None,
-    memory: Annotated[NamedMemory | None, memory_option("An episodic memory that examples come from.")] = None,
-    vision: Annotated[Chosen | None, vision_option("Without, the record's own is not asked.")] = None,
-    policy: Annotated[
-        Path | None, typer.Option(help="A skill policy, which holds instead of the record's own one.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    save: Save = None,
+    memory: Memory = None,
+    vision: Vision = None,
+    policy: Policy = None,
+    as_json: AsJson = False,
     ros: Annotated[
         bool,
         typer.Option(
@@ -109,14 +109,13 @@ def resume(
 
 
 def _go_on_over_ros(record: Record, until: int, limits: Mapping[str, int], planner: str, *, yes: bool) -> NoReturn:
-    """Let a planner node go on with a run, once somebody has agreed."""
     from reactree_ros.agent.text import in_one_line
     from reactree_ros.episode.going_on import decisions_before, last_skill_of
 
     there = over_ros("resume")
     instruction, last = record.run["instruction"], last_skill_of(record, until)
-    said = f"'{instruction}', after {decisions_before(record, until)} decisions; {last}"
-    typer.echo(in_one_line(said), err=True)
+    came_to = f"'{instruction}', after {decisions_before(record, until)} decisions; {last}"
+    typer.echo(in_one_line(came_to), err=True)
     question = f"The robot of {planner} goes on from what it sees now, and does nothing of that again. Go on?"
     if not yes and not typer.confirm(question, err=True):
         raise UserError("nothing was done; --yes goes on without asking")

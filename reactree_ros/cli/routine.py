@@ -11,10 +11,10 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from reactree_ros.agent.text import visible
 from reactree_ros.cli.commands import add_more
+from reactree_ros.cli.opening import say
 from reactree_ros.cli.options import memory_option
 from reactree_ros.errors import UserError
 from reactree_ros.memory.spec import NamedMemory
@@ -32,8 +32,7 @@ Name = Annotated[str, typer.Argument(help="The routine, see `reactree routine li
 
 
 def _say(text: str) -> None:
-    """Print a line of what others may have written."""
-    Console().print(visible(text), markup=False, highlight=False, soft_wrap=True)
+    say(visible(text))  # others may have written it
 
 
 def _kept(memory: NamedMemory) -> Kept:
@@ -160,7 +159,7 @@ add_more("routine", app)
 
 
 def _edited(routine: Routine) -> Routine:
-    """Return a routine as a person changes it in the editor of their own; what cannot be read is left for them."""
+    # as a person changes it in the editor of their own; what cannot be read is left for them
     from reactree_ros.files.read_back import text_of
     from reactree_ros.routine.model import Routine
 
@@ -187,15 +186,11 @@ def _edited(routine: Routine) -> Routine:
 def _lines(node: Node, depth: int) -> Iterator[str]:
     from reactree_ros.routine.model import children_of
 
-    yield f"{'  ' * depth}{node.kind}{_told(node)}"
-    for child in children_of(node):
-        yield from _lines(child, depth + 1)
-
-
-def _told(node: Node) -> str:
-    """Return what a node is about, in the order in which it is declared."""
     left_out = ("kind", "children", "child", "needs", "effect", "memory", "finds")
     fields = (value for name, value in node if name not in left_out and value not in (None, (), ""))
-    said = ", ".join(" / ".join(one) if isinstance(one, tuple) else str(getattr(one, "value", one)) for one in fields)
+    texts = (" / ".join(one) if isinstance(one, tuple) else str(getattr(one, "value", one)) for one in fields)
+    about = ", ".join(texts)
     finds = f" -> {node.finds}" if node.kind == "search" else ""
-    return f": {said}{finds}" if said else ""
+    yield f"{'  ' * depth}{node.kind}{about and f': {about}{finds}'}"
+    for child in children_of(node):
+        yield from _lines(child, depth + 1)

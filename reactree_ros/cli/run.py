@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from reactree_ros.cli import NOT_ACHIEVED, completion
+from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.carry_out import carry_out, terminal
-from reactree_ros.cli.opening import chosen_planner
+from reactree_ros.cli.opening import chosen_planner, say, warn
 from reactree_ros.cli.options import (
     Chosen,
     Named,
     NamedModel,
     RunOptionsGiven,
+    complete_planner,
     memory_option,
     takes,
     vision_option,
@@ -36,7 +36,7 @@ Planner = Annotated[
     str,
     typer.Option(
         help=f"{WHO_PLANS} Empty: the one that the language model was trained for, or reactree_wm.",
-        autocompletion=completion.planner,
+        autocompletion=complete_planner,
     ),
 ]
 KeptMap = Annotated[
@@ -101,8 +101,7 @@ def run(
         person=answers,
     )
     if not answers and chosen.settings.model_dump().get("questions"):
-        text = "Nobody can be asked: nothing can be typed here; with --view a person answers on the page"
-        Console(stderr=True).print(text, style="yellow", markup=False, highlight=False, soft_wrap=True)
+        warn("Nobody can be asked: nothing can be typed here; with --view a person answers on the page")
     result = carry_out(
         spec,
         assemble,
@@ -116,7 +115,9 @@ def run(
     )
     shown = llm[0].examples and not llm[0].trained_for(llm[1]) and chosen.settings.takes_examples
     if memory is None and shown and not (as_json or result.whole or result.broken):  # examples may have helped
-        hint = f"Nothing is remembered of this run: {install_line('reactree_ros[memory]')}, then add --memory FILE.db"
-        Console().print(hint, style="dim", markup=False, highlight=False)
+        say(
+            f"Nothing is remembered of this run: {install_line('reactree_ros[memory]')}, then add --memory FILE.db",
+            "dim",
+        )
     if not result.whole:
         raise typer.Exit(NOT_ACHIEVED)

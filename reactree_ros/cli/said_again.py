@@ -6,12 +6,10 @@ import json
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
-
-from rich.console import Console
+from typing import Any
 
 from reactree_ros.agent.text import in_one_line
-from reactree_ros.cli.asking import agreed
+from reactree_ros.cli import opening
 from reactree_ros.cli.defaults import policy_of_user, said_by_user
 from reactree_ros.cli.options import Chosen
 from reactree_ros.episode.run_spec import RunSpec, Selection
@@ -61,49 +59,41 @@ def said_again(
         _check(spec, {"world": world} if isinstance(llm, Chosen) else {"world": world, "llm": llm})
         if not planner:
             spec.chosen_planner()
-    is_said = own or not spec.unsaid("memory")
-    kept = spec.memory if is_said and not planner else ""
-    if memory is None and not is_said:
-        _tell(f"The record's memory is not opened; to have examples from it, add --memory {spec.memory}")
-    if spec.vision is not None and vision is None and not own:
-        _tell(f"Nobody is asked about pictures now; to have that, add --vision {spec.vision.name}")
-    policy = policy or policy_of_user()
+    changes: dict[str, Any] = {"planner": planner, "working_memory": None} if planner else {}
+    if memory is not None:
+        changes["memory"] = memory.absolute()
+    elif not own and spec.unsaid("memory"):
+        changes["memory"] = ""
+        opening.warn(f"The record's memory is not opened; to have examples from it, add --memory {spec.memory}")
+    elif planner:
+        changes["memory"] = ""
+    if vision is not None:
+        changes["vision"] = Selection.of("llm", *vision)
+    elif not own:
+        changes["vision"] = None
+        if spec.vision is not None:
+            opening.warn(f"Nobody is asked about pictures now; to have that, add --vision {spec.vision.name}")
+    if policy := policy or policy_of_user():
+        changes["policy"] = load_policy(policy)
     chosen = Selection.of("llm", *llm) if isinstance(llm, Chosen) else spec.llm and spec.llm.with_settings(llm, name)
-    return spec.but(
-        recorded="",
-        world=spec.world.with_settings(world, name),
-        llm=chosen,
-        vision=Selection.of("llm", *vision) if vision else spec.vision if own else None,
-        memory=kept if memory is None else memory.absolute(),
-        **({} if policy is None else {"policy": load_policy(policy)}),
-        **({"planner": planner, "working_memory": None} if planner else {}),
-    )
+    return spec.but(recorded="", world=spec.world.with_settings(world, name), llm=chosen, **changes)
 
 
-def _tell(told: str) -> None:
-    Console(stderr=True).print(in_one_line(told), style="yellow", markup=False, highlight=False, soft_wrap=True)
-
-
-def _check(spec: RunSpec, said: Mapping[Literal["world", "llm"], Mapping[str, Any]]) -> None:
-    """Ask whether to use settings that only a record gives."""
-    words = [
-        _words(f"--{field}-option", name, value)
-        for field, of in said.items()
-        for name, value in spec.unsaid(field).items()
-        if name not in of and not said_by_user(name, value)
-    ]
+def _check(spec: RunSpec, given: Mapping[Any, Mapping[str, Any]]) -> None:
+    # asks whether to use settings that only a record gives
+    words = []
+    for field, settings in given.items():
+        for name, value in spec.unsaid(field).items():
+            if name not in settings and not said_by_user(name, value):
+                text = value if isinstance(value, str) else json.dumps(value)
+                words.append(f"--{field}-option {shlex.quote(in_one_line(f'{name}={text}')[:_SHOWN])}")
     if not words:
         return
-    told = f"{spec.recorded}: its settings would start, open, load or send something: {' '.join(words)}"
-    yes = agreed(told, "A record may not decide that by itself. Is it what you want?")
+    effect = f"{spec.recorded}: its settings would start, open, load or send something: {' '.join(words)}"
+    yes = opening.agreed(effect, "A record may not decide that by itself. Is it what you want?")
     if yes is None:
         raise UserError(
-            f"{told} - a record may not decide that by itself; add these words to the command to have it so"
+            f"{effect} - a record may not decide that by itself; add these words to the command to have it so"
         )
     if not yes:
         raise UserError(f"{spec.recorded}: nothing was done")
-
-
-def _words(option: str, name: str, value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value)
-    return f"{option} {shlex.quote(in_one_line(f'{name}={text}')[:_SHOWN])}"

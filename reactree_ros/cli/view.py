@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from reactree_ros.cli.commands import over_ros
+from reactree_ros.cli.opening import say
 from reactree_ros.cli.signals import ASKED
 from reactree_ros.errors import UserError
 from reactree_ros.view import check_installed
@@ -41,19 +41,14 @@ def view(
     if ros:
         if path is not None:
             raise UserError(f"{path}: --ros follows a planner node; leave the path out, or --ros")
-        _follow(planner_node, host, port)
+        ASKED.number = over_ros("view").serve(planner_node, say=_say_where, host=host, port=port, args=[])
+        raise KeyboardInterrupt
     from reactree_ros.view.runs import Runs
     from reactree_ros.view.server import ViewServer
 
     with ViewServer(Runs(path or Path()), host=host, port=port) as server:
         _say_where(server.url)
         server.wait()
-
-
-def _follow(planner: str, host: str, port: int) -> NoReturn:
-    """Show the runs of a planner node until the process is asked to end."""
-    ASKED.number = over_ros("view").serve(planner, say=_say_where, host=host, port=port, args=[])
-    raise KeyboardInterrupt
 
 
 @contextmanager
@@ -82,6 +77,4 @@ def watched(episode: Episode, record: Path, steering: Steering) -> Iterator[None
 
 
 def _say_where(url: str) -> None:
-    """Print the page's address on stderr."""
-    console = Console(stderr=True, soft_wrap=True)
-    console.print(f"The page is at {url} (Ctrl-C ends)", markup=False, highlight=False)
+    say(f"The page is at {url} (Ctrl-C ends)", err=True)

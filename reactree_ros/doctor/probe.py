@@ -1,25 +1,19 @@
-"""Runs slow or endless checks in their own thread or process, with a time limit."""
+"""Runs a slow or endless check in a process of its own, with a time limit."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-import queue
 import signal
 import subprocess
-import threading
-import time
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from reactree_ros.background.own_python import python_command
 
-T = TypeVar("T")
-
 
 class ProbeFailed(Exception):
-    """A check failed or did not end in time; the message is one line."""
+    pass
 
 
 def in_a_process(code: str, *, seconds: float) -> Any:
@@ -51,26 +45,3 @@ def in_a_process(code: str, *, seconds: float) -> Any:
         return json.loads(out.splitlines()[-1])
     except (IndexError, ValueError):
         raise ProbeFailed(f"printed {out[-200:]!r}") from None
-
-
-def all_within(seconds: float, calls: Sequence[Callable[[], T]]) -> list[T | Exception | None]:
-    """Make calls at the same time; return each result or exception, None for a call that took too long."""
-    ended: queue.Queue[tuple[int, T | Exception]] = queue.Queue()
-
-    def make(number: int, call: Callable[[], T]) -> None:
-        try:
-            ended.put((number, call()))
-        except Exception as error:
-            ended.put((number, error))
-
-    for number, call in enumerate(calls):
-        threading.Thread(target=make, args=(number, call), daemon=True).start()
-    found: list[T | Exception | None] = [None] * len(calls)
-    deadline = time.monotonic() + seconds
-    for _ in calls:
-        try:
-            number, what = ended.get(timeout=max(0.0, deadline - time.monotonic()))
-        except queue.Empty:
-            break
-        found[number] = what
-    return found

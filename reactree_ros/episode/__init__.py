@@ -21,13 +21,11 @@ from reactree_ros.agent.tokens import counting
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode.learning import Learning, Proof
 from reactree_ros.errors import UserError
-from reactree_ros.llm.port import LanguageModel, Reply
-from reactree_ros.llm.tally import Tally
+from reactree_ros.llm.port import LanguageModel, Reply, Tally
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.memory.working import WorkingMemory
-from reactree_ros.person.confirmation import confirmed_by
-from reactree_ros.person.port import Person, is_stop
+from reactree_ros.person.port import Person, confirmed_by, is_stop
 from reactree_ros.record.verdict import LIMITED, EpisodeEnd
 from reactree_ros.record.verdict import EpisodeResult as EpisodeResult
 from reactree_ros.record.writer import Recorder

@@ -23,8 +23,7 @@ from reactree_ros.llm.settings import make_model, named_model
 from reactree_ros.llm.spec import MODELS
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.memory.spec import is_brought, memory
-from reactree_ros.person.confirmation import confirmed_by
-from reactree_ros.person.port import Person
+from reactree_ros.person.port import Person, confirmed_by
 from reactree_ros.plugins.settings import read_settings
 from reactree_ros.record.schema import Event
 from reactree_ros.record.verdict import EpisodeResult

@@ -58,7 +58,6 @@ def of_house(
 
 
 def named_in(correction: SkillCall) -> Iterator[str]:
-    """Yield the things and places that a statement names."""
     for name, one in correction.skill.parameters.items():
         if isinstance(one, Named) and not isinstance(one, Person):
             yield str(correction.values[name])
@@ -73,7 +72,6 @@ def hands_full(scene: Scene, correction: SkillCall, hands: int) -> str:
 
 
 def refused(why: str) -> Observation:
-    """Return what is told where nothing was taken in."""
     return Observation(f"It was not taken in: {why}.", Outcome.PRECONDITION)
 
 

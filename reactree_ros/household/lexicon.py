@@ -9,22 +9,22 @@ called so, and people's other names for it lead there.
 from __future__ import annotations
 
 import enum
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
 from reactree_ros.household.vocabulary import CLASSES, ObjectClass, own_classes
 
 
 def word_set(text: str) -> frozenset[str]:
-    """Return the words of a text."""
     return frozenset(text.split())
 
 
 class Topic(enum.Enum):
-    """Kinds of phrases."""
-
     THING = "thing"
     PLACE = "place"
     ROOM = "room"
@@ -33,8 +33,6 @@ class Topic(enum.Enum):
 
 @dataclass(frozen=True)
 class Entry:
-    """The meaning of a phrase."""
-
     kind: Topic
     words: tuple[str, ...]  # words of the vocabulary; several for a group ("drinks")
     plural: bool = False  # whether the phrase was in the plural; the meaning is in the singular
@@ -49,159 +47,14 @@ GLASS_OF_WINE = "glass of wine"
 GLASSES = "glasses"
 """Spectacles, or a wine glass and a water glass; also the vocabulary's word for spectacles."""
 
-# Other names of things. "X bottle", "a piece of X" and the like need no line here.
-_THINGS = {
-    "alcohol": "liquor, whisky, whiskey, spirits",
-    "bananas": "banana",
-    "bar soap": "soap, bar of soap",
-    "bell pepper": "pepper, capsicum, paprika",
-    "bottled water": "water bottle, bottle of water, mineral water",
-    "bowl": "dish bowl, soup bowl, cereal bowl, salad bowl",
-    "candy bar": "chocolate bar, candy, chocolate",
-    "cell phone": "phone, cellphone, mobile, mobile phone, smartphone",
-    "cereal": "cereals, cornflakes",
-    "chips": "crisps, chip",
-    "chocolate syrup": "syrup, chocolate sauce",
-    "Chinese food": "chinese",
-    "coffee pot": "coffee, pot of coffee, cup of coffee, mug of coffee, coffee jug, coffee carafe, pot coffee",
-    "computer": "laptop, pc",
-    "condiment bottle": "condiment, ketchup, sauce, sauce bottle, mustard",
-    "condiment shaker": "salt, salt shaker, pepper shaker, shaker",
-    "cooking pot": "pot, saucepan, stockpot",
-    "creamy buns": "bun, buns, creamy bun",
-    "cupcake": "cup cake, muffin, fairy cake",
-    "cutlets": "cutlet",
-    "cutlery fork": "fork, cutlery, utensil, eating utensil, silverware, flatware, dinner fork, table fork",
-    "cutlery knife": "knife, table knife, dinner knife, butter knife, kitchen knife",
-    "cutting board": "chopping board",
-    "dishwashing liquid": "dish soap, washing up liquid, dishwasher liquid, detergent",
-    "face cream": "cream",
-    "faucet": "tap, water tap",
-    "frying pan": "pan, skillet, fry pan",
-    "glasses": "eyeglasses, spectacles, reading glasses, sunglasses",
-    "juice": "fruit juice, orange juice, apple juice, fruit drink, juice drink",
-    "light switch": "light, lights, lamp switch",
-    "lotion bottle": "lotion",
-    "minced meat": "mince, ground beef, ground meat, meat",
-    "mug": "cup, coffee cup, coffee mug, tea cup, tea mug",
-    "notes": "note, notebook, notepad",
-    "pancake": "pan cake, flapjack, hotcake, griddle cake",
-    "pants": "trousers, jeans, pair of pants",
-    "pie": "apple pie",
-    "pile of clothes": "clothes, laundry, clothing",
-    "plate": "dinner plate, dish, platter, side plate",
-    "pound cake": "cake, pound of cake, loaf cake, sponge cake, chocolate cake, birthday cake, lb cake",
-    "pudding": "chocolate pudding, custard",
-    "remote control": "remote, controller, tv remote",
-    "salmon": "fish",
-    "shirt": "t shirt, tshirt, blouse",
-    "slice of bread": "bread, toast, bread slice",
-    "sports ball": "ball, football, basketball",
-    "sundae": "ice cream, ice cream sundae",
-    "table lamp": "lamp, desk lamp, bedside lamp",
-    "teddy bear": "teddy, stuffed bear",
-    "toilet paper": "toilet roll",
-    "tv": "television, telly, tv set",
-    "washing sponge": "sponge",
-    "water glass": (
-        "glass, glass cup, drinking glass, tumbler, glass of water, glass for water, water cup, cup of water, drinking "
-        "cup, water"
-    ),
-    "wine": "bottle of wine, wine bottle, red wine, white wine, bottle wine",
-    "wine glass": "goblet, wine goblet, glass for wine, wine cup, stem glass",
-}
-
-# Places to put or look for things.
-_PLACES = {
-    "bathroom cabinet": "medicine cabinet",
-    "bathroom counter": "vanity, bathroom sink counter",
-    "bathtub": "bath, tub",
-    "bed": "",
-    "bench": "kitchen bench",
-    "bookshelf": "bookcase, book case, shelf, shelves, book shelves",
-    "cabinet": "sideboard",
-    "chair": "seat, armchair, kitchen chair, dining chair",
-    "closet": "wardrobe",
-    "coffee table": "living room table, lounge table, sofa table, tea table, side table, low table, snack table",
-    "coffee maker": "coffee machine, coffeemaker, espresso machine",
-    "desk": "work desk, writing desk, computer desk, study desk",
-    "dishwasher": "dish washing machine, dishwashing machine, dishes washer",
-    "fridge": "refrigerator, icebox, freezer, fridge freezer, cooler",
-    "garbage can": "trash can, trash, trash bin, bin, garbage, garbage bin, rubbish bin, dustbin, waste bin",
-    "kitchen cabinet": "cupboard, kitchen cupboard, dishes cupboard, dish cupboard, pantry, larder, wall cupboard",
-    "kitchen counter": (
-        "counter, countertop, counter top, kitchen countertop, worktop, work top, kitchen worktop, work surface, "
-        "kitchen top, kitchen surface, kitchen island"
-    ),
-    "kitchen table": (
-        "dining table, dinner table, dining room table, breakfast table, lunch table, eating table, table in the "
-        "kitchen, diner table"
-    ),
-    "microwave oven": "microwave",
-    "nightstand": "night stand, bedside table, night table, bedside cabinet",
-    "sink": "basin, kitchen sink, wash basin, bathroom sink",
-    "sofa": "couch, settee",
-    "stove": "oven, cooker, hob, stovetop, stove top",
-    "toaster": "",
-    "toilet": "",
-    "tv stand": "",
-    "washing machine": "laundry machine, clothes washer",
-}
-
-_ROOMS = {
-    "bathroom": "bath room, restroom, washroom",
-    "bedroom": "bed room",
-    "kitchen": "kitchen room",
-    "living room": "livingroom, lounge, sitting room, family room, front room",
-}
-
-# Names of several kinds at once, limited to the kinds in household tasks.
-_GROUPS = {
-    ("wine glass", "water glass"): (
-        "wine and water glass, water and wine glass, wine glass and water glass, glassware, drinking glassware"
-    ),
-    ("plate", "cutlery fork", "water glass", "wine glass"): "dishes, tableware, dishware, dinnerware, crockery",
-    ("pudding", "cupcake", "pound cake"): "dessert, treat, sweets",
-    ("cupcake", "pound cake"): "cakes, baked good",
-    ("juice", "wine"): "drink, beverage, drinks",
-    ("apple",): "fruit, fruits",
-    ("apple", "cupcake", "pudding"): "snack, food, meal, foodstuff",
-}
-
-TABLEWARE = frozenset({"bowl", "cutlery fork", "cutlery knife", "mug", "plate", "water glass", "wine glass"})
-"""Things on a laid table and in a dishwasher."""
-
-SURFACE_OF_ROOM = {
-    "bathroom": "bathroom counter",
-    "bedroom": "bed",
-    "kitchen": "kitchen table",
-    "living room": "coffee table",
-}
-"""The place of a thing that should be in a room, if no place is named."""
-
-CONTAINERS = word_set(
-    "bag bar bottle bowl box bunch can carton container cup dish drink glass jar jug loaf mug pack packet piece "
-    "portion pot roll scoop serving slice tin tub"
-)
-"""Containers of a thing: a bottle of wine, a juice container."""
-
-# Common English words that are no slips of a word above, although they differ by a single letter.
-_COMMON = word_set(
-    "ample apply bake baker balanced bandana based basic basil batter battle beach bead beard beside besides better "
-    "bitter black boar bored brain brake brand break breed broad buckle bunch butler cares chain charm chart chimp "
-    "chops click cloak close closed closer closes clothe coach cooked cookie cooled corset cough country cradle "
-    "cramp crisis crisp crispy crouch curtain desert dine diver diving drain drank dresser drunk fair fairly fame "
-    "fiery flame flood flour folded freeze fringe frost froth frown garage glove gobble grass hunger island juicer "
-    "juicy ladder launch leader lining loader longer lunge make makes marker mice mine mined miner moose mousse "
-    "muse noted paint painter paste pastry patch pate pattern peace pearl place places plane plans plant planter "
-    "plants plaster pleat pointer poker pond popper powder preach produce prone proud remove roller sack salon "
-    "saloon sand saucer scald self setter setting settle shack shake shaken shall shaver sheet shell shift short "
-    "shove since skirt slack slicer slick slide slime smack small snake sneak sneaker solve space spice spirit "
-    "splice sport stack stain stale stalk stead steal still stitch stole stone store stud sturdy sunday swatch "
-    "sweet tablet tale taste tasty tell thirst thirty thrash tower trait tread treaty trowel tumble wafer wager "
-    "waist waiter waiting washed watery waver while whine whisk whisker widow wishing write"
-)
-
+_TABLES: dict[str, Any] = json.loads(Path(__file__).with_name("lexicon.json").read_text(encoding="utf-8"))
+#: Things on a laid table and in a dishwasher.
+TABLEWARE = frozenset(_TABLES["tableware"])
+#: The place of a thing that should be in a room, if no place is named.
+SURFACE_OF_ROOM: dict[str, str] = _TABLES["surface_of_room"]
+#: Containers of a thing: a bottle of wine, a juice container.
+CONTAINERS = word_set(_TABLES["containers"])
+_COMMON = word_set(_TABLES["common"])  # English words that are no slips of a word here, although one letter differs
 _SLIP_LENGTH = 4  # shorter words are not corrected
 
 
@@ -215,12 +68,12 @@ def _all_phrases() -> Iterator[tuple[str, Entry]]:
     for entry in CLASSES.values():
         if entry.category != "Characters":
             yield entry.word.lower(), Entry(Topic.ROOM if entry.category == "Rooms" else Topic.THING, (entry.word,))
-    yield from _phrases(_THINGS, Topic.THING)
-    yield from _phrases(_PLACES, Topic.PLACE)
-    yield from _phrases(_ROOMS, Topic.ROOM)
-    for words, others in _GROUPS.items():
+    yield from _phrases(_TABLES["things"], Topic.THING)
+    yield from _phrases(_TABLES["places"], Topic.PLACE)
+    yield from _phrases(_TABLES["rooms"], Topic.ROOM)
+    for words, others in _TABLES["groups"]:
         for phrase in others.split(", "):
-            yield phrase, Entry(Topic.GROUP, words)
+            yield phrase, Entry(Topic.GROUP, tuple(words))
     yield TABLE, Entry(Topic.PLACE, (TABLE,))
     yield WASHER, Entry(Topic.PLACE, (WASHER,))
     yield "glass of wine", Entry(Topic.THING, (GLASS_OF_WINE,))
@@ -322,7 +175,6 @@ def look_up(words: list[str], start: int) -> tuple[Entry, int] | None:
 
 
 def _entry(phrase: list[str], entries: dict[str, Entry], parts: frozenset[str]) -> Entry | None:
-    """Return the entry of a phrase, or of its singular."""
     if (entry := entries.get("".join(phrase))) is not None:
         return entry
     singular = entries.get("".join([*phrase[:-1], _singular(phrase[-1], parts)]))
@@ -341,3 +193,23 @@ def named(text: str) -> Iterator[tuple[str, ...]]:
         entry, length = found
         yield entry.words
         start += length
+
+
+def listed(phrases: Sequence[str], conjunction: str = "and") -> str:
+    """List phrases: ``the plate, the mug and the bowl``."""
+    *first, last = phrases
+    return f"{', '.join(first)} {conjunction} {last}" if first else last
+
+
+def plural(name: str) -> str:
+    """Return the plural of a name of several words: ``glasses for wine``, ``bottles of juice``."""
+    head, joint, rest = name.partition(" of ")
+    if not joint:
+        head, joint, rest = name.partition(" for ")
+    if re.search("(?:s|x|z|ch|sh)$", head):
+        return f"{head}es{joint}{rest}"
+    if head.endswith("fe"):
+        return f"{head[:-2]}ves{joint}{rest}"
+    if head.endswith(("lf", "af")):
+        return f"{head[:-1]}ves{joint}{rest}"
+    return f"{head}s{joint}{rest}"

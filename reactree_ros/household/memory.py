@@ -13,9 +13,9 @@ from pydantic import Field
 
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.memory import embedding
+from reactree_ros.memory.embedding import WordEmbedder
 from reactree_ros.memory.spec import MemorySpec
 from reactree_ros.memory.stores.fixed import FixedMemory
-from reactree_ros.memory.words import WordEmbedder
 from reactree_ros.plugins.diagnosis import Diagnosis, Level
 from reactree_ros.plugins.installation import lacking
 from reactree_ros.plugins.settings import Settings
@@ -26,8 +26,6 @@ FOLDER = Path(__file__).with_name("experiences")
 
 
 class HouseholdMemorySettings(Settings):
-    """Which experiences they are, and how they are found."""
-
     planner: Literal["reactree", "reactree_wm", "react", "react_wm"] = Field(
         default="reactree_wm", description="the planner whose experiences they are"
     )
@@ -49,7 +47,6 @@ PLANNERS: tuple[str, ...] = get_args(HouseholdMemorySettings.model_fields["plann
 
 
 def file_of(planner: str, folder: Path = FOLDER) -> Path:
-    """Return the file with the experiences of a planner."""
     return folder / f"{planner}.jsonl"
 
 

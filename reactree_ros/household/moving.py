@@ -6,8 +6,8 @@ import random
 from collections import defaultdict
 from collections.abc import Mapping
 
-from reactree_ros.household.generator import OUT_OF_SIGHT
 from reactree_ros.household.tasks import Edge, Graph, Task
+from reactree_ros.household.vocabulary import NEVER_OPEN
 
 #: The share of the things that the goal does not name which are moved.
 _OTHERS = 0.3
@@ -51,7 +51,7 @@ def lying(graph: Graph) -> dict[int, tuple[str, int]]:
 
 def out_of_sight(relation: str, name: str) -> bool:
     """Return whether a search never looks in a piece of furniture of a class."""
-    return relation == "INSIDE" and f"in {name} " in OUT_OF_SIGHT
+    return relation == "INSIDE" and name in NEVER_OPEN
 
 
 def laid(graph: Graph, lies: Mapping[int, tuple[str, int]]) -> Graph:

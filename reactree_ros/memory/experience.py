@@ -7,7 +7,6 @@ import enum
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from reactree_ros.agent.budget import Limit
@@ -20,7 +19,6 @@ from reactree_ros.errors import UserError
 
 TASK_LINE = "Your task is to: "
 LARGEST = 10**9
-
 _TASK = re.compile(rf"^{TASK_LINE}", re.MULTILINE)
 
 
@@ -47,17 +45,6 @@ class End(enum.Enum):
 _LIMITS = {Limit.STEPS.line: End.FAILURE, Limit.DECISIONS.line: End.FAILURE}
 
 
-class _Later:
-    """Turns that are made once, for all that were found of one experience."""
-
-    def __init__(self, make: Callable[[], tuple[Turn, ...]]) -> None:
-        self._make = make
-
-    @cached_property
-    def turns(self) -> tuple[Turn, ...]:
-        return self._make()
-
-
 @dataclass(frozen=True)
 class Experience:
     """One agent node's turns with its subgoal and its end. Two experiences are equal if their texts and the rest are.
@@ -65,18 +52,17 @@ class Experience:
     Attributes:
         turns: What the node was told, said and saw, from the first line of its header to its end. Where its text ends
             with a line end, the last turn is empty.
-        task_name: The task's type, e.g. ``put_fridge``.
         similarity: Of its subgoal to the one that it was found for; None if it was not looked for.
 
     Raises:
-        ExperienceError: subgoal or text are empty, or a number is out of range.
+        ExperienceError: Subgoal or text are empty, or a number is out of range.
     """
 
     subgoal: str  # the node's natural-language goal; several lines where an instruction has several
     turns: tuple[Turn, ...] = field(compare=False, repr=False)
-    end: End  # how the node ended
+    end: End
     task_id: str  # the task that the run was about; ALFRED's trial name, elsewhere usually a number
-    task_name: str
+    task_name: str  # the task's type, e.g. ``put_fridge``
     decision: int  # the run's decision count when the node started
     depth: int  # the node's depth in the tree; the root is 1
     similarity: float | None = field(default=None, compare=False)
@@ -91,10 +77,9 @@ class Experience:
             raise ExperienceError("text is empty")
         if not self.subgoal.strip():
             raise ExperienceError(f"subgoal is empty: {self.subgoal!r}")
-        if not 0 <= self.decision < LARGEST:
-            raise ExperienceError(f"decision must be from 0 to {LARGEST - 1}, not {self.decision}")
-        if not 1 <= self.depth < LARGEST:
-            raise ExperienceError(f"depth must be from 1 to {LARGEST - 1}, not {self.depth}")
+        for name, least in (("decision", 0), ("depth", 1)):
+            if not least <= (number := getattr(self, name)) < LARGEST:
+                raise ExperienceError(f"{name} must be from {least} to {LARGEST - 1}, not {number}")
 
     def found(self, similarity: float) -> Experience:
         """Return the same, found for a subgoal of a similarity; its text is not made again."""
@@ -103,40 +88,35 @@ class Experience:
         return found
 
     @classmethod
-    def of_store(cls, *, text: str, turns: Callable[[], tuple[Turn, ...]], **fields: Any) -> Experience:
-        """Return one whose turns are made when they are first asked for; most that is looked at is not asked for them.
-
-        Args:
-            text: What the turns are as text.
-            turns: Makes them. What it raises is raised where they are asked for.
-            fields: The other fields.
+    def from_store(cls, *, text: str, read_turns: Callable[[], tuple[Turn, ...]], **fields: Any) -> Experience:
+        """Return one whose turns are read when they are asked for; most that is looked at is not asked for them.
 
         Raises:
-            ExperienceError: See the class.
+            ExperienceError: See the class; what reading the turns raises is raised where they are asked for.
         """
         experience = object.__new__(cls)
-        experience.__dict__.update(fields, text=text, similarity=None, _later=_Later(turns))
+        experience.__dict__.update(fields, text=text, similarity=None, _read_turns=read_turns)
         experience._check()
         return experience
 
     if not TYPE_CHECKING:  # a checker would take any name for a field
 
         def __getattr__(self, name: str) -> Any:
-            if name == "turns" and (later := self.__dict__.get("_later")) is not None:
-                return later.turns
+            if name == "turns" and "_read_turns" in self.__dict__:
+                return self._read_turns()
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @classmethod
     def from_text(cls, text: str, *, task_id: str, task_name: str, decision: int, depth: int) -> Experience:
-        """Reads a recorded text; where it is no transcript of an agent node, it is one single turn.
+        """Read a recorded text; where it is no transcript of an agent node, it is one single turn.
 
         Raises:
-            ExperienceError: the text has no task line, no starting observation, or no end.
+            ExperienceError: The text has no task line, no starting observation, or no end.
         """
         return cls(
-            subgoal=subgoal_of(text),
-            turns=turns_of(text),
-            end=end_of(text),
+            subgoal=_subgoal_in(text),
+            turns=turns_in(text),
+            end=_end_in(text),
             task_id=task_id,
             task_name=task_name,
             decision=decision,
@@ -144,13 +124,13 @@ class Experience:
         )
 
 
-def turns_of(text: str) -> tuple[Turn, ...]:
-    """The turns of a recorded text, which give exactly this text again."""
+def turns_in(text: str) -> tuple[Turn, ...]:
+    """Return the turns of a recorded text, which give exactly this text again."""
     return exact_turns(text) or (Told(text),)
 
 
-def subgoal_of(text: str) -> str:
-    """The subgoal of an agent node's text: what stands between ``Your task is to: `` and the starting observation."""
+def _subgoal_in(text: str) -> str:
+    # what stands between the task line and the starting observation
     if not text.strip():
         raise ExperienceError("text is empty", line=1)
     plain = text.replace("\r\n", "\n")
@@ -167,8 +147,8 @@ def subgoal_of(text: str) -> str:
     return subgoal
 
 
-def end_of(text: str) -> End:
-    """How the agent node with this text ended, read from its last line, or its last three for an expansion."""
+def _end_in(text: str) -> End:
+    # the last line says it, or the last three of an expansion
     lines = text.replace("\r\n", "\n").rstrip().split("\n")
     if (end := _LIMITS.get(lines[-1])) is not None:
         return end
@@ -179,17 +159,11 @@ def end_of(text: str) -> End:
     ends = [line for kind in kinds().values() for line in kind.last_lines]
     known = ", ".join(map(repr, (*ends, *_LIMITS)))
     raise ExperienceError(
-        f"no end: the last line is {shown(lines[-1])}, which is none of {known} and no three-line Expand",
+        f"no end: the last line is {quoted(lines[-1])}, which is none of {known} and no three-line Expand",
         line=len(lines),
     )
 
 
-def shown(value: object) -> str:
-    """A value for an error message, cut where it is long."""
+def quoted(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def one_line(error: Exception) -> str:
-    """An exception's message in one line."""
-    return " ".join(str(error).split())

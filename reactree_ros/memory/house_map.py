@@ -12,6 +12,7 @@ day)``: what is known of one word only is the house's, and of nothing at all one
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections import defaultdict
@@ -26,7 +27,7 @@ from reactree_ros.agent.observation import GONE, PERHAPS, REMEMBERED, Observatio
 from reactree_ros.agent.words import names
 from reactree_ros.background.pending import Pending
 from reactree_ros.background.worker import Worker
-from reactree_ros.memory.house_store import HouseStore, MapError, Place, Spot, Thing
+from reactree_ros.memory.house_store import House, HouseStore, MapError, Place, Spot, Thing
 
 T = TypeVar("T")
 DAY = 86400.0
@@ -46,15 +47,13 @@ _CLOSING = 30.0
 
 @dataclass(frozen=True)
 class Belief:
-    """Where a thing is taken to be."""
-
     thing: Thing  # what it is
     spot: Spot  # where it was seen last
     sure: float  # how likely it is there still, 0 to 1
     age: float  # how long ago it was seen there, in seconds
 
 
-class HouseMap:
+class HouseMap(contextlib.AbstractContextManager["HouseMap"]):
     """The map of one house that is kept in a file, which several robots and processes share.
 
     All methods but :meth:`do` may wait for a disk; a tick calls that.
@@ -70,33 +69,22 @@ class HouseMap:
 
     def __init__(self, path: str | Path, house: str = "", *, clock: Callable[[], float] = time.time) -> None:
         self._store = HouseStore(Path(path))
+        self.path = self._store.path
         self._house, self.clock = house, clock
         self._worker = Worker(f"map of {house or 'a house'}", MapError)
-
-    @property
-    def path(self) -> Path:
-        """The file."""
-        return self._store.path
 
     def do(self, work: Callable[[], T]) -> Pending[T]:
         """Do something with it in the background, after what was asked of it before."""
         return self._worker.do(work)
 
     def close(self) -> None:
-        """Close the file, once all is written that was taken in; a second call does nothing."""
         wait([self.leave()], timeout=_CLOSING)
-
-    def leave(self) -> Pending[object]:
-        """Close the file in the background; a second call does nothing."""
-        return Pending.of(None) if self._worker.lost else self._worker.close(self._store.close)
-
-    def __enter__(self) -> HouseMap:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    # ------------------------------------------------------------------ what is seen
+    def leave(self) -> Pending[object]:
+        return Pending.of(None) if self._worker.lost else self._worker.close(self._store.close)
 
     def take(self, observation: Observation, name_of: Callable[[str, int], str] = named, *, robot: str = "") -> None:
         """Take an observation in: what is seen, held and gone, and what is missing where all was seen."""
@@ -138,12 +126,9 @@ class HouseMap:
                 _missed(house, thing, self.clock())
 
     def taken(self, name: str, robot: str = "") -> None:
-        """Take in that a robot or a person has picked a thing up."""
         with self._store.writing(self._house) as house:
             if (thing := house.thing(name)) is not None:
                 _taken(house, thing, robot, self.clock())
-
-    # ------------------------------------------------------------------ what is known
 
     def beliefs(self, word: str | None = None) -> list[Belief]:
         """Return where things are taken to be, the surest first; without what is held.
@@ -166,48 +151,43 @@ class HouseMap:
 
         What the goal names comes first, each with further places to look at, then what was seen lately.
         """
+        told, places = dict[tuple[str, int, str, str], Seen](), dict[str, None]()
+
+        def tell(thing: Thing, at: Place, *states: str) -> None:
+            if len(told) < MOST_TOLD:
+                where = at.room or None, at.name or None
+                seen = Seen(thing.word, thing.number, *where, states=(REMEMBERED, *states))
+                told.setdefault((thing.word, thing.number, at.name, at.room), seen)
+
         with self._store.reading(self._house) as house:
-            now, rates, told = self.clock(), _Rates(house), dict[tuple[str, int, str, str], Seen]()
-            places = dict[str, None]()
-
-            def tell(thing: Thing, at: Place, states: tuple[str, ...]) -> None:
-                key = (thing.word, thing.number, at.name, at.room)
-                if len(told) < MOST_TOLD:
-                    seen = Seen(
-                        thing.word, thing.number, at.room or None, at.name or None, states=(REMEMBERED, *states)
-                    )
-                    told.setdefault(key, seen)
-
+            now, rates = self.clock(), _Rates(house)
             for word in house.words():
                 if not any(names(goal, form) for form in (word, f"{word}s", f"{word}es")):
                     continue
                 things = list(house.things(word))
                 for belief in _ranked(things, rates, now)[:MOST_OF_A_WORD]:
                     if belief.sure >= LIKELY:
-                        tell(belief.thing, belief.spot.place, (ago(belief.age),))
+                        tell(belief.thing, belief.spot.place, ago(belief.age))
                         places.setdefault(belief.spot.place.name)
                 for place, _ in _likely(things, rates, now)[:MOST_PLACES]:
-                    tell(things[0], place, (PERHAPS,))
+                    tell(things[0], place, PERHAPS)
                     places.setdefault(place.name)
-            for belief in _ranked(house.latest(max(0, MOST_TOLD - len(told)), places), rates, now, in_order=False):
-                if belief.sure >= LIKELY:
-                    tell(belief.thing, belief.spot.place, (ago(belief.age),))
-            return tuple(told.values())
+            for thing in house.latest(max(0, MOST_TOLD - len(told)), places):
+                for belief in _ranked([thing], rates, now):
+                    if belief.sure >= LIKELY:
+                        tell(thing, belief.spot.place, ago(belief.age))
+        return tuple(told.values())
 
     def stays(self) -> dict[str, float]:
         """Return how long things of each word stay where they are, on average, in seconds."""
         with self._store.reading(self._house) as house:
             rates = _Rates(house)
-            return {word: 1 / rates.of(word) for word in house.words()}
-
-    # ------------------------------------------------------------------ editing
+            return {word: 1 / rates.moves(word) for word in house.words()}
 
     def houses(self) -> list[str]:
-        """Return the names of the houses in the file."""
         return self._store.houses()
 
     def forget(self, name: str) -> int:
-        """Forget a thing by its name, or all things of a word; returns how many."""
         with self._store.writing(self._house) as house:
             gone = [thing.name for thing in house.things(None) if name in (thing.name, thing.word)]
             for one in gone:
@@ -227,7 +207,7 @@ class HouseMap:
         Raises:
             MapError: One of them is no thing; nothing is put in then.
         """
-        read = [Thing.of_data(one, where=f"{where}:{number}") for number, one in enumerate(things, 1)]
+        read = [Thing.from_data(one, where=f"{where}:{number}") for number, one in enumerate(things, 1)]
         with self._store.writing(self._house) as house:
             for thing in read:
                 house.remove(thing.name)
@@ -250,7 +230,7 @@ def ago(seconds: float) -> str:
 # ---------------------------------------------------------------------- how beliefs change
 
 
-def _found(house: HouseStore.House, thing: Thing, at: Place, now: float, *, sure: float = 1.0, robot: str = "") -> None:
+def _found(house: House, thing: Thing, at: Place, now: float, *, sure: float = 1.0, robot: str = "") -> None:
     last = thing.latest
     if not at.name and not at.room and at.pose is None:
         return
@@ -277,13 +257,13 @@ def _found(house: HouseStore.House, thing: Thing, at: Place, now: float, *, sure
 
 
 def _has_moved(last: Spot, at: Place, now: float) -> bool:
-    """Whether a thing has moved that was seen elsewhere: not if it is only seen better, or from another place."""
+    # not if it is only seen better, or from another place
     same_room = last.place.room == at.room
     seen_better = same_room and (not last.place.name or now - last.last < SAME_VISIT)
     return last.place.key != at.key and not seen_better
 
 
-def _missed(house: HouseStore.House, thing: Thing, now: float) -> None:
+def _missed(house: House, thing: Thing, now: float) -> None:
     last = thing.latest
     if last is None or thing.held is not None or (last.missed and now - last.missed_at < SAME_VISIT):
         return
@@ -293,7 +273,7 @@ def _missed(house: HouseStore.House, thing: Thing, now: float) -> None:
     house.put(thing, last)
 
 
-def _taken(house: HouseStore.House, thing: Thing, robot: str, now: float) -> None:
+def _taken(house: House, thing: Thing, robot: str, now: float) -> None:
     last, before = thing.latest, thing.held
     thing.held = robot
     if last is not None and not last.missed and before is None:
@@ -304,27 +284,26 @@ def _taken(house: HouseStore.House, thing: Thing, robot: str, now: float) -> Non
 
 
 class _Rates:
-    """How often things move, by word, in moves a second."""
+    # how often things move, in moves a second
 
-    def __init__(self, house: HouseStore.House) -> None:
+    def __init__(self, house: House) -> None:
         self._habits = house.habits()
         stayed, moves = (sum(each) for each in zip(*self._habits.values(), strict=True)) if self._habits else (0.0, 0)
         self._of_house = (max(0, moves) + 1) / (stayed + DAY)
 
-    def of(self, word: str) -> float:
+    def moves(self, word: str) -> float:
         stayed, moves = self._habits.get(word, (0.0, 0))
         return (max(0, moves) + 1) / (stayed + 1 / self._of_house)
 
-    def sure(self, thing: Thing, spot: Spot, now: float) -> float:
-        """Return how likely a thing is still where it was seen last."""
-        age = max(0.0, now - spot.last)
-        return spot.sure * math.exp(-self.of(thing.word) * age) * float(AFTER_MISS**spot.missed)
 
-
-def _ranked(things: Iterable[Thing], rates: _Rates, now: float, *, in_order: bool = True) -> list[Belief]:
-    known = [(thing, spot) for thing in things if thing.held is None and (spot := thing.latest) is not None]
-    beliefs = [Belief(thing, spot, rates.sure(thing, spot, now), max(0.0, now - spot.last)) for thing, spot in known]
-    return beliefs if not in_order else sorted(beliefs, key=lambda one: (-one.sure, one.thing.name))
+def _ranked(things: Iterable[Thing], rates: _Rates, now: float) -> list[Belief]:
+    beliefs = []
+    for thing in things:
+        if thing.held is None and (spot := thing.latest) is not None:
+            age = max(0.0, now - spot.last)
+            left = math.exp(-rates.moves(thing.word) * age) * AFTER_MISS**spot.missed
+            beliefs.append(Belief(thing, spot, float(spot.sure * left), age))
+    return sorted(beliefs, key=lambda one: (-one.sure, one.thing.name))
 
 
 def _likely(things: Sequence[Thing], rates: _Rates, now: float) -> list[tuple[Place, float]]:
@@ -334,7 +313,7 @@ def _likely(things: Sequence[Thing], rates: _Rates, now: float) -> list[tuple[Pl
         elsewhere *= 1 - belief.sure
     often = defaultdict[tuple[str, str], float](float)
     for thing in things:
-        rate = rates.of(thing.word)
+        rate = rates.moves(thing.word)
         for key, spot in thing.spots.items():
             often[key] += spot.found * (1 - math.exp(-rate * max(0.0, now - spot.missed_at)) if spot.missed else 1)
     total = sum(often.values()) or 1.0

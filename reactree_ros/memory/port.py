@@ -6,7 +6,7 @@ import abc
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import ClassVar, TypeVar
@@ -22,6 +22,7 @@ T = TypeVar("T")
 TOKEN_LIMIT = 5000
 """Tokens of in-context examples (paper, section 5.1)."""
 _COUNTS_KEPT = 4096
+_lock = threading.Lock()  # runs in several threads share a memory's worker
 
 
 class EpisodicMemoryError(UserError, RuntimeError):
@@ -30,30 +31,21 @@ class EpisodicMemoryError(UserError, RuntimeError):
 
 @dataclass(frozen=True)
 class Counts:
-    """What an episodic memory holds.
-
-    Attributes:
-        only_here: Where several share a memory, the runs that only this one has: how many, by what about them.
-    """
-
-    experiences: int  # number of experiences
-    runs: int  # number of runs that they come from
-    subgoals: int  # number of different subgoals
+    experiences: int
+    runs: int  # that the experiences come from
+    subgoals: int  # number of different ones
     by_end: Mapping[End, int]  # experiences by end; all ends are named
     by_task_name: Mapping[str, int]  # experiences by task name, in the order of the names
+    #: Where several share a memory, the runs that only this one has: how many, by what about them.
     only_here: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, kinds: Iterable[tuple[End, str, int]], *, runs: int, subgoals: int) -> Counts:
-        """Return the counts of experiences of kinds: end, task name, and how many."""
         by_end, by_task_name = dict.fromkeys(End, 0), dict[str, int]()
         for end, name, count in kinds:
             by_end[end] += count
             by_task_name[name] = by_task_name.get(name, 0) + count
         return cls(sum(by_end.values()), runs, subgoals, by_end, dict(sorted(by_task_name.items())))
-
-
-_finding = threading.Lock()  # runs in several threads share a memory's worker
 
 
 class EpisodicMemory(abc.ABC):
@@ -73,6 +65,8 @@ class EpisodicMemory(abc.ABC):
 
     fixed: ClassVar[bool] = False
     keeps_routines: ClassVar[bool] = False
+    _worker: Worker | None = None
+    _counted: Callable[[str], int] | None = None
 
     @property
     @abc.abstractmethod
@@ -109,15 +103,13 @@ class EpisodicMemory(abc.ABC):
         """Count the experiences by end and by task name, the runs, and the different subgoals."""
 
     def __contains__(self, experience: object) -> bool:
-        """Return whether this very experience, with all its fields, is stored."""
         return any(one == experience for one in self)
 
     def __len__(self) -> int:
-        """Return the number of experiences."""
         return self.counts().experiences
 
     def keep(self, run: Iterable[Experience]) -> int:
-        """Add those experiences of a run that are not stored yet; returns how many."""
+        """Add those experiences of a run that are not stored yet; return how many."""
         new = [experience for experience in run if experience not in self]
         if new:
             self.add_run(new)
@@ -144,25 +136,17 @@ class EpisodicMemory(abc.ABC):
 
     def do(self, work: Callable[[], T]) -> Pending[T]:
         """Do something with it in the background, after what was asked of it before."""
-        return self._thread().do(work)
-
-    def _thread(self) -> Worker:
-        with _finding:
-            return self._worker
+        with _lock:
+            self._worker = self._worker or Worker("episodic memory", EpisodicMemoryError)
+        return self._worker.do(work)
 
     def find(
-        self,
-        subgoal: str,
-        *,
-        token_limit: int = TOKEN_LIMIT,
-        count_tokens: Callable[[str], int],
-        seed: int = 0,
-        most: int = 0,
+        self, subgoal: str, *, count_tokens: Callable[[str], int], **limits: int
     ) -> Pending[tuple[Experience, ...]]:
         """Look for in-context examples in the background, because a tick must not wait; see :meth:`retrieve`."""
 
         def found() -> tuple[Experience, ...]:
-            examples = self.retrieve(subgoal, token_limit=token_limit, count_tokens=count_tokens, seed=seed, most=most)
+            examples = self.retrieve(subgoal, count_tokens=count_tokens, **limits)
             for one in examples:
                 _ = one.turns  # made here, not in the tick that puts them into a prompt
             return examples
@@ -172,8 +156,7 @@ class EpisodicMemory(abc.ABC):
     def read_ahead(self, count_tokens: Callable[[str], int]) -> Pending[None]:
         """Read in the background what :meth:`find` will need, between what else is asked for; by default nothing.
 
-        Args:
-            count_tokens: See :meth:`retrieve`; texts that are read are counted.
+        Texts that are read are counted, see :meth:`retrieve`.
         """
         return Pending.of(None)
 
@@ -230,20 +213,14 @@ class EpisodicMemory(abc.ABC):
 
     def close(self) -> None:
         """Release what the memory holds; what :meth:`find` looks for is not waited for. A second call does nothing."""
-        if worker := self.__dict__.pop("_worker", None):
-            worker.close()
+        if self._worker is not None:
+            self._worker.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-    @cached_property
-    def _worker(self) -> Worker:
-        return Worker("episodic-memory")
-
-    _counted: Callable[[str], int] | None = None
 
     def _remembering(self, count_tokens: Callable[[str], int]) -> Callable[[str], int]:
         """Return what counts each text once, as long as the same function counts."""

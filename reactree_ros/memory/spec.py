@@ -53,40 +53,34 @@ class NamedMemory:
         return self.name
 
     def prepare(self) -> None:
-        """Load what finding needs, so that what is missing is told before anything is opened.
-
-        Raises:
-            UserError: Something is not installed, or cannot be loaded.
-        """
+        """Load what finding needs, so that a UserError tells what is missing before anything is opened."""
         self.spec.check_installed()
         self.spec.prepare(self.settings)
 
     def open(self) -> EpisodicMemory:
-        """Open it; it is made if it is not there; a UserError if it cannot be opened."""
         self.spec.check_installed()
         return self.spec.make(self.settings)
 
     def check_exists(self) -> None:
-        """Look whether it is there, before something opens it that only reads; a UserError if not."""
+        """Raise a UserError if it is not there; for what only reads."""
         if not self.spec.exists(self.settings):
-            said = "no such memory; `reactree memory import` or `reactree lab bootstrap` makes one"
-            raise UserError(f"{self.name}: {said}")
+            raise UserError(
+                f"{self.name}: no such memory; `reactree memory import` or `reactree lab bootstrap` makes one"
+            )
 
     def absolute(self) -> str:
         """Return a name that means the same from every folder, for workers."""
         values = {name: os.path.abspath(one) if isinstance(one, Path) else one for name, one in self.settings}
         if self.is_path:
             return str(values["path"])
-        given = (f"{name}={one}" for name, one in values.items() if one is not None)
-        return ":".join([self.spec.name, *given])
+        return ":".join([self.spec.name, *(f"{name}={one}" for name, one in values.items() if one is not None)])
 
 
 def memory(name: str | Path) -> NamedMemory:
     """Return the memory of a name; it is not opened yet.
 
-    Args:
-        name: A path, which the default store opens; or a store's name, then ``:setting=value`` for each of its
-            settings. A file that is called like a store is written ``./NAME``.
+    A name is a path, which the default store opens; or a store's name, then ``:setting=value`` for each of its
+    settings. A file that is called like a store is written ``./NAME``.
 
     Raises:
         UserError: There is no such store, or no such setting.

@@ -10,7 +10,7 @@ import contextlib
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -31,18 +31,17 @@ class SqliteFile:
     Attributes:
         what: What it is, for errors.
         application_id: By which it is known, in the header of the file.
-        version: Of the schema.
         synchronous: Whether a commit waits for the disk (``FULL``), and so outlives a power failure, or only a kill.
-        error: Of what class errors are.
     """
 
     what: ClassVar[str]
     application_id: ClassVar[int]
     version: ClassVar[int]
+    schema: ClassVar[Sequence[str]]
     synchronous: ClassVar[str] = "FULL"
     error: ClassVar[type[UserError]] = UserError
 
-    def __init__(self, path: Path, *, busy_timeout: float) -> None:
+    def __init__(self, path: Path, *, busy_timeout: float = 10.0) -> None:
         self.path = path
         self._busy_timeout = busy_timeout
         self._read_lock = threading.RLock()
@@ -55,21 +54,9 @@ class SqliteFile:
             self._reader.execute("PRAGMA query_only = ON")
             opened.pop_all()
 
-    def _make(self, database: sqlite3.Connection) -> None:
-        """Makes the schema in a new file."""
-        raise NotImplementedError
-
-    def _check(self, database: sqlite3.Connection) -> None:
-        """Refuses a file of the schema that does not fit in another way."""
-
     @classmethod
     def check_schema(cls, database: sqlite3.Connection, path: Path) -> None:
-        """Looks whether a database is one of these that can be read.
-
-        Raises:
-            UserError: It is one of another program, or of another schema version.
-            sqlite3.Error: It cannot be read.
-        """
+        """Refuse a database of another program or schema version; raises also an ``sqlite3.Error``."""
         (application,) = database.execute("PRAGMA application_id").fetchone()
         if application != cls.application_id:
             raise cls.error(f"{path}: a database of another program, not {cls.what}")
@@ -81,12 +68,10 @@ class SqliteFile:
             )
 
     def close(self) -> None:
-        """Closes the database; a second call does nothing."""
         with self._write_lock, self._read_lock:
-            if self._open:
-                self._open = False
-                self._reader.close()
-                self._writer.close()
+            self._open = False
+            self._reader.close()
+            self._writer.close()
 
     def _connect(self) -> sqlite3.Connection:
         if not self.path.parent.is_dir():
@@ -105,35 +90,21 @@ class SqliteFile:
         return connection
 
     def _prepare(self) -> None:
-        """Makes the schema in a new file, and refuses every other that does not fit, before anything is changed."""
         if self._is_new():
             self._use_write_ahead_log()
             with self._transaction() as database:
                 if self._is_new():  # another process may have been first
                     self._make(database)
-                    database.execute(f"PRAGMA application_id = {self.application_id}")
-                    database.execute(f"PRAGMA user_version = {self.version}")
         self.check_schema(self._writer, self.path)
-        self._check(self._writer)
-        self._use_write_ahead_log()
 
-    @contextlib.contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """Writes all that is written meanwhile, or, if anything is raised, nothing."""
-        self._writer.execute("BEGIN IMMEDIATE")
-        try:
-            yield self._writer
-            self._writer.execute("COMMIT")
-        except BaseException:
-            if self._writer.in_transaction:
-                self._writer.execute("ROLLBACK")
-            raise
+    def _make(self, database: sqlite3.Connection) -> None:
+        header = f"PRAGMA application_id = {self.application_id}", f"PRAGMA user_version = {self.version}"
+        for statement in (*self.schema, *header):
+            database.execute(statement)
 
     def _is_new(self) -> bool:
-        (application,) = self._writer.execute("PRAGMA application_id").fetchone()
-        (version,) = self._writer.execute("PRAGMA user_version").fetchone()
-        (tables,) = self._writer.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        return bool(application == version == tables == 0)
+        read = ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
+        return not any(self._writer.execute(one).fetchone()[0] for one in read)
 
     def _use_write_ahead_log(self) -> None:
         # Two processes that switch a new file at once: SQLite refuses one of them without waiting.
@@ -150,22 +121,40 @@ class SqliteFile:
             raise self.error(f"{self.path}: this file system has no write-ahead log: put it on a local disk")
 
     @contextlib.contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with self._write_lock, self._explained("write to"), self._transaction() as database:
+            yield database
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self._read_lock, self._explained("read"):
+            yield self._reader
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        self._writer.execute("BEGIN IMMEDIATE")
+        try:
+            yield self._writer
+            self._writer.execute("COMMIT")
+        except BaseException:
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+            raise
+
+    @contextlib.contextmanager
     def _explained(self, doing: str) -> Iterator[None]:
-        """Turns SQLite's exceptions into one line that names the file and says what to do."""
+        """Turn what SQLite raises, and what a row that somebody changed leads to, into one line with the way out."""
         if not self._open:
             raise self.error(f"{self.path}: is closed")
-        cannot = f"{self.path}: cannot {doing} this {self.what.partition(' ')[2]}"
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, ValueError, TypeError, LookupError, ArithmeticError) as error:
             if "locked" in str(error):
                 reason = f"another process has been writing to it for more than {self._busy_timeout:g} s: try again"
             elif "not a database" in str(error):
                 reason = "not an SQLite database: name another file"
-            else:
+            elif isinstance(error, (sqlite3.Error, UnicodeEncodeError)):
                 reason = str(error)
-            raise self.error(f"{cannot}: {reason}") from error
-        except UnicodeEncodeError as error:
-            raise self.error(f"{cannot}: {error}") from error
-        except (ValueError, TypeError, LookupError, ArithmeticError) as error:  # of a column of another type
-            raise self.error(f"{cannot}: a row is not what was written ({in_a_line(error)})") from error
+            else:
+                reason = f"a row is not what was written ({in_a_line(error)})"
+            raise self.error(f"{self.path}: cannot {doing} this {self.what.partition(' ')[2]}: {reason}") from error

@@ -15,13 +15,7 @@ from reactree_ros.person.port import Answer, NobodyAnswers, Person, Question, is
 
 @dataclass(frozen=True)
 class Open:
-    """An open question.
-
-    Attributes:
-        number: Number of the question at this desk, from 1. An answer names it, so that it reaches no other question.
-    """
-
-    number: int
+    number: int  # at this desk, from 1; an answer names it, so that it reaches no other question
     question: Question
     until: float  # when the asker gives up, by ``time.monotonic``
     answer: Pending[Answer] = field(default_factory=Pending)
@@ -44,11 +38,9 @@ class Desk(Person):
         self._hear: Callable[[str], None] | None = None
 
     def follow(self, hear: Callable[[str], None] | None) -> None:
-        """Set the run that hears words which answer no question; None if there is no run."""
         self._hear = hear
 
     def ask(self, question: Question) -> Pending[Answer]:
-        """See :meth:`Person.ask`."""
         if not self.staffed:
             return Pending.failed(NobodyAnswers("nobody is there"))
         with self._lock:
@@ -69,7 +61,6 @@ class Desk(Person):
 
     @property
     def open(self) -> tuple[Open, ...]:
-        """The open questions, in order of arrival."""
         with self._lock:
             return tuple(self._open.values())
 
@@ -89,13 +80,11 @@ class Desk(Person):
             raise UserError(f"somebody else has just answered question {number}")
 
     def say(self, words: str) -> None:
-        """Pass on words that answer no question to the current run."""
         if self._hear is None:
             raise UserError("no run is going on that could hear you")
         self._hear(words)
 
     def leave(self, why: str = "the person has left") -> None:
-        """Accept no more questions; open ones fail."""
         self.staffed = False
         for one in self.open:
             one.answer.fail(NobodyAnswers(why))

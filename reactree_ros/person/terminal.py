@@ -49,22 +49,15 @@ def at_the_terminal(desk: Desk, terminal: int, say: Callable[[str], None], *, pi
 
 
 class Typist:
-    """What is typed at a terminal or comes from a pipe.
-
-    Attributes:
-        answered: How many questions it has answered.
-    """
-
     def __init__(self, desk: Desk, terminal: int, say: Callable[[str], None], *, piped: bool) -> None:
         self._desk, self._terminal, self._say, self._piped = desk, terminal, say, piped
-        self.answered = 0
+        self.answered = 0  # how many questions
         self._typed = b""
         self._lines = deque[str]()  # what is not taken yet
         self._shown: Open | None = None
         self._shown_at = 0.0
 
     def run(self, ended: int) -> None:
-        """Watch terminal and desk until the other end of a pipe is closed."""
         typing = True
         while True:
             reads = typing and len(self._lines) < MOST_LINES
@@ -77,14 +70,14 @@ class Typist:
             self._show()
 
     def _is_ours(self) -> bool:
-        """Return whether this process may read the terminal; reading would stop a process in the background."""
+        # reading would stop a process in the background
         try:
             return os.tcgetpgrp(self._terminal) == os.getpgrp()
         except OSError:  # a pipe or a file
             return True
 
     def _read(self) -> bool:
-        """Read typed lines; returns False after the last one."""
+        # False after the last line
         try:
             typed = os.read(self._terminal, 4096)
         except OSError:
@@ -97,7 +90,7 @@ class Typist:
         return bool(typed)
 
     def _take_in(self, *, more: bool) -> None:
-        """Take the lines that are there: from a pipe one for each question; leave after the last one."""
+        # from a pipe one line for each question; the person leaves after the last one
         while self._lines and (self._shown is not None or not self._piped):
             self._take(self._lines.popleft())
         if not (more or self._lines) and self._desk.staffed:
@@ -123,7 +116,6 @@ class Typist:
         return not self._piped and time.monotonic() - self._shown_at < REACTION
 
     def _show(self) -> None:
-        """Print the question to answer now, once."""
         one = self._desk.next
         if self._shown is not None and self._shown.answer.done():
             self._say("(that question is not open any more)")

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 
 from reactree_ros.agent.kinds import DECISIONS
 from reactree_ros.errors import UserError
-from reactree_ros.memory.search import SearchMemory
+from reactree_ros.memory.working import SearchMemory
 from reactree_ros.plugins import Registry, Spec
 from reactree_ros.plugins.settings import Harmless, Settings, did_you_mean, plain, reaching, read_settings
 from reactree_ros.tree.context import RunContext

@@ -16,8 +16,7 @@ from reactree_ros.agent.words import names, without_excluded
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.memory.experience import Experience
-from reactree_ros.memory.search import SearchMemory
-from reactree_ros.memory.working import WorkingMemory
+from reactree_ros.memory.working import SearchMemory, WorkingMemory
 from reactree_ros.person.port import Person
 from reactree_ros.tree.failure import Failure, FailureKind, RobotLost
 from reactree_ros.tree.goal import Goal

@@ -71,21 +71,17 @@ def as_png(moment: Moment) -> bytes:
 
 def as_dot(moment: Moment) -> str:
     """Write a tree for Graphviz."""
-    told = "" if moment.result is None else f"  label={_quoted(in_one_line(str(moment.verdict)))};"
-    lines = [
-        "digraph run {",
-        *filter(None, [told]),
-        '  node [fontname="Helvetica", fontsize=11];',
-        "  edge [arrowhead=none];",
-    ]
+    lines = ["digraph run {"]
+    if moment.result is not None:
+        lines.append(f"  label={_quoted(in_one_line(str(moment.verdict)))};")
+    lines += ['  node [fontname="Helvetica", fontsize=11];', "  edge [arrowhead=none];"]
     for node, _ in walk(moment):
         status = moment.status_of(node)
         colour, mark = STATUSES[status]
-        label = sign_of(node.kind) or in_one_line(node.name)
-        style = "solid" if status else "dashed"
-        shape = "box" if sign_of(node.kind) else "ellipse"
-        said = _quoted(f"{mark} {label}".strip())
-        lines.append(f'  n{node.number} [label={said}, shape={shape}, color="{colour}", style={style}];')
+        sign, style = sign_of(node.kind), "solid" if status else "dashed"
+        label = _quoted(f"{mark} {sign or in_one_line(node.name)}".strip())
+        shape = "box" if sign else "ellipse"
+        lines.append(f'  n{node.number} [label={label}, shape={shape}, color="{colour}", style={style}];')
         if node.parent is not None:
             lines.append(f"  n{node.parent} -> n{node.number};")
     return "\n".join([*lines, "}", ""])
@@ -104,34 +100,27 @@ def walk(moment: Moment) -> Iterator[tuple[Node, int]]:
 def places_in(moment: Moment) -> dict[int, tuple[float, float]]:
     """Place the nodes of a tree by their numbers: leaves in a row, parents above the middle of their children."""
     nodes = list(walk(moment))
-    across: dict[int, float] = {}
-    under: dict[int, list[float]] = {}
     parents = {node.parent for node, _ in nodes}
-    cursor = 0.0
+    across, cursor = dict[int, float](), 0.0
     for node, _ in nodes:  # leaves come from left to right
         if node.number not in parents:
             width = _NARROW if sign_of(node.kind) else _WIDE
             across[node.number] = cursor + width / 2
             cursor += width
-    for node, _ in reversed(nodes):  # children come before their parent, the last first
-        if node.number in under:
-            across[node.number] = (under[node.number][0] + under[node.number][-1]) / 2
-        if node.parent is not None:
-            under.setdefault(node.parent, []).append(across[node.number])
+    for node, _ in reversed(nodes):  # children come before their parent
+        below = [across[number] for number in node.children if number in across]
+        across.setdefault(node.number, (below[0] + below[-1]) / 2 if below else 0.0)
     return {node.number: (across[node.number], float(depth * _LEVEL)) for node, depth in nodes}
 
 
 def _edge(above: tuple[float, float], below: tuple[float, float]) -> str:
     (x1, y1), (x2, y2) = above, below
     middle = (y1 + y2) / 2 + 10
-    return (
-        f'<path d="M{x1:g} {y1:g} C{x1:g} {middle:g} {x2:g} {middle:g} {x2:g} {y2:g}" fill="none" '
-        'stroke="#c9ccd1" stroke-width="1.5"/>'
-    )
+    curve = f"M{x1:g} {y1:g} C{x1:g} {middle:g} {x2:g} {middle:g} {x2:g} {y2:g}"
+    return f'<path d="{curve}" fill="none" stroke="#c9ccd1" stroke-width="1.5"/>'
 
 
 def _ending(moment: Moment, x: float, width: float) -> list[str]:
-    """Write above the tree how the run ended, in lines; nothing before its end."""
     if moment.result is None:
         return []
     colour, mark = STATUSES[moment.verdict.judgement.status]
@@ -147,24 +136,18 @@ def _drawn(node: Node, status: str, x: float, y: float) -> str:
     colour, mark = STATUSES[status]
     dashes = "" if status else ' stroke-dasharray="4 3"'
     outline = f'fill="#ffffff" stroke="{colour}" stroke-width="2.5"{dashes}'
+    text = f'<text x="{x:g}" y="{y + 5.5:g}" font-size="16" fill="{colour}">'
     if sign := sign_of(node.kind):
-        return (
-            f'<rect x="{x - 15:g}" y="{y - 15:g}" width="30" height="30" rx="3" {outline}/>'
-            f'<text x="{x:g}" y="{y + 5.5:g}" font-size="16" fill="{colour}">{sign}</text>'
-        )
+        return f'<rect x="{x - 15:g}" y="{y - 15:g}" width="30" height="30" rx="3" {outline}/>{text}{sign}</text>'
+    halo = 'fill="#1d2126" stroke="#ffffff" stroke-width="4" paint-order="stroke"'
     name = "".join(
-        f'<text x="{x:g}" y="{y + 34 + 14 * number:g}" fill="#1d2126" stroke="#ffffff" stroke-width="4" '
-        f'paint-order="stroke">{escape(line)}</text>'
+        f'<text x="{x:g}" y="{y + 34 + 14 * number:g}" {halo}>{escape(line)}</text>'
         for number, line in enumerate(_lines(in_one_line(node.name)))
     )
-    return (
-        f'<circle cx="{x:g}" cy="{y:g}" r="17" {outline}/>'
-        f'<text x="{x:g}" y="{y + 5.5:g}" font-size="16" fill="{colour}">{mark}</text>{name}'
-    )
+    return f'<circle cx="{x:g}" cy="{y:g}" r="17" {outline}/>{text}{mark}</text>{name}'
 
 
 def _lines(name: str) -> list[str]:
-    """Break a name into a few short lines."""
     lines = [""]
     for word in name[: _LINE * (_LINES + 1)].split():
         if lines[-1] and len(lines[-1]) + 1 + len(word) > _LINE:

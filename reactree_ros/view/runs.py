@@ -84,7 +84,7 @@ class Runs:
                     yield _shown(path.relative_to(self.path).as_posix()), path
 
     def _opened(self, path: Path) -> BinaryIO:
-        """Open a file; in a folder, only one that is really inside, even if links change meanwhile."""
+        # in a folder, only what is really inside, even if links change meanwhile
         try:
             if not self.path.is_dir():
                 return opened(path)
@@ -101,13 +101,12 @@ class Runs:
         except OSError:  # it was deleted meanwhile
             return None
         version = (found.st_mtime_ns, found.st_size)
-        known = self._known.get(path)
-        if known is None or known[0] != version:
-            known = self._known[path] = (version, self._looked(path))
-        return known[1]
+        if path not in self._known or self._known[path][0] != version:
+            self._known[path] = (version, self._looked(path))
+        return self._known[path][1]
 
     def _looked(self, path: Path) -> Event | None:
-        """Return the table row of a file; None if it is another kind of file, such as a bench's results."""
+        # None of another kind of file, such as a bench's results
         try:
             with self._opened(path) as file:
                 if _is_another(file):
@@ -121,12 +120,12 @@ class Runs:
 
 
 def _shown(name: str) -> str:
-    """Return a file name that a page can ask for, with a sign for bytes that are not text."""
+    # a name that a page can ask for, with a sign for bytes that are not text
     return name.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def _descriptor(folder: Path, parts: Sequence[str]) -> int:
-    """Open a file from folder to folder, so that no link created meanwhile is followed."""
+    # from folder to folder, so that no link created meanwhile is followed
     if os.open not in os.supports_dir_fd:
         return os.open(folder.joinpath(*parts), OPENING)
     at = os.open(folder, OPENING)
@@ -141,23 +140,22 @@ def _descriptor(folder: Path, parts: Sequence[str]) -> int:
 
 
 def _is_another(file: BinaryIO) -> bool:
-    """Return whether a file of JSON lines contains something else than events."""
-    try:
+    # a file of JSON lines that contains something else than events
+    first = None
+    with suppress(ValueError):
         first = parse_json(file.readline(LONGEST_LINE), halves=True)
-    except ValueError:
-        first = None
     file.seek(0)
     return isinstance(first, dict) and "e" not in first
 
 
 def _odd(problem: str) -> Event:
-    """Return the row of a file that looks like a record but cannot be shown."""
+    # the row of a file that looks like a record but cannot be shown
     verdict = verdict_of(None).as_dict() | {"words": "cannot be read", "status": "failure"}
     return {"started": "", "problem": problem, "cause": problem, "verdict": verdict}
 
 
 def _summary(header: Event, last: Sequence[Event]) -> Event:
-    """Return the table row of a record from its header and last events, the last one first."""
+    # the table row of a record from its header and last events, the last one first
     end = next((event for event in last if event["e"] == "end"), {})
     counts: Mapping[str, Any] = end.get("result") or next((event for event in last if "decisions" in event), {})
     verdict = verdict_of(end.get("result"))
@@ -181,10 +179,7 @@ def _summary(header: Event, last: Sequence[Event]) -> Event:
 
 
 def _last_events(file: BinaryIO) -> Iterator[Event]:
-    """Yield the complete events in the last part of a record, the last one first."""
-    tail = _tail(file)
-    lines = tail.split(b"\n")[1:-1]
-    for line in reversed(lines):
+    for line in reversed(_tail(file).split(b"\n")[1:-1]):
         try:
             event = parse_json(line, halves=True)
             check_form(event)
@@ -194,7 +189,7 @@ def _last_events(file: BinaryIO) -> Iterator[Event]:
 
 
 def _tail(file: BinaryIO) -> bytes:
-    """Return the last part of a file, including its whole last line, and the part before that line."""
+    # the last part of a file, including its whole last line, and the part before that line
     if isinstance(file, gzip.GzipFile):  # a gzip file cannot seek to its end
         return _tail_of_packed(file)
     size = file.seek(0, os.SEEK_END)

@@ -15,8 +15,8 @@ import secrets
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 from starlette.applications import Starlette
@@ -27,7 +27,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from reactree_ros.agent.text import number_of
-from reactree_ros.background.pending import Pending
+from reactree_ros.background.worker import in_a_thread
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import LONGEST_LINE, parse_json
 from reactree_ros.record.reader import Reading, RecordError, read_record
@@ -90,8 +90,10 @@ class ViewServer:
         self._socket = bound(host, port)
         self.port = self._socket.getsockname()[1]
         self._address, self._token = address_of(self._socket), secrets.token_urlsafe(24)
+        self._cookie = COOKIE.format(port=self.port)
         self._server = server_of(self._app(), lifespan="off")
-        self._thread = threading.Thread(target=self._serve, name="view", daemon=True)
+        serve = partial(self._server.serve, sockets=[self._socket])
+        self._thread = threading.Thread(target=lambda: asyncio.run(serve()), name="view", daemon=True)
 
     @property
     def url(self) -> str:
@@ -102,9 +104,7 @@ class ViewServer:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._stopping.set()
         self._server.should_exit = True
         self._thread.join(PATIENCE)
@@ -114,9 +114,6 @@ class ViewServer:
         while self._thread.is_alive():
             self._thread.join(PATIENCE)
 
-    def _serve(self) -> None:
-        asyncio.run(self._server.serve(sockets=[self._socket]))
-
     def _app(self) -> Any:
         routes = [
             Route("/", self._page),
@@ -124,17 +121,11 @@ class ViewServer:
             Route("/api/events", self._events),
             Route("/api/export", self._export),
             Route("/api/steering", self._steer, methods=["POST"]),
-            Route("/page/words.js", self._words),
+            Route("/page/words.js", lambda request: Response(as_script(), media_type="text/javascript")),
             Mount("/page", StaticFiles(directory=PAGE)),
         ]
         hosts = own_hosts(self._socket)
         return _Guard(Starlette(routes=routes), token=self._token, cookie=self._cookie, hosts=hosts)
-
-    @property
-    def _cookie(self) -> str:
-        return COOKIE.format(port=self.port)
-
-    # ------------------------------------------------------------------ requests
 
     async def _page(self, request: Request) -> Response:
         if "token" in request.query_params:  # removes it from the address line, where others could read it
@@ -142,9 +133,6 @@ class ViewServer:
             answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
             return answer
         return Response((PAGE / "index.html").read_bytes(), media_type="text/html")
-
-    async def _words(self, request: Request) -> Response:
-        return Response(as_script(), media_type="text/javascript")
 
     async def _table(self, request: Request) -> Response:
         runs = await _apart(self._runs.table)
@@ -167,7 +155,7 @@ class ViewServer:
         if path is None or kind not in EXPORTS:
             return _refusal(404, f"no such run or export; exports are {', '.join(EXPORTS)}")
         try:
-            content = await _apart(self._exported, path, kind, at)
+            content = await _apart(lambda: export(read_record(path, self._runs.open(path)), kind, at))
         except UserError as error:
             return _refusal(422, str(error))
         named = f'attachment; filename="run.{EXPORTS[kind].suffix}"'
@@ -196,26 +184,21 @@ class ViewServer:
     async def _asked(self, request: Request) -> Path | None:
         return await _apart(self._runs.find, request.query_params.get("run", ""))
 
-    def _exported(self, path: Path, kind: str, at: int | None) -> bytes:
-        return export(read_record(path, self._runs.open(path)), kind, at)
-
-    # ------------------------------------------------------------------ a record as it is written
-
     async def _follow(self, reading: Reading, path: Path, skip: int) -> AsyncIterator[bytes]:
-        """Yield complete lines of a record until its end, and between them each change of the steering."""
-        told, quiet = None, 0.0
+        # complete lines of a record until its end, and between them each change of the steering
+        sent, quiet = None, 0.0
         with reading:
             while not self._stopping.is_set():
-                if self._steering is not None and (course := self._steering.course_of(path)) != told:
-                    told = course
+                if self._steering is not None and (course := self._steering.course_of(path)) != sent:
+                    sent = course
                     yield _line({"e": "steering"} | asdict(course))
                 try:
                     found = await _apart(reading.more, PART) if reading.grown() else []
                 except RecordError as error:
                     yield _line({"e": "unreadable", "reason": str(error)})
                     return
-                skipped, skip = found[:skip], max(0, skip - len(found))
-                if lines := [_with_verdict(line, event) for line, event in found[len(skipped) :]]:
+                lines, skip = [_with_verdict(*one) for one in found[skip:]], max(0, skip - len(found))
+                if lines:
                     quiet = 0.0
                     yield b"".join(lines)
                 elif quiet >= QUIET_PERIOD:
@@ -229,7 +212,7 @@ class ViewServer:
 
 
 def _loosely(line: bytes) -> Event:
-    """Read a line as far as the stream needs it; the page skips other lines that make no sense."""
+    # as far as the stream needs it; the page skips other lines that make no sense
     if len(line) > LONGEST_LINE:
         raise ValueError(f"is longer than {LONGEST_LINE >> 20} MiB, the most that a line may have")
     event = parse_json(line, halves=True) if _MAY_BE_LAST.search(line) else None
@@ -237,7 +220,7 @@ def _loosely(line: bytes) -> Event:
 
 
 def _with_verdict(line: bytes, event: Event) -> bytes:
-    """Return a line of a record for the page; the last one gets the verdict, so that the page need not judge."""
+    # the last line gets the verdict, so that the page need not judge
     if event["e"] != "end":
         return line
     verdict = verdict_of(event.get("result")).as_dict()
@@ -245,30 +228,11 @@ def _with_verdict(line: bytes, event: Event) -> bytes:
 
 
 async def _apart(work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-    """Work in a thread that neither the server nor the end of the process waits for."""
-    result: Pending[T] = Pending()
-
-    def do() -> None:
-        try:
-            value = work(*args, **named)
-        except BaseException as error:
-            result.fail(error)
-        else:
-            result.succeed(value)
-
-    threading.Thread(target=do, name="view work", daemon=True).start()
-    return await asyncio.wrap_future(result)
+    return await asyncio.wrap_future(in_a_thread(partial(work, *args, **named), "view work"))
 
 
 class _Guard:
-    """Lets only requests of this server's own page through.
-
-    Args:
-        app: The guarded application.
-        token: The token that every request carries.
-        cookie: Name of the cookie that holds it.
-        hosts: Names of the server; empty allows any.
-    """
+    # lets only requests of this server's own page through; without hosts it may be called anything
 
     def __init__(self, app: Any, *, token: str, cookie: str, hosts: Collection[str]) -> None:
         self._app, self._token, self._cookie, self._hosts = app, token.encode(), cookie, hosts
@@ -276,18 +240,18 @@ class _Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        headers = Headers(scope=scope)
 
         async def secured(message: Any) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message["headers"], *_HEADERS]
             await send(message)
 
-        status, reason = self._objection(scope, headers)
-        app = _refusal(status, reason) if reason else self._app
-        if not reason:
-            admit(scope)
-        await app(scope, receive, secured)
+        status, reason = self._objection(scope, Headers(scope=scope))
+        if reason:
+            await _refusal(status, reason)(scope, receive, secured)
+            return
+        admit(scope)
+        await self._app(scope, receive, secured)
 
     def _objection(self, scope: Scope, headers: Headers) -> tuple[int, str]:
         host, origin = headers.get("host", ""), headers.get("origin")

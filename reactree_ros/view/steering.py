@@ -114,11 +114,9 @@ class Steering(Around):
             return Course(self._left == 0 and not self._ended, self._ended, self._notice, asked=asked)
 
     def course_of(self, record: Path) -> Course:
-        """Return the state of steering: there is only one run."""
-        return self.course
+        return self.course  # there is only one run
 
     def commands(self, record: Path) -> Mapping[str, Callable[[str], object]]:
-        """See :meth:`Helm.commands`."""
         commands: dict[str, Callable[[str], object]] = {
             "pause": lambda _: self.pause(),
             "go on": lambda _: self.go_on(),
@@ -130,8 +128,6 @@ class Steering(Around):
         if self._desk is not None and (one := self._desk.next) is not None:
             commands[f"answer {one.number}"] = partial(self._desk.answer, one.number, by=BY)
         return commands
-
-    # ------------------------------------------------------------------ for the person
 
     def pause(self) -> None:
         """Pause the run; work in progress is cancelled."""
@@ -187,8 +183,6 @@ class Steering(Around):
             raise UserError("the run has ended; there is nothing to steer" if self._ended else "the run has not begun")
         return self._episode
 
-    # ------------------------------------------------------------------ for the run
-
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         """Use the person's words first, then the model; while the run is paused, no reply comes."""
         with self._lock:
@@ -209,7 +203,7 @@ class Steering(Around):
         return self.model.decide(request)
 
     def _skill_ended(self) -> None:
-        """Take a skill that nobody decided, as a routine's, for the step; words for a decision are dropped."""
+        # a skill that nobody decided, as a routine's, is the step; words for a decision are dropped
         with self._lock:
             if self._left is None:
                 return
@@ -220,14 +214,14 @@ class Steering(Around):
             self._running().pause(PAUSED)
 
     def _held(self) -> Pending[Reply]:
-        """Return a reply that the pause, which begins with the next tick, will cancel."""
+        # the pause, which begins with the next tick, will cancel this reply
         if self._episode is not None:
             self._episode.pause(PAUSED)
         return Pending()
 
 
 def _reply(words: str, request: DecisionRequest) -> Reply:
-    """Read a person's words like the model's; a free text is taken unchanged."""
+    # read like the model's words; a free text is taken unchanged
     if isinstance(request.may_say, FreeText):
         return Reply(words, answered_by=A_PERSON)
     if isinstance(request.may_say, Choice):

@@ -6,10 +6,9 @@ import shlex
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple
 
 from rich.console import Console, Group
@@ -21,8 +20,7 @@ from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.text import in_one_line
 from reactree_ros.agent.turns import decision_from_dict, kind_in
 from reactree_ros.episode import EpisodeResult
-from reactree_ros.llm.port import LanguageModel, Reply
-from reactree_ros.llm.tally import requests_in_words
+from reactree_ros.llm.port import LanguageModel, Reply, requests_in_words
 from reactree_ros.llm.waiting import kept_out_of_the_log, words_of
 from reactree_ros.record.moment import Moment, Node
 from reactree_ros.record.reader import RecordError, read_record
@@ -48,16 +46,14 @@ _STYLES = {
     "interrupted": "yellow",
     "": "dim",
 }
-_MARKS = {status: mark for status, (mark, _) in STATUSES.items()}
-_ENDED = ("success", "failure")
 
 
 class Line(NamedTuple):
-    """Something that happened, in words that may be anybody's; ``indent`` is how far within its goal node."""
+    """Something that happened, in words that may be anybody's."""
 
     text: str
     style: str = ""
-    indent: int = 1
+    indent: int = 1  # how far within its goal node
 
 
 class Terminal:
@@ -88,7 +84,7 @@ class Terminal:
         self._gone = False  # nobody reads any more what is printed
         self._clock = clock
         self._model = model
-        self._otherwise = ExitStack()
+        self._stack = ExitStack()
         self._moment = Moment()
         self._came = clock()  # when the last event did
         self._lock = threading.Lock()  # the tree is drawn in a thread of its own
@@ -98,20 +94,15 @@ class Terminal:
 
     def __enter__(self) -> Terminal:
         if self._live is not None:
+            self._stack.enter_context(kept_out_of_the_log())
             self._live.start()
-            self._otherwise.enter_context(kept_out_of_the_log())
+            self._stack.callback(self._live.stop)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._stop_drawing()
-        self._otherwise.close()
-
-    def _stop_drawing(self) -> None:
-        if self._live is not None:
-            self._live.stop()
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
 
     def take(self, event: Event) -> None:
-        """Show the next event of the record."""
         with self._lock:
             self._moment.apply(event)
             self._came = self._clock()
@@ -123,17 +114,17 @@ class Terminal:
                 raise
 
     def _show(self, event: Event) -> None:
-        if self._live is not None and _asks(event):  # what is typed is not drawn over
+        kind = kind_in(event) if event["e"] == "decided" else None
+        if self._live is not None and kind is not None and kind.counts.questions:  # what is typed is not drawn over
             self._live.stop()
         for line in event_lines(self._moment, event):
             self._print(line)
-        if self._live is not None and _answers(event):
+        if self._live is not None and "answer" in (event["e"], event.get("of")):
             self._live.start()
         if event["e"] == "end":
-            self._stop_drawing()
+            if self._live is not None:
+                self._live.stop()
             self._show_end(EpisodeResult(**event["result"]))
-
-    # ------------------------------------------------------------------ what happens
 
     def _print(self, line: Line) -> None:
         moment = self._moment
@@ -154,8 +145,6 @@ class Terminal:
         show_result(result, self._console)
         self._console.print(Text(next_steps(result, self._record)), soft_wrap=True)
 
-    # ------------------------------------------------------------------ the live tree
-
     def live_tree(self) -> Group:
         """Return the tree as it is now, so many lines that half of the terminal is left."""
         with self._lock:
@@ -170,13 +159,11 @@ class Terminal:
         moment, seconds = self._moment, self._moment.time + self._clock() - self._came
         counts = {"decisions": moment.decisions, "steps": moment.steps}
         limits = moment.run.get("limits", {})
-        told = [f"{count} of {limits.get(name, '?')} {name}" for name, count in counts.items()]
-        told.append(f"{seconds:.1f} s")
-        if moment.prompt_tokens:
-            told.append(
-                f"{moment.prompt_tokens} prompt tokens ({moment.cached_tokens / moment.prompt_tokens:.0%} cached)"
-            )
-        return Text(", ".join(told), style="bold", no_wrap=True, overflow="ellipsis")
+        parts = [f"{count} of {limits.get(name, '?')} {name}" for name, count in counts.items()]
+        parts.append(f"{seconds:.1f} s")
+        if tokens := moment.prompt_tokens:
+            parts.append(f"{tokens} prompt tokens ({moment.cached_tokens / tokens:.0%} cached)")
+        return Text(", ".join(parts), style="bold", no_wrap=True, overflow="ellipsis")
 
 
 class Row(Text):
@@ -198,7 +185,7 @@ def tree_rows(moment: Moment, *, folded: bool) -> Iterator[Row]:
     while waiting:
         node, depth = waiting.pop()
         below = [moment.nodes[number] for number in node.children if moment.nodes[number].kind != "skill"]
-        hidden = folded and bool(below) and node.status in _ENDED
+        hidden = folded and bool(below) and node.status in ("success", "failure")
         active = node.number in path and moment.result is None
         status = moment.status_of(node)
         text = f"{_indented(depth)}{_label(node, status)}{' …' if hidden else ''}"
@@ -208,14 +195,14 @@ def tree_rows(moment: Moment, *, folded: bool) -> Iterator[Row]:
 
 
 def _indented(depth: int) -> str:
-    """Return what stands before a line of the tree; what is very deep says how deep."""
+    # what is very deep says how deep
     return "  " * depth if depth <= DEEPEST else f"{'  ' * DEEPEST}({depth}) "
 
 
 def _label(node: Node, status: str) -> str:
     why = f": {node.failure['message']}" if node.failure else ""
     sign = f"{sign} " if (sign := sign_of(node.kind)) else ""
-    return f"{_MARKS[status]} {sign}{_by(node.robot)}{_cut(node.name + why)}"
+    return f"{STATUSES[status][0]} {sign}{_by(node.robot)}{_cut(node.name + why)}"
 
 
 def _by(robot: str) -> str:
@@ -231,7 +218,7 @@ def _active_path(moment: Moment) -> set[int]:
 
 
 def _window(rows: list[Row], most: int) -> list[Row]:
-    """Return so many rows, with the deepest active one among them."""
+    # with the deepest active row among them
     at = max((at for at, row in enumerate(rows) if row.active), default=0)
     first = min(max(0, at - most // 2), max(0, len(rows) - most))
     return rows[first : first + most]
@@ -243,15 +230,6 @@ def _cut(text: str) -> str:
 
 
 # ---------------------------------------------------------------------- the lines of events
-
-
-def _asks(event: Event) -> bool:
-    kind = kind_in(event) if event["e"] == "decided" else None
-    return kind is not None and kind.counts.questions > 0
-
-
-def _answers(event: Event) -> bool:
-    return "answer" in (event["e"], event.get("of"))
 
 
 def _decided(moment: Moment, event: Event) -> Iterator[Line]:
@@ -283,7 +261,7 @@ def _in_vain(reply: Reply) -> Iterator[Line]:
 
 
 def _skill(moment: Moment, event: Event) -> Iterator[Line]:
-    """Show a skill that no decision has shown, as those of a routine's search."""
+    # only one that no decision has shown, as those of a routine's search
     node = moment.nodes[event["node"]]
     if node.kind == "goal" and node.name != event["skill"]:
         yield Line(f"{_by(event.get('robot', ''))}{event['skill']}", Act(event["skill"]).look.style)
@@ -300,87 +278,78 @@ def _observation(moment: Moment, event: Event) -> Iterator[Line]:
             yield Line(f"▣ a picture{camera}, {size}{said}", "dim", indent=2)
 
 
-def _run(moment: Moment, event: Event) -> Iterable[Line]:
+def _run(moment: Moment, event: Event) -> Iterator[Line]:
     limits, model = event["limits"], event["llm"].get("llm", "")
     by = f"; decided by {model}" if model else ""
     most = f"at most {limits['decisions']} decisions, {limits['steps']} steps"
-    return [Line(f"{event['instruction']} ({event['planner']['name']}{by}; {most})", indent=0)]
+    yield Line(f"{event['instruction']} ({event['planner']['name']}{by}; {most})", indent=0)
 
 
-def _ended(moment: Moment, event: Event) -> Iterable[Line]:
+def _ended(moment: Moment, event: Event) -> Iterator[Line]:
     status = "" if event.get("unreached") else "failure" if event["failure"] else "success"
-    text = f"{_MARKS[status]} {moment.nodes[event['node']].name}: {event['feedback']}"
-    return [Line(text, _STYLES[status], indent=0)]
+    yield Line(
+        f"{STATUSES[status][0]} {moment.nodes[event['node']].name}: {event['feedback']}", _STYLES[status], indent=0
+    )
 
 
-def _shortened(moment: Moment, event: Event) -> Iterable[Line]:
-    dropped = f"{event['dropped']} examples dropped" if event["dropped"] else "its example is shorter now"
-    return [Line(f"the prompt was {event['excess']} tokens too long: {dropped}", "yellow")]
+def _other(moment: Moment, event: Event) -> Iterator[Line]:
+    match event:
+        case {"e": "started", "node": node}:
+            yield Line(f"● {_by(moment.robot_of(node))}{moment.nodes[node].name}", "bold", indent=0)
+        case {"e": "answer", "text": words}:
+            yield Line(f"The person answers: {words}", "green", indent=2)
+        case {"e": "heard", "text": words}:
+            yield Line(f"The person says: {words}", "green", indent=0)
+        case {"e": "refused", "said": words, "reason": reason}:
+            yield Line(words, "yellow")
+            yield Line(f"✗ {reason}", "yellow")
+        case {"e": "shortened", "dropped": dropped, "excess": excess}:
+            how = f"{dropped} examples dropped" if dropped else "its example is shorter now"
+            yield Line(f"the prompt was {excess} tokens too long: {how}", "yellow")
+        case {"e": "routine_ended", "routine": routine, "differed": differed} if differed:
+            yield Line(f"↷ an agent node goes on after routine '{routine}': {differed}", "yellow")
+        case {"e": "held", "reason": reason}:
+            robot = event.get("robot", "it")
+            yield Line(f"{robot} holds: {reason}" if reason else f"{robot} goes on", "yellow")
 
 
-def _routine_ended(moment: Moment, event: Event) -> Iterable[Line]:
-    text = f"↷ an agent node goes on after routine '{event['routine']}': {event['differed']}"
-    return [Line(text, "yellow")] if event["differed"] else []
-
-
-def _held(moment: Moment, event: Event) -> Iterable[Line]:
-    who = event.get("robot", "it")
-    return [Line(f"{who} holds: {event['reason']}" if event["reason"] else f"{who} goes on", "yellow")]
-
-
-_LINES: dict[str, Callable[[Moment, Event], Iterable[Line]]] = {
+_LINES: dict[str, Callable[[Moment, Event], Iterator[Line]]] = {
     "run": _run,
-    "started": lambda moment, event: [
-        Line(f"● {_by(moment.robot_of(event['node']))}{moment.nodes[event['node']].name}", "bold", indent=0)
-    ],
     "decided": _decided,
-    "answer": lambda _, event: [Line(f"The person answers: {event['text']}", "green", indent=2)],
     "failed": _failed,
-    "heard": lambda _, event: [Line(f"The person says: {event['text']}", "green", indent=0)],
-    "refused": lambda _, event: [Line(event["said"], "yellow"), Line(f"✗ {event['reason']}", "yellow")],
     "reply": _reply,
-    "shortened": _shortened,
     "skill": _skill,
     "observation": _observation,
-    "routine_ended": _routine_ended,
-    "held": _held,
     "ended": _ended,
 }
 
 
-def event_lines(moment: Moment, event: Event) -> Iterable[Line]:
+def event_lines(moment: Moment, event: Event) -> Iterator[Line]:
     """Return the lines of an event that the moment has taken in; none if people need not know of it."""
-    lines = _LINES.get(event["e"])
-    return lines(moment, event) if lines else ()
+    return _LINES.get(event["e"], _other)(moment, event)
 
 
 # ---------------------------------------------------------------------- the result
 
 
 def show_result(result: EpisodeResult, console: Console) -> None:
-    """Print what came of a run in a few lines."""
     verdict = result.verdict
-    console.print(
-        Text(f"{verdict.judgement.mark} {_cut(str(verdict))}", style=f"bold {_STYLES[verdict.judgement.status]}")
-    )
+    mark, style = verdict.judgement.mark, f"bold {_STYLES[verdict.judgement.status]}"
+    console.print(Text(f"{mark} {_cut(str(verdict))}", style=style))
     if verdict.score:
         console.print(Text(SCORES, style="dim"))
-    most = f" by {result.robots} robots ({result.makespan} one after the other)" if result.robots > 1 else ""
-    questions = f", {_number(result.questions, 'question')}" if result.questions else ""
-    console.print(
-        f"{result.decisions} {COUNTS['decisions']}, {result.steps} {COUNTS['steps']}{most}{questions}, "
-        f"{result.agent_nodes} {COUNTS['agent_nodes']}, "
-        f"depth {result.max_depth}, {result.seconds:.2f} s",
-        highlight=False,
-    )
+    counts = {what: getattr(result, name) for name, what in COUNTS.items()}
+    decisions, steps, nodes = (f"{count} {what}" for what, count in counts.items())
+    robots = f" by {result.robots} robots ({result.makespan} one after the other)" if result.robots > 1 else ""
+    plural = "" if result.questions == 1 else "s"
+    questions = f", {result.questions} question{plural}" if result.questions else ""
+    depth = f"depth {result.max_depth}, {result.seconds:.2f} s"
+    console.print(f"{decisions}, {steps}{robots}{questions}, {nodes}, {depth}", highlight=False)
     if result.prompt_tokens:
         cached = "" if result.cached_tokens is None else f" ({result.cached_tokens / result.prompt_tokens:.0%} cached)"
         reasoning = f" ({result.reasoning_tokens} of them reasoning)" if result.reasoning_tokens else ""
-        console.print(
-            f"{result.prompt_tokens} prompt tokens{cached}, {result.output_tokens} output tokens{reasoning}, "
-            f"{result.model_seconds:.2f} s of the language model",
-            highlight=False,
-        )
+        tokens = f"{result.prompt_tokens} prompt tokens{cached}, {result.output_tokens} output tokens{reasoning}"
+        console.print(f"{tokens}, {result.model_seconds:.2f} s of the language model", highlight=False)
     if in_vain := requests_in_words(result):
         console.print(in_vain, highlight=False)
     if result.cost is not None:
@@ -389,12 +358,7 @@ def show_result(result: EpisodeResult, console: Console) -> None:
         console.print(Text(f"On the way: {_cut(result.message)}", style="red"))
 
 
-def _number(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
-
-
 def next_steps(result: EpisodeResult, record: Path | None) -> str:
-    """Say what can be done after a run, in lines."""
     if record is None:
         return "To look at a run: reactree run … --save FILE.jsonl, then reactree view FILE.jsonl"
     try:

@@ -32,12 +32,10 @@ COUNTS = {"decisions": "decisions", "steps": "steps", "agent_nodes": "agent node
 
 
 def flows() -> Mapping[str, tuple[str, str]]:
-    """Return the sign and the meaning of each control flow, by name."""
     return {flow.name: (flow.sign, flow.summary) for flow in known_flows()}
 
 
 def sign_of(kind: str) -> str:
-    """Return the sign of a kind of behaviour; empty if it is no control flow."""
     return flows().get(kind, ("", ""))[0]
 
 
@@ -47,7 +45,6 @@ def decisions() -> dict[str, dict[str, str]]:
 
 
 def as_script() -> str:
-    """Return the shared words as a module of the page."""
     shared = {
         "STATUSES": STATUSES,
         "FLOWS": flows(),

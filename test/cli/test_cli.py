@@ -16,8 +16,7 @@ from openai_peer import Exchange, Peer, fails
 from small_questions import options, understood
 
 from reactree_lab.recordings import load_recording
-from reactree_ros.cli.completion import kinds
-from reactree_ros.cli.options import OWN_OPTIONS
+from reactree_ros.cli.options import OWN_OPTIONS, kinds
 from reactree_ros.household.expert.policy import decide
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.tasks import load_tasks
@@ -98,24 +97,6 @@ def test_the_instruction_of_a_task_file_is_its_tasks(cli: Cli, tmp_path: Path) -
     ended = cli("run", "--tasks", out, "--task-id", 2, "--json")
     assert ended.json["instruction"] == load_tasks(out)[1].instruction
     assert ended.json["task_id"] == 2
-
-
-@pytest.mark.slow
-def test_an_instruction_that_is_no_task_of_the_house_has_a_score_only_if_its_goal_is_clear(cli: Cli) -> None:
-    judged = cli("run", "Turn on the tv", "--house", "villa", "--json")
-    assert (judged.code, judged.json["gsr"], judged.json["goal"], judged.json["task_id"]) == (
-        0,
-        1,
-        {"turnOn_tv": 1},
-        None,
-    )
-    ended = cli("run", "Pick up 1 apple", "--house", "villa", "--json")
-    assert (ended.code, ended.json["gsr"], ended.json["task_id"], ended.json["status"]) == (0, None, None, "success")
-
-
-def test_a_goal_that_is_not_reached_ends_with_one(cli: Cli) -> None:
-    ended = cli("run", "Sing a song", "--json")
-    assert (ended.code, ended.json["status"], ended.json["end"]) == (1, "failure", "failure")
 
 
 @pytest.mark.parametrize("planner", ["reactree_wm", "react", "hiagent"])
@@ -305,21 +286,6 @@ def test_list_says_the_settings_of_what_is_named(cli: Cli, monkeypatch: pytest.M
         assert text in " ".join(out.split())
 
 
-@pytest.mark.parametrize("name", ["reactree_wm", "reactree:questions=2", "virtualhome"])
-def test_list_takes_a_name_as_it_is_given_to_a_run(cli: Cli, name: str) -> None:
-    assert cli("list", name).code == 0
-
-
-def test_list_says_the_words_of_the_vocabulary(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
-    rows = cli("list", "words", "--markdown").out.splitlines()
-    assert "| a receptacle | `SURFACES`, `CAN_OPEN` | desk |" in rows
-    assert sum(", apple, " in row for row in rows) == 1
-    shown = cli("list", "words")
-    assert (shown.code, "kitchen table" in shown.out, "HAS_SWITCH" in shown.out) == (0, True, True)
-    assert "HAS_SWITCH" not in cli("list").out
-
-
 def test_few_options_of_a_run_have_a_name_of_their_own_and_all_can_be_given(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -345,28 +311,6 @@ def test_flags_say_whose_they_are(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> 
     shown = " ".join(cli("run", "--help").out.split())
     assert "--house <str> virtualhome, virtualhome_unity: a shipped house" in shown
     assert "--tasks <str> virtualhome, virtualhome_unity: a task file in the WAH-NL schema" in shown
-
-
-@pytest.mark.slow
-def test_replay_prints_the_documented_keys(cli: Cli, wah_nl: Path, tmp_path: Path) -> None:
-    lines = (wah_nl / "trajectories" / "react.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
-    (tmp_path / "react.jsonl").write_text("".join(lines[:20]), encoding="utf-8")
-    arguments = [tmp_path / "react.jsonl", "--tasks", wah_nl / "tasks.json", "--world", "symbolic"]
-    ended = cli("lab", "recordings", *arguments, "--json")
-    assert {
-        "runs",
-        "runs_identical",
-        "runs_overwritten",
-        "nodes",
-        "nodes_identical",
-        "lines",
-        "lines_identical",
-        "by_kind",
-        "successes_recorded",
-        "successes_reproduced",
-    } <= set(ended.json)
-    assert (ended.json["runs"], ended.json["successes_recorded"]) == (20, 7)
-    assert "7 of 7 recorded successes" in cli("lab", "recordings", *arguments).out
 
 
 def test_without_the_memory_extra_the_way_out_is_named(cli: Cli, tmp_path: Path) -> None:
@@ -543,30 +487,6 @@ def test_a_check_says_what_the_server_is_and_what_a_decision_takes(cli: Cli, pee
         assert text in out
 
 
-@pytest.mark.slow
-def test_a_check_names_what_could_be_better(cli: Cli, peer: Peer) -> None:
-    peer.owned_by, peer.obeys = "somebody", frozenset()
-    ended = cli("llm", "check", "--llm", "openai", "--base-url", peer.base_url)
-    assert ended.code == 1
-    assert "! it obeys no constraint: decisions are parsed, checked and asked for again; vLLM obeys" in ended.out
-    assert "! it does not report what its prefix cache serves" in ended.out
-
-
-def test_a_check_names_a_decision_that_fails(cli: Cli, peer: Peer) -> None:
-    peer.script.append(fails(400, "no luck"))
-    ended = cli("llm", "check", "--base-url", peer.base_url)
-    assert ended.code == 1
-    assert f"! no decision: vllm 0.32.0 at {peer.base_url} answered HTTP 400: no luck" in ended.out
-
-
-def test_a_check_of_the_expert_needs_no_server(cli: Cli) -> None:
-    ended = cli("llm", "check", "--llm", "expert")
-    assert ended.code == 0
-    assert "it said" in ended.out
-    assert "prompt tokens" not in ended.out
-    assert ended.out.endswith("nothing to set\n")
-
-
 def test_a_check_says_how_far_it_is_and_asks_the_prompt_of_the_planner_that_is_named(cli: Cli, peer: Peer) -> None:
     ended = cli("llm", "check", "--planner", "react", "--base-url", peer.base_url)
     said = ended.err.splitlines()
@@ -594,12 +514,6 @@ def test_a_server_that_is_not_there_is_named_in_one_line(cli: Cli, peer: Peer, t
         assert (ended.code, ended.out) == (2, "")
         gone = "cannot be reached: nothing listens there, or it closed the connection"
         assert ended.err.endswith(f"error: the server at {peer.base_url} {gone}\n")
-
-
-def bad_house(tmp_path: Path, content: str) -> Path:
-    path = tmp_path / "house.json"
-    path.write_text(content, encoding="utf-8")
-    return path
 
 
 BAD: dict[str, tuple[list[str], str]] = {

@@ -52,14 +52,6 @@ def test_the_exit_codes_are_in_the_help(cli: Cli) -> None:
         assert text in told
 
 
-@pytest.mark.parametrize(
-    "command",
-    ["run", "resume", "doctor", "llm check", "robot check", "record fork", "record replay", "lab bench"],
-)
-def test_a_command_with_exit_codes_of_its_own_says_them(cli: Cli, command: str) -> None:
-    assert re.search(r"Exit codes? ", " ".join(cli(*command.split(), "--help").out.split()))
-
-
 # ---------------------------------------------------------------------- completion
 
 
@@ -118,10 +110,6 @@ def test_zsh_is_told_what_follows_with_what_it_is(shell: Shell, line: str) -> No
     assert set(re.findall(r'^(?:_arguments \'\*: :\(\()?"([^"]+)":"[^"]', told, re.M)) == COMPLETED[line]
 
 
-def test_zsh_is_left_to_complete_files(shell: Shell) -> None:
-    assert shell.completed("zsh", "reactree doctor --memory ") == ["_files"]
-
-
 @pytest.fixture
 def command(tmp_path: Path) -> Path:
     """A folder with the command as it is installed."""
@@ -155,12 +143,6 @@ echo "${COMPREPLY[@]}"
 def test_the_script_that_is_shown_completes_in_bash(command: Path, tmp_path: Path) -> None:
     script = f'eval "$(reactree --show-completion)"\n{PRESS_TAB}'
     assert bash(command, tmp_path, script) == "generated\n"
-
-
-@pytest.mark.slow
-def test_what_is_installed_completes_in_a_new_bash(command: Path, tmp_path: Path) -> None:
-    assert "bash completion installed in" in bash(command, tmp_path, "reactree --install-completion; true")
-    assert bash(command, tmp_path, f"source ~/.bashrc\n{PRESS_TAB}") == "generated\n"
 
 
 # ---------------------------------------------------------------------- colours

@@ -83,10 +83,6 @@ def test_what_is_always_there_comes_before_what_something_that_is_named_brings_a
     assert got == [(7, 3), (5, 2)]
 
 
-def test_what_is_not_given_is_as_by_default() -> None:
-    assert painted()[:2] == (0, ("me", Paint()))
-
-
 def test_every_type_of_setting_can_be_given() -> None:
     arguments = ["--coats", "3", "--litres", "0.5", "--glossy", "--colour", "dark_green", "--brush", "round"]
     assert painted(*arguments, "--wall", "north", "--who", "you")[:2] == (
@@ -128,12 +124,6 @@ def test_the_help_has_meaning_bounds_choices_and_defaults() -> None:
         "[default: (red)]",
     ):
         assert text in out
-
-
-def test_an_option_can_be_left_out() -> None:
-    code, _, out = painted("--coats", "3", without=("coats",))
-    assert code == 2
-    assert "No such option" in out
 
 
 def test_an_option_of_the_command_goes_before_one_that_is_made() -> None:

@@ -53,11 +53,6 @@ def test_no_file_in_a_folder_sets_a_default_or_is_mentioned(
     assert not any(str(tmp_path / "project") in one.out + one.err for one in said)
 
 
-def test_a_commands_own_table_comes_before_that_of_all(cli: Cli, user: Path) -> None:
-    user.write_text("[run]\nmax_steps = 150\n[all]\nmax_steps = 1\n")
-    assert cli(*RUN).json["end"] == "done"
-
-
 @pytest.mark.slow
 def test_flags_and_paths_are_taken_too(cli: Cli, user: Path) -> None:
     user.write_text('[run]\njson = true\nsave = "record.jsonl"\n')
@@ -114,13 +109,6 @@ def lines_of_doctor(cli: Cli) -> list[str]:
 
 
 @pytest.mark.slow
-def test_doctor_says_what_the_file_sets(cli: Cli, user: Path) -> None:
-    assert lines_of_doctor(cli) == [f"  --  reactree.toml: there is no {user}"]
-    user.write_text('[all]\nllm = "expert"\n[run]\nseed = 3\n')
-    assert lines_of_doctor(cli) == [f"  ok  reactree.toml: {user} sets all.llm = expert, run.seed = 3"]
-
-
-@pytest.mark.slow
 def test_doctor_says_everything_that_is_wrong_once_and_ends_as_it_always_does(cli: Cli, user: Path) -> None:
     user.write_text("[")
     (line,) = lines_of_doctor(cli)
@@ -140,11 +128,6 @@ def test_doctor_says_everything_that_is_wrong_once_and_ends_as_it_always_does(cl
         assert sum(f": {key}: " in line for line in lines) == 1
 
 
-def test_doctor_takes_what_a_file_that_is_right_says(cli: Cli, user: Path) -> None:
-    user.write_text('[all]\nbase_url = "http://127.0.0.1:9/v1"\n')
-    assert "http://127.0.0.1:9/v1 cannot be reached" in cli("doctor").out
-
-
 def test_doctor_tells_no_key_of_a_file(cli: Cli, user: Path) -> None:
     user.write_text('[all]\napi_key = ["sk-hush-4711-abcdef", "another"]\n[run]\napi_key = "sk-hush-4711-abcdef"\n')
     ended = cli("doctor")
@@ -154,7 +137,7 @@ def test_doctor_tells_no_key_of_a_file(cli: Cli, user: Path) -> None:
 
 def test_a_file_that_is_no_text_is_said(cli: Cli, user: Path) -> None:
     user.write_bytes(b"\xff\xfe\x00")
-    assert f"error: {user}: cannot be read: " in cli(*RUN).err
+    assert f"error: {user}: is no text in UTF-8: " in cli(*RUN).err
 
 
 def test_help_is_there_whatever_the_file_says(cli: Cli, user: Path) -> None:
@@ -174,11 +157,6 @@ def test_the_list_of_defaults_says_where_each_value_comes_from(cli: Cli, user: P
     rows = [line.split() for line in cli("list", "defaults", "run").out.splitlines()]
     assert ["run", "--world", "virtualhome", "built", "in"] in rows
     assert ["run", "--seed", "2", "run.seed"] in rows
-
-
-def test_the_list_of_defaults_without_a_file_says_where_it_would_be(cli: Cli, user: Path) -> None:
-    assert cli("list", "defaults").out == f"There is no {user}\n"
-    assert cli("list", "defaults", "nothing").code == 2
 
 
 def test_a_line_at_the_start_says_what_the_file_changes(cli: Cli, user: Path) -> None:

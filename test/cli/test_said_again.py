@@ -16,7 +16,7 @@ import pytest
 from command_line import Cli
 from hostile import KeyCatcher, changed_header
 
-from reactree_ros.cli import asking
+from reactree_ros.cli import opening
 from reactree_ros.files.folders import user_state
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.planners.reactree import SPEC, ReactreeSettings
@@ -201,33 +201,14 @@ def test_in_a_terminal_it_is_shown_and_asked_for(
 
     terminal = io.StringIO()
     terminal.isatty = lambda: True  # type: ignore[method-assign]
-    monkeypatch.setattr(asking.sys, "stdin", terminal)
-    monkeypatch.setattr(asking.sys, "stderr", terminal)
-    monkeypatch.setattr(asking.typer, "confirm", confirm)
+    monkeypatch.setattr(opening.sys, "stdin", terminal)
+    monkeypatch.setattr(opening.sys, "stderr", terminal)
+    monkeypatch.setattr(opening.typer, "confirm", confirm)
     monkeypatch.setattr("reactree_ros.cli.carry_out.terminal", lambda: None)
     cli("resume", hostile)
     assert len(shown) == 1
     assert f"base_url={catcher.base_url}" in terminal.getvalue()
     assert bool(catcher.requests) is asked
-
-
-@pytest.mark.slow
-def test_an_everyday_record_is_gone_on_with_as_it_always_was(cli: Cli, record: Path, tmp_path: Path) -> None:
-    again = tmp_path / "again.jsonl"
-    ended = cli("resume", record, "--json", "--max-decisions", 100, "--save", again)
-    assert (ended.code, ended.json["end"]) == (0, "done")
-    assert cli("record", "fork", record, "--at", 2, "--json").json["end"] == "out_of_decisions"
-    harmless = changed_header(record, tmp_path / "h.jsonl", {"world.settings": {"house": "apartment", "task_id": 1}})
-    assert cli("resume", harmless, "--json").code != 2
-    header = json.loads(again.read_text().splitlines()[0])
-    assert header["world"]["name"] == "virtualhome"
-
-
-@pytest.mark.slow
-def test_what_the_user_says_of_the_world_is_in_the_new_record(cli: Cli, record: Path, tmp_path: Path) -> None:
-    cli("resume", record, "--world-option", "house=villa", "--json", "--save", tmp_path / "again.jsonl")
-    header = json.loads((tmp_path / "again.jsonl").read_text().splitlines()[0])
-    assert header["world"]["settings"]["house"] == "villa"
 
 
 # ---------------------------------------------------------------------- one's own records

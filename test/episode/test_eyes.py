@@ -14,6 +14,7 @@ from hostile import changed_header
 from openai_peer import Peer
 from slipping import SlippingWorld, grasps
 
+from reactree_lab.household.generator import generate_house
 from reactree_ros import run
 from reactree_ros.agent.glance import CANNOT_SEE, NO, YES, PictureCheck
 from reactree_ros.agent.observation import Outcome
@@ -22,7 +23,6 @@ from reactree_ros.episode import Episode
 from reactree_ros.episode.eyes import WorldWithEyes
 from reactree_ros.episode.player import replay
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.pictures import CHECKS
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, parse_tasks

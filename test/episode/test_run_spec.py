@@ -19,13 +19,13 @@ from reactree_lab.bench.job_runner import RECORD, Finished, JobRunner
 from reactree_lab.bench.jobs import BenchSettings, Job, Key
 from reactree_lab.dataset.making import Maker
 from reactree_lab.dataset.settings import DatasetSettings, Recipe
+from reactree_lab.household.generator import generate_house
 from reactree_ros import run
 from reactree_ros.episode.assembly import assemble, make_world
 from reactree_ros.episode.player import replay
 from reactree_ros.episode.run_spec import Opened, RunSpec, Selection
 from reactree_ros.errors import UserError
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, load_tasks
 from reactree_ros.person.desk import Desk

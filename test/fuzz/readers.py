@@ -30,6 +30,7 @@ from reactree_lab.bench.results import RunLine
 from reactree_lab.bootstrap import Attempt
 from reactree_lab.dataset.lines import Run, lines_of
 from reactree_lab.dataset.making import house_of, whole
+from reactree_lab.household.generator import generate_house
 from reactree_lab.recordings import load_outcomes, load_recording
 from reactree_lab.training import dataset
 from reactree_lab.training.settings import TrainSettings, read_recipe
@@ -42,7 +43,6 @@ from reactree_ros.episode.player import replay
 from reactree_ros.errors import UserError
 from reactree_ros.files.json_lines import read_lines
 from reactree_ros.files.read_back import read_json
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.tasks import load_tasks
 from reactree_ros.llm.settings import load_models_file
 from reactree_ros.llm.trained import trained_for
@@ -356,7 +356,7 @@ def _things() -> list[bytes]:
 
 
 def _put_things(path: Path) -> None:
-    from reactree_ros.cli.map import things_in
+    from reactree_ros.cli.memory import things_in
 
     with tempfile.TemporaryDirectory() as folder, HouseMap(Path(folder, "house.map")) as kept:
         kept.put(things_in(path), where=str(path))

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from reactree_lab.bench.suites import VAGUE, VagueSettings, conditions_of
+from reactree_lab.household.generator import generate_house
+from reactree_lab.household.person import SimulatedPerson, SimulatedPersonSettings
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.prompt import start_turn, system_text
 from reactree_ros.agent.turns import About, Prompt, Said, Saw, Told, Turn
@@ -17,9 +19,7 @@ from reactree_ros.household.expert.clarifying import clarify
 from reactree_ros.household.expert.goals import describe, goals_of
 from reactree_ros.household.expert.instruction import read_instruction
 from reactree_ros.household.expert.model import ExpertModel, ExpertSettings
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.household import WAH_NL
-from reactree_ros.household.person import SimulatedPerson, SimulatedPersonSettings
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task
 from reactree_ros.llm.port import DecisionRequest

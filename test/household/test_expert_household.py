@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from reactree_lab.household.generator import generate_house
 from reactree_ros.agent.turns import Told
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, load_tasks, parse_tasks
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply

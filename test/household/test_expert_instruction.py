@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reactree_lab.household.generator import generate_house
 from reactree_ros.household.expert.goals import Goal, Move, Operate, PutDown, Take, describe, preposition, read_subgoal
 from reactree_ros.household.expert.instruction import read_instruction
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.lexicon import correct
 from reactree_ros.household.vocabulary import CLASSES, class_of_word
 

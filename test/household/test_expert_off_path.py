@@ -6,6 +6,7 @@ import pytest
 from llm.talker import Talker
 
 from reactree_lab.dataset.teaching import Teacher
+from reactree_lab.household.generator import generate_house
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import Told
@@ -16,7 +17,6 @@ from reactree_ros.household.expert.goals import Move, Operate, goals_of
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.expert.policy import Decided
 from reactree_ros.household.expert.reading import TRIES
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.household import ONE_HAND
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import GoalCondition, Task, parse_tasks

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from reactree_lab.household.generator import generate_house
 from reactree_lab.worlds.ai2thor.household import ALFRED
 from reactree_ros.agent.example import Example
 from reactree_ros.agent.parser import parse_decision
@@ -15,7 +16,6 @@ from reactree_ros.agent.prompt import start_turn, system_text
 from reactree_ros.episode import Episode
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.expert.policy import decide
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, parse_tasks

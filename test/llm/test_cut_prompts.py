@@ -14,8 +14,8 @@ from reactree_ros.episode import Episode
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import load_tasks
-from reactree_ros.llm.decoding import Noticed
 from reactree_ros.llm.engine import Generated
+from reactree_ros.llm.usage import Noticed
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.writer import Recorder
 from reactree_ros.tree.options import TreeOptions
@@ -75,11 +75,6 @@ WHOLE: dict[str, list[tuple[str, int | None]]] = {
 @pytest.mark.parametrize("counts", WHOLE.values(), ids=WHOLE)
 def test_counts_that_show_nothing_are_not_told(counts: list[tuple[str, int | None]]) -> None:
     assert told(counts) == []
-
-
-def test_a_count_without_what_was_cached_shows_nothing() -> None:
-    counts: Any = [(prompt(n), 1000) for n in range(300, 400, 10)]
-    assert told(counts, cached=lambda tokens: tokens * 3) == []
 
 
 # ---------------------------------------------------------------------- over a server

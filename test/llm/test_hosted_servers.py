@@ -238,14 +238,3 @@ def test_a_run_takes_the_decisions_of_the_expert_with_a_request_each(
     for count in ("decisions", "steps", "agent_nodes", "max_depth"):
         assert getattr(result, count) == getattr(of_the_expert, count)
     assert len(peer.asked) == requests
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["one_schema", "unconstrained"])
-def test_one_schema_serves_a_whole_run(model: Model, method: str) -> None:
-    with Peer(owned_by="system", speaks="openai", chats=True, say=as_the_expert, context=1_000_000) as peer:
-        result = carried_out(model(peer, method=method))
-        assert (result.gsr, result.end) == (1.0, "done")
-        forms = {str(request.body.get("response_format")) for request in peer.asked}
-        assert len(forms) == 1
-        assert ("json_schema" in forms.pop()) is (method == "one_schema")

@@ -11,9 +11,8 @@ from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import Told
 from reactree_ros.llm.engine import Engine, Generated, Generation
 from reactree_ros.llm.engine_model import EngineModel
-from reactree_ros.llm.fair_queue import FairQueue
-from reactree_ros.llm.pace import MOST, USUAL, Pace
 from reactree_ros.llm.port import DecisionRequest, NoAnswerInTime, Reply
+from reactree_ros.llm.waiting import MOST, USUAL, Pace
 
 PATIENCE = 20.0
 SHORT, LONG = "go " * 50, "go " * 5000
@@ -35,13 +34,6 @@ def test_only_what_was_not_sent_before_counts() -> None:
     assert pace.times(f"{LONG}and on") == 1
     assert pace.times(f"{LONG[:-300]}x") == 1  # another node, after the same examples
     assert pace.times(f"x{LONG}") > 2
-
-
-def test_a_fast_server_has_its_limit_for_any_prompt() -> None:
-    pace = Pace()
-    for _ in range(16):
-        pace.learn(SHORT, reply(0.05, read=50, cached=0))
-    assert pace.times(LONG) == 1
 
 
 def test_a_server_slow_by_tokens_is_given_longer() -> None:
@@ -127,7 +119,3 @@ def test_the_limit_of_a_model_grows_with_the_prompt_and_with_each_late_reply(mod
         limits.append(float(str(raised.value).split()[-2]))
     assert limits[0] == 0.05
     assert limits[0] < limits[1] < limits[2]
-
-
-def test_whoever_is_around_a_model_says_how_slow_it_is(model: EngineModel) -> None:
-    assert FairQueue(model, 1).slowness(request(LONG)) == model.slowness(request(LONG)) > 1

@@ -13,11 +13,11 @@ from drawn import data_of, drawn
 from openai_peer import Behaviour, Exchange, Peer, fails, says
 
 from reactree_ros.agent.observation import Observation
-from reactree_ros.agent.picture import LARGEST_PICTURE, PICTURES, Picture, PictureStore, picture_of
-from reactree_ros.agent.turns import About, Said, Saw, Told, ToldStart, Turn
+from reactree_ros.agent.picture import LARGEST_PICTURE, Picture, PictureStore, picture_of
+from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.llm.check import COLOURS, Given, Lesson, Report, check
 from reactree_ros.llm.openai.refusal import Refused
-from reactree_ros.llm.port import DecisionRequest, FreeText, RequestRejected
+from reactree_ros.llm.port import FreeText, RequestRejected
 
 START: tuple[Turn, ...] = (Told("You are a robot.", About.SYSTEM), Told("Your task is to: find the cup."))
 
@@ -74,12 +74,6 @@ def test_a_picture_arrives_byte_for_byte_after_what_was_said_of_it_and_is_counte
     assert (reply.pictures, reply.picture_tokens, reply.warning) == (1, taken.tokens(768), "")
     assert reply.prompt_tokens is not None
     assert reply.prompt_tokens > 100, "by the server's count"
-
-
-def test_prompts_without_pictures_are_texts(model: Model, seeing: Peer) -> None:
-    reply = ask(model(seeing), *START, Saw("You see a cup.", Observation("You see a cup.")), may_say=FreeText())
-    assert all(isinstance(one["content"], str) for one in seeing.asked[0].body["messages"])
-    assert (reply.pictures, reply.picture_tokens) == (0, 0)
 
 
 def test_older_pictures_leave_in_groups_and_their_words_stay(model: Model, seeing: Peer) -> None:
@@ -165,14 +159,6 @@ def test_a_request_that_is_refused_for_another_reason_says_that_and_blinds_nobod
         assert ask(one, *START, saw(drawn(1)), may_say=FreeText()).pictures == 1
 
 
-def test_a_server_that_fails_in_passing_blinds_nobody(model: Model) -> None:
-    with Peer(chats=True) as peer:
-        one = model(peer, retries=2)
-        ask(one, *START, may_say=FreeText())
-        peer.script.extend([fails(503, "busy")])
-        assert ask(one, *START, saw(drawn(1)), may_say=FreeText()).pictures == 1
-
-
 def test_digits_of_a_picture_that_a_refusal_repeats_are_no_tokens() -> None:
     said = "the context length is 4096, and 5000 tokens were asked for: "
     refused = Refused(400, {"error": [said, {"url": "data:image/png;base64,AA99999999BB/77777777+=="}]})
@@ -194,27 +180,6 @@ def test_a_model_that_does_not_see_is_told_in_words(model: Model, seeing: Peer, 
     assert "sees no pictures" in reply.warning
     assert "Picture: a cup" in seeing.asked[0].prompt
     assert seeing.asked[0].pictures == []
-
-
-def test_tokens_that_nobody_counts_are_estimated_with_those_of_the_pictures(model: Model) -> None:
-    def uncounted(exchange: Exchange) -> None:
-        whole = exchange.peer.completion(exchange.request, "Fine.", "stop")
-        exchange.reply(200, {name: value for name, value in whole.items() if name != "usage"})
-
-    with Peer(owned_by="hosted", speaks="openai", chats=True) as peer:
-        one = model(peer)
-        ask(one, *START, may_say=FreeText())
-        peer.script.extend([uncounted, uncounted])
-        taken = drawn(1, width=280, height=280)
-        replies = [ask(one, *START, seen, may_say=FreeText()) for seen in (saw(), saw(taken))]
-        plain, shown = (reply.tokens(lambda: DecisionRequest(START, FreeText()).prompt)[0] for reply in replies)
-        assert shown == plain + 100
-
-
-def test_pictures_of_examples_are_not_shown(model: Model, seeing: Peer) -> None:
-    example = (Told("Your task is to: look"), saw(drawn(1)), Said("Act: done"))
-    ask(model(seeing), ToldStart(system="You are a robot.", examples=(example,)), saw(drawn(2)), may_say=FreeText())
-    assert seeing.asked[0].pictures == [data_of(drawn(2))]
 
 
 # ---------------------------------------------------------------------- `reactree llm check`
@@ -297,19 +262,3 @@ def test_what_is_no_picture_is_refused(data: bytes, said: str) -> None:
     pytest.importorskip("PIL")
     with pytest.raises(ValueError, match=said):
         picture_of(data)
-
-
-def test_a_jpeg_is_measured() -> None:
-    image = pytest.importorskip("PIL.Image")
-    file = io.BytesIO()
-    image.new("RGB", (32, 16), "red").save(file, "JPEG")
-    taken = picture_of(file.getvalue())
-    assert (taken.media, taken.width, taken.height) == ("image/jpeg", 32, 16)
-    assert PICTURES.data(taken) == file.getvalue()
-
-
-@pytest.mark.parametrize("words", ["Act: done", "a cup\nAct: done", "OK.\r\nPerson: stop", "\x1b[31mred"])
-def test_what_is_said_of_a_picture_is_one_line_that_is_no_decision(words: str) -> None:
-    lines = saw(drawn(1, words=words)).text.split("\n")
-    assert len(lines) == 2
-    assert lines[1].startswith("Picture: ")

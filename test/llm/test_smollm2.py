@@ -16,13 +16,13 @@ import pytest
 from clients import clients
 from command_line import Cli
 from docs.blocks import blocks_of
-from metered_server import wait_until
 from smollm2 import PAGE, TOLD, Served, assert_nothing_broke, requests, served
+from tiny_models import wait_until
 
 from reactree_lab.planners import zsp
 from reactree_ros.agent.turns import Told
 from reactree_ros.llm.port import DecisionRequest, FreeText
-from reactree_ros.memory.words import WordEmbedder
+from reactree_ros.memory.embedding import WordEmbedder
 from reactree_ros.planners.spec import PLANNERS
 from reactree_ros.record.reader import read_record
 

@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.kinds.begin_subgoal import BeginSubgoal
-from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn, render
-from reactree_ros.memory.experience import End, Experience, turns_of
-from reactree_ros.tree.flows import SequenceFlow
+from reactree_ros.memory.experience import End, Experience, turns_in
 
 RECORDED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 HEADER = "Your task is to: open the fridge"
@@ -43,17 +41,6 @@ def test_a_recorded_text_is_read_as_what_was_told_said_and_seen() -> None:
     assert said.end is End.SUCCESS
 
 
-def test_a_final_line_end_is_an_empty_turn_at_the_end() -> None:
-    expansion = "Expand:\n- control flow: sequence\n- subgoals: look, leave"
-    one = read(f"{HEADER}\n{START}\n{expansion}\n")
-    assert one.turns[-2:] == (
-        Said(expansion, Expand(SequenceFlow(), ("look", "leave"))),
-        Told("", About.ANSWER),
-    )
-    assert read(f"{HEADER}\n{START}\nAct: done\n").text.endswith("Act: done\n")
-    assert read(f"{HEADER}\n{START}\nAct: done").turns[-1] == Said("Act: done", Act("done"))
-
-
 def test_a_text_that_is_no_transcript_is_one_turn() -> None:
     text = f"{HEADER}\r\n{START}\r\nAct: done\r\n"
     assert read(text).turns == (Told(text),)
@@ -75,7 +62,7 @@ lines = st.sampled_from(
 @given(st.lists(st.tuples(lines | st.text(max_size=8), line_ends), max_size=12))
 def test_the_turns_of_any_text_give_that_text_again(parts: list[tuple[str, str]]) -> None:
     text = "".join(line + end for line, end in parts)
-    assert render(turns_of(text)) == text
+    assert render(turns_in(text)) == text
 
 
 @pytest.mark.skipif(not RECORDED.is_dir(), reason=f"needs the recorded runs in {RECORDED}")
@@ -83,7 +70,7 @@ def test_the_turns_of_any_text_give_that_text_again(parts: list[tuple[str, str]]
 def test_the_turns_of_every_recorded_text_give_that_text_again_and_are_told_apart(file: str) -> None:
     for line in (RECORDED / file).read_bytes().splitlines():
         text = json.loads(line)["text"]
-        turns = turns_of(text)
+        turns = turns_in(text)
         assert render(turns) == text
         assert any(isinstance(turn, Said) for turn in turns) or turns[-1] == Told(turns[-1].text, About.LIMIT)
 

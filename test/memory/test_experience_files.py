@@ -15,7 +15,7 @@ from word_hash_embedder import LAST_LINES, experience
 
 from reactree_ros.agent.kinds.write_code import WriteCode
 from reactree_ros.agent.turns import Said, Saw, Told
-from reactree_ros.memory.experience import End, Experience, ExperienceError, end_of, subgoal_of
+from reactree_ros.memory.experience import End, Experience, ExperienceError
 from reactree_ros.memory.recorded import export_experiences, import_experiences, recorded_success
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
@@ -82,7 +82,8 @@ def test_the_subgoal_may_have_several_lines_and_a_primary_goal_above_it() -> Non
         "a, and b.\nYour task is to: Put the apple\n in the fridge.\n"
         "You are in the house, and there are 5 rooms.\nAct: done"
     )
-    assert subgoal_of(text) == "Put the apple\n in the fridge."
+    one = Experience.from_text(text, task_id="1", task_name="", decision=0, depth=1)
+    assert one.subgoal == "Put the apple\n in the fridge."
 
 
 @pytest.mark.parametrize(
@@ -98,7 +99,8 @@ def test_the_subgoal_may_have_several_lines_and_a_primary_goal_above_it() -> Non
     ],
 )
 def test_the_end_is_read_from_the_last_lines(ending: str, end: End) -> None:
-    assert end_of(f"Your task is to: x\nYou are in the house.\nThink: Act: done\nOK.\n{ending}") is end
+    text = f"Your task is to: x\nYou are in the house.\nThink: Act: done\nOK.\n{ending}"
+    assert Experience.from_text(text, task_id="1", task_name="", decision=0, depth=1).end is end
 
 
 def test_runs_are_grouped_by_task_in_the_order_of_the_file(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from reactree_ros.agent.observation import Spot
 from reactree_ros.agent.picture import Picture, picture_of
 from reactree_ros.agent.turns import Told
 from reactree_ros.background.pending import Pending
-from reactree_ros.llm.port import DecisionRequest, ServerUnavailable
+from reactree_ros.llm.port import DecisionRequest
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.messages import observation_from_msg, observation_to_msg
@@ -165,24 +165,6 @@ def test_a_generation_cancelled_before_the_node_has_seen_it_is_aborted(graph: Gr
     assert list(model.cancelled.values()) == [1] * len(model.requests)  # none where the abort overtook it
 
 
-def test_a_generation_cancelled_before_there_was_a_node_is_never_sent(graph: Graph) -> None:
-    adapter = ros_model(graph)
-    assert adapter.decide(REQUEST).cancel()
-    model = ScriptedModel({"root": ["Act: done"]})
-    graph.inference(model)
-    reply = adapter.decide(REQUEST)
-    graph.until(reply.done)
-    assert (reply.take().text, len(model.requests)) == ("Act: done", 1)
-
-
-def test_ids_of_two_lives_of_a_planner_differ(graph: Graph) -> None:
-    model = ScriptedModel({"root": ["Act: done"] * 2})
-    graph.inference(model)
-    for adapter in (ros_model(graph), ros_model(graph)):
-        graph.until(adapter.decide(REQUEST).done)
-    assert len({request.id for request in model.requests}) == 2
-
-
 def test_every_call_of_a_bridge_that_is_not_there_fails_within_its_bound(graph: Graph) -> None:
     adapter = ros_world(graph, patience=0.2)
     calls = {
@@ -197,13 +179,6 @@ def test_every_call_of_a_bridge_that_is_not_there_fails_within_its_bound(graph: 
     for name, pending in calls.items():
         with pytest.raises(WorldError, match=rf"household_bridge/{name} is not there \(for 0.2 s\)"):
             pending.take()
-
-
-def test_a_call_of_an_inference_node_that_is_not_there_fails_within_its_bound(graph: Graph) -> None:
-    reply = ros_model(graph, patience=0.2).decide(REQUEST)
-    graph.until(reply.done)
-    with pytest.raises(ServerUnavailable, match=r"inference/generate is not there \(for 0.2 s\)"):
-        reply.take()
 
 
 # ---------------------------------------------------------------------- rest

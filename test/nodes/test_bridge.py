@@ -19,9 +19,9 @@ from reactree_interfaces.msg import SkillEnded
 from reactree_interfaces.srv import AvailableSkills, DescribeHousehold, EvaluateGoal, Observe, ResetWorld
 from ros_graph import Graph, HeldWorld
 
+from reactree_lab.household.generator import generate_house
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.nodes.bridge.bridge_node import BridgeNode
 from reactree_ros.world.port import Observation, Outcome, Score, World, WorldError

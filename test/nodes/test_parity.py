@@ -22,6 +22,7 @@ from record.test_every_replay import GivesUpAtFirst
 from ros_graph import Graph
 from solving import solution
 
+from reactree_lab.household.generator import generate_house
 from reactree_lab.planners.plan import tidied
 from reactree_local.small import PACKAGED
 from reactree_ros.agent.decision import Decision
@@ -30,7 +31,6 @@ from reactree_ros.background.pending import Pending
 from reactree_ros.episode.assembly import assemble
 from reactree_ros.episode.run_spec import RunSpec, Selection
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, load_tasks
 from reactree_ros.llm.port import Choice, DecisionRequest, LanguageModel, Reply

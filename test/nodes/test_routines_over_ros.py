@@ -17,11 +17,11 @@ from reactree_interfaces.srv import Hear, SayDecision
 from ros_graph import Goal, Graph
 from std_srvs.srv import Trigger
 
+from reactree_lab.household.generator import generate_house
 from reactree_ros.agent.corrections import stated_in
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import assembly
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.generator import generate_house
 from reactree_ros.llm.port import DecisionRequest, Reply
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.nodes.bridge.bridge_node import BridgeNode
@@ -158,23 +158,6 @@ def test_what_was_done_once_needs_no_request_and_every_place_says_so(graph: Grap
     assert found["fits"][0]["routine"]["origin"]["run"] == first
 
 
-def test_of_another_thing_and_place_the_same_is_done(house: House) -> None:
-    house.model.requests.clear()
-    result = house.graph.task("Robot, please put 1 juice on the coffee table.").result
-    assert (result.end, house.model.requests) == ("done", [])
-    put = skills_of(result).index("put down juice 1")
-    assert skills_of(result)[put - 1 :] == ["go to coffee table 1", "put down juice 1"]
-
-
-@pytest.mark.parametrize("routines", ["off", False])
-def test_without_being_wanted_nothing_is_learnt(graph: Graph, tmp_path: Path, routines: object) -> None:
-    house = House(graph, tmp_path, routines=routines)
-    house.learn()
-    house.learn()
-    with SqliteMemory(house.memory, WordHashEmbedder()) as memory:
-        assert memory.routines() == {}
-
-
 def test_the_planner_answers_while_a_routine_is_tried_out(
     graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,14 +190,6 @@ def is_taken(world: World, skill: str) -> None:
     """Somebody takes the thing, out of the robot's hand or before the robot is there, to where the robot was."""
     (moved,) = stated_in("the water glass 1 is at kitchen counter 1", world.corrections().result())
     assert world.correct(moved).result().outcome is Outcome.DONE
-
-
-def test_what_is_elsewhere_when_the_robot_comes_is_looked_for_without_a_request(house: House) -> None:
-    house.meddle("go to kitchen counter 2", is_taken)
-    result = house.begin().result
-    assert by_routine(house, result)
-    did = skills_of(result)
-    assert did.index("pick up water glass 1") > did.index(house.meddled.happened) + 1  # it was not there
 
 
 @pytest.mark.parametrize(("happens", "before"), [(slips, "pick up"), (slips, "put down"), (is_taken, "put down")])
@@ -318,32 +293,7 @@ def test_a_step_is_one_skill_of_it_and_what_is_said_while_it_holds_ends_it(house
     assert told.partition(": ")[2].partition(". Then")[0].split("; ") == skills_of(result)[:3]
 
 
-def test_what_a_person_says_meanwhile_is_taken_in_by_the_model(house: House) -> None:
-    def says(world: World, skill: str) -> None:
-        said.append(house.graph.send(Hear, "/reactree_planner/hear", words="the small one, please"))
-
-    said: list[Any] = []
-    house.meddle("pick up", says)
-    result = house.begin().result
-    assert result.gsr == 1.0
-    assert 'The person says: "the small one, please"' in house.model.requests[0].prompt
-
-
 # ---------------------------------------------------------------------- a person may say no before
-
-
-@pytest.mark.parametrize(("words", "used"), [("yes", True), ("no", False), ("", False)])
-def test_a_person_may_say_no_before(graph: Graph, tmp_path: Path, words: str, used: bool) -> None:
-    house = House(graph, tmp_path, routines="propose")
-    first = house.learn()
-    goal = house.begin()
-    if words:
-        person = Answerer(graph)
-        asked = person.is_asked("May I do 'Robot, please put 1 water glass on the kitchen table.' by routine '")
-        assert f"learnt from run {read_record(Path(first.saved_to)).run['id']}" in asked.question.text
-        person.says(words)
-    assert goal.result.gsr == 1.0
-    assert by_routine(house, goal.result) is used
 
 
 def test_stop_before_it_begins_ends_the_run(graph: Graph, tmp_path: Path) -> None:

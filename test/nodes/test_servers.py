@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from action_msgs.msg import GoalStatus
-from doubles import ScriptedModel, ScriptedWorld, expand
+from doubles import ScriptedModel, ScriptedWorld
 from memory.word_hash_embedder import WordHashEmbedder
 from rclpy.lifecycle import LifecycleNode
 from reactree_interfaces.action import ExecuteTask
@@ -16,12 +16,11 @@ from ros_graph import Goal, Graph, HeldWorld, activate
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.background.pending import Pending
-from reactree_ros.llm.port import DecisionRequest, LanguageModel, PromptTooLong, Reply, ServerUnavailable
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.port import EpisodicMemoryError
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.nodes.planner.planner_node import PlannerNode
-from reactree_ros.world.port import Observation, Outcome, Score, WorldError
+from reactree_ros.world.port import Observation, Score, WorldError
 
 Result = ExecuteTask.Result
 
@@ -110,10 +109,7 @@ def test_an_episodic_memory_that_cannot_be_read_is_named_and_the_planner_lives_o
 
 
 def test_a_slow_bridge_is_waited_for_while_the_planner_ticks_on(graph: Graph) -> None:
-    world = HeldWorld()
-    planner = graph.household({"root": ACT}, world=world)
-    goal = graph.task()
-    graph.until(lambda: world.held)
+    world, planner, goal = graph.held({"root": ACT})
     let_tick(graph, planner)
     let_tick(graph, planner)
     world.finish()
@@ -133,17 +129,6 @@ def test_a_bridge_that_rejects_is_named_and_the_next_task_works(graph: Graph) ->
     graph.until(lambda: world.held)
     world.finish()
     assert goal.result.steps == 1
-
-
-def test_a_skill_that_the_bridge_aborts_is_an_observation_for_the_agent_node(graph: Graph) -> None:
-    class Clumsy(ScriptedWorld):
-        def execute(self, skill: str) -> Pending[Observation]:
-            return Pending.of(Observation("It slipped.", Outcome.EXECUTION))
-
-    model = ScriptedModel({"root": [*ACT, "Act: done"]})  # it is asked back
-    graph.household({}, model=model, world=Clumsy())
-    assert graph.task().result.success
-    assert model.requests[1].prompt.endswith("Act: open fridge 1\nIt slipped.\n")
 
 
 def test_a_world_that_breaks_under_the_bridge_is_named(graph: Graph) -> None:
@@ -206,19 +191,6 @@ def test_a_bridge_that_never_answers_a_look_is_named_after_the_planners_bound(gr
     assert_world_gone(graph.task(), "the bridge did not answer within 0.3 s")
 
 
-def test_a_bridge_that_never_answers_a_reset_is_named_after_the_planners_bound(graph: Graph) -> None:
-    graph.inference(ScriptedModel({}))
-    bridge = graph.bridge(ScriptedWorld(), alone=True)
-    graph.planner(skill_timeout=0.3)
-    graph.halt(bridge)
-    goal = graph.task("", task_id=3)
-    assert (goal.result.error_code, goal.result.message) == (
-        Result.WORLD_UNAVAILABLE,
-        "the world does not answer: the bridge did not answer within 0.3 s",
-    )
-    assert goal.result.end == "world_gone"
-
-
 def test_a_score_that_never_comes_is_named_after_the_planners_bound(graph: Graph) -> None:
     class Undecided(ScriptedWorld):
         def score(self) -> Pending[Score | None]:
@@ -250,16 +222,6 @@ def test_a_bridge_that_is_not_there_is_named_and_the_planner_goes_on_when_it_com
     assert_world_gone(graph.task(), "household_bridge/household is not there (for 0.3 s)")
     graph.bridge(ScriptedWorld())
     assert graph.task().result.success
-
-
-def test_a_task_waits_for_a_bridge_that_comes_in_time(graph: Graph) -> None:
-    graph.inference(ScriptedModel({"root": ACT}))
-    planner = graph.planner(server_timeout=600.0)
-    goal = graph.task()
-    assert goal.accepted
-    graph.until(lambda: planner._queue.running.asked is not None)
-    graph.bridge(ScriptedWorld())
-    assert goal.result.success
 
 
 def test_an_inactive_bridge_is_named(graph: Graph) -> None:
@@ -325,10 +287,7 @@ def test_a_bridge_whose_successor_is_there_before_it_has_gone_has_forgotten_the_
 
 
 def test_a_twin_of_the_bridge_that_comes_and_goes_does_not_end_a_skill(graph: Graph) -> None:
-    world = HeldWorld()
-    planner = graph.household({"root": ACT}, world=world, server_timeout=3600.0)
-    goal = graph.task()
-    graph.until(lambda: world.held)
+    world, planner, goal = graph.held({"root": ACT}, server_timeout=3600.0)
     let_tick(graph, planner)  # so that the result is asked for
     graph.until(lambda: planner._lives.life("/household_bridge"))
     first = planner._lives.life("/household_bridge")
@@ -352,17 +311,6 @@ def test_an_inference_node_that_is_not_there_is_named_and_the_planner_goes_on_wh
     assert_model_gone(graph.task(), "no reply: inference/generate is not there (for 0.3 s)")
     graph.inference(ScriptedModel({"root": ACT}))
     assert graph.task().result.success
-
-
-def test_a_slow_inference_node_is_waited_for_while_the_planner_ticks_on(graph: Graph) -> None:
-    model = ScriptedModel({"root": ["Act: done"]}, settle=False)
-    planner = graph.household({}, model=model, world=ScriptedWorld(score=Score(1, 1)))
-    goal = graph.task()
-    graph.until(lambda: model.in_flight)
-    let_tick(graph, planner)
-    let_tick(graph, planner)
-    model.settle_all()
-    assert goal.result.success
 
 
 def test_a_decision_that_never_comes_is_aborted_after_the_planners_bound(graph: Graph) -> None:
@@ -403,45 +351,6 @@ def test_a_decision_whose_inference_node_is_restarted_is_asked_again_and_counted
     assert waits.goal.result.success
     assert again.requests[0].prompt == waits.model.requests[0].prompt
     assert (waits.goal.result.decisions, len(again.requests)) == (1, 2)
-
-
-def test_a_dead_inference_node_under_a_fallback_of_five_is_asked_once(graph: Graph) -> None:
-    class Dead(LanguageModel):
-        asked = 0
-
-        def decide(self, request: DecisionRequest) -> Pending[Reply]:
-            self.asked += 1
-            if self.asked == 1:
-                return Pending.of(Reply(expand("fallback", *"abcde")))
-            return Pending.failed(ServerUnavailable("the server is dead"))
-
-    model = Dead()
-    graph.household({}, model=model)
-    assert_model_gone(graph.task(), "no reply: the server is dead")
-    assert model.asked == 2
-
-
-def test_a_prompt_that_does_not_fit_is_a_result_and_no_error(graph: Graph) -> None:
-    class Short(LanguageModel):
-        def decide(self, request: DecisionRequest) -> Pending[Reply]:
-            return Pending.failed(PromptTooLong(17, 64))
-
-    graph.household({}, model=Short())
-    goal = graph.task()
-    assert (goal.status, goal.result.end) == (GoalStatus.STATUS_ABORTED, "context_full")
-    assert goal.result.error_code == Result.NONE
-    assert "17 tokens too long" in goal.result.message
-
-
-def test_an_inference_node_that_is_deactivated_in_the_midst_of_a_decision_is_named(graph: Graph) -> None:
-    model = ScriptedModel({"root": ["Think: so", "Act: done"]}, settle=False)
-    inference = graph.inference(model)
-    graph.bridge(ScriptedWorld())
-    graph.planner(server_timeout=0.3)
-    goal = graph.task()
-    graph.until(lambda: model.in_flight)
-    inference.trigger_deactivate()
-    assert_model_gone(goal, "no reply: inference: the inference node is not active (for 0.3 s)")
 
 
 def test_a_decision_whose_inference_node_is_deactivated_is_asked_again_when_it_is_active(graph: Graph) -> None:

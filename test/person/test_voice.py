@@ -8,7 +8,7 @@ import pytest
 import yaml
 from docs.blocks import blocks_of
 
-from reactree_ros.person.voice import ECHO, Echo, addressed, spoken
+from reactree_ros.person.port import ECHO, Echo, addressed, spoken
 from reactree_ros.robot.config import VoiceEntry
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/people-and-stops.md"

@@ -16,7 +16,7 @@ import pytest
 from packaging.requirements import Requirement
 from sources import FOLDERS, sources
 
-from reactree_ros.cli.completion import kinds
+from reactree_ros.cli.options import kinds
 from reactree_ros.plugins import installation
 from reactree_ros.plugins.installation import check_own_requirements, install_line
 

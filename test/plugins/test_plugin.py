@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from command_line import Cli
 
-from reactree_ros.cli.completion import kinds
+from reactree_ros.cli.options import kinds
 from reactree_ros.memory.check import check_memory
 from reactree_ros.memory.spec import memory
 from reactree_ros.plugins import Registry

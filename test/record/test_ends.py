@@ -10,7 +10,7 @@ from doubles import EVERYTHING, AgentNodes, Clock, ScriptedModel, ScriptedWorld,
 
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.episode.player import replay
-from reactree_ros.household.expert.judging import goal_of
+from reactree_ros.household.expert.instruction import goal_of
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld
@@ -22,7 +22,7 @@ from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import Recorder
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.view.drawing import as_dot
-from reactree_ros.view.story import as_markdown
+from reactree_ros.view.exports import as_markdown
 from reactree_ros.view.terminal import event_lines, tree_rows
 from reactree_ros.world.port import Score
 

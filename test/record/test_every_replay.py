@@ -21,13 +21,13 @@ from recode_doubles import Coder
 from recorded_runs import Kept, assert_replays, recorded_episode
 from solving import solution
 
+from reactree_lab.household.generator import generate_house
 from reactree_lab.planners.plan import tidied
 from reactree_lab.planners.recode.sandbox import Limits
 from reactree_lab.planners.zsp import ZspNode
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.background.pending import Pending
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.llm.port import (

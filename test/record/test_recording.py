@@ -25,6 +25,7 @@ from pydantic import ValidationError
 from recorded_runs import Kept, assert_replays, recorded_episode
 
 from reactree_lab.bench.events import told_by
+from reactree_lab.household.generator import generate_house
 from reactree_ros.agent.turns import Told
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult
@@ -32,7 +33,6 @@ from reactree_ros.episode.going_on import WayBack, decision_of, go_on, stop_of
 from reactree_ros.episode.player import LATER, replay
 from reactree_ros.errors import UserError
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.llm.engine import Generated

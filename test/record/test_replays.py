@@ -14,6 +14,7 @@ from drawn import data_of, drawn
 from recode_doubles import Coder
 from recorded_runs import Kept, assert_replays, recorded_episode
 
+from reactree_lab.household.generator import generate_house
 from reactree_lab.recordings import load_recording
 from reactree_lab.replay_recordings import episode_of
 from reactree_ros.agent.observation import Spot
@@ -22,7 +23,6 @@ from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.episode.player import replay
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.llm.port import (

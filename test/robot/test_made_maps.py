@@ -59,11 +59,6 @@ def test_each_piece_of_furniture_is_in_its_room_and_the_robot_stands_there_too(t
     assert notes_of(map.document, read_yaml(tmp_path / "map.yaml")) == []
 
 
-def test_without_rooms_all_is_in_one(tmp_path: Path) -> None:
-    (room,) = made(tmp_path, GRAPHS["objects"]).rooms
-    assert room.name == "room 1"
-
-
 def test_a_turned_box_keeps_its_sides_and_the_robot_stands_before_it(tmp_path: Path) -> None:
     map = made(tmp_path, PLAIN)
     table = map.by_name["meeting table 1"]
@@ -257,14 +252,6 @@ def test_files_that_do_not_fit_are_an_error_of_one_line(
     with pytest.raises(UserError, match=said) as error:
         nav2(write_nav2(tmp_path, labelled, text=text))
     assert "\n" not in str(error.value)
-
-
-def test_regions_that_are_nowhere_are_asked_for(tmp_path: Path, nav2: Any) -> None:
-    path = write_nav2(tmp_path)
-    (tmp_path / "floor.json").rename(tmp_path / "rooms.json")
-    with pytest.raises(UserError, match=r"label the rooms in floor\.pgm with labelme, or name it"):
-        nav2(path)
-    assert len(nav2(path, regions=tmp_path / "rooms.json")["rooms"]) == 2
 
 
 # ---------------------------------------------------------------------- the command

@@ -12,8 +12,8 @@ from reactree_ros.errors import UserError
 from reactree_ros.household import looking
 from reactree_ros.household.tasks import parts_of
 from reactree_ros.robot.config import RobotConfig, SkillEntry
+from reactree_ros.robot.detections import Detection
 from reactree_ros.robot.map_file import map_of, parse_yaml
-from reactree_ros.robot.matching import Detection
 from reactree_ros.robot.poses import Pose
 from reactree_ros.robot.semantic_map import SemanticMap
 from reactree_ros.robot.skills import MapSkills
@@ -63,14 +63,6 @@ def test_a_name_is_a_word_with_a_number_or_a_word_of_its_own(name: str, parts: t
     assert parts_of(name) == parts
 
 
-def test_what_is_seen_is_told_by_its_own_name() -> None:
-    seen = a_map().around()
-    assert "there are 2 rooms: lobby, office 2B. You are in the middle of lobby." in seen.text
-    assert "(0)" not in seen.text
-    assert seen.rooms == ("lobby", "office 2B")
-    assert {spot.name for spot in seen.spots} >= {"lobby", "Anna's desk", "north elevator"}
-
-
 def test_the_properties_of_the_map_decide_what_a_skill_takes() -> None:
     offered = {
         offer.skill.name: offer.now for offer in MapSkills(SKILLS).offered(a_map()) if not isinstance(offer, str)
@@ -93,13 +85,6 @@ def test_a_robot_goes_to_things_and_persons_by_their_own_names() -> None:
         map.apply(call, 1.0)
         assert told in skills.after(map, call, Outcome.DONE, "Done.", {}).text
         assert map.agent_room.name == room
-
-
-def test_nobody_looks_and_sees_a_person() -> None:
-    map = a_map()
-    map.apply(MapSkills(SKILLS).read(map, "go to office 2B"), 1.0)
-    assert "Anna." not in map.around().text
-    assert "Anna," not in map.around().text
 
 
 @pytest.mark.parametrize(

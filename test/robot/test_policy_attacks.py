@@ -322,15 +322,6 @@ def test_no_wording_of_what_is_forbidden_is_carried_out(first: tuple[str, ...]) 
         assert re.search(r"^drive forward by (1\.[1-9]|2) m$|^open .* by (2[1-9]|[34]\d) cm$", question)
 
 
-@pytest.mark.slow
-def test_there_are_as_many_wordings_of_every_skill_and_many_get_to_the_policy() -> None:
-    assert len(ATTACKS) == WORDINGS
-    assert set(ATTACKS.values()) == set(DECLARED)
-    robots = {first: Robot(*first) for first, *_ in FORBIDDEN}
-    taken = [said(text, robots[first]) for first, text, is_reply in ATTACKS if is_reply]
-    assert sum(skill is not None for skill in taken) > len(taken) / 4
-
-
 @pytest.mark.parametrize("first", [AT_COUNTER])
 def test_a_call_that_was_made_by_hand_is_read_before_it_is_judged(first: tuple[str, ...]) -> None:
     robot, asked = Robot(*first), list[str]()

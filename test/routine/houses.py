@@ -9,10 +9,10 @@ from typing import Any
 
 from recorded_runs import Kept
 
+from reactree_lab.household.generator import generate_house
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.episode.assembly import proof
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.moving import moved
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, parse_tasks

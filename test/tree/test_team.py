@@ -11,10 +11,10 @@ from doubles import Clock, ScriptedModel, ScriptedWorld, expand, scripted_episod
 from failing_robots import Failing, FailingTeam
 from recorded_runs import assert_replays, recorded_episode
 
+from reactree_lab.household.generator import generate_house
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, parse_tasks

@@ -18,13 +18,12 @@ from command_line import Cli
 from drawn import data_of, drawn
 from view.writing import DEMO, Lines, deep, demo
 
-from reactree_ros.agent.text import visible
 from reactree_ros.files.xml import Element, parse_xml
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import Record, read_record
 from reactree_ros.record.schema import value_to_dict
 from reactree_ros.view import drawing
-from reactree_ros.view.exports import EXPORTS, export, write_exports
+from reactree_ros.view.exports import export, write_exports
 from reactree_ros.view.terminal import DEEPEST, tree_rows
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -57,13 +56,6 @@ def test_the_tree_is_drawn_with_circles_for_agent_nodes_and_squares_for_control_
     signs = [text.text for text in drawn.findall(f"{SVG}text") if text.text in ("→", "?", "⇉")]
     assert signs == ["⇉", "→", "?", "→"]
     assert drawn.findtext(f"{SVG}title") == DEMO
-
-
-def test_a_tree_is_drawn_as_it_was_at_an_event(record: Record) -> None:
-    early = ElementTree.fromstring(export(record, "svg", 8))
-    assert len(early.findall(f"{SVG}circle")) == 1
-    assert export(record, "svg", 10**9) == export(record, "svg")
-    assert ElementTree.fromstring(export(record, "svg", 0)).findall(f"{SVG}circle") == []
 
 
 def test_dot_has_every_node_and_edge(record: Record) -> None:
@@ -109,10 +101,6 @@ def test_a_tree_of_two_thousand_levels_is_drawn_and_told(tmp_path: Path, monkeyp
         png = export(record, "png")
         width, height = struct.unpack(">II", png[16:24])
         assert 5000 < height <= 6000 > width
-
-
-def test_what_would_be_obeyed_is_shown() -> None:
-    assert visible("a\x1b[0m\u202eb\ud83d\x7f\tc\n") == "a␛[0m<202E>b\ufffd␡\tc\n"
 
 
 def test_several_runs_are_written_into_a_folder_each_under_a_name_of_its_own(record: Record, tmp_path: Path) -> None:
@@ -168,13 +156,6 @@ def read_mcap(content: bytes) -> list[tuple[str, int, dict[str, Any]]]:
 
     found = make_reader(BytesIO(content)).iter_messages(log_time_order=False)
     return [(channel.topic, message.log_time, json.loads(message.data)) for _, channel, message in found]
-
-
-def test_the_command_line_knows_every_export(cli: Cli, record: Record, tmp_path: Path) -> None:
-    for kind in sorted(set(EXPORTS) - {"png", "mcap"}):
-        out = tmp_path / f"tree.{kind}"
-        assert cli("record", "export", record.path, "--as", kind, "--out", out).code == 0
-        assert out.read_bytes() == export(record, kind)
 
 
 def read_btlog(content: bytes) -> tuple[Element, int, list[tuple[float, int, int]]]:

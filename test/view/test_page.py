@@ -120,17 +120,6 @@ def test_a_reload_in_mid_run_loses_nothing(live: Live, open_page: Open) -> None:
     assert names(page) == before
 
 
-def test_a_run_is_paused_and_goes_on(live: Live, open_page: Open) -> None:
-    page = open_page(live.url)
-    expect(page.get_by_role("button", name="Continue")).to_be_visible()
-    page.keyboard.press("s")
-    expect(page.locator(".budget b").first).to_have_text("1")
-    expect(page.locator(".top .chip")).to_have_text("paused")
-    page.keyboard.press("p")
-    expect(page.locator(".top .chip")).to_have_text(ENDED)
-    assert live.result().end == "done"
-
-
 def test_a_run_is_cancelled_once_it_is_confirmed(live: Live, open_page: Open) -> None:
     page = open_page(live.url)
     page.get_by_role("button", name="Cancel").click()
@@ -269,16 +258,6 @@ def test_a_question_is_asked_with_the_time_that_is_left_and_what_is_typed_answer
     page.keyboard.press("Enter")
     expect(question).to_be_hidden()
     assert (answer.take().text, answer.take().by) == ("the red one", "page")
-
-
-def test_what_was_understood_of_a_word_is_shown_as_it_is_asked(tmp_path: Path, serve: Serve, open_page: Open) -> None:
-    desk, stated = Desk(), "the mug 1 is at desk 1"
-    page = open_page(serve(Lines(tmp_path / "run.jsonl", "root").path, steering=Steering(expert(), desk)).url)
-    answer = desk.ask(Question(f"Do I understand you: {stated}?", 59.0, goal="you said so", skill=stated))
-    expect(page.locator(".question b")).to_have_text(f"Do I understand you: {stated}?")
-    page.get_by_role("button", name="Allow").click()
-    expect(page.locator(".question")).to_be_hidden()
-    assert approves(answer.take().text)
 
 
 def test_a_skill_that_is_refused_with_a_yes_is_refused(tmp_path: Path, serve: Serve, open_page: Open) -> None:
@@ -660,17 +639,6 @@ def test_what_makes_no_sense_in_a_stream_is_left_out_and_said(
 # ---------------------------------------------------------------------- looks
 
 
-def test_it_is_dark_where_the_system_is_dark(record: Path, serve: Serve, open_page: Open) -> None:
-    brightness = {}
-    for scheme in ("light", "dark"):
-        page = open_page(serve(record).url, color_scheme=scheme)
-        expect(page.locator(".top .chip")).to_have_text(ENDED)
-        colour = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
-        brightness[scheme] = sum(map(int, re.findall(r"\d+", colour)[:3])) / 3
-    assert brightness["light"] > 200
-    assert brightness["dark"] < 50
-
-
 def test_on_a_phone_nothing_is_wider_than_the_screen(record: Path, serve: Serve, open_page: Open) -> None:
     page = open_page(serve(record).url, width=360, height=740, has_touch=True)
     expect(page.locator(".top .chip")).to_have_text(ENDED)
@@ -714,21 +682,6 @@ def test_a_tree_of_two_thousand_levels_is_shown_and_folded(tmp_path: Path, serve
     page.keyboard.press("Home")
     page.keyboard.press("Space")
     expect(page.locator(".node.selected .doing")).to_have_text("+3998")
-
-
-def test_a_tree_of_two_thousand_nodes_grows_on_the_page(tmp_path: Path, serve: Serve, open_page: Open) -> None:
-    pieces = Wide(tmp_path / "run.jsonl", 2000).pieces()
-    next(pieces)
-    page = open_page(serve(tmp_path / "run.jsonl").url)
-    decisions = page.locator(".moves .of")
-    expect(decisions).to_have_text("of 1")
-    for _ in range(999):
-        next(pieces)
-    expect(decisions).to_have_text("of 1,000")
-    for _ in pieces:
-        pass
-    expect(page.locator(".top .chip")).to_have_text(ENDED)
-    expect(decisions).to_have_text("of 2,000")
 
 
 # ---------------------------------------------------------------------- words that are not what they seem

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import http.client
 import json
 import os
@@ -88,14 +87,6 @@ def test_events_come_as_they_are_in_the_record_and_end_with_it(record: Path, ser
     assert ask(url, f"/api/events?run=run.jsonl&from={len(lines)}").read() == b""
 
 
-def test_a_record_that_gzip_has_packed_is_told_as_it_was(record: Path, serve: Serve) -> None:
-    told = record.read_bytes()
-    packed = record.with_name("packed.jsonl.gz")
-    packed.write_bytes(gzip.compress(told))
-    record.unlink()
-    assert ask(serve(packed.parent).url, "/api/events?run=packed.jsonl.gz").read() == with_verdict(told)
-
-
 def test_who_comes_late_gets_everything_and_then_what_is_new(tmp_path: Path, serve: Serve) -> None:
     pieces = Wide(tmp_path / "run.jsonl", 30).pieces()
     for _ in range(10):
@@ -162,12 +153,6 @@ def test_what_is_no_command_is_refused_with_a_reason(live: Live, body: bytes, st
     )  # fmt: skip
     assert answer.status == status
     assert json.loads(answer.read())["error"]
-
-
-@pytest.mark.parametrize("port", [-1, 65536])
-def test_a_port_that_there_is_not_is_refused(record: Path, serve: Serve, port: int) -> None:
-    with pytest.raises(UserError, match=f"--port is {port}; it must be from 0"):
-        serve(record, port=port)
 
 
 def test_a_command_is_for_the_run_that_it_names(tmp_path: Path, serve: Serve) -> None:
@@ -259,21 +244,6 @@ def test_the_token_goes_from_the_address_into_a_cookie_that_scripts_cannot_read(
     assert ask(url, f"/api/runs?token={token}", Cookie="").status == 200
     assert ask(url, "/api/runs", Cookie=cookie, Origin="http://evil.example").status == 403
     assert token not in ask(url, "/").read().decode() + ask(url, "/api/runs").read().decode()
-
-
-def test_two_pages_of_one_host_keep_their_cookies_apart(tmp_path: Path, serve: Serve) -> None:
-    one, other = (serve(Lines(tmp_path / f"{name}.jsonl", "Wash a plate").path).url for name in ("one", "other"))
-    both = f"{cookie_of(one)}; {cookie_of(other)}"
-    for url in (one, other):
-        assert ask(url, "/api/runs", Cookie=both).status == 200
-    assert ask(one, "/api/runs", Cookie=cookie_of(other)).status == 401
-
-
-@pytest.mark.parametrize("path", ["/api/events?run=run.jsonl&from={}", "/api/export?run=run.jsonl&as=svg&at={}"])
-def test_a_number_longer_than_any_that_is_meant_is_no_error_of_the_server(
-    record: Path, serve: Serve, path: str
-) -> None:
-    assert ask(serve(record).url, path.format("1" * 5000)).status < 500
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,14 @@ import pytest
 from command_line import Cli
 from rich.console import Console
 
+from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.llm.port import Wait
-from reactree_ros.llm.recording import RecordingModel
 from reactree_ros.llm.waiting import log
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import read_record
 from reactree_ros.record.schema import Event
 from reactree_ros.record.verdict import SCORES
-from reactree_ros.view.terminal import _LINES, Terminal, tree_rows
+from reactree_ros.view.terminal import _LINES, Terminal
 
 INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"
 HOSTILE = "\x1b[2J\x1b]0;owned\x07 \u202e[bold]red[/bold] \ud800 \r\n<b>"
@@ -76,18 +76,6 @@ def test_the_tree_is_live_with_a_line_a_node_what_has_ended_folded_and_the_budge
         "        ○ find the coffee table and put down the apple",
     ]
     assert budgets.startswith("20 of 200 decisions, 12 of 200 steps, 0.")
-
-
-def test_the_active_path_is_marked(events: Sequence[Event]) -> None:
-    rows = tree_rows(Moment.after(until(events, 20)), folded=True)
-    active = [row.plain.strip() for row in rows if row.active]
-    assert active == [
-        f"● {INSTRUCTION}",
-        "● ⇉ parallel",
-        "● move the apple on the coffee table",
-        "● → sequence",
-        "● find and pick up the apple",
-    ]
 
 
 def test_a_tree_that_is_too_high_or_too_wide_is_cut_around_where_the_run_is(events: Sequence[Event]) -> None:
@@ -150,14 +138,6 @@ def test_a_run_ends_with_what_came_of_it_and_what_can_be_done_next(cli: Cli, tmp
     assert "reactree run … --save FILE.jsonl, then reactree view FILE.jsonl" in cli("run", INSTRUCTION).out
 
 
-def test_a_run_that_goes_on_is_shown_from_its_beginning(cli: Cli, tmp_path: Path) -> None:
-    short = tmp_path / "short.jsonl"
-    cli("run", INSTRUCTION, "--save", short, "--max-decisions", 5, "--json")
-    out = cli("resume", short, "--save", tmp_path / "rest.jsonl").out
-    assert out.count("Act: recall location of pudding") == 1
-    assert f"To look at it: reactree view {tmp_path / 'rest.jsonl'}\n" in out
-
-
 @pytest.mark.parametrize("live", [False, True])
 def test_hostile_words_are_shown_as_words(events: Sequence[Event], live: bool) -> None:
     def spoilt(value: Any) -> Any:
@@ -205,11 +185,11 @@ def test_where_nobody_reads_any_more_the_rest_is_taken_in_silence(events: Sequen
 # ---------------------------------------------------------------------- the language model
 
 
-class Waiting(RecordingModel):
+class Waiting(ExpertModel):
     """Has been waiting for a server for some seconds."""
 
     def __init__(self, seconds: float) -> None:
-        super().__init__([])
+        super().__init__()
         self._seconds = seconds
 
     def waits_for(self) -> Wait:
@@ -242,17 +222,3 @@ def test_how_often_the_model_was_asked_again_and_why_are_lines(of: str) -> None:
     event = {"e": "reply", **reply} if of == "reply" else {"e": "failed", "of": "reply", "took": reply}
     lines = [line.text for line in _LINES[of](Moment(), event)]
     assert lines == ["↻ asked again 2 times: You cannot fly.", "↻ asked again: Nor swim."]
-
-
-def test_the_result_says_how_many_requests_were_in_vain(events: Sequence[Event]) -> None:
-    *before, end = events
-    counts = {"replies": 3, "attempts": 5, "refused_attempts": 2, "repeated_attempts": 1}
-    said = "5 requests for 3 replies of the language model: 2 refused, 1 repeated"
-    assert said in printed([*before, {**end, "result": {**end["result"], **counts}}])
-    assert "replies of the language model" not in printed(events)
-
-
-def test_a_warning_of_a_reply_is_a_line() -> None:
-    (line,) = _LINES["reply"](Moment(), {"e": "reply", "text": "Act: done", "warning": "it cuts the prompt"})
-    assert line.text == "! it cuts the prompt"
-    assert list(_LINES["reply"](Moment(), {"e": "reply", "text": "Act: done"})) == []

@@ -8,10 +8,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from webshop_peer import WebShopPeer
 
-from reactree_lab.worlds.alfworld.world import HOUSEHOLD as ALFWORLD
-from reactree_lab.worlds.alfworld.world import AlfworldWorld
 from reactree_lab.worlds.jericho.story import StoryTask
-from reactree_lab.worlds.jericho.world import HOUSEHOLD as JERICHO
 from reactree_lab.worlds.jericho.world import JerichoWorld
 from reactree_lab.worlds.scienceworld.world import HOUSEHOLD as SCIENCE
 from reactree_lab.worlds.webshop.world import WebShop, WebShopTask
@@ -67,8 +64,6 @@ def wordings(verb: str, thing: str) -> list[str]:
 
 # ---------------------------------------------------------------------- a shop
 
-SHOP = policy(("click", "buy now", "deny"), ("click", None, "allow"), ("search", None, "allow"))
-
 
 @pytest.mark.parametrize("rule", ["buy now", "Buy Now", " BUY  NOW", "[buy now]"])
 def test_nothing_is_bought_in_whatever_words(rule: str) -> None:
@@ -90,17 +85,6 @@ def test_nothing_is_bought_in_whatever_words(rule: str) -> None:
         assert refused.count(Outcome.REFUSED_BY_POLICY) > SOME / 3  # those that would have bought it
         assert not inner._over
         assert "click[buy now]" not in world.available_skills().result(20)
-
-
-def test_a_search_is_said_freely_so_no_rule_is_about_its_keywords() -> None:
-    with WebShopPeer() as peer, WebShop(WebShopTask(peer.url, 20.0, 0)) as inner:
-        rules = policy(("search", "knives", "deny"), ("search", None, "allow"), ("click", None, "allow"))
-        with pytest.raises(
-            PolicyError, match=r"rules\.0\.object: 'knives' cannot be kept to: what 'search' is done to"
-        ):
-            rules.check(inner)
-        refused = PolicyGuard(inner, rules, NOBODY).execute("search[shoes]").result(20)
-        assert refused.outcome is Outcome.REFUSED_BY_POLICY
 
 
 # ---------------------------------------------------------------------- worlds of free words
@@ -280,17 +264,7 @@ def test_a_rule_for_a_verb_is_not_about_a_longer_one() -> None:
     assert world.done == ["turn dial", "look", "look"]
 
 
-def test_an_unguarded_world_is_as_free_as_it_was() -> None:
-    assert Free(SCIENCE).execute("take lamp. drop it").result(1).outcome is Outcome.DONE
-
-
 # ---------------------------------------------------------------------- worlds with a list
-
-
-def test_alfworld_judges_what_textworld_gets() -> None:
-    world = AlfworldWorld.__new__(AlfworldWorld)
-    assert world.canonical("  Take  APPLE 1 from\tfridge 1 ").result(1) == "take apple 1 from fridge 1"
-    assert (ALFWORLD.free_skills, JERICHO.free_skills) == (False, True)
 
 
 class Lenient(Free):

@@ -22,7 +22,8 @@ from reactree_ros.household.expert.instruction import (
     goals_for,
     table_of,
 )
-from reactree_ros.household.expert.sentence import GETTING, NUMBERS, PUTTING, Errand, Item, Sentence, read_sentence
+from reactree_ros.household.expert.sentence import Errand, Item, Sentence, read_sentence
+from reactree_ros.household.expert.words import NUMBERS, WORDS
 from reactree_ros.household.lexicon import (
     GLASSES,
     SURFACE_OF_ROOM,
@@ -30,14 +31,12 @@ from reactree_ros.household.lexicon import (
     WASHER,
     Topic,
     correct,
+    listed,
     look_up,
-    word_set,
+    plural,
 )
 from reactree_ros.household.vocabulary import can_be_held, is_known
-from reactree_ros.household.wording import listed, plural
 
-_VAGUE = word_set("anything bits essentials everything goods item items something stuff thing things whatever")
-_TIDYING = word_set("arrange clear organise organize sort straighten tidy")
 #: "… and some other things"; before a colon, the same words sum up a list.
 _AND_MORE = re.compile(
     r"\b(?:something|(?:a|some|other|few|more|usual) (?:(?:other|more|of|the) ){0,4}(?:stuff|things?|items?|bits))\b"
@@ -46,17 +45,12 @@ _AND_MORE = re.compile(
 _ONE = re.compile(r"\b(?P<which>[a-z]+) ones?\b")
 #: The place where people eat.
 _LAID = re.compile(r"\b(?:set|lay) (?:the|a|our|my) table\b")
-_NO = word_set("no none not nothing")
 #: Words that leave open which things are meant, and where they go; an answer to that explains them.
-_OPEN_THINGS = _VAGUE | _TIDYING | PUTTING | GETTING | word_set("drink eat else few it more other sweet them usual")
-_SOMEWHERE = word_set("away back belong belongs place proper right somewhere table usual")
-_LEAVE_OUT = word_set("forget ignore leave never nothing skip")
+_OPEN_THINGS = frozenset().union(*(WORDS[name] for name in ("vague", "tidying", "putting", "getting", "open_things")))
 
 
 @dataclass(frozen=True)
 class Clarified:
-    """The known contents of an instruction."""
-
     instruction: Instruction  # the goals; open parts are read as without a person
     question: str = ""  # the next question; empty if nothing is open, or every question was asked
 
@@ -76,7 +70,7 @@ def clarify(text: str, answers: Mapping[str, str], *, checks: bool = False) -> C
         accounted |= {*sentence.opened}
     instruction = goals_for(text, sentence, errands, accounted)
     for part in instruction.left_over if not question else ():
-        if part in _OPEN_THINGS | _SOMEWHERE or part.startswith(NOWHERE):
+        if part in _OPEN_THINGS | WORDS["somewhere"] or part.startswith(NOWHERE):
             continue  # that was asked before
         asked = f"What do you mean by “{part}”?"
         if asked not in answers:
@@ -90,7 +84,7 @@ def clarify(text: str, answers: Mapping[str, str], *, checks: bool = False) -> C
 def _explained(text: str, part: str, answer: str) -> str:
     """Return an instruction with an answer's words in place of a part; empty if they are not understood either."""
     read = read_sentence(answer)
-    if _LEAVE_OUT.intersection(read.words):
+    if WORDS["leave_out"].intersection(read.words):
         answer = ""
     elif read.unread or not (read.errands or read.open_place):
         return ""
@@ -100,8 +94,6 @@ def _explained(text: str, part: str, answer: str) -> str:
 
 @dataclass
 class _Clarifying:
-    """Goes through the open parts in order, as far as they are answered."""
-
     sentence: Sentence  # the parsed instruction
     answers: Mapping[str, str]  # the answers so far, by question
     errands: list[Errand] = field(init=False)  # the known contents so far: one errand per place
@@ -114,7 +106,6 @@ class _Clarifying:
         self.errands = [Errand(_without_summaries(items), place) for place, items in by_place.items()]
 
     def next_question(self, *, checks: bool) -> str:
-        """Apply the answers; return the first question that is open and was not asked."""
         steps = [self._nothing_named, self._groups, self._twice, self._and_more, self._places, self._numbers]
         if checks:
             steps += [self._anything_else, self._places, self._numbers]
@@ -125,12 +116,12 @@ class _Clarifying:
     def _nothing_named(self) -> Iterator[str]:
         """No thing is named at all: "put something on the table", "tidy up"."""
         words, sentence = set(self.sentence.words), self.sentence
-        if self.errands or not words & (_VAGUE | _TIDYING | PUTTING | GETTING):
+        if self.errands or not words & (WORDS["vague"] | WORDS["tidying"] | WORDS["putting"] | WORDS["getting"]):
             return
-        if sentence.operations and not (words & _VAGUE and words & (PUTTING | GETTING)):
+        if sentence.operations and not (words & WORDS["vague"] and words & (WORDS["putting"] | WORDS["getting"])):
             return
         place = sentence.open_place or sentence.last_place
-        if place is None and not words & (_VAGUE | _TIDYING):
+        if place is None and not words & (WORDS["vague"] | WORDS["tidying"]):
             return
         self.errands.append(errand := Errand([], place))
         where = _where(place) or (" away" if "away" in words else "")
@@ -191,7 +182,6 @@ class _Clarifying:
         yield from self._ask_for_more(asks, errand)
 
     def _ask_for_things(self, asks: Sequence[str], errand: Errand, item: Item | None) -> Iterator[str]:
-        """Ask which things an item means, or a whole errand."""
         for question in asks:
             if question not in self.answers:
                 yield question
@@ -209,7 +199,7 @@ class _Clarifying:
             if told := _things_in(answer, None):
                 known = {item.entry.words for one in self.errands for item in one.items}
                 errand.items.extend(item for item in told if item.entry.words not in known)
-            if told or _NO & set(re.findall("[a-z]+", answer.casefold())):
+            if told or WORDS["no"] & set(re.findall("[a-z]+", answer.casefold())):
                 self.explained |= _OPEN_THINGS
                 return
 
@@ -230,7 +220,7 @@ class _Clarifying:
                 if question not in self.answers:
                     yield question
                 places = _places_in(self.answers[question], head=TABLE if errand.place == TABLE else "")
-                self.explained |= _SOMEWHERE if places else set()
+                self.explained |= WORDS["somewhere"] if places else set()
                 if len(places) > 1 and len(errand.items) > 1:  # one for some and one for others
                     apart = [Errand([item], errand.place) for item in errand.items]
                     self.errands.remove(errand)
@@ -246,7 +236,11 @@ class _Clarifying:
             text = " ".join(self.sentence.words)
             return not (table_of(self.sentence, self.errands) or "kitchen table" in text or _LAID.search(text))
         words = set(self.sentence.words)
-        return errand.place is None and not self.sentence.for_me and bool(words & (PUTTING | _TIDYING | _VAGUE))
+        return (
+            errand.place is None
+            and not self.sentence.for_me
+            and bool(words & (WORDS["putting"] | WORDS["tidying"] | WORDS["vague"]))
+        )
 
     # ------------------------------------------------------------------ how many
 
@@ -307,7 +301,6 @@ def _head(item: Item) -> str:
 
 
 def _places_in(answer: str, *, head: str) -> list[str]:
-    """Return the places that an answer names, as words of the vocabulary, in order."""
     if head:
         answer = _ONE.sub(rf"\g<which> {head}", answer.casefold())
     words = [correct(word) for word in re.findall("[a-z]+", answer.casefold())]
@@ -324,7 +317,6 @@ def _places_in(answer: str, *, head: str) -> list[str]:
 
 
 def _number_in(answer: str) -> int:
-    """Return the number in an answer; 0 if there is none."""
     found = 0
     for word in re.findall(r"[a-z]+|\d+", answer.casefold()):
         number = int(word) if word.isdigit() and len(word) < 3 else NUMBERS.get(word, 0)

@@ -89,7 +89,6 @@ Goal = Move | Take | PutDown | Operate
 
 
 def goals_of(conditions: Iterable[GoalCondition]) -> tuple[Goal, ...]:
-    """Return the goals of a task's conditions, in their order; appliances are turned on last."""
     goals: list[Goal] = []
     for one in conditions:
         target = CLASSES[one.target].word

@@ -6,36 +6,29 @@ finding and putting down, a search into rooms. If it may not expand, it pursues 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import filterfalse
-from types import MappingProxyType
 
+from reactree_ros.agent.decision import DONE, FAILURE
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.kinds.ask import Ask
+from reactree_ros.agent.kinds.think import Think
 from reactree_ros.household.expert import errand, knowledge
 from reactree_ros.household.expert.clarifying import clarify
-from reactree_ros.household.expert.decisions import DONE_SAID, FAILURE_SAID, act, after, ask, expand, think
 from reactree_ros.household.expert.goals import Goal, Move, Operate, PutDown, Take, describe, preposition, read_subgoal
 from reactree_ros.household.expert.instruction import understand
 from reactree_ros.household.expert.reading import Situation, read_prompt, split_prompt, word_of
-from reactree_ros.household.expert.thor_policy import decide_in_thor
-from reactree_ros.household.expert.thor_reading import read_thor_prompt
-from reactree_ros.household.question import read_question
 from reactree_ros.household.vocabulary import can_be_held, is_known, own_classes
 
+DONE_SAID, FAILURE_SAID = str(Act(DONE)), str(Act(FAILURE))
 _NO_HOUSEHOLD = "I do not understand this task: it does not start in a house of rooms that I know how to read."
 
 
 @dataclass(frozen=True)
 class Decided:
-    """The expert's decision.
-
-    Attributes:
-        understood: Whether it follows from the task; otherwise the expert says that it knows nothing to do. Always true
-            in a room of AI2-THOR, where nobody asks for it.
-    """
-
-    text: str  # the decision
-    understood: bool = True
+    text: str
+    understood: bool = True  # whether it follows from the task; else the expert says that it knows nothing to do
 
 
 def decide(prompt: str, known: Mapping[str, Sequence[Goal]] | None = None) -> str:
@@ -57,9 +50,8 @@ def consider(
     known: Mapping[str, Sequence[Goal]] | None = None,
     *,
     may_ask: bool = False,
-    questions: Mapping[str, Sequence[str]] = MappingProxyType({}),
     checks: bool = False,
-    recollect: Callable[[Situation], None] = lambda situation: None,
+    begin: Callable[[Situation], str] = lambda situation: "",
 ) -> Decided:
     """Return the next decision for a prompt like :func:`decide`, and whether the task was understood.
 
@@ -67,21 +59,17 @@ def consider(
         prompt: See :func:`decide`.
         known: See :func:`decide`.
         may_ask: Whether a person may be asked now; answers in the prompt count anyway.
-        questions: Questions that known goals need first, by instruction; asked unless one of that meaning was.
         checks: Whether to ask at the end if anything else is wanted.
-        recollect: Changes the knowledge about a household of rooms before the decision.
+        begin: Changes the knowledge about the house before the decision, or returns the decision.
     """
     system, lines = split_prompt(prompt)
     situation = read_prompt(system, lines)
     if situation is None:
-        if room := read_thor_prompt(system, lines):
-            return Decided(decide_in_thor(room))
         said = FAILURE_SAID if think(_NO_HOUSEHOLD) in prompt else think(_NO_HOUSEHOLD)
         return Decided(said, understood=False)
-    recollect(situation)
+    if decision := begin(situation):
+        return Decided(decision)
     instruction = understand(situation.in_words, known)
-    if may_ask and (question := _unasked(questions.get(situation.task, ()), situation.answers)):
-        return Decided(ask(question))
     if (may_ask or situation.answers) and not _is_known(situation.task, known):
         clarified = clarify(situation.task, situation.answers, checks=checks)
         if may_ask and clarified.question:
@@ -90,12 +78,6 @@ def consider(
     if not instruction.goals:
         return Decided(after(instruction.not_understood, FAILURE_SAID, situation.thoughts), understood=False)
     return Decided(_pursue(instruction.goals, situation))
-
-
-def _unasked(questions: Sequence[str], asked: Iterable[str]) -> str:
-    """Return the first question that no question asked so far has the meaning of; empty if there is none."""
-    meant = {read_question(one) for one in asked}
-    return next((one for one in questions if read_question(one) not in meant), "")
 
 
 def _is_known(task: str, known: Mapping[str, Sequence[Goal]] | None) -> bool:
@@ -122,7 +104,6 @@ def _pursue(goals: Sequence[Goal], situation: Situation) -> str:
 
 
 def _pursue_one(goals: Sequence[Goal], situation: Situation) -> str:
-    """Expand for one thing, or work on its goals in this agent node."""
     goal = goals[0]
     if len(goals) == 1:
         if isinstance(goal, Move) and errand.can_be_held_at_once(goal, situation):
@@ -270,3 +251,27 @@ def _strange(word: str, situation: Situation) -> str:
 def _listed(texts: Sequence[str], conjunction: str) -> str:
     *first, last = texts
     return f"{', '.join(first)}, {conjunction} {last}" if first else last
+
+
+# ---- decisions in words -------------------------------------------------------------------------------------------
+
+
+def think(thought: str) -> str:
+    return str(Think(thought))
+
+
+def act(skill: str) -> str:
+    return str(Act(skill))
+
+
+def ask(question: str) -> str:
+    return str(Ask(question))
+
+
+def expand(control_flow: str, subgoals: Iterable[str]) -> str:
+    return f"Expand:\n- control flow: {control_flow}\n- subgoals: {', '.join(subgoals)}"
+
+
+def after(thought: str, decision: str, thoughts: Collection[str]) -> str:
+    """Return a decision if its thought has been said, otherwise the thought."""
+    return decision if thought in thoughts else think(thought)

@@ -126,7 +126,6 @@ class Situation:
         return task
 
     def start(self, line: str) -> None:
-        """Read the observation that an agent node starts with."""
         match = _START.match(line)
         if match is not None:
             self.rooms = instances(match["rooms"])
@@ -135,7 +134,6 @@ class Situation:
             self.me, self.crew = introduced["me"], (*introduced["others"].split(", "), introduced["last"])
 
     def _look_up(self, line: str) -> None:
-        """Read a look around from the agent's current place."""
         match = _START.match(line)
         if match is None:
             return
@@ -239,17 +237,14 @@ class Situation:
             self.looks[spot] = room, tuple(name for name in names if name != thing)
 
     def fell(self, flow: str, line: str, after: str) -> None:
-        """Read that an expansion failed, and the look around after it."""
         self.fallen.append((flow, _succeeded(line)))
         _, waited, seen = after.partition(_GO_ON)
         self._look_up(seen if waited else after)
 
     def remind(self, line: str) -> None:
-        """Read a report of searched places."""
         self.searched.update(name for match in _SEARCHED.finditer(line) for name in instances(match["places"]))
 
     def forget(self, spot: str) -> None:
-        """Forget the search of a spot, with the things seen only there."""
         del self.searched[spot]
         self.looks.pop(spot, None)
         self.reached.discard(spot)
@@ -273,7 +268,6 @@ class Situation:
         return list(known.values())
 
     def _room_of(self, place: str) -> str:
-        """Return the room of an instance that was seen there, or looked at in a forgotten room."""
         return next((room for room, names in self.views.items() if room and place in names), "")
 
     def _look_around(self, line: str) -> None:
@@ -322,7 +316,6 @@ def rooms_in(prompt: str) -> tuple[str, ...]:
 
 
 def _succeeded(line: str) -> tuple[str, ...]:
-    """Return the subgoals reported as successful in a failed expansion."""
     _, told, rest = line.partition(_SUCCEEDED)
     if not told or not rest.endswith(f".{_OTHERWISE}"):
         return ()
@@ -388,7 +381,6 @@ def read_prompt(system: str, lines: list[str]) -> Situation | None:
 
 
 def _read_trajectory(situation: Situation, lines: list[str]) -> None:
-    """Read decisions, the line after each, and reports in between."""
     flow = ""
     for index, line in enumerate(lines):
         after = lines[index + 1] if index + 1 < len(lines) else ""

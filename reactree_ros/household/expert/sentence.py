@@ -4,7 +4,7 @@ Named things wait for their place ("get a fork and put it on the table"), or go 
 table: a fork, a plate"). A place after "from" or "that are on" is where a thing is, not where it goes.
 
 Every word is accounted for: each step marks the words that it has read, and a word that no step has marked is left
-over, unless it changes nothing (``harmless.py``).
+over, unless it changes nothing (``words.json``).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from reactree_ros.agent.text import number_of
-from reactree_ros.household.expert.harmless import ASSUMED, HARMLESS, PHRASES, STATED, SWITCHES
+from reactree_ros.household.expert.words import NUMBERS, PHRASES, TABLES, WORDS
 from reactree_ros.household.lexicon import (
     CONTAINERS,
     SURFACE_OF_ROOM,
@@ -26,51 +26,15 @@ from reactree_ros.household.lexicon import (
     Topic,
     correct,
     look_up,
-    word_set,
 )
 from reactree_ros.household.vocabulary import can_be_held, properties_of_word
 
 #: A larger count is reduced to this one, which no house can hold.
 MANY = 10_000
-NUMBERS = {
-    **{"a": 1, "an": 1, "one": 1, "single": 1, "two": 2, "couple": 2, "pair": 2, "both": 2, "three": 3, "four": 4},
-    **{"five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "dozen": 12},
-}
-PUTTING = word_set(
-    "add arrange carry deliver deposit drop dump fill lay leave load move pack place placed placing pop position "
-    "prepare put puts putting relocate return save serve set setup shift stack stash stick store stow transfer "
-    "transport"
-)
-GETTING = word_set(
-    "bring bringing collect fetch find gather get getting give grab hand have hold locate need pick retrieve take "
-    "taking want"
-)
-_GO = word_set("go head move navigate return walk")
-_WASH = word_set("clean rinse wash")
-_START = word_set("activate begin launch operate press run running start starting")
-_TURN = word_set("flip power switch switched switching turn turned turning")
 _OPERATING = frozenset({"open", "close", "turn"})
-_DOORS = {"open": "open", "opened": "open", "close": "close", "closed": "close", "shut": "close"}
-_TO = word_set("at in inside into on onto to upon within")
-_FROM = word_set("from off")
-_RELATIVE = word_set("that which who")
-_STATES = word_set(
-    "already are currently is laying left lie lies located lying placed sit sits sitting stand stands was were"
-)
-_TOUCHING = word_set("and any anything or of grabbing opening picking putting taking touch touching use using")
-_DRINKS = word_set("alcohol juice milk milkshake wine")
-_NOT = word_set("avoid dont except never not without")
-#: Verbs for what is not to be touched; "leave" is one only if no place follows.
-_LEAVING = word_set("forget ignore keep leave skip spare")
-_ALONE = word_set("about alone are be is it out they untouched where")
-ARTICLES = word_set("any her his its my our some that the their these this those your")
-_THEM = word_set("all both everything it them these those")
-_LABELS = word_set("following goods ingredient ingredients item items product products stuff supplies thing things")
-_SOME = word_set("few several")
 _ENDS = frozenset(".;!?\n")
 _PAUSES = frozenset([",", ":", "and", "then", "-", "(", ")"])
-_DEMONSTRATIVES = word_set("that these this those")
-_DETERMINERS = ARTICLES | NUMBERS.keys()
+_DETERMINERS = WORDS["articles"] | NUMBERS.keys()
 #: Signs between words that say nothing; any other sign is a word.
 _SIGNS = frozenset("\"'`“”„«»*_-…•~#|[]{}<>")
 
@@ -81,8 +45,6 @@ _NUMBERING = re.compile(r"^\s{0,40}(?:\d+\s*[.)]\s+|step \d+\s*[:.)]?\s*|[-*•]
 
 @dataclass(frozen=True)
 class Item:
-    """A named item."""
-
     entry: Entry  # the meaning of the phrase
     count: int | None  # number of things; None if not said
     more: bool  # whether it is in addition to things named before ("another apple")
@@ -92,16 +54,12 @@ class Item:
 
 @dataclass
 class Errand:
-    """Items and the word for their place; None if not said."""
-
     items: list[Item]
     place: str | None
 
 
 @dataclass(frozen=True)
 class Operation:
-    """A thing to open, close or turn on."""
-
     action: str  # ``open``, ``close``, ``turn on`` or ``turn off``
     thing: str  # its word
     named: int  # number of items named before
@@ -155,7 +113,6 @@ class Sentence:
     _excluded: list[tuple[str, range]] = field(default_factory=list, init=False)  # things not to be touched
 
     def read(self) -> None:
-        """Parse all words."""
         self._find_particles()
         harmless = self._harmless()
         while self._at < len(self.words):
@@ -170,13 +127,12 @@ class Sentence:
         named = {word for errand in self.errands for item in errand.items for word in item.entry.words}
         for word, span in self._excluded:
             self._read.difference_update(span if word in named else ())
-        plain = HARMLESS | ASSUMED | _ENDS | _PAUSES | _SIGNS
+        plain = WORDS["harmless"] | WORDS["assumed"] | _ENDS | _PAUSES | _SIGNS
         self.unread = [
             at for at, word in enumerate(self.words) if at not in self._read | harmless and word not in plain
         ]
 
     def _harmless(self) -> set[int]:
-        """Return the positions of phrases that say nothing of their own."""
         text, found = " ".join(self.words), set[int]()
         for match in PHRASES.finditer(text):
             first = text.count(" ", 0, match.start())
@@ -184,14 +140,14 @@ class Sentence:
         sure = False
         for at, word in enumerate(self.words):
             sure = word in ("ensure", "sure") or (sure and word not in _ENDS)
-            if sure and word in STATED:
+            if sure and word in WORDS["stated"]:
                 found.add(at)
         return found
 
     def _find_particles(self) -> None:
         """Find the "on" of "turn on the tv" and "turn the tv on": it leads to no place."""
         for start, word in enumerate(self.words):
-            for index in range(start + 1, min(start + 7, len(self.words))) if word in _TURN else ():
+            for index in range(start + 1, min(start + 7, len(self.words))) if word in WORDS["turn"] else ():
                 if self.words[index] in _ENDS:
                     break
                 if self.words[index] in ("on", "off"):
@@ -205,13 +161,13 @@ class Sentence:
         elif word in _ENDS or word in _PAUSES:
             self._pause(word)
             self._at += 1
-        elif word in _NOT:
-            self._exclude(_TO if self.pending or word in ("except", "without") else frozenset())
-        elif word in _LEAVING and self._leave():
+        elif word in WORDS["not"]:
+            self._exclude(WORDS["to"] if self.pending or word in ("except", "without") else frozenset())
+        elif word in WORDS["leaving"] and self._leave():
             return
-        elif word in _FROM or (word == "out" and self._word(1) == "of"):
-            self._skip_source(1 if word in _FROM else 2)
-        elif word in _RELATIVE and (length := self._states_ahead()):
+        elif word in WORDS["from"] or (word == "out" and self._word(1) == "of"):
+            self._skip_source(1 if word in WORDS["from"] else 2)
+        elif word in WORDS["relative"] and (length := self._states_ahead()):
             self._skip_source(length + 1)
         elif word == "door" and (self.last_place or self._word(1) == "of"):
             self._door()
@@ -228,7 +184,6 @@ class Sentence:
     # ---- words that name nothing
 
     def _heard(self, words: Iterable[int]) -> None:
-        """Take words as read, and with them the verbs that wait for an object."""
         self._read.update(words, self._doing)
         self._doing.clear()
 
@@ -264,53 +219,58 @@ class Sentence:
         elif word in ("another", "more"):
             self._number, self._more = self._number or 1, True
             self._counting.append(self._at)
-        elif word in _SOME and self._thing_ahead():
+        elif word in WORDS["some"] and self._thing_ahead():
             self._read.add(self._at)
             self._number = None
-        elif word in _THEM | _LABELS:
+        elif word in WORDS["them"] | WORDS["labels"]:
             self._pronoun(word)
-        elif word in _TO:
+        elif word in WORDS["to"]:
             # In "put in a wine glass" the glass is put; "put the plate in" leads to a place named before.
-            self._towards = not (self._word(-1) in PUTTING and self._thing_ahead())
+            self._towards = not (self._word(-1) in WORDS["putting"] and self._thing_ahead())
             self.put = self.put or self._word(1) in _ENDS | _PAUSES
         elif word in ("me", "us"):
-            if self._word(-1) in GETTING or (self.pending and self._moving == "get" and self._word(-1) == "to"):
+            if self._word(-1) in WORDS["getting"] or (
+                self.pending and self._moving == "get" and self._word(-1) == "to"
+            ):
                 self.for_me = True
                 self._read.add(self._at)
-        elif word in _WASH and self._word(-1) not in ARTICLES | NUMBERS.keys() and not self._word(-1).isdigit():
+        elif (
+            word in WORDS["wash"]
+            and self._word(-1) not in WORDS["articles"] | NUMBERS.keys()
+            and not self._word(-1).isdigit()
+        ):
             self.washing.append(self._at)
             self._read.add(self._at)
             self._towards = False
         elif word == "with":
             self._towards = False
-        elif word not in ARTICLES:
+        elif word not in WORDS["articles"]:
             self._verb_or_other(word)
 
     def _verb_or_other(self, word: str) -> None:
         following = self._word(1)
-        if word in _DOORS:
-            self._action = self._verb = _DOORS[word]
+        if word in TABLES["doors"]:
+            self._action = self._verb = TABLES["doors"][word]
             self._acting = [self._at]
-        elif word in _TURN and (particle := self._particle_ahead()) is not None:
+        elif word in WORDS["turn"] and (particle := self._particle_ahead()) is not None:
             self._action, self._verb = f"turn {self.words[particle]}", "turn"
             self._acting = [self._at, particle]
-        elif word in _START and following != "by":
+        elif word in WORDS["start"] and following != "by":
             self._action, self._verb = self._action or "turn on", "turn"
             self._acting.append(self._at)
-        elif word in SWITCHES and self._action is not None:
+        elif word in WORDS["switches"] and self._action is not None:
             self._acting.append(self._at)
-        elif word in _GO and following in ("to", "into", "in", "over", "back"):
+        elif word in WORDS["go"] and following in ("to", "into", "in", "over", "back"):
             self._verb = "go"
             self._doing.append(self._at)
-        elif word in PUTTING:
+        elif word in WORDS["putting"]:
             self._begin("put")
             self.put = True
-        elif word in GETTING or word in _GO:
+        elif word in WORDS["getting"] or word in WORDS["go"]:
             self._begin("get")
             self.open_place = None
 
     def _begin(self, verb: str) -> None:
-        """Handle a verb of moving: the phrase before it is complete."""
         self._operate(self.last_place)
         self._verb = self._moving = verb
         self._again = False
@@ -355,7 +315,7 @@ class Sentence:
             return
         self._again = True
         for index in range(self._at + 1, len(self.words)):
-            if self.words[index] in _ENDS | PUTTING | GETTING:
+            if self.words[index] in _ENDS | WORDS["putting"] | WORDS["getting"]:
                 return
             found = look_up(self.words, index)
             if found is not None and found[0].kind is Topic.PLACE:
@@ -406,11 +366,16 @@ class Sentence:
             return False
         found = look_up(self.words, self._at)
         thing = found is not None and found[0].kind is Topic.THING and self._word() not in CONTAINERS
-        return thing or self._word() in _DETERMINERS - _DEMONSTRATIVES
+        return thing or self._word() in _DETERMINERS - WORDS["demonstratives"]
 
     def _room(self, word: str, span: range, place: str) -> None:
         fixed = self.words[self._fixed_end : span.start]
-        if self._fixed is not None and fixed and fixed[0] in _TO | {"of"} and ARTICLES.issuperset(fixed[1:]):
+        if (
+            self._fixed is not None
+            and fixed
+            and fixed[0] in WORDS["to"] | {"of"}
+            and WORDS["articles"].issuperset(fixed[1:])
+        ):
             self._stands_in(self._fixed, word, span)  # "the desk in the bedroom"
         elif place:
             self._stands_in(place, word, span)  # "the bedroom desk"
@@ -418,7 +383,7 @@ class Sentence:
         elif self._towards and self._verb == "go":
             self._go_to(word, span)
         elif self._towards:
-            before = [word for word in self.words[: span.start] if word not in ARTICLES]
+            before = [word for word in self.words[: span.start] if word not in WORDS["articles"]]
             if self._verb != "put" and before[-1] not in ("to", "into"):
                 self._heard(span)  # "find the apple in the kitchen": every room is searched
             elif self.pending:
@@ -426,7 +391,6 @@ class Sentence:
         self._towards = False
 
     def _stands_in(self, place: str, room: str, span: range) -> None:
-        """Handle the room of a place: it says which one is meant."""
         if place != TABLE or SURFACE_OF_ROOM.get(room, "").endswith(TABLE):
             self.rooms[place] = room
             self._read.update(span)
@@ -438,7 +402,6 @@ class Sentence:
         self.operations.append(Operation("go to", word, named=self.named))
 
     def _vessel(self, word: str, span: range) -> None:
-        """Handle a thing that something goes into or onto: it is a place if no other one is named."""
         if self.pending:
             self.vessel, self._within = word, span
         self._count_no_more()
@@ -456,7 +419,7 @@ class Sentence:
         if self.room is not None and self._in_room:  # "put the apple in the kitchen and the pear …"
             self._settle(SURFACE_OF_ROOM.get(self.room), self._in_room)
         label = entry.kind is Topic.GROUP and (
-            self._word() in _LABELS or self._word() == ":" or self.words[start - 1 : start] == ["following"]
+            self._word() in WORDS["labels"] or self._word() == ":" or self.words[start - 1 : start] == ["following"]
         )
         phrase = " ".join(self.words[start:end])
         self.pending.append(Item(entry, self._number, more=self._more, label=label, phrase=phrase))
@@ -506,7 +469,7 @@ class Sentence:
             self._read.update(self.opened)
         if place is not None and _holds(place):
             self._heard(span)
-        if place is not None and not _DRINKS.isdisjoint(self.errands[-1].items[-1].entry.words):
+        if place is not None and not WORDS["drinks"].isdisjoint(self.errands[-1].items[-1].entry.words):
             self._read.update(self._within)  # a drink comes in its glass
 
     def _settle_rest(self) -> None:
@@ -529,7 +492,6 @@ class Sentence:
         return "dishwasher" if place is None and self.washing else place
 
     def _operate(self, thing: str | None) -> None:
-        """Handle the object of "open", "close" or "turn on"."""
         if self._action is not None and thing is not None and _operable(self._action, thing):
             self.operations.append(Operation(self._action, thing, named=self.named))
             self._heard([*self._acting, *(self.opened if thing == self.last_place else ())])
@@ -550,19 +512,21 @@ class Sentence:
     def _states_ahead(self) -> int:
         """Count words like "are already" after "that", if "on", "in", … comes next; otherwise return 0."""
         length = 0
-        while self._word(1 + length) in _STATES:
+        while self._word(1 + length) in WORDS["states"]:
             length += 1
-        return length if self._word(1 + length) in _TO and self._at + 1 + length not in self._particles else 0
+        return length if self._word(1 + length) in WORDS["to"] and self._at + 1 + length not in self._particles else 0
 
     def _exclude(self, ends: Set[str]) -> None:
         """Handle "but not the wine": what no skill touches is left alone anyway, if it is named nowhere else."""
         start, stops = self._at - (self._word(-1) == "do"), ends | _ENDS | {",", "but"}
-        known = (PUTTING | GETTING | _TOUCHING | _DETERMINERS | _TO) - _LEAVING
+        known = (WORDS["putting"] | WORDS["getting"] | WORDS["touching"] | _DETERMINERS | WORDS["to"]) - WORDS[
+            "leaving"
+        ]
         self._at += 1
         things, whole = list[str](), True
         while self._at < len(self.words) and self.words[self._at] not in stops:
             entry, length = look_up(self.words, self._at) or (None, 1)
-            if things and self._word() == "and" and self._word(1) in PUTTING | GETTING:
+            if things and self._word() == "and" and self._word(1) in WORDS["putting"] | WORDS["getting"]:
                 whole = False  # "do not touch the wine and put …": whether that is to be done, nobody knows
             if entry is not None and entry.kind is Topic.THING:
                 things += entry.words
@@ -580,7 +544,7 @@ class Sentence:
         new = self.open_place is not None and all(errand.place != self.open_place for errand in self.errands)
         if placed and (new or (self.operations and self.operations[-1].action == "go to")):
             return False
-        things, also = list[str](), _ALONE | _DETERMINERS | (frozenset() if placed else _TO)
+        things, also = list[str](), WORDS["alone"] | _DETERMINERS | (frozenset() if placed else WORDS["to"])
         while end < len(self.words):
             word = self.words[end]
             entry, length = look_up(self.words, end) or (None, 1)
@@ -597,7 +561,6 @@ class Sentence:
         return self._spare(things, range(start, end))
 
     def _spare(self, things: Sequence[str], span: range) -> bool:
-        """Take words as read that say which things are not touched; return whether there are any."""
         if things:
             self._at = span.stop
             self._read.update(span)
@@ -608,10 +571,13 @@ class Sentence:
         """Skip "from the cupboard": every place is searched anyway."""
         before, after = self._at, self._at + length
         self._at = after
-        while self._word() in _TO | ARTICLES | _DETERMINERS:
+        while self._word() in WORDS["to"] | WORDS["articles"] | _DETERMINERS:
             self._at += 1
-        while self._at < len(self.words) and self._word() not in _ENDS | _PAUSES | PUTTING | _FROM | _RELATIVE:
-            if self._word() in _TO and self._topic_from(self._at + 1) is not Topic.ROOM:
+        while (
+            self._at < len(self.words)
+            and self._word() not in _ENDS | _PAUSES | WORDS["putting"] | WORDS["from"] | WORDS["relative"]
+        ):
+            if self._word() in WORDS["to"] and self._topic_from(self._at + 1) is not Topic.ROOM:
                 break
             _, known = look_up(self.words, self._at) or (None, 0)
             self._read.update(range(self._at, self._at + (known or self._word() in CONTAINERS)))
@@ -620,16 +586,14 @@ class Sentence:
             self._read.update(range(before, after))  # "turn the tv on and off" names no place
 
     def _place_ahead(self) -> bool:
-        """Return whether this clause goes on to name a place for its items."""
         for index in range(self._at, len(self.words)):
-            if self.words[index] in _ENDS | PUTTING | GETTING | _FROM:
+            if self.words[index] in _ENDS | WORDS["putting"] | WORDS["getting"] | WORDS["from"]:
                 return False
-            if self.words[index] in _TO and self._topic_from(index + 1) is Topic.PLACE:
+            if self.words[index] in WORDS["to"] and self._topic_from(index + 1) is Topic.PLACE:
                 return True
         return False
 
     def _topic_from(self, index: int) -> Topic | None:
-        """Return what is named from a position on, after articles and numbers."""
         while self.words[index : index + 1] and (self.words[index] in _DETERMINERS or self.words[index].isdigit()):
             index += 1
         found = look_up(self.words, index)
@@ -649,7 +613,6 @@ def _operable(action: str, word: str) -> bool:
 
 
 def read_sentence(text: str) -> Sentence:
-    """Parse an instruction, or several in a row."""
     text = re.sub(r"[’']", "", unicodedata.normalize("NFKC", text).lower()).replace("&", " and ")
     text = _HELD.sub("them", text)
     said = _WORDS.findall(_NUMBERING.sub("", text))

@@ -1,7 +1,4 @@
-"""Houses that come with the package.
-
-:func:`reactree_ros.household.generator.generate_house` made them; the apartment's task has one more wording.
-"""
+"""Houses that come with the package, made by `reactree lab house`; the apartment's task has one more wording."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from reactree_ros.files.secrecy import are_harmless
 from reactree_ros.llm.engine_settings import EngineSettings, SeeingSettings, read_arguments
-from reactree_ros.llm.openai.address import KEY_IN_URL, may_hold_a_key
+from reactree_ros.llm.openai.connection import KEY_IN_URL, may_hold_a_key
 from reactree_ros.llm.openai.dialects import DialectName
 from reactree_ros.llm.openai.engine import OpenAIEngine
 from reactree_ros.llm.port import LanguageModel

@@ -12,13 +12,12 @@ import numpy as np
 from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.prompt import flow_told
 from reactree_ros.agent.turns import Said
-from reactree_ros.memory.embedding import Embedder, checked_vectors
+from reactree_ros.memory.embedding import Embedder, WordEmbedder, checked_vectors
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.port import TOKEN_LIMIT, Counts, EpisodicMemory, EpisodicMemoryError
-from reactree_ros.memory.recorded_lines import read_lines
+from reactree_ros.memory.recorded import read_lines
 from reactree_ros.memory.spec import NONE, MemorySpec
-from reactree_ros.memory.stores.sqlite.index import ExperienceIndex
-from reactree_ros.memory.words import WordEmbedder
+from reactree_ros.memory.stores.index import ExperienceIndex
 from reactree_ros.plugins.diagnosis import Diagnosis, Level
 
 #: Most examples of an agent node, and most tokens of them, if nobody says how many: no cache has this part of a prompt.
@@ -44,27 +43,21 @@ class FixedMemory(EpisodicMemory):
 
     @property
     def path(self) -> Path:
-        """The file."""
         return self._path or Path(self._name)
 
     def add_run(self, experiences: Sequence[Experience]) -> None:
-        """Refuse them."""
         raise EpisodicMemoryError(f"{self._name}: nothing can be added to this memory; name a file of your own")
 
     def __iter__(self) -> Iterator[Experience]:
         return iter(self._held())
 
     def counts(self) -> Counts:
-        """See :meth:`EpisodicMemory.counts`."""
         held = self._held()
-        return Counts.of(
-            ((one.end, one.task_name, 1) for one in held),
-            runs=len({one.task_id for one in held}),
-            subgoals=len({one.subgoal for one in held}),
-        )
+        runs, subgoals = {one.task_id for one in held}, {one.subgoal for one in held}
+        kinds = ((one.end, one.task_name, 1) for one in held)
+        return Counts.of(kinds, runs=len(runs), subgoals=len(subgoals))
 
     def ranked(self, text: str, *, seed: int = 0) -> Iterator[tuple[float, Experience]]:
-        """See :meth:`EpisodicMemory.ranked`."""
         held = self._held()
         (query,) = checked_vectors(self._embedder, [text])
         for similarity, position in self._index.ranked(query, draw=f"{seed} {text}"):
@@ -79,7 +72,6 @@ class FixedMemory(EpisodicMemory):
         seed: int = 0,
         most: int = 0,
     ) -> tuple[Experience, ...]:
-        """See :meth:`EpisodicMemory.retrieve`; :data:`MOST` within :data:`TOKENS` if nobody says how many."""
         if not most:
             most, token_limit = MOST, min(token_limit, TOKENS)
         return super().retrieve(subgoal, token_limit=token_limit, count_tokens=count_tokens, seed=seed, most=most)
@@ -99,7 +91,6 @@ class FixedMemory(EpisodicMemory):
         return [ranked[place] for place in sorted(places)]
 
     def close(self) -> None:
-        """Close it."""
         super().close()
         self._closed = True
 
@@ -117,19 +108,15 @@ class FixedMemory(EpisodicMemory):
         experiences = self._experiences
         places = {subgoal: place for place, subgoal in enumerate(dict.fromkeys(one.subgoal for one in experiences))}
         index = ExperienceIndex(self._embedder.dimension)
-        index.extend_subgoals(checked_vectors(self._embedder, list(places)))
-        index.extend_experiences(
-            [places[one.subgoal] for one in experiences],
-            ends=np.array([list(End).index(one.end) for one in experiences], dtype=np.uint8),
-            digests=np.arange(len(experiences), dtype=np.uint64),
-        )
+        vectors, owners = checked_vectors(self._embedder, list(places)), [places[one.subgoal] for one in experiences]
+        index.extend(vectors, owners, [list(End).index(one.end) for one in experiences], np.arange(len(experiences)))
         return index
 
 
 def _flow(one: Experience) -> str:
-    """Return the control flow that an experience expands by; empty if it does not."""
-    said = (turn.decision for turn in one.turns if isinstance(turn, Said))
-    return next((str(decision.control_flow) for decision in said if isinstance(decision, Expand)), "")
+    # by which it expands; empty if it does not
+    decisions = (turn.decision for turn in one.turns if isinstance(turn, Said))
+    return next((str(decision.control_flow) for decision in decisions if isinstance(decision, Expand)), "")
 
 
 SPEC = MemorySpec(

@@ -13,8 +13,7 @@ from reactree_ros.nodes import steady
 from reactree_ros.nodes.executors import WithInfo
 from reactree_ros.nodes.robot.robot_topics import ConfiguredTopic, hear_all
 from reactree_ros.nodes.robot.wanted import Field
-from reactree_ros.robot.conditions import ConditionEntry
-from reactree_ros.robot.config import RobotConfig
+from reactree_ros.robot.config import ConditionEntry, RobotConfig
 from reactree_ros.world.port import Observation, Outcome
 
 _WORDS = {True: "yes", False: "no", None: "unknown"}

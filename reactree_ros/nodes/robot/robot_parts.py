@@ -18,8 +18,8 @@ from reactree_ros.nodes.robot.robot_perception import Perception
 from reactree_ros.nodes.robot.robot_servers import Servers
 from reactree_ros.nodes.robot.robot_topics import Battery, Names
 from reactree_ros.robot.config import RobotConfig
+from reactree_ros.robot.detections import named_in
 from reactree_ros.robot.map_file import load_map
-from reactree_ros.robot.prompts import named_in
 from reactree_ros.robot.semantic_map import SemanticMap
 from reactree_ros.world.port import WorldError
 

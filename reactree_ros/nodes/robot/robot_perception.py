@@ -20,11 +20,10 @@ from reactree_ros.nodes.robot.robot_detector import WARNING_PERIOD
 from reactree_ros.nodes.robot.robot_memory import KeptSightings
 from reactree_ros.nodes.robot.robot_topics import DetectionReader, RobotPose
 from reactree_ros.robot.config import RobotConfig
+from reactree_ros.robot.detections import Detection, Stamps
 from reactree_ros.robot.map_file import MapDocument, map_of, parse_yaml
-from reactree_ros.robot.matching import Detection
 from reactree_ros.robot.poses import Pose
 from reactree_ros.robot.semantic_map import SemanticMap
-from reactree_ros.robot.stamps import Stamps
 
 #: Longest delay of a detection's transform, in seconds.
 LATE = 1.0

@@ -10,7 +10,7 @@ from typing import Any
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.errors import UserError
 from reactree_ros.nodes.robot.goal_templates import Values, described, filler, is_number, reader
-from reactree_ros.robot.conditions import Wanted
+from reactree_ros.robot.config import Wanted
 from reactree_ros.world.skill_policy import Range
 
 

@@ -345,7 +345,7 @@ def serve(way: str, folder: Path) -> None:
     from reactree_ros.background.pending import Pending
     from reactree_ros.episode.run_spec import RunSpec, Selection
     from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
-    from reactree_ros.person.confirmation import confirmed_by
+    from reactree_ros.person.port import confirmed_by
     from reactree_ros.tree.options import TreeOptions
     from reactree_ros.world.port import Observation
     from reactree_ros.world.skill_policy import policy_from_list

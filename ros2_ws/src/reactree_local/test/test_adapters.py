@@ -9,12 +9,12 @@ import pytest
 from docs.blocks import ROOT
 from smollm2 import need, unpacked, weights
 
+from reactree_lab.household.generator import generate_house
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode.assembly import assemble
 from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.errors import UserError
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.llm.port import DecisionRequest, Reply

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from asked import Asked
 
+from reactree_lab.household.generator import generate_house
 from reactree_local.small import PACKAGED
 from reactree_ros.episode import Episode
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.llm.port import DecisionRequest

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.port import Counts, EpisodicMemoryError
+from reactree_ros.memory.stores.database import EXPERIENCES, VECTOR, ExperienceStore
 from reactree_ros.memory.stores.sqlite import SqliteMemory
-from reactree_ros.memory.stores.sqlite.database import EXPERIENCES, VECTOR, ExperienceStore
 
 #: The state of a run: the fleet has it, or it waits to be delivered; a copy of another robot's; refused by the server.
 _DELIVERED, _WAITING, _COPY, _REFUSED = range(4)
@@ -26,8 +26,6 @@ _TABLE = (
 
 @dataclass(frozen=True)
 class Row:
-    """One experience as it is kept."""
-
     subgoal: str
     vector: NDArray[np.float32]
     end: int
@@ -107,7 +105,6 @@ class OwnStore(ExperienceStore):
             return [row[0] for row in self._reader.execute(f"SELECT id FROM fleet_run {which} ORDER BY run")]
 
     def run(self, name: str) -> Waiting:
-        """A run as it is kept."""
         with self._read_lock, self._explained("read"):
             rows = self._reader.execute(
                 'SELECT s.text, s.embedding, e."end", e.digest, e.task_id, e.task_name, e.decision, e.depth, e.turns '
@@ -141,28 +138,21 @@ class OwnStore(ExperienceStore):
                 database.execute("INSERT INTO fleet_run VALUES (?, ?, ?)", (number, name, _COPY))
 
     def copies(self) -> int:
-        """The number of experiences in copies."""
         with self._read_lock, self._explained("read"):
             count = "SELECT count(*) FROM experience e JOIN fleet_run f ON f.run = e.run WHERE f.state = ?"
             return int(self._reader.execute(count, (_COPY,)).fetchone()[0])
 
     def noted(self, key: str) -> str | None:
-        """What was noted."""
         with self._read_lock, self._explained("read"):
             row = self._reader.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
             return None if row is None else str(row[0])
 
     def note(self, key: str, value: object) -> None:
-        """Note something."""
         with self._write_lock, self._explained("write to"), self._transaction() as database:
             database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, str(value)))
 
     def join(self, fleet: str) -> None:
-        """Belong to a fleet from now on.
-
-        Raises:
-            EpisodicMemoryError: It belongs to another one.
-        """
+        """Belong to a fleet from now on. Raises EpisodicMemoryError: it belongs to another one."""
         joined = self.noted("fleet")
         if joined is None:
             self.note("fleet", fleet)
@@ -174,16 +164,12 @@ class OwnStore(ExperienceStore):
 
 
 class OwnMemory(SqliteMemory):
-    """The memory of a robot of a fleet."""
-
     _open = OwnStore
 
     def counts(self) -> Counts:
-        """See :meth:`EpisodicMemory.counts`, and what is only here."""
         return self.noted(super().counts())
 
     def noted(self, counts: Counts) -> Counts:
-        """Return counts with what is only here."""
         only_here = {
             "wait for the fleet's server": len(self.store.waiting()),
             "the fleet's server refuses": len(self.store.refused()),
@@ -196,6 +182,5 @@ class OwnMemory(SqliteMemory):
 
     @property
     def store(self) -> OwnStore:
-        """The database."""
         assert isinstance(self._store, OwnStore)
         return self._store

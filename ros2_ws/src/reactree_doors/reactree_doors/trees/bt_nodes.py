@@ -63,31 +63,15 @@ WITHOUT: Mapping[str, str] = {
 
 
 class Port(NamedTuple):
-    """What a port holds.
-
-    Attributes:
-        holds: In words.
-        needed: Whether it may not be left out.
-        gives: Whether the node writes it.
-    """
-
     holds: str
-    needed: bool = True
-    gives: bool = False
+    needed: bool = True  # whether it may not be left out
+    gives: bool = False  # whether the node writes it
 
 
 class Own(NamedTuple):
-    """A node of this package.
-
-    Attributes:
-        kind: One of :data:`KINDS`.
-        about: What it does.
-        ports: What each of its ports holds.
-    """
-
-    kind: str
-    about: str
-    ports: Mapping[str, Port]
+    kind: str  # one of `KINDS`
+    about: str  # what it does
+    ports: Mapping[str, Port]  # what each of its ports holds
 
 
 _CONDITION = {"condition": Port("as the world says it, e.g. the printer has paper")}

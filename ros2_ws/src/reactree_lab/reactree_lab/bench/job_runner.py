@@ -14,11 +14,11 @@ from reactree_lab.bench.events import told_by
 from reactree_lab.bench.goal import goal_as_json
 from reactree_lab.bench.jobs import BenchSettings, Job
 from reactree_lab.bench.results import RunLine, broken_line, line_of
+from reactree_lab.household.person import SimulatedPerson, person_from_dict
 from reactree_lab.runs import Runs
 from reactree_ros.episode.assembly import assemble
 from reactree_ros.episode.run_spec import RunSpec, Selection
 from reactree_ros.errors import UserError
-from reactree_ros.household.person import SimulatedPerson, person_from_dict
 from reactree_ros.llm.port import LanguageModel, LanguageModelError
 from reactree_ros.llm.settings import make_model, model_from_dict
 from reactree_ros.memory.port import EpisodicMemory

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from reactree_lab.bench.spec import SUITES, SuiteSpec
+from reactree_lab.household.person import person_from_dict, person_to_dict
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import read_yaml
 from reactree_ros.files.secrecy import without_credentials
-from reactree_ros.household.person import person_from_dict, person_to_dict
 from reactree_ros.llm.settings import model_from_dict, model_to_dict
 from reactree_ros.llm.spec import MODELS
 from reactree_ros.llm.trained import strange
@@ -40,8 +40,6 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Job:
-    """One run to carry out, with everything that a worker needs, even on another machine."""
-
     key: Key
     task: Task  # the task, with its house
 
@@ -66,7 +64,7 @@ class BenchSettings:
     #: For each name that is no planner's, its ``planner``, and its ``llm`` and ``memory`` if they differ, as
     #: :func:`read_contenders` reads them.
     contenders: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    #: The person who answers questions, as :func:`~reactree_ros.household.person.person_from_dict` reads it; empty for
+    #: The person who answers questions, as :func:`~reactree_lab.household.person.person_from_dict` reads it; empty for
     #: nobody.
     person: Mapping[str, Any] = field(default_factory=dict)
 

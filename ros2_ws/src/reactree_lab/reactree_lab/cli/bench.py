@@ -9,8 +9,16 @@ import typer
 from rich.console import Console
 
 from reactree_lab.bench.spec import SUITES
-from reactree_ros.cli import NOT_ACHIEVED, completion
-from reactree_ros.cli.options import Chosen, Named, NamedModel, RunOptionsGiven, memory_option, takes
+from reactree_ros.cli import NOT_ACHIEVED
+from reactree_ros.cli.options import (
+    Chosen,
+    Named,
+    NamedModel,
+    RunOptionsGiven,
+    complete_planner,
+    memory_option,
+    takes,
+)
 from reactree_ros.cli.run import UNNAMED
 from reactree_ros.errors import UserError
 from reactree_ros.llm.settings import model_to_dict
@@ -30,7 +38,7 @@ def bench(
         typer.Option(
             help="Planners, separated by commas, e.g. react,reactree_wm; empty: those that the language model was "
             "trained for.",
-            autocompletion=completion.planners,
+            autocompletion=complete_planner,
         ),
     ] = "",
     contenders: Annotated[
@@ -70,7 +78,7 @@ def bench(
     """
     from reactree_lab.bench import commands
     from reactree_lab.bench.jobs import BenchSettings, read_contenders
-    from reactree_ros.household.person import read_person
+    from reactree_lab.household.person import read_person
 
     if contenders is not None and planner:
         raise UserError(f"--planner {planner} and --contenders {contenders} exclude each other; write it into the file")

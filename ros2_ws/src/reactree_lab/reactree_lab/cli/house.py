@@ -42,8 +42,8 @@ def house(
 
 
 def _write_wah_nl(out: Path, *, seed: int, rooms: int, tasks: int, varied: bool) -> Iterator[tuple[int, str, str]]:
+    from reactree_lab.household.generator import generate_house
     from reactree_ros.files.whole_file import write_whole
-    from reactree_ros.household.generator import generate_house
 
     document = generate_house(seed=seed, rooms=rooms, tasks=tasks, varied=varied)
     write_whole(out, json.dumps(document, separators=(",", ":")) + "\n")

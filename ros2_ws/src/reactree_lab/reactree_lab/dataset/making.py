@@ -18,6 +18,10 @@ from reactree_lab.dataset.lines import Line, Run, bare, in_order, lines_of
 from reactree_lab.dataset.lived_in import LivedInHouse
 from reactree_lab.dataset.settings import Recipe
 from reactree_lab.dataset.teaching import Teacher
+from reactree_lab.household.generator import TAUGHT, generate_house
+from reactree_lab.household.people import say_impossible, say_openly
+from reactree_lab.household.person import SimulatedPerson
+from reactree_lab.household.wording import say_nonsense
 from reactree_lab.runs import Runs
 from reactree_ros.agent.tokens import approximate_tokens
 from reactree_ros.episode import Examples
@@ -26,13 +30,8 @@ from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import shown
 from reactree_ros.household.expert.goals import Goal, goals_of
-from reactree_ros.household.generator import generate_house
-from reactree_ros.household.naming import TAUGHT
-from reactree_ros.household.people import say_impossible, say_openly
-from reactree_ros.household.person import SimulatedPerson
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, parse_tasks
-from reactree_ros.household.wording import say_nonsense
 from reactree_ros.llm.chat import chat_messages
 from reactree_ros.llm.port import LanguageModel, LanguageModelError
 from reactree_ros.llm.settings import make_model, model_from_dict
@@ -256,7 +255,6 @@ class Maker:
         return partial(self._memory.find, count_tokens=approximate_tokens, most=most)
 
     def close(self) -> None:
-        """Cancel the runs under way, and release the pupil and the memory."""
         self._runs.cancel()
         if self._pupil is not None:
             self._pupil.close()
@@ -285,7 +283,6 @@ class Maker:
 
 
 def _first(ahead: deque[tuple[int, list[Future[DatasetPart]]]]) -> tuple[int, DatasetPart]:
-    """Return the first part once all its sources are made."""
     number, made = ahead.popleft()
     parts = [one.result() for one in made]
     lines = [line for part in parts for line in part.lines]

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from reactree_ros.household.generator import check_subjects
+from reactree_lab.household.generator import check_subjects
 from reactree_ros.plugins.settings import Settings
 
 #: Version of the layout of a dataset's folder; see ``docs/reference/dataset.md``.
@@ -92,8 +92,6 @@ class DatasetSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """Everything that determines a dataset: the same recipe makes the same dataset."""
-
     settings: DatasetSettings
     planner: str  # the planner in generated houses, with its options
     records: Mapping[str, str] = field(default_factory=dict)  # paths of records, each with the SHA-256 of its content

@@ -7,8 +7,10 @@ import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from reactree_lab.household.question import unasked
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL
 from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.kinds.ask import Ask
 from reactree_ros.agent.reading import Unreadable, read
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import render
@@ -28,9 +30,9 @@ class _Expert(ExpertModel):
     """The expert that goes only where it may: a thing that was moved to another room is not here any more."""
 
     _gone: frozenset[tuple[str, str]] = frozenset()  # refused beforehand, for this decision
+    questions: Mapping[str, Sequence[str]] = MappingProxyType({})  # asked first, by instruction
 
     def consider(self, request: DecisionRequest) -> Decided:
-        """Decide again without the walks that the request does not allow."""
         self._gone = frozenset()
         decided = super().consider(request)
         while isinstance(request.may_say, DecisionGrammar) and (walk := self._impossible(decided, request.may_say)):
@@ -38,9 +40,13 @@ class _Expert(ExpertModel):
             decided = super().consider(request)
         return decided
 
-    def recollect(self, request: DecisionRequest, situation: Situation) -> None:
-        """Take those walks as refused."""
+    def begin(self, request: DecisionRequest, situation: Situation) -> str:
+        """Take those walks as refused; ask the first question that no question asked so far has the meaning of."""
         situation.refused |= self._gone
+        if not (isinstance(request.may_say, DecisionGrammar) and request.may_say.questions):
+            return ""
+        question = unasked(self.questions.get(situation.task, ()), situation.answers)
+        return str(Ask(question)) if question else ""
 
     def _impossible(self, decided: Decided, may_say: DecisionGrammar) -> str:
         skill = decided.text.removeprefix(f"{_ACT}: ")
@@ -74,7 +80,8 @@ class Teacher(LanguageModel):
         pupil: LanguageModel | None = None,
         beta: float = 0.0,
     ) -> None:
-        self._expert = _Expert({instruction: goals}, names=names, questions={instruction: questions})
+        self._expert = _Expert({instruction: goals}, names=names)
+        self._expert.questions = {instruction: questions}
         self._understands = bool(goals)
         self._noise = noise
         self._rng = random.Random(seed)

@@ -21,9 +21,9 @@ from reactree_lab.bench.job_runner import GOAL, RECORD, Finished, JobRunner
 from reactree_lab.bench.jobs import BenchSettings, Key, digest, read_contenders
 from reactree_lab.bench.report import BenchReport
 from reactree_lab.bench.suites import GENERATED
+from reactree_lab.household.generator import generate_house
 from reactree_ros.errors import UserError
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.generator import generate_house
 
 
 def generated(*planners: str, **settings: Any) -> BenchSettings:

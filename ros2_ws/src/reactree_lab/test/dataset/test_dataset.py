@@ -27,6 +27,7 @@ from reactree_lab.dataset import folder as dataset_folder
 from reactree_lab.dataset.folder import those_held_out
 from reactree_lab.dataset.lines import Run, bare, lines_of
 from reactree_lab.dataset.teaching import Teacher
+from reactree_lab.household.generator import generate_house
 from reactree_ros.agent.control_flow import flow_named
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.background.pending import Pending, pass_on
@@ -34,7 +35,6 @@ from reactree_ros.cli import app
 from reactree_ros.episode import Episode
 from reactree_ros.household.expert.goals import goals_of
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.llm.port import DecisionRequest, Reply

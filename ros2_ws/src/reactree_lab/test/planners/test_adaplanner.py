@@ -17,13 +17,13 @@ from py_trees.common import Status
 from recode_doubles import Bedroom, Writes, own_text
 
 import reactree_ros.household
+from reactree_lab.household.generator import generate_house
 from reactree_lab.planners.adaplanner import MAX_QUESTION, PlanStep, StepNode, read_solution
 from reactree_lab.planners.recode.code_block import BlockError
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.turns import Told
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks

@@ -12,9 +12,9 @@ from doubles import ScriptedWorld
 from recode_doubles import Writes, own_text
 
 import reactree_ros.household
+from reactree_lab.household.generator import generate_house
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.episode import Episode, EpisodeResult
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks

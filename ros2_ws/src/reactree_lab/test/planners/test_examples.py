@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 import reactree_ros.household
+from reactree_lab.household.generator import generate_house
 from reactree_lab.planners.plan import tidied
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.agent.tokens import approximate_tokens
 from reactree_ros.episode import Episode
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks

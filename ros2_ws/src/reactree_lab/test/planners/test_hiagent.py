@@ -13,6 +13,8 @@ from chatting import Chatting, Say, cut, saying
 from doubles import START, Clock, Heard, ScriptedWorld
 from py_trees.common import Status
 
+from reactree_lab.household.generator import generate_house
+from reactree_lab.planners.hiagent import expert as subgoals
 from reactree_lab.planners.hiagent.examples import told_as_subgoals
 from reactree_lab.planners.hiagent.planner import PROMPTS, HiAgentNode
 from reactree_lab.worlds.ai2thor.household import ALFRED
@@ -24,9 +26,7 @@ from reactree_ros.agent.turns import Said, Told, render
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
-from reactree_ros.household.expert import subgoals
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks

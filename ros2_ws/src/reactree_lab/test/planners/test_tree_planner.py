@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from solving import solution
 
+from reactree_lab.household.generator import generate_house
 from reactree_lab.planners.plan import steps_of, tidied
 from reactree_lab.planners.tree_planner import ActionTree, TreePlannerNode, plan_of
 from reactree_ros.agent.prompt_files import prompt
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks

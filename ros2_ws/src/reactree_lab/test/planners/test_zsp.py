@@ -12,12 +12,12 @@ from doubles import Builds, Heard
 from numpy.typing import NDArray
 from solving import solution
 
+from reactree_lab.household.generator import generate_house
 from reactree_lab.planners.plan import skill_for, steps_of, tidied
 from reactree_lab.planners.zsp import Mapping, ZspNode
 from reactree_ros.agent.turns import Said
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.llm.engine import Generation

@@ -19,6 +19,7 @@ from command_line import Cli
 from short_trainings import SHORT, train
 
 from reactree_lab.dataset.settings import ABOUT
+from reactree_lab.household.generator import generate_house
 from reactree_lab.training import dataset
 from reactree_lab.training.curves import CSV, PLOT
 from reactree_lab.training.prepared import Prepared
@@ -28,7 +29,6 @@ from reactree_ros.agent.control_flow import default_flows
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import About, Told
 from reactree_ros.episode import Episode
-from reactree_ros.household.generator import generate_house
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.llm.port import DecisionRequest

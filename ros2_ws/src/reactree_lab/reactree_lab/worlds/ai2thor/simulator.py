@@ -6,7 +6,7 @@ import base64
 import contextlib
 from typing import Any
 
-from reactree_ros.world.line_process import LineProcess
+from reactree_lab.worlds.line_process import LineProcess
 from reactree_ros.world.port import WorldError
 
 #: ALFRED's grid size, in metres.
@@ -83,7 +83,6 @@ class Simulator(LineProcess):
         return self.metadata
 
     def ask(self, *request: object) -> dict[str, Any]:
-        """Ask the process; after an error of the client it is useless."""
         try:
             return super().ask(*request)
         except WorldError as error:

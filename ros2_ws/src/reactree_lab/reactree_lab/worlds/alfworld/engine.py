@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reactree_ros.world.line_process import LineProcess, Spare
+from reactree_lab.worlds.line_process import LineProcess, Spare
 from reactree_ros.world.port import WorldError
 
 #: Games after which a process is replaced: Fast Downward does not free all memory of a game.
@@ -26,7 +26,6 @@ class Turn:
         return [(fact[1], fact[2]) for fact in self.facts if fact[0] == predicate]
 
     def named(self, predicate: str) -> set[str]:
-        """Return the arguments for which a predicate holds."""
         return {fact[1] for fact in self.facts if fact[0] == predicate}
 
 

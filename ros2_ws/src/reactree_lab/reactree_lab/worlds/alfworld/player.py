@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from reactree_lab.worlds.alfworld.rooms import package
-from reactree_ros.world.line_process import serve
+from reactree_lab.worlds.line_process import serve
 
 #: The reported facts: changes, and places of furniture.
 TOLD = frozenset(
@@ -20,8 +20,6 @@ TOLD = frozenset(
 
 
 class Player:
-    """Plays one game at a time, with TextWorld and ALFWorld's own names of things."""
-
     def __init__(self) -> None:
         os.environ.setdefault("ALFWORLD_DATA", str(package()))  # otherwise importing it would make a folder
         import fast_downward

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from reactree_ros.world.line_process import LineProcess, Spare
+from reactree_lab.worlds.line_process import LineProcess, Spare
 from reactree_ros.world.port import WorldError
 
 
@@ -40,7 +40,6 @@ class Interpreter(LineProcess):
         return str(self.ask("look")["text"])
 
     def ask(self, *request: object) -> dict[str, Any]:
-        """Ask the process; after an error of jericho it is useless."""
         try:
             return super().ask(*request)
         except WorldError as error:

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+from reactree_lab.worlds.line_process import Spare
 from reactree_ros.background.worker import Worker
 from reactree_ros.errors import UserError
-from reactree_ros.world.line_process import Spare
 from reactree_ros.world.port import WorldError
 
 T = TypeVar("T")
@@ -74,7 +74,6 @@ class ScienceWorldProcess:
         return self._call(lambda: str(self._server.getTaskDescription()))
 
     def gold(self) -> list[str]:
-        """Return the actions of a solution."""
         return self._call(lambda: list(self._server.getGoldActionSequence()))
 
     def look(self) -> str:

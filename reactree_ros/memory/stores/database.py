@@ -1,0 +1,269 @@
+"""The database of an episodic memory: turns and vectors.
+
+A run is written in one transaction, so that after a kill it is there as a whole or not at all. ``synchronous=FULL``: a
+commit waits for the disk, once per run, which is nothing beside the minutes that a run takes, and a run that was added
+outlives a power failure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reactree_ros.agent.turns import Turn, text_in, turn_from_dict, turn_to_dict
+from reactree_ros.files.read_back import parse_json, shown
+from reactree_ros.memory.experience import End, Experience
+from reactree_ros.memory.port import Counts, EpisodicMemoryError
+from reactree_ros.memory.sqlite_file import SqliteFile
+
+ENDS = (End.SUCCESS, End.FAILURE, End.EXPAND)  # an end is stored as its position here
+NUMBER = {end: number for number, end in enumerate(ENDS)}
+VECTOR = np.dtype("<f4")
+_UNIT_TOLERANCE = 1e-3
+_SCHEMA = (
+    "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE run (id INTEGER PRIMARY KEY AUTOINCREMENT, added REAL NOT NULL)",
+    "CREATE TABLE subgoal (id INTEGER PRIMARY KEY AUTOINCREMENT, text TEXT NOT NULL UNIQUE, embedding BLOB NOT NULL)",
+    f"""CREATE TABLE experience (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        run INTEGER NOT NULL REFERENCES run,
+        subgoal INTEGER NOT NULL REFERENCES subgoal,
+        "end" INTEGER NOT NULL CHECK ("end" BETWEEN 0 AND {len(ENDS) - 1}),
+        digest INTEGER NOT NULL,
+        task_id TEXT NOT NULL,
+        task_name TEXT NOT NULL,
+        decision INTEGER NOT NULL,
+        depth INTEGER NOT NULL,
+        turns TEXT NOT NULL)""",
+    'CREATE INDEX experience_kind ON experience ("end", task_name)',  # counting reads this instead of the texts
+    "CREATE INDEX experience_digest ON experience (digest)",
+    "CREATE TABLE routine (name TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID",
+)
+EXPERIENCES = (
+    'SELECT e.id, s.text, e.turns, e."end", e.task_id, e.task_name, e.decision, e.depth '
+    "FROM experience e JOIN subgoal s ON s.id = e.subgoal"
+)
+
+
+class Additions(NamedTuple):
+    """What was added to a store since it was last asked, in the order in which it was."""
+
+    subgoals: Sequence[int]  # ids
+    vectors: NDArray[np.float32]  # the subgoals' embeddings, shape (number of subgoals, dimension)
+    experiences: Sequence[int]  # ids
+    owners: Sequence[int]  # the id of each experience's subgoal
+    ends: Sequence[int]  # positions in `ENDS`
+    digests: NDArray[np.uint64]
+
+
+class ExperienceStore(SqliteFile):
+    what, application_id, version, schema = "an episodic memory", 0x52635472, 3, _SCHEMA  # "RcTr"
+    error = EpisodicMemoryError
+
+    def __init__(self, path: Path, *, embedder: str, dimension: int, busy_timeout: float) -> None:
+        self._embedder, self._dimension = embedder, dimension
+        self._last_subgoal = self._last_experience = 0
+        self._seen_version: int | None = None
+        self._routines: Mapping[str, str] = {}
+        self._routines_version: int | None = None
+        super().__init__(path, busy_timeout=busy_timeout)
+
+    def _make(self, database: sqlite3.Connection) -> None:
+        super()._make(database)
+        made_with = (("embedder", self._embedder), ("dimension", str(self._dimension)))
+        database.executemany("INSERT INTO meta VALUES (?, ?)", made_with)
+
+    def _prepare(self) -> None:
+        super()._prepare()
+        meta = dict(self._writer.execute("SELECT key, value FROM meta"))
+        if meta.get("embedder") != self._embedder or meta.get("dimension") != str(self._dimension):
+            raise EpisodicMemoryError(
+                f"{self.path}: its embeddings are by {meta.get('embedder')!r} with {meta.get('dimension')} dimensions, "
+                f"not by {self._embedder!r} with {self._dimension}: open it with that embedder, or export and import"
+            )
+
+    def add(self, run: Sequence[Experience], vectors: Mapping[str, NDArray[np.float32]]) -> None:
+        with self._writing() as database:
+            self._insert(database, run, vectors)
+
+    def _insert(
+        self, database: sqlite3.Connection, run: Sequence[Experience], vectors: Mapping[str, NDArray[np.float32]]
+    ) -> int:
+        run_id = database.execute("INSERT INTO run (added) VALUES (?) RETURNING id", (time.time(),)).fetchone()[0]
+        for subgoal, vector in vectors.items():
+            row = subgoal, np.ascontiguousarray(vector, dtype=VECTOR).tobytes()
+            database.execute("INSERT OR IGNORE INTO subgoal (text, embedding) VALUES (?, ?)", row)
+        for one in run:
+            database.execute(
+                'INSERT INTO experience (run, subgoal, "end", digest, task_id, task_name, decision, depth, turns) '
+                "VALUES (?, (SELECT id FROM subgoal WHERE text = ?), ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    *(run_id, one.subgoal, NUMBER[one.end], digest_of(one), one.task_id, one.task_name),
+                    *(one.decision, one.depth, turns_column(one)),
+                ),
+            )
+        return int(run_id)
+
+    def routines(self) -> Mapping[str, str]:
+        with self._reading() as database:
+            (version,) = database.execute("PRAGMA data_version").fetchone()
+            if version != self._routines_version:
+                self._routines_version = version
+                routines = dict(database.execute("SELECT name, text FROM routine ORDER BY name"))
+                self._routines = self._routines if routines == self._routines else routines
+            return self._routines
+
+    def change_routine(self, name: str, change: Callable[[str | None], str | None]) -> None:
+        with self._writing() as database:
+            row = database.execute("SELECT text FROM routine WHERE name = ?", (name,)).fetchone()
+            if (text := change(None if row is None else row[0])) is None:
+                database.execute("DELETE FROM routine WHERE name = ?", (name,))
+            else:
+                database.execute("INSERT OR REPLACE INTO routine VALUES (?, ?)", (name, text))
+
+    def unknown_subgoals(self, subgoals: Iterable[str]) -> list[str]:
+        known = "SELECT 1 FROM subgoal WHERE text = ?"
+        with self._reading() as database:
+            return [one for one in dict.fromkeys(subgoals) if database.execute(known, (one,)).fetchone() is None]
+
+    def additions(self) -> Additions | None:
+        """Return what any process added since this was last called; None if nothing was committed since.
+
+        Raises:
+            EpisodicMemoryError: An embedding is not what was written; the message names its row.
+        """
+        with self._reading() as database:
+            (version,) = database.execute("PRAGMA data_version").fetchone()
+            if version == self._seen_version:
+                return None
+            database.execute("BEGIN")  # one snapshot for both tables
+            try:
+                look = "SELECT id, embedding FROM subgoal WHERE id > ? ORDER BY id"
+                subgoals = database.execute(look, (self._last_subgoal,)).fetchall()
+                rows = database.execute(
+                    'SELECT e.id, s.id, e."end", e.digest FROM experience e LEFT JOIN subgoal s ON s.id = e.subgoal '
+                    "WHERE e.id > ? ORDER BY e.id",
+                    (self._last_experience,),
+                ).fetchall()
+            finally:
+                database.execute("COMMIT")
+            vectors = self._vectors(subgoals)
+            ids, owners, ends, digests = zip(*rows, strict=True) if rows else ((), (), (), ())
+            if None in owners:
+                raise EpisodicMemoryError(
+                    f"{self.path}: the subgoal of row {ids[owners.index(None)]} of table experience is gone"
+                )
+            numbers = [number for number, _ in subgoals]
+            self._last_subgoal = max([self._last_subgoal, *numbers])
+            self._last_experience = max([self._last_experience, *ids])
+            self._seen_version = version
+            return Additions(numbers, vectors, ids, owners, ends, np.array(digests, np.int64).view(np.uint64))
+
+    def _vectors(self, rows: Sequence[tuple[int, Any]]) -> NDArray[np.float32]:
+        size = self._dimension * VECTOR.itemsize
+        damaged = f"{self.path}: the embedding in row {{}} of table subgoal is damaged: {{}}"
+        for number, blob in rows:
+            found = len(blob) if isinstance(blob, bytes) else type(blob).__name__
+            if found != size:
+                raise EpisodicMemoryError(damaged.format(number, f"{size} bytes expected, found {found}"))
+        vectors = np.frombuffer(b"".join(blob for _, blob in rows), VECTOR).reshape(len(rows), self._dimension)
+        lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+        for wrong in np.flatnonzero(~(np.abs(lengths - 1) < _UNIT_TOLERANCE)):
+            raise EpisodicMemoryError(damaged.format(rows[int(wrong)][0], "its length is not 1"))
+        return vectors
+
+    def fetch(self, ids: Sequence[int]) -> list[Experience]:
+        with self._reading() as database:
+            rows = database.execute(f"{EXPERIENCES} WHERE e.id IN ({','.join('?' * len(ids))})", ids).fetchall()
+        found = {row[0]: self._experience(row) for row in rows}
+        if missing := [number for number in ids if number not in found]:
+            raise EpisodicMemoryError(f"{self.path}: experience {missing[0]} is gone: another program deleted it")
+        return [found[number] for number in ids]
+
+    def all(self) -> Iterator[Experience]:
+        last = 0
+        while True:
+            with self._reading() as database:
+                rows = database.execute(f"{EXPERIENCES} WHERE e.id > ? ORDER BY e.id LIMIT 256", (last,)).fetchall()
+            if not rows:
+                return
+            last = rows[-1][0]
+            yield from map(self._experience, rows)
+
+    def holds(self, experience: Experience) -> bool:
+        with self._reading() as database:
+            rows = database.execute(f"{EXPERIENCES} WHERE e.digest = ?", (digest_of(experience),)).fetchall()
+        return any(self._experience(row) == experience for row in rows)
+
+    def counts(self) -> Counts:
+        with self._reading() as database:
+            kinds = database.execute('SELECT "end", task_name, count(*) FROM experience GROUP BY 1, 2').fetchall()
+            count = "SELECT (SELECT count(*) FROM run), (SELECT count(*) FROM subgoal)"
+            runs, subgoals = database.execute(count).fetchone()
+            return Counts.of(((ENDS[end], name, count) for end, name, count in kinds), runs=runs, subgoals=subgoals)
+
+    def _experience(self, row: tuple[Any, ...]) -> Experience:
+        return experience_of(row, self.path)
+
+
+def experience_of(row: tuple[Any, ...], where: object) -> Experience:
+    """Return the experience in a row: its number, its subgoal, its turns, and the rest in the order of the class.
+
+    Raises:
+        EpisodicMemoryError: It is not what was written; the message says where it is, and its number. Damaged turns
+            may raise it later, when they are asked for.
+    """
+    number, subgoal, turns, end, task_id, task_name, decision, depth = row
+    with _undamaged(where, number):
+        for value, kind in ((subgoal, str), (task_id, str), (task_name, str), (decision, int), (depth, int)):
+            if not isinstance(value, kind):
+                raise TypeError(f"{shown(value)} is no {kind.__name__}")
+
+        @cache
+        def read() -> tuple[Turn, ...]:
+            with _undamaged(where, number):
+                return tuple(map(turn_from_dict, parse_json(turns, halves=True)))
+
+        return Experience.from_store(
+            text=text_in(parse_json(turns, halves=True)),
+            read_turns=read,
+            subgoal=subgoal,
+            end=ENDS[end],
+            task_id=task_id,
+            task_name=task_name,
+            decision=decision,
+            depth=depth,
+        )
+
+
+@contextmanager
+def _undamaged(where: object, number: int) -> Iterator[None]:
+    try:
+        yield
+    except (TypeError, ValueError, LookupError, AttributeError) as error:
+        raise EpisodicMemoryError(f"{where}: row {number} of table experience is damaged: {error}") from error
+
+
+def turns_column(experience: Experience) -> str:
+    return json.dumps([turn_to_dict(turn) for turn in experience.turns], ensure_ascii=False, separators=(",", ":"))
+
+
+def digest_of(experience: Experience) -> int:
+    """Return 64 bits of the content, as SQLite's signed integer; the same in every process."""
+    digest = hashlib.blake2b(digest_size=8)
+    fields = (experience.subgoal, experience.text, experience.end.value, experience.task_id, experience.task_name)
+    for field in (*fields, str(experience.decision), str(experience.depth)):
+        encoded = field.encode()
+        digest.update(len(encoded).to_bytes(8, "big"))
+        digest.update(encoded)
+    return int.from_bytes(digest.digest(), "big", signed=True)

@@ -1,0 +1,1 @@
+"""Made-up houses, their tasks in many words, and people who answer about them."""
