@@ -73,7 +73,7 @@ DOORS = {
     "nodes/bridge/skill_server.py SkillServer._carry_out": OF_THE_BRIDGE,
     "nodes/planner/task_runner.py TaskRunner._begin": OF_THE_RUN,
     "routine/skills.py _Run._does": OF_THE_BRIDGE,
-    "tree/claims.py ClaimedSkill._carry_out": OF_THE_RUN,
+    "tree/claims.py ClaimedSkill._execute": OF_THE_RUN,
     "tree/claims.py ClaimedSkill._not_granted": OF_THE_RUN,
     "tree/program_node.py SkillLeaf.initialise": OF_THE_RUN,
     "tree/team.py Robot.make_way": OF_THE_RUN,

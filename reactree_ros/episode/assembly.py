@@ -145,7 +145,7 @@ def run(
         planner=planner,
         options=chosen,
         memory=memory,
-        vision=Selection.of("llm", *named_model(vision)) if vision else None,
+        vision=Selection.from_spec("llm", *named_model(vision)) if vision else None,
     )
     named = spec.chosen_memory()
     with ExitStack() as stack:

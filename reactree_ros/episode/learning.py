@@ -69,7 +69,7 @@ class Learning:
         return () if self._use is None else self._use.used
 
     @property
-    def told(self) -> Sequence[str]:
+    def report(self) -> Sequence[str]:
         """What a person is told at the end: what the routines met that were run, or what was learnt, or why nothing."""
         met = [f"Routine '{fit.routine.name}' did not do it alone: {reason}" for fit, reason in self.used if reason]
         return [*met, *(said for said in (self._lost, self._learnt) if said)]
@@ -86,7 +86,7 @@ class Learning:
                 _log.warning(self._lost)
 
     def learn(self, root: GoalNode, *, run: str, judged: bool) -> None:
-        """Keep the routine of a run that has reached its goal; :attr:`told` says what came of it."""
+        """Keep the routine of a run that has reached its goal; :attr:`report` says what came of it."""
         if self._context.options.routines is Wanted.OFF or self.used:
             return
         try:

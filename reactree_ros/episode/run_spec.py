@@ -32,7 +32,7 @@ class Selection(Settings):
     settings: dict[str, Any] = Field(default_factory=dict)  # as JSON has them, without those that hold their default
 
     @classmethod
-    def of(cls, kind: Literal["world", "suite", "llm"], spec: Spec, settings: Settings) -> Selection:
+    def from_spec(cls, kind: Literal["world", "suite", "llm"], spec: Spec, settings: Settings) -> Selection:
         return cls(kind=kind, name=spec.name, settings=settings.model_dump(mode="json", exclude_defaults=True))
 
     def chosen(self, where: str = "") -> tuple[Any, Any]:
@@ -46,7 +46,7 @@ class Selection(Settings):
     def with_settings(self, said: Mapping[str, Any], where: str) -> Selection:
         """Return the same thing with other values for some settings; all settings are checked."""
         changed = self.model_copy(update={"settings": {**self.settings, **said}})
-        return self.of(self.kind, *changed.chosen(where))
+        return self.from_spec(self.kind, *changed.chosen(where))
 
 
 class RunSpec(Settings):
@@ -89,8 +89,8 @@ class RunSpec(Settings):
     ) -> RunSpec:
         """Return the specification of a run in a world."""
         task, task_id = place.choose(instruction, by_number=place.settings.of_many)
-        world = Selection.of("world", place.spec, place.settings)
-        spec = cls(planner=planner, world=world, llm=Selection.of("llm", *llm), **fields)
+        world = Selection.from_spec("world", place.spec, place.settings)
+        spec = cls(planner=planner, world=world, llm=Selection.from_spec("llm", *llm), **fields)
         return spec.decided_by(llm[0].trained_for(llm[1])).of_task(task, task_id, instruction)
 
     @classmethod

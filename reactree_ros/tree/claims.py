@@ -204,7 +204,7 @@ class ClaimedSkill:
         use, before = self._world.use(self._skill), self._claims.places_of(self._robot)
         granted = self._claims.ask(self._robot, use)
         give_up_after(granted, self._patience, lambda: Taken(f"another robot was in the way for {self._patience:g} s"))
-        self._do(granted, lambda _: self._carry_out(use, before), self._not_granted)
+        self._do(granted, lambda _: self._execute(use, before), self._not_granted)
 
     def _not_granted(self, problem: BaseException) -> None:
         moves = isinstance(problem, Circle) and self._world.use(self._skill).moves and not self._made_way_for
@@ -223,7 +223,7 @@ class ClaimedSkill:
         self._made_way_for = circle.names
         self._claim()
 
-    def _carry_out(self, use: Use, before: set[str]) -> None:
+    def _execute(self, use: Use, before: set[str]) -> None:
         carried_out = self._world.execute(self._skill)
         carried_out.add_done_callback(
             lambda done: self._claims.keep(self._robot, self._places_after(done, use, before))

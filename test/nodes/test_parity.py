@@ -70,7 +70,7 @@ def _line(*parts: Any) -> str:
 
 
 def model_by_name(llm: str, **given: Any) -> Selection:
-    return Selection.of("llm", *model_settings(llm, given, where="test"))
+    return Selection.from_spec("llm", *model_settings(llm, given, where="test"))
 
 
 EXPERT = model_by_name("expert")
@@ -79,7 +79,7 @@ EXPERT = model_by_name("expert")
 def spec_of(tasks: Path, task: Task, name: str, llm: Selection | None) -> RunSpec:
     """What `reactree run` makes of it; of a model that was given, nothing is known."""
     world = WORLDS.get("virtualhome")
-    place = Selection.of("world", world, world.settings(tasks=str(tasks)))
+    place = Selection.from_spec("world", world, world.settings(tasks=str(tasks)))
     trained = () if llm is None else llm.chosen()[0].trained_for(llm.chosen()[1])
     return RunSpec(planner=name, world=place, llm=llm, person=True).decided_by(trained).of_task(task, task.task_id)
 

@@ -207,7 +207,7 @@ def test_a_use_that_cannot_be_counted_is_told_and_loses_nothing(
     monkeypatch.setattr(Kept, "used", lambda *_: Pending.failed(error))
     came = carry_out(TASK, learnt)
     assert did_by_routine(came)
-    (told,) = came.episode.learning.told
+    (told,) = came.episode.learning.report
     assert told.startswith("What came of a routine is not counted: ")
     assert told.endswith(("the disk is full", "it takes longer than 10 s"))
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from doubles import (
     EVERYTHING,
-    SKILLS,
     START,
     Clock,
     Heard,
@@ -24,7 +23,6 @@ from office import OfficeWorld
 from py_trees.common import Status
 
 from reactree_ros.agent.control_flow import ControlFlow, default_flows
-from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.example import Example
 from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.turns import About, Said, Saw, Told
@@ -34,18 +32,16 @@ from reactree_ros.llm.port import (
     A_PERSON,
     Around,
     DecisionRequest,
-    LanguageModel,
     PromptTooLong,
     Reply,
     ServerUnavailable,
 )
 from reactree_ros.memory.experience import End, Experience
-from reactree_ros.tree.agent_node import FAILED, REPEATED, SURE, Abilities, AgentNode, fruitless
+from reactree_ros.tree.agent_node import REPEATED, SURE, Abilities, AgentNode, fruitless
 from reactree_ros.tree.flows import SequenceFlow
-from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.listener import Listener
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.world.port import Observation, Seen, WorldError
+from reactree_ros.world.port import Observation, WorldError
 
 
 def root_of(run: Episode) -> AgentNode:
@@ -197,25 +193,6 @@ def test_what_was_done_again_and_brought_nothing_new_is_not_offered_until_someth
 
 
 @pytest.mark.parametrize(
-    ("thoughts", "script", "asked_back"),
-    [
-        (1, ["Act: pick up apple 1", "Act: done", "Act: done"], True),  # it may say so again
-        (1, ["Act: pick up apple 1", "Think: hm", "Act: done", "Act: done"], True),
-        (1, ["Act: pick up apple 1", "Act: go to kitchen 1", "Act: done"], False),
-        (1, ["Act: done"], False),
-        (0, ["Act: pick up apple 1", "Act: done"], False),  # it is trained
-    ],
-)
-def test_a_node_that_is_done_right_after_what_failed_is_asked_back_once(
-    thoughts: int, script: list[str], asked_back: bool
-) -> None:
-    model, options = ScriptedModel({"root": [*script]}), TreeOptions(thoughts_in_a_row=thoughts)
-    run = scripted_episode({}, model=model, world=ScriptedWorld(refused=["pick up apple 1"]), options=options)
-    assert (run.run().status, len(model.requests)) == ("success", len(script))
-    assert (FAILED.format("You cannot pick up apple 1.") in root_of(run).text) == asked_back
-
-
-@pytest.mark.parametrize(
     ("goal", "script", "told"),
     [
         ("Find an apple", ["Act: done", "Act: done"], "Nothing was done with 'apple', which your task names. Say"),
@@ -288,47 +265,11 @@ def test_after_two_expansions_that_must_not_grow_none_is_offered_until_something
     assert [bool(request.may_say.control_flows) for request in model.requests] == offered
 
 
-def hold(episode: Episode) -> None:
-    episode.pause()
-    for _ in range(5):
-        episode.tick()
-    episode.resume()
-
-
-def speak(episode: Episode) -> None:
-    episode.hear("look in the kitchen again")
-
-
-@pytest.mark.parametrize("something_new", [hold, speak])
-def test_what_brought_nothing_new_is_offered_again_after(something_new: Callable[[Episode], None]) -> None:
-    go = "go to kitchen 1"
-    script = [f"Act: {go}", f"Act: {go}", "Think: a", "Act: done"]  # the hold cancels the thought
-    model = ScriptedModel({"root": script}, settle=False)
-    episode = scripted_episode({}, model=model, abilities=Abilities((), break_rounds=True))
-    while len(model.requests) < 3:
-        model.settle_all()
-        episode.tick()
-    something_new(episode)
-    model.settle = True
-    model.settle_all()
-    assert episode.run().end == "done"
-    offered = [go in request.may_say.skills for request in model.requests]  # type: ignore[union-attr]
-    assert offered == [True, True, False, True]
-
-
 def test_the_prompt_only_grows_at_its_end() -> None:
     model = ScriptedModel({"root": ["Think: a", "Act: open fridge 1", "Act: fly", "nonsense", "Act: done"]})
     scripted_episode({}, model=model).run()
     prompts = [request.prompt for request in model.requests]
     assert all(later.startswith(earlier) for earlier, later in itertools.pairwise(prompts))
-
-
-def test_every_request_has_an_id_of_its_own_and_the_available_skills() -> None:
-    model = ScriptedModel({"root": ["Think: a", expand("sequence", "x", "y")], "x": ["Act: done"], "y": ["Act: done"]})
-    scripted_episode({}, model=model, working_memory=True).run()
-    assert len({request.id for request in model.requests}) == len(model.requests) == 4
-    skills = model.requests[0].may_say.skills  # type: ignore[union-attr]
-    assert {*SKILLS, "done", "failure", "recall location of apple"} <= set(skills)
 
 
 def test_without_working_memory_nothing_can_be_recalled() -> None:
@@ -349,38 +290,12 @@ def test_a_recall_is_answered_by_working_memory_and_is_a_step() -> None:
     assert (result.decisions, result.steps, world.executed) == (1, 1, [])
 
 
-def test_of_two_decisions_in_one_reply_the_first_takes_what_the_reply_took() -> None:
-    class Counting(Listener):
-        def __init__(self) -> None:
-            self.tokens: list[int | None] = []
-
-        def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
-            self.tokens.append(reply.output_tokens)
-
-    class Counted(LanguageModel):
-        def decide(self, request: DecisionRequest) -> Pending[Reply]:
-            return Pending.of(Reply("Think: It is time.\nAct: done", output_tokens=9))
-
-    counting = Counting()
-    result = scripted_episode({}, model=Counted(), listener=counting).run()
-    assert (counting.tokens, result.output_tokens) == ([9, 0], 9)
-
-
 def test_a_thought_that_comes_again_is_answered_with_a_word_that_says_so() -> None:
     thoughts = ["Think: It is dark.", "Think: Is it?", "Think: it is  DARK", "Act: open fridge 1", "Think: It is dark."]
     run = scripted_episode({"root": [*thoughts, "Act: done"]})
     assert run.run().status == "success"
     answers = [turn.text for turn in root_of(run).turns if isinstance(turn, Told) and turn.about is About.ANSWER]
     assert answers == ["OK.", "OK.", REPEATED, "OK."]
-
-
-def test_a_model_that_only_thinks_ends_with_its_budget() -> None:
-    class Brooding(LanguageModel):
-        def decide(self, request: DecisionRequest) -> Pending[Reply]:
-            return Pending.of(Reply("Think: What shall I do?"))
-
-    result = scripted_episode({}, model=Brooding(), options=TreeOptions(max_decisions=7)).run()
-    assert (result.end, result.decisions) == ("out_of_decisions", 7)
 
 
 @pytest.mark.parametrize(
@@ -413,27 +328,6 @@ def test_recursion_is_refused_at_any_distance() -> None:
     )
     result = run.run()
     assert (result.status, result.decisions, result.max_depth) == ("success", 4, 5)
-
-
-def test_the_root_is_at_depth_one_and_its_subgoals_at_three() -> None:
-    run = scripted_episode({"root": [expand("sequence", "a", "b")], "a": ["Act: done"], "b": ["Act: done"]})
-    run.run()
-    assert [(node.subgoal, node.depth, node.start) for node in run.context.nodes] == [
-        ("root", 1, 1),
-        ("a", 3, 2),
-        ("b", 3, 2),
-    ]
-
-
-def test_after_a_limit_later_siblings_start_and_end_at_once() -> None:
-    script = {"root": [expand("parallel", "a", "b")], "a": ["Think: 1", "Think: 2"]}
-    run = scripted_episode(script, options=TreeOptions(max_decisions=2))
-    run.run()
-    assert [node.text.rpartition("\n")[2] for node in run.context.nodes] == [
-        "",
-        "Max decisions",
-        "Max decisions",
-    ]
 
 
 class Fails(ScriptedModel):
@@ -485,13 +379,6 @@ def test_a_dead_server_is_asked_once_whatever_composite_is_above(flow: str) -> N
     assert all(one.status != Status.RUNNING for one in run.tree.root.iterate())
 
 
-def test_a_world_that_is_gone_ends_the_tree_at_once() -> None:
-    world = BrokenWorld()
-    script = {"root": [expand("fallback", "a", "b")], "a": ["Act: open fridge 1"], "b": ["Act: open fridge 1"]}
-    result = scripted_episode(script, world=world).run()
-    assert (result.end, result.agent_nodes, world.executed) == ("world_gone", 2, ["open fridge 1"])
-
-
 @pytest.mark.parametrize("call", ["observe", "available_skills", "execute"])
 def test_an_exception_in_a_world_never_escapes_a_tick(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def breaks(self: object, *arguments: object) -> Pending[Observation]:
@@ -501,16 +388,6 @@ def test_an_exception_in_a_world_never_escapes_a_tick(call: str, monkeypatch: py
     result = scripted_episode({"root": ["Act: open fridge 1"]}).run()
     assert (result.status, result.end) == ("failure", "bug")
     assert "KeyError: 'fridge'" in result.message
-
-
-def test_an_exception_in_working_memory_never_escapes_a_tick() -> None:
-    class Odd(ScriptedWorld):
-        def observe(self) -> Pending[Observation]:
-            return Pending.of(Observation(START, seen=[Seen("", 1, "kitchen 1")]))
-
-    result = scripted_episode({"root": ["Act: done"]}, world=Odd(), working_memory=True).run()
-    assert (result.status, result.end) == ("failure", "bug")
-    assert "word is empty" in result.message
 
 
 @pytest.mark.parametrize(
@@ -561,61 +438,10 @@ def test_a_skill_that_does_not_end_is_cancelled_and_the_node_is_told() -> None:
     assert dict(world.cancelled) == {"open fridge 1": 1}
 
 
-def test_a_look_around_that_does_not_come_is_named() -> None:
-    clock = Clock()
-    run = scripted_episode({}, world=ScriptedWorld(settle=False), clock=clock)
-    run.tick()
-    clock.now = 1000.0
-    run.tick()
-    assert (run.result().end, run.result().message) == ("world_gone", "no observation within 120 s")
-
-
 def experience(text: str) -> Experience:
     """What episodic memory finds."""
     turns = (Told(text),)
     return Experience(subgoal="x", turns=turns, end=End.SUCCESS, task_id="1", task_name="test", decision=1, depth=1)
-
-
-def test_examples_come_before_the_target() -> None:
-    model = ScriptedModel({"root": ["Act: done"]})
-    run = scripted_episode({}, model=model)
-    run.context.examples = lambda subgoal: Pending.of((experience(f"an example for {subgoal}"),))
-    run.run()
-    assert "Source domain:\nan example for root\nTarget_domain:\nYour task is to: root\n" in model.requests[0].prompt
-
-
-def test_the_listener_hears_everything_in_order() -> None:
-    heard: list[str] = []
-
-    class Hearing(Listener):
-        def node_started(self, node: AgentNode) -> None:
-            heard.append(f"start {node.subgoal}")
-
-        def decided(self, node: AgentNode, decision: Decision, reply: Reply) -> None:
-            heard.append(f"decided {type(decision).__name__}")
-
-        def refused(self, node: AgentNode, said: Said, reason: str) -> None:
-            heard.append(f"refused {said.decision}")
-
-        def observed(self, node: AgentNode, observation: Observation) -> None:
-            heard.append(f"observed {observation.text}")
-
-        def node_ended(self, node: AgentNode) -> None:
-            heard.append(f"end {node.subgoal} {node.status.name}")
-
-    script = {"root": [expand("sequence", "a")], "a": ["Act: open fridge 1", "Act: fly", "Act: failure"]}
-    scripted_episode(script, listener=Hearing()).run()
-    assert heard == [
-        "start root",
-        "decided Expand",
-        "start a",
-        "decided Act",
-        "observed You open fridge 1.",
-        "refused Act: fly",
-        "decided Act",
-        "end a FAILURE",
-        "end root FAILURE",
-    ]
 
 
 class SmallModel(ScriptedModel):
@@ -678,15 +504,6 @@ def test_a_prompt_that_is_too_long_loses_its_least_similar_examples() -> None:
     assert len(set(ids)) == len(ids)
 
 
-def test_a_prompt_that_becomes_too_long_on_the_way_loses_examples_then() -> None:
-    model = SmallModel({"root": ["Think: " + "w " * 50, "Act: done"]}, context=words_without_examples() + 220)
-    listener = Shortened()
-    result = with_examples(model, listener, EXAMPLES[:2]).run()
-    assert (result.status, result.decisions) == ("success", 1)
-    assert [dropped for _, dropped, _ in listener.heard] == [1]
-    assert said_in(model.requests[-1])[0].startswith("Think: w w")
-
-
 def test_a_prompt_that_is_too_long_without_examples_too_ends_the_node_and_names_the_error() -> None:
     model = SmallModel({}, context=words_without_examples() - 10)
     listener = Shortened()
@@ -718,14 +535,6 @@ def test_where_tokens_are_not_counted_examples_go_until_the_prompt_fits() -> Non
     assert with_examples(model, listener).run().status == "success"
     assert sum(dropped for _, dropped, _ in listener.heard) == 5
     assert "example0" not in model.requests[-1].prompt
-
-
-def test_each_agent_node_shortens_its_own_prompt() -> None:
-    script = {"root": [expand("sequence", "a", "b")], "a": ["Act: done"], "b": ["Act: done"]}
-    model = SmallModel(script, context=words_without_examples() + 360)
-    listener = Shortened()
-    assert with_examples(model, listener).run().status == "success"
-    assert [subgoal for subgoal, _, _ in listener.heard] == ["root", "a", "b"]
 
 
 def said_in(request: DecisionRequest) -> list[str]:
@@ -763,25 +572,3 @@ def test_the_turns_say_who_spoke_and_what_it_was_taken_for() -> None:
     ]
     assert isinstance(turns[5], Saw)
     assert turns[5].observation == Observation("You open fridge 1.")
-
-
-def test_a_reply_with_an_objection_is_refused_and_counted() -> None:
-    class Objected(ScriptedModel):
-        def settle_all(self) -> None:
-            settling, self.in_flight = self.in_flight, []
-            for pending, text in settling:
-                pending.succeed(Reply(text, objection="It was cut." if "fridge" in text else ""))
-
-    world = ScriptedWorld()
-    run = scripted_episode({}, model=Objected({"root": ["Act: open fridge 1", "Act: done"]}), world=world)
-    result = run.run()
-    assert (result.status, result.decisions, result.steps, world.executed) == ("success", 1, 0, [])
-    assert "\nAct: open fridge 1\nIt was cut.\nAct: done" in root_of(run).text
-
-
-def test_the_requests_say_whose_they_are() -> None:
-    model = ScriptedModel({"root": ["Act: done"]})
-    run = scripted_episode({}, model=model)
-    run.context.planner = "kitchen robot"
-    run.run()
-    assert [request.planner for request in model.requests] == ["kitchen robot"]
