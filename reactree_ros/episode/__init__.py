@@ -157,11 +157,9 @@ class Episode:
 
     @property
     def finished(self) -> bool:
-        """Whether the root goal node has ended or was interrupted."""
         return self._ticked and self.root.status != Status.RUNNING
 
     def tick(self) -> None:
-        """Tick the tree once; interrupt a cancelled episode instead."""
         if not self._ticked:
             self._ticked, self._begin, self._started = True, time.monotonic(), self._clock()
         self._awake.clear()
@@ -351,7 +349,6 @@ class Episode:
     # ------------------------------------------------------------------ what is learnt
 
     def experiences(self) -> list[Experience]:
-        """Return what its goal nodes went through; those without an end of their own are left out."""
         task_id = str(self.task_id or 0)
         nodes = dict.fromkeys(self.context.nodes)  # one may have begun several times
         found = (node.experience(task_id=task_id, task_name=self.task_name) for node in nodes)
@@ -372,7 +369,6 @@ class Episode:
 
 
 def examples_from(memory: EpisodicMemory | None, model: LanguageModel, options: TreeOptions) -> Examples | None:
-    """Return what finds in-context examples in a memory, as many as a model's prompt has room for by the options."""
     if memory is None:
         return None
     # The memory's own thread counts; what is counted there is no part of the run's record.

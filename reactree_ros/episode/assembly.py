@@ -163,7 +163,6 @@ def run(
 
 
 def guarded_by(spec: RunSpec, world: World, person: Person | None) -> World:
-    """Return a run's world with the guard of its policy, for which a person confirms skills; None: nobody does."""
     return guarded(world, spec.policy, confirmed_by(person, spec.options.answer_timeout))
 
 
@@ -220,8 +219,6 @@ def _of_suite(suite: Any, tasks: Mapping[int, Task], task_id: int | None) -> Wor
 
 
 class NoModel(LanguageModel):
-    """Answers nothing, so that only a routine can do anything."""
-
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         return Pending.failed(RequestRejected("no language model is asked while a routine is tried out"))
 

@@ -43,7 +43,6 @@ class WorldWithEyes(WorldWrapper):
         self._eyes.close()
 
     def _looked(self, skill: str, seen: Observation) -> Pending[Observation]:
-        """Return what was observed after a skill, once the eyes have looked."""
         name, values = self._skill_and_values(skill)
         if seen.outcome is not Outcome.DONE:
             return Pending.of(seen)
@@ -99,7 +98,6 @@ def with_eyes(
     chosen: tuple[ModelSpec, Settings] | None,
     checks: Mapping[str, PictureCheck],
 ) -> World:
-    """Make a world, with eyes if a language model for them is chosen."""
     if chosen is None:
         return make(None)
     eyes = Eyes.of(*chosen)
@@ -111,7 +109,6 @@ def with_eyes(
 
 
 def _together(before: Sequence[Picture], looked_at: Sequence[Picture]) -> tuple[Picture, ...]:
-    """Return the pictures of an observation with those that were looked at, each once."""
     told = {one.id for one in looked_at}
     return (*(one for one in before if one.id not in told), *looked_at)
 

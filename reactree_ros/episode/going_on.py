@@ -126,7 +126,6 @@ def last_skill_of(record: Record, until: int) -> str:
 
 
 def parent_of(record: Record, until: int) -> Event:
-    """Return the entry by which a new record names the record that it continues."""
     path = None if record.path is None else str(record.path)
     return {"id": record.run["id"], "path": path, "decision": decisions_before(record, until)}
 
@@ -215,7 +214,6 @@ class WayBack:
             self.episode.wait()
 
     def give_up(self) -> None:
-        """Stop following the record, so that the run can be stopped where it is."""
         self._script.give_up()
 
     def otherwise(self, observation: Observation) -> list[str]:
@@ -250,7 +248,6 @@ def go_on(
     anew: bool = False,
     **given: Any,
 ) -> Episode:
-    """Bring a run back to a point of its record, and return it to be continued live."""
     if anew:
         spec = (spec or RunSpec.of_record(record)).but(parent=parent_of(record, until))
         given["world"] = guarded_by(spec, given["world"], given.get("person"))

@@ -27,8 +27,6 @@ _FLAT = "react_wm"  # it says skills one after the other
 
 
 class _Kept(Around):
-    """Keeps what is asked and answered."""
-
     def __init__(self, model: LanguageModel) -> None:
         super().__init__(model)
         self.kept: list[tuple[DecisionRequest, Pending[Reply]]] = []
@@ -50,8 +48,6 @@ class _Unasked(_Kept):
 
 
 class _Done(NamedTuple):
-    """A skill that was done, and what stood before it."""
-
     turns: tuple[Turn, ...]
     may_say: DecisionGrammar
     skill: str

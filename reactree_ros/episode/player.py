@@ -132,7 +132,6 @@ class Script:
         return self._live_since is not None
 
     def clock(self) -> float:
-        """Return seconds: set by the script along the record, real time after it."""
         return self.now if self._live_since is None else self.now + time.monotonic() - self._live_since
 
     def elapsed(self) -> float:
@@ -145,7 +144,6 @@ class Script:
     # ------------------------------------------------------------------ what the run writes
 
     def write(self, event: Event) -> None:
-        """Take an event of the run, and compare it with the record's next event."""
         if self.live:
             if event["e"] == "held" and all(pending.done() for pending in self._broken_off):
                 self.halted = ""
@@ -279,7 +277,6 @@ class Script:
 
     @property
     def waits_for_the_record(self) -> bool:
-        """Whether the tree waits for an answer that only the record can give."""
         return any(one.real is None or one.real.done() for one in self._asked.values())
 
     def begin(self, context: RunContext) -> None:
@@ -312,8 +309,6 @@ class Script:
 
 
 class ScriptedModel(LanguageModel):
-    """Gives the recorded replies, then those of a live model."""
-
     def __init__(self, script: Script, live: LanguageModel | None = None) -> None:
         self._script, self._live = script, live
 
@@ -327,8 +322,6 @@ class ScriptedModel(LanguageModel):
 
 
 class ScriptedPerson(Person):
-    """Gives the recorded answers, then those of a live person."""
-
     def __init__(self, script: Script, live: Person | None = None) -> None:
         self._script, self._live = script, live
 
@@ -432,7 +425,6 @@ class Replayed:
 
 
 def replay(record: Record, *, builder: Builder | None = None) -> Replayed:
-    """Replay a record, even an unfinished one, in its recorded world, and compare everything but times."""
     events = followed(record)
     script = Script(events)
     model, episode = ScriptedModel(script), None
@@ -524,7 +516,6 @@ def follow_script(episode: Episode, script: Script) -> Iterator[bool]:
 
 
 def recorded_score(events: Sequence[Event]) -> Callable[[], Pending[Score | None]]:
-    """Return a function that gives the recorded answer to a request for the score."""
 
     def score() -> Pending[Score | None]:
         for event in events[-2:]:

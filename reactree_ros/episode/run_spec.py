@@ -25,8 +25,6 @@ _REGISTRIES = {"world": "worlds", "suite": "suites", "llm": "models"}
 
 
 class Selection(Settings):
-    """A registered thing as it was chosen."""
-
     kind: Literal["world", "suite", "llm"]
     name: str
     settings: dict[str, Any] = Field(default_factory=dict)  # as JSON has them, without those that hold their default
@@ -40,7 +38,6 @@ class Selection(Settings):
         return spec, read_settings(spec.settings, self.settings, where=where or f"{self.kind} '{self.name}'")
 
     def reaching(self) -> dict[str, Any]:
-        """Return the settings that may start, open, load or send something."""
         return reaching(REGISTRIES.get(_REGISTRIES[self.kind]).get(self.name).settings, self.settings)
 
     def with_settings(self, said: Mapping[str, Any], where: str) -> Selection:
@@ -87,7 +84,6 @@ class RunSpec(Settings):
     def in_place(
         cls, place: Place, instruction: str | None, *, llm: tuple[ModelSpec, Settings], planner: str, **fields: Any
     ) -> RunSpec:
-        """Return the specification of a run in a world."""
         task, task_id = place.choose(instruction, by_number=place.settings.of_many)
         world = Selection.from_spec("world", place.spec, place.settings)
         spec = cls(planner=planner, world=world, llm=Selection.from_spec("llm", *llm), **fields)
@@ -112,7 +108,6 @@ class RunSpec(Settings):
         raise RecordError(f"{record.name}: what the run is cannot be used: {said}")
 
     def but(self, **fields: Any) -> RunSpec:
-        """Return the specification with other values for some fields; they are checked."""
         return RunSpec(**{**dict(self), **fields})
 
     def decided_by(self, trained: Sequence[str]) -> RunSpec:

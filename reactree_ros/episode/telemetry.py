@@ -20,8 +20,6 @@ TELEMETRY: Registry[ModuleType] = Registry("telemetry", "reactree_ros.telemetry"
 
 
 class Telemetry(Listener, abc.ABC):
-    """Listens to one run from its beginning to its end."""
-
     @abc.abstractmethod
     def begin(self, context: RunContext, instruction: str, run: str = "", within_trace: str = "") -> None:
         """Take in the run that is told of."""
@@ -39,12 +37,10 @@ class Served(Protocol):
 
 
 def watching(about: dict[str, Any], planner: str, silent: Callable[[], bool] | None = None) -> Telemetry | None:
-    """Return what listens to a run; None if nobody in this process takes what it makes."""
     return next((one.watching(about, planner, silent) for one in TELEMETRY.every()), None)
 
 
 def serving(name: str, trace: str) -> Served | None:
-    """Begin what another process asked for; None if nobody in this process takes it."""
     return next((one.serving(name, trace) for one in TELEMETRY.every()), None)
 
 

@@ -108,7 +108,6 @@ _PLAIN: Mapping[Any, Any] = {int: Count, float: Number, Told: Turn, Said: Turn, 
 
 
 def _form(hint: Any) -> Any:
-    """Return the form of a value with this annotation."""
     origin, inside = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         return Union[tuple(map(_form, inside))]  # noqa: UP007
@@ -236,7 +235,6 @@ def _validator(kind: str) -> Any:
 
 
 def check_form(event: Event) -> None:
-    """Check the fields of an event; a ValidationError if one is not what it must be."""
     _validator(event["e"] if event["e"] in forms() else "").validate_python(event, strict=True)
 
 

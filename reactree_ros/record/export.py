@@ -22,7 +22,6 @@ from reactree_ros.tree.goal import closed_turns
 
 
 def experiences_of(moment: Moment) -> list[Experience]:
-    """Return the experiences of a run's goal nodes; nodes without an end of their own are left out."""
     ended = [(node, closed_turns(node.turns, node.lesson), node.end) for node in moment.goal_nodes]
     return [_experience(moment, node, turns, End(end)) for node, turns, end in ended if turns and end is not None]
 
@@ -88,7 +87,6 @@ def write_training_data(records: Iterable[Record], path: Path, *, chat: bool) ->
 
 
 def write_pictures(record: Record, folder: Path) -> int:
-    """Write the pictures after each skill and look of a run; return how many."""
     pictures = list(_pictures(record))
     if pictures:
         with whole_folder(folder) as new:

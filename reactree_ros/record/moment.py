@@ -26,8 +26,6 @@ class Request:
 
 @dataclass
 class Node:
-    """A behaviour of the tree."""
-
     number: int
     parent: int | None  # that of the one above; None for the root
     kind: str  # ``agent``, ``goal``, ``sequence``, ``fallback``, ``parallel`` or ``skill``
@@ -119,7 +117,6 @@ class Moment:
         return self.nodes[0]
 
     def robot_of(self, node: int) -> str:
-        """Return the name of a behaviour's robot; empty if there is only one robot."""
         at: int | None = node
         while at is not None:
             if self.nodes[at].robot:

@@ -78,7 +78,6 @@ class Reading:
         return bool(self._rest)
 
     def grown(self) -> bool:
-        """Whether :meth:`more` may have news since it last reached the end of the file."""
         return self._problem is not None or os.fstat(self._file.fileno()).st_size != self._size
 
     def more(self, most: int) -> list[tuple[bytes, Event]]:

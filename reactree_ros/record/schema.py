@@ -102,7 +102,6 @@ def _skills(kind: str, grammar: Grammar) -> Event:
 
 
 def observation_to_dict(observation: Observation) -> Event:
-    """Return an observation without its empty fields."""
     return {"outcome": observation.outcome.value, **value_to_dict(observation)}
 
 
@@ -134,7 +133,6 @@ def household_from_dict(values: Event) -> Household:
 
 
 def skills_difference(old: Sequence[Offered], new: Sequence[Offered]) -> Event:
-    """Return how a list of skills became another: ``old[:at] + added + old[at + len(removed):]``."""
     if old == new:
         return {}
     most = min(len(old), len(new))
@@ -151,7 +149,6 @@ def skills_after(old: Sequence[Offered], event: Event) -> list[Offered]:
 
 
 def experience_to_dict(experience: Experience) -> Event:
-    """Return an experience; its text is that of its turns."""
     values: Event = {
         "subgoal": experience.subgoal,
         "end": experience.end.value,
@@ -173,7 +170,6 @@ _OF_EXPERIENCE = ("subgoal", "task_id", "task_name", "decision", "depth", "simil
 
 
 def error_to_dict(error: Exception) -> Event:
-    """Return an exception's type, its kind of failure, and its message."""
     kind = failure_of(error).kind.value
     values: Event = {"type": type(error).__name__, "kind": kind, "message": redacted(str(error))}
     if isinstance(error, PromptTooLong):
@@ -184,7 +180,6 @@ def error_to_dict(error: Exception) -> Event:
 
 
 def error_from_dict(values: Event) -> Exception:
-    """Return an exception with the same meaning as the recorded one."""
     if "excess" in values:
         error: Exception = PromptTooLong(values["excess"], values["context"])
     else:

@@ -122,8 +122,6 @@ class RecordFile:
 
 
 class Recorded(Protocol):
-    """An episode, as its recorder sees it."""
-
     instruction: str
     task_id: int | None
     task_name: str
@@ -360,7 +358,6 @@ class Recorder(Listener):
         self._flush()
 
     def _text(self, start: tuple[Turn, ...]) -> int:
-        """Return the number of a prompt's start; a new start is written first."""
         if start is self._last_text[0]:  # a node keeps its start: skip the look-up, which hashes all turns
             return self._last_text[1]
         number = self._texts.get(start)

@@ -334,7 +334,6 @@ class AgentNode(GoalNode):
         return [Said(text, decision)]
 
     def answered(self, question: str) -> str:
-        """Return what a question was answered with before, whichever node asked it; empty if it was not asked."""
         return self.context.answers.get(question.casefold(), "")
 
     def objection_to(self, expand: Expand) -> str:

@@ -40,8 +40,6 @@ _LONGEST = 100
 
 
 class Refusals:
-    """Counts the refusals of one goal node; too many of them end the node, and the node above it may go on."""
-
     def __init__(self, options: RunOptions) -> None:
         self._in_a_row, self._share = options.refused_in_a_row, options.refused_share
         self._requests = deque[bool](maxlen=LAST)  # whether each was refused
@@ -102,7 +100,6 @@ class AskingNode(SensingNode):
         self.shown_examples, self.prompt_head = examples, self.prompt_start(system, examples, rule)
 
     def prompt_start(self, system: str, examples: Sequence[Example], rule: str) -> tuple[Turn, ...]:
-        """Return what system text, examples and rule come to at the beginning of a prompt."""
         return (start_turn(system, examples, rule),)
 
     def prompt(self) -> Sequence[Turn]:
@@ -172,7 +169,6 @@ class AskingNode(SensingNode):
             return reply
 
     def make_request(self, turns: Sequence[Turn], may_say: MaySay, **sampling: Any) -> DecisionRequest:
-        """Make a request with the run's options, and an id that is unique within the run."""
         self.requests_made += 1
         options, world = self.context.options, self.post.robot.world
         given = {"max_tokens": options.max_tokens, "temperature": options.temperature, "seed": options.seed} | sampling
@@ -209,7 +205,6 @@ class AskingNode(SensingNode):
         return reply
 
     def check_budget(self) -> None:
-        """Tell the node of a limit that is reached, and raise LimitReached."""
         if (limit := self.budget.reached()) is not None:
             raise self.limited(limit)
 

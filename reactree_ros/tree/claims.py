@@ -27,8 +27,6 @@ _REFUSALS = frozenset({Outcome.PRECONDITION, Outcome.UNKNOWN_SKILL, Outcome.REFU
 
 @dataclass(eq=False)
 class Claimant:
-    """A robot that shares its world with others."""
-
     name: str
     elapsed: int = 0  # how far it is, in steps: its own, and those of other robots that it had to wait for
     idle: bool = False  # whether it has nothing to do, so that it is to make way where another robot needs the place

@@ -33,8 +33,6 @@ ByRoutine: TypeAlias = Callable[[Any], Generator[Any, Any, Literal[True] | Turn 
 
 @dataclass
 class RunContext:
-    """What the goal nodes of one run share."""
-
     model: LanguageModel  # answers decision requests
     world: World  # executes skills and observes
     growth: Growth = field(default_factory=Growth)  # inserts expansions into the running tree
@@ -154,7 +152,6 @@ class RunContext:
             self.fatal = failure
 
     def looked(self, glance: Glance) -> None:
-        """Take in what a look of the run's eyes took; tokens that nobody counted are estimated."""
         self.glances.append(glance)
         prompt, output = glance.prompt_tokens, glance.output_tokens
         estimated = self.budget.limits_tokens and None in (prompt, output)

@@ -103,7 +103,6 @@ _TOO_SLOW = (
 
 
 def failure_of(error: Exception) -> Failure:
-    """Return the failure that an exception stands for."""
     if isinstance(error, EndedBelow):
         return error.failure
     message = redacted(str(error)) or type(error).__name__

@@ -42,8 +42,6 @@ class OfAttempt(Generic[T]):
 
 
 class Goal(Composite, abc.ABC):
-    """Works on one goal."""
-
     listens = False  # whether it takes in what a person says in the middle of a run
     holds_own_tree = False  # whether what grows under it is a tree of one's own
     subgoal: str  # its goal, in natural language
@@ -89,7 +87,6 @@ class Goal(Composite, abc.ABC):
         return node_text(self.turns)
 
     def experience(self, *, task_id: str, task_name: str) -> Experience | None:
-        """Return what it went through, for episodic memory; None if it has no end of its own."""
         turns = closed_turns(self.turns, self.lesson)
         if self.end is None or not turns:
             return None

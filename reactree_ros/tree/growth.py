@@ -50,7 +50,6 @@ class Growth:
         self._wanted: list[tuple[Composite, Behaviour, Callable[[Behaviour, Behaviour], None]]] = []
 
     def follow(self, tree: BehaviourTree, **setup: Any) -> None:
-        """Let a tree grow from now on; ``setup`` goes to the ``setup`` of every inserted behaviour."""
         self._setup = setup
         tree.add_post_tick_handler(self._grow)
 

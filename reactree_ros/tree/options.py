@@ -45,8 +45,6 @@ def _as(default: Any, description: str) -> Any:
 
 
 class RunOptions(Settings):
-    """Choices that hold for a whole run."""
-
     max_decisions: _Count = _as(0, "decisions allowed; 0: as many as the household allows")
     max_steps: _Count = _as(0, "skills and recalls allowed; 0: as many as the household allows")
     max_prompt_tokens: _Count = _as(0, "tokens of all prompts allowed, also of requests that failed; 0: any number")

@@ -72,7 +72,6 @@ class SensingNode(ProgramNode):
         return replace(seen, text=text, outcome=Outcome.HALTED)
 
     def look_around(self) -> Generator[Step, Any, Observation]:
-        """Look around; working memory takes in what is seen."""
         self.post.robot.world.attend(self.subgoal)
         observation = yield from self._observe("observation", "observe", lambda world: world.observe())
         self._looked_as = self.post.robot
@@ -80,7 +79,6 @@ class SensingNode(ProgramNode):
         return observation
 
     def survey(self) -> Generator[Step, Any, Observation]:
-        """Return all there is in the world, if that can say it."""
         return (yield from self._observe("description of the world", "survey", lambda world: world.survey()))
 
     def _observe(
@@ -147,7 +145,6 @@ class SensingNode(ProgramNode):
     # ------------------------------------------------------------------ the memories
 
     def own_actions(self) -> list[str]:
-        """Return what may be done besides the world's skills: the ends, and what working memory may be asked."""
         recall = self.post.robot.world.recallable if self.context.working_memory is not None else ()
         return [DONE, FAILURE, *(RECALL + word for word in recall)]
 

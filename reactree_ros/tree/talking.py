@@ -49,7 +49,6 @@ class TalkingNode(AskingNode):
         return f"The person answers: {said}."
 
     def agrees(self, question: str, id: str) -> Generator[Step, Any, bool]:
-        """Return whether the person says yes to something; nobody's answer is a no."""
         if self.context.person is None:
             return False
         answer = yield from self._answer_to(question, id)
@@ -94,7 +93,6 @@ class TalkingNode(AskingNode):
         return "" if at is None else fits[at]
 
     def words_since(self, count: int) -> str:
-        """Return what a person has said after so many times, that is no answer; empty if nothing."""
         return ", ".join(map(quoted, self.context.words[count:]))
 
     def _answer_to(

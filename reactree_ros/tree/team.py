@@ -129,8 +129,6 @@ class Post:
 
 
 class Team:
-    """The robots of a run; the root begins with the first."""
-
     def __init__(self, world: World) -> None:
         self.claims, self.news = Claims(), News(world.household.name_of)
         self._shared = team_of(world)
@@ -177,7 +175,6 @@ class Team:
 
     @property
     def makespan(self) -> int:
-        """How many steps the run takes where what is done at the same time is counted once."""
         return max(robot.elapsed for robot in self.robots)
 
     def send(self, top: Behaviour, subgoal: str, above: Post, memory: WorkingMemory | None) -> Post | None:
@@ -193,7 +190,6 @@ class Team:
         return post
 
     def ended(self, post: Post) -> None:
-        """Take a robot back whose subtree has ended; what that went for is free."""
         robot, above = post.robot, post.above
         if robot.gone or robot.post is not post:
             return

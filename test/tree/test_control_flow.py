@@ -38,8 +38,8 @@ from reactree_ros.episode import Episode
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.flows import FallbackFlow, ParallelFlow
-from reactree_ros.tree.names import telling_names
 from reactree_ros.tree.options import ParallelPolicy
+from reactree_ros.tree.tried import telling_names
 
 
 class Child(Behaviour):
