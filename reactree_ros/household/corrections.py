@@ -37,14 +37,7 @@ _HOW = {state: _statement(state, f"the {{thing}} is {state}", **{state: "thing"}
 def of_house(
     scene: Scene, things: Iterable[OfScene], places: Iterable[OfScene], persons: Iterable[str] = ()
 ) -> Sequence[Offer]:
-    """Return what may be stated of a house now.
-
-    Args:
-        scene: The house.
-        things: What can be elsewhere.
-        places: Where it can be.
-        persons: Who can have it, besides whoever speaks.
-    """
+    """Return what may be stated of a house now: which things are at which places, or with whom."""
     now = {
         "thing": tuple(thing.name for thing in things),
         "place": tuple(place.name for place in places),

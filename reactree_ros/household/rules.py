@@ -69,15 +69,9 @@ def which_of(skill: Declared) -> str:
 
 
 def check(skill: Skill, *, scene: Scene, receptacle: Thing | None) -> tuple[Outcome, str]:
-    """Check a skill's preconditions in the recorded order, and word the result.
+    """Check a skill's preconditions in the recorded order; return the outcome and the observation's first sentence.
 
-    Args:
-        skill: The skill.
-        scene: The current scene.
-        receptacle: Target of a put down: the receptacle walked to last.
-
-    Returns:
-        ``DONE`` or ``PRECONDITION``, and the first sentence of the observation.
+    ``receptacle`` is the target of a put down: the receptacle walked to last.
     """
     thing, properties, states = skill.thing, skill.thing.properties, skill.thing.states
     if skill.verb == "go to":

@@ -19,49 +19,21 @@ AnyScene = TypeVar("AnyScene", bound="Scene")
 
 
 class Thing:
-    """A room, a piece of furniture, or an object.
-
-    Attributes:
-        id: Node id in the scene graph.
-        class_name: Class in the scene graph, e.g. ``kitchencabinet``.
-        word: Class in words, e.g. ``kitchen cabinet``.
-        number: Instance number: rank of the id within its class, from 1; 0: its word is its own name.
-        name: Word and number, e.g. ``kitchen cabinet 1``; or its own name, e.g. ``office 2B``.
-        properties: Actions that it allows.
-        states: OPEN or CLOSED, ON or OFF.
-        is_room: Whether it is a room.
-        contains: Whether things can be inside it.
-        observed: Whether observations may list it.
-        room_item: Whether the quick look around a room lists it.
-    """
-
-    __slots__ = (
-        "class_name",
-        "contains",
-        "id",
-        "is_room",
-        "name",
-        "number",
-        "observed",
-        "properties",
-        "room_item",
-        "states",
-        "word",
-    )
+    """A room, a piece of furniture, or an object."""
 
     def __init__(self, node: Node, number: int, word: str = "") -> None:
         known = CLASSES[node.class_name]
         self.id = node.id
-        self.class_name = node.class_name
-        self.word = word or known.word
-        self.number = number
-        self.name = named(self.word, number)
-        self.properties = frozenset(node.properties)
+        self.class_name = node.class_name  # e.g. ``kitchencabinet``
+        self.word = word or known.word  # e.g. ``kitchen cabinet``
+        self.number = number  # rank of the id within its class, from 1; 0: its word is its own name
+        self.name = named(self.word, number)  # e.g. ``kitchen cabinet 1`` or ``office 2B``
+        self.properties = frozenset(node.properties)  # actions that it allows
         self.states = set(node.states)
         self.is_room = node.category == ROOMS
         self.contains = node.contains
-        self.observed = known.observed
-        self.room_item = known.room_item and known.observed
+        self.observed = known.observed  # whether observations may list it
+        self.room_item = known.room_item and known.observed  # whether the quick look around a room lists it
 
     def told(self, article: str = "the") -> str:
         """Return how an observation tells of it alone, e.g. ``the fridge (1)``, or ``office 2B``."""
@@ -72,24 +44,13 @@ class Thing:
 
 
 class Scene:
-    """The places of all things in a house, and the things that the agent holds.
+    """The places of all things in a house, and the things that the agent holds, at most :data:`HANDS`.
 
-    Attributes:
-        things: Everything except the agent, by node id, in order of id.
-        by_name: Everything that a skill can name, e.g. ``fridge 1``.
-        rooms: The rooms in order of id.
-        agent_room: The agent's room.
-        held: Ids of held things, at most :data:`HANDS`.
-        close: Ids of things next to the agent, in the order in which they were seen.
-        borne: Who has a thing, by its id: a person.
+    Original files may lack the agent's node; it is then in the first room of the class ``init_room``. ``names`` are
+    those of classes that the house calls by another name than the vocabulary's word.
     """
 
     def __init__(self, graph: Graph, *, init_room: str, names: Mapping[str, str] = MappingProxyType({})) -> None:
-        """Read a checked graph.
-
-        Original files may lack the agent's node; it is then in the first room of the class ``init_room``. ``names`` are
-        those of classes that the house calls by another name than the vocabulary's word.
-        """
         self.things: dict[int, Thing] = {}
         called = graph.called(names)
         agent = None
@@ -107,8 +68,8 @@ class Scene:
 
     def _know_no_place(self) -> None:
         self.held: list[int] = []
-        self.close: list[int] = []
-        self.borne: dict[int, str] = {}
+        self.close: list[int] = []  # what is next to the agent, in the order in which it was seen
+        self.borne: dict[int, str] = {}  # the person who has a thing
         self._room: dict[int, int] = {}
         self._container: dict[int, int] = {}
         self._surface: dict[int, int] = {}

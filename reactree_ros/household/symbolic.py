@@ -43,12 +43,9 @@ class SymbolicWorld(SharedWorld):
     Like the simulator, the world walks to any existing thing; an agent node only says available skills.
 
     Args:
-        task: The task, checked by :func:`reactree_ros.household.tasks.load_tasks`.
-        scored: Whether to score the task's goal; otherwise there is no score.
         honour_quirks: Repeat the simulator's recorded failures: it reported a skill as done but nothing changed. For
             replays of recordings.
         robots: Number of agents. All start in the same room; each has its own hands and eyes.
-        pictures: Whether the agents have cameras, and the skills ``look``, ``look at`` and ``take a picture``.
     """
 
     household = WAH_NL

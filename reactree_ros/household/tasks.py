@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from reactree_ros.agent.words import same_words
+from reactree_ros.agent.text import same_words
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import bytes_of, parse_json
 from reactree_ros.household.vocabulary import CLASSES
@@ -94,16 +94,10 @@ class Graph(_Document):
 
 
 class Quirks(_Document):
-    """Skills that a recorded simulator reported as done although nothing changed.
+    """Skills that a recorded simulator reported as done although nothing changed."""
 
-    Attributes:
-        grab_no_effect: Ids of things that could not be picked up.
-        put_no_effect: Id of a thing with the class of a receptacle that did not take it.
-        open_no_effect: Ids of things that could not be opened.
-    """
-
-    grab_no_effect: list[int] = []
-    put_no_effect: list[Annotated[tuple[int, str], Field(strict=False)]] = []
+    grab_no_effect: list[int] = []  # ids of things that could not be picked up
+    put_no_effect: list[Annotated[tuple[int, str], Field(strict=False)]] = []  # a thing's id, and a receptacle's class
     open_no_effect: list[int] = []
 
 
@@ -177,13 +171,6 @@ def load_tasks(path: str | Path) -> list[Task]:
 
 def parse_tasks(document: Any) -> list[Task]:
     """Check a decoded task document: a list of tasks, or one task.
-
-    Args:
-        document: The result of ``json.load`` for a task file, or of
-            :func:`~reactree_lab.household.generator.generate_house`.
-
-    Returns:
-        The tasks, in the document's order.
 
     Raises:
         UserError: A task is not usable; the message starts with the path inside the document.

@@ -1,8 +1,8 @@
 """The classes of VirtualHome: their words, the actions that they allow, and where they may be listed.
 
-The table has one line per group of classes that share a category, properties and how they appear in observations. A
-class is written as its word ("kitchen cabinet"). Its name is the word without spaces in lower case, unless another name
-follows ("bowl=dishbowl").
+``vocabulary.json`` has one line per group of classes that share a category, properties and how they appear (observed,
+room item). A class is written as its word ("kitchen cabinet"). Its name is the word without spaces in lower case,
+unless another name follows ("bowl=dishbowl").
 """
 
 from __future__ import annotations
@@ -16,47 +16,28 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 
 @dataclass(frozen=True, kw_only=True)
 class ObjectClass:
-    """A class of things.
+    """A class of things."""
 
-    Attributes:
-        name: The class name in a scene graph, e.g. ``dishbowl``.
-        word: Its word in text, e.g. ``bowl``. No two classes share a word.
-        category: The category of its nodes, e.g. ``Placable`` (the simulator's spelling).
-        observed: Whether an observation may list it. The authors' observations leave out walls, lamps, decor and more.
-        room_item: Whether it counts as furniture or an appliance in the quick look around a room. Some of these are
-            never observed, so a room view shows only classes that are both.
-    """
-
-    name: str
-    word: str
-    category: str
-    properties: frozenset[str]  # A subset of GRABBABLE, SURFACES, CONTAINERS, CAN_OPEN, HAS_SWITCH and SITTABLE
-    observed: bool
-    room_item: bool
+    name: str  # in a scene graph, e.g. ``dishbowl``
+    word: str  # in text, e.g. ``bowl``; no two classes share one
+    category: str  # of its nodes, e.g. ``Placable`` (the simulator's spelling)
+    properties: frozenset[str]  # of GRABBABLE, SURFACES, CONTAINERS, CAN_OPEN, HAS_SWITCH and SITTABLE
+    observed: bool  # whether an observation may list it; the authors' leave out walls, lamps, decor and more
+    room_item: bool  # whether it counts as furniture in the quick look around a room, if it is observed
 
 
-# G grabbable, S surface, C container, O can open, H has a switch, T can be sat on.
-_PROPERTIES = {
-    "G": "GRABBABLE",
-    "S": "SURFACES",
-    "C": "CONTAINERS",
-    "O": "CAN_OPEN",
-    "H": "HAS_SWITCH",
-    "T": "SITTABLE",
-}
-
-# (observed, room item). "skipped" counts as a room item but is never observed.
-_APPEARANCES = {"room": (True, True), "near": (True, False), "skipped": (False, True), "never": (False, False)}
+_TABLES: dict[str, Any] = json.loads(Path(__file__).with_name("vocabulary.json").read_text(encoding="utf-8"))
+_PROPERTIES: dict[str, str] = _TABLES["properties"]  # by the letter that stands for one in the table
 
 
 def _read() -> Iterator[ObjectClass]:
-    table = json.loads(Path(__file__).with_name("vocabulary.json").read_text(encoding="utf-8"))
-    for category, letters, appearance, entries in table:
-        observed, room_item = _APPEARANCES[appearance]
+    for category, letters, appearance, entries in _TABLES["classes"]:
+        observed, room_item = _TABLES["appearances"][appearance]
         for entry in entries.split(", "):
             word, _, name = entry.partition("=")
             yield ObjectClass(

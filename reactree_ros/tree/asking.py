@@ -8,10 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from reactree_ros.agent.budget import COUNTED, Limit
-from reactree_ros.agent.example import Example, shortened
-from reactree_ros.agent.prompt import start_turn
-from reactree_ros.agent.summary import SUMMARY_STOPS, read_summary, summary_request, without_oldest
+from reactree_ros.agent.prompt import SUMMARY_STOPS, read_summary, start_turn, summary_request, without_oldest
 from reactree_ros.agent.text import shortened_line
+from reactree_ros.agent.transcript import Example, shortened
 from reactree_ros.agent.turns import About, Prompt, Turn
 from reactree_ros.background.pending import asked
 from reactree_ros.llm.port import (

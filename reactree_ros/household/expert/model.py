@@ -49,27 +49,17 @@ class ExpertModel(LanguageModel):
 
     Args:
         goals: Goals of instructions that are known as data; other instructions are parsed.
-        settings: How it asks a person.
         names: Names of classes in this house, if they are not the vocabulary's words.
     """
 
-    _settings = ExpertSettings()  # default of instances made without settings
-    _goals: Mapping[str, Sequence[Goal]] = MappingProxyType({})  # default of instances made without goals
-
-    _naming = Naming({})  # likewise
-
     def __init__(
         self,
-        goals: Mapping[str, Sequence[Goal]] | None = None,
-        settings: ExpertSettings | None = None,
+        goals: Mapping[str, Sequence[Goal]] = MappingProxyType({}),
+        settings: ExpertSettings = ExpertSettings(),  # noqa: B008 (it is frozen)
         names: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        if names:
-            self._naming = Naming(names)
-        if goals:
-            self._goals = {self._naming.with_words(instruction): one for instruction, one in goals.items()}
-        if settings:
-            self._settings = settings
+        self._settings, self._naming = settings, Naming(names)
+        self._goals = {self._naming.with_words(instruction): one for instruction, one in goals.items()}
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         begin = time.perf_counter()

@@ -12,8 +12,7 @@ from itertools import filterfalse
 
 from reactree_ros.agent.decision import DONE, FAILURE
 from reactree_ros.agent.kinds.act import Act
-from reactree_ros.agent.kinds.ask import Ask
-from reactree_ros.agent.kinds.think import Think
+from reactree_ros.agent.kinds.think import Ask, Think
 from reactree_ros.household.expert import errand, knowledge
 from reactree_ros.household.expert.clarifying import clarify
 from reactree_ros.household.expert.goals import Goal, Move, Operate, PutDown, Take, describe, preposition, read_subgoal
@@ -32,15 +31,10 @@ class Decided:
 
 
 def decide(prompt: str, known: Mapping[str, Sequence[Goal]] | None = None) -> str:
-    """Return the next decision for a prompt: ``Think: …``, ``Act: …`` or the three lines of ``Expand:``.
+    """Return the next decision for a prompt as an agent node sends it; the decisions in it may be somebody else's.
 
-    The decisions in the prompt may be somebody else's.
-
-    Args:
-        prompt: System text, examples and the agent node's own text so far, as an agent node sends it. Only the text
-            after the last ``Target_domain:``, or in a chat from the last task on, and the actions in the system text
-            matter.
-        known: Goals of instructions that are known as data; other instructions are parsed.
+    Only the text after the last ``Target_domain:``, or in a chat from the last task on, and the actions in the system
+    text matter. ``known`` are goals of instructions that are known as data; other instructions are parsed.
     """
     return consider(prompt, known).text
 
@@ -53,11 +47,9 @@ def consider(
     checks: bool = False,
     begin: Callable[[Situation], str] = lambda situation: "",
 ) -> Decided:
-    """Return the next decision for a prompt like :func:`decide`, and whether the task was understood.
+    """Return the next decision like :func:`decide`, and whether the task was understood.
 
     Args:
-        prompt: See :func:`decide`.
-        known: See :func:`decide`.
         may_ask: Whether a person may be asked now; answers in the prompt count anyway.
         checks: Whether to ask at the end if anything else is wanted.
         begin: Changes the knowledge about the house before the decision, or returns the decision.
