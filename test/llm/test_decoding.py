@@ -29,7 +29,7 @@ from reactree_ros.llm.port import (
     Reply,
     RequestRejected,
 )
-from reactree_ros.tree.flows.sequence import SequenceFlow
+from reactree_ros.tree.flows import SequenceFlow
 
 GRAMMAR, REGEX, JSON_SCHEMA, CHOICE = (
     ConstraintKind.GRAMMAR,
