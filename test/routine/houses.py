@@ -11,6 +11,7 @@ from recorded_runs import Kept
 
 from reactree_lab.household.generator import generate_house
 from reactree_ros.episode import Episode, EpisodeResult
+from reactree_ros.episode.assembly import proof
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.moving import moved
 from reactree_ros.household.symbolic import SymbolicWorld
@@ -74,7 +75,7 @@ def carry_out(
             {
                 "model": ExpertModel(),
                 "examples": None,
-                "again": lambda seed: SymbolicWorld(moved(task, seed) if seed else task),
+                "proves": proof(lambda seed: SymbolicWorld(moved(task, seed) if seed else task)),
             }
             | given
         ),

@@ -18,7 +18,8 @@ from reactree_ros.agent.parameters import Number, Person, Thing
 from reactree_ros.agent.skill import Skill, wait_skill
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
-from reactree_ros.episode.learning import needed, tried_out, vocabulary_of
+from reactree_ros.episode.assembly import needed, tried_out
+from reactree_ros.episode.learning import vocabulary_of
 from reactree_ros.household.household import SKILLS
 from reactree_ros.household.moving import moved
 from reactree_ros.household.symbolic import SymbolicWorld
@@ -328,9 +329,9 @@ def test_nothing_is_learnt_of_a_goal_that_says_more_where_nobody_can_try_it_out(
     task = next(task for task in tasks(1, 8) if f"the {task.word_of(task.goal[0].item)}" in task.instruction)
     thing = task.word_of(task.goal[0].item)
     instruction = task.instruction.replace(thing, f"red {thing}")
-    carry_out(task, memory, instruction=instruction, again=None)
+    carry_out(task, memory, instruction=instruction, proves=None)
     assert memory.routines() == {}
-    carry_out(task, memory, instruction=task.instruction, again=None)
+    carry_out(task, memory, instruction=task.instruction, proves=None)
     assert len(memory.routines()) == 1
 
 

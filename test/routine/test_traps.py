@@ -22,7 +22,8 @@ from memory.word_hash_embedder import WordHashEmbedder
 from routines import Harm  # of benchmarks/
 
 from reactree_ros.background.pending import Pending
-from reactree_ros.episode.learning import tried_out, vocabulary_of
+from reactree_ros.episode.assembly import tried_out
+from reactree_ros.episode.learning import vocabulary_of
 from reactree_ros.household.moving import moved
 from reactree_ros.household.rules import Skill
 from reactree_ros.household.symbolic import SymbolicWorld
