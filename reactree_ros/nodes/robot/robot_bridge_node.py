@@ -13,8 +13,8 @@ from reactree_ros.llm.settings import model_from_dict
 from reactree_ros.nodes.bridge.bridge import Bridge
 from reactree_ros.nodes.parameters import declare, settings_of
 from reactree_ros.nodes.robot.mapped_skill import MappedSkill
-from reactree_ros.nodes.robot.robot_memory import KeptSightings
 from reactree_ros.nodes.robot.robot_parts import RobotParts
+from reactree_ros.nodes.robot.robot_perception import KeptSightings
 from reactree_ros.nodes.robot.robot_world import RobotWorld
 from reactree_ros.nodes.settings import RobotBridgeSettings
 from reactree_ros.nodes.spinning import run_node

@@ -13,8 +13,7 @@ from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.robot.mapped_skill import MappedSkill
-from reactree_ros.nodes.robot.robot_memory import KeptSightings
-from reactree_ros.nodes.robot.robot_perception import DetectorClient, Perception, Prompts
+from reactree_ros.nodes.robot.robot_perception import DetectorClient, KeptSightings, Perception, Prompts
 from reactree_ros.nodes.robot.robot_servers import Servers
 from reactree_ros.nodes.robot.robot_topics import Battery, Conditions, EmergencyStop, Names
 from reactree_ros.robot.config import ChargeEntry, RobotConfig
