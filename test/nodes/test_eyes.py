@@ -15,8 +15,8 @@ from ros_graph import Graph
 from sensor_msgs.msg import CompressedImage
 from test_robot_check import checked, wrong
 
-from reactree_ros.agent.glance import CANNOT_SEE, NO, YES, Glance
 from reactree_ros.agent.observation import Observation
+from reactree_ros.agent.picture import CANNOT_SEE, NO, YES, Glance
 from reactree_ros.nodes.messages import observation_from_msg, observation_to_msg
 
 SWITCH = "turn on light switch 1"

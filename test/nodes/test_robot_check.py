@@ -15,7 +15,7 @@ from robot_servers import LATCHED
 from std_msgs.msg import Bool, Int32
 
 from reactree_ros.nodes.robot.robot_check import Walk
-from reactree_ros.plugins.diagnosis import Diagnosis, Level
+from reactree_ros.plugins.installation import Diagnosis, Level
 
 
 @pytest.fixture

@@ -12,9 +12,8 @@ import pytest
 from doubles import ScriptedWorld
 from routine.any_routine import DECLARED
 
-from reactree_ros.agent.conditions import wait_skill
 from reactree_ros.agent.household import Household
-from reactree_ros.agent.skill import Offer, Offered
+from reactree_ros.agent.skill import Offer, Offered, wait_skill
 from reactree_ros.background.pending import Pending
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld

@@ -19,8 +19,7 @@ from sensor_msgs.msg import CompressedImage, Image
 from reactree_ros.agent.corrections import stated_in
 from reactree_ros.agent.picture import PICTURES, Picture
 from reactree_ros.agent.skill import Offered, Skill
-from reactree_ros.background.pending import Pending, asked, mapped
-from reactree_ros.background.worker import Worker
+from reactree_ros.background.pending import Pending, Worker, asked, mapped
 from reactree_ros.episode.telemetry import serving
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.bridge.world_host import WorldHost

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from action_msgs.msg import GoalStatus
 
-from reactree_ros.agent.glance import PictureCheck
 from reactree_ros.agent.parameters import Named, Number, Parameter, ParameterError, Text, Value
-from reactree_ros.agent.picture import Picture
+from reactree_ros.agent.picture import Picture, PictureCheck
 from reactree_ros.agent.skill import Skill, SkillCall, effect_of
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.errors import UserError

@@ -33,7 +33,7 @@ from reactree_ros.nodes.robot.robot_perception import Perception
 from reactree_ros.nodes.robot.robot_servers import Rejected, Servers
 from reactree_ros.nodes.robot.robot_topics import Battery, Condition, EmergencyStop
 from reactree_ros.nodes.spinning import Spinner, interruptible
-from reactree_ros.plugins.diagnosis import Diagnosis, Level
+from reactree_ros.plugins.installation import Diagnosis, Level
 from reactree_ros.robot.config import CallEntry, RobotConfig, SkillEntry, StopEntry, load_robot
 from reactree_ros.robot.map_file import MapDocument, map_of, notes_of, read_yaml
 from reactree_ros.robot.semantic_map import SemanticMap

@@ -8,9 +8,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from reactree_ros.agent.glance import Glance
 from reactree_ros.agent.parameters import ParameterError, Value
-from reactree_ros.agent.picture import Picture
+from reactree_ros.agent.picture import Glance, Picture
 from reactree_ros.agent.skill import SkillCall
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.eyes import Eyes, Sight

@@ -49,13 +49,7 @@ def episode_of(
     world: World | None = None,
     **recording: Any,
 ) -> Episode:
-    """Make the episode of a recorded run, which repeats the recorded decisions.
-
-    Args:
-        variant: Name of what was recorded, e.g. ``reactree_wm``.
-        world: Where; None: in the recorded world, where the answers to recalls come from the recording, too.
-        recording: What takes its record; see :func:`~reactree_ros.episode.assembly.assemble`.
-    """
+    """Make the episode of a recorded run, which repeats the recorded decisions."""
     transcripts = [node.transcript for node in recorded.nodes]
     decisions, steps = recorded.limits
     spec = RunSpec(
@@ -91,15 +85,7 @@ class Report:
 
 
 class Replay:
-    """Replays runs one by one and keeps the report.
-
-    Args:
-        tasks: The tasks of the runs, by task id; only needed in the symbolic world.
-        symbolic: Whether the observations come from the symbolic world instead of the recording.
-        variant: Name of the variant: ``react``, ``react_wm``, ``reactree`` or ``reactree_wm``.
-        outcomes: Task ids of the runs that were kept as successes; None if unknown.
-        honour_quirks: Let the symbolic world repeat the simulator's quirks in the task files.
-    """
+    """Replays runs one by one and keeps the report."""
 
     def __init__(
         self,

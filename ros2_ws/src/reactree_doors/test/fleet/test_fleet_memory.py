@@ -27,7 +27,7 @@ from word_hash_embedder import WordHashEmbedder, experience
 from reactree_doors.fleet import SPEC, FleetMemory, link, schema
 from reactree_doors.fleet import server as client
 from reactree_doors.fleet.server import demands
-from reactree_ros.agent.tokens import approximate_tokens
+from reactree_ros.agent.text import approximate_tokens
 from reactree_ros.errors import UserError
 from reactree_ros.memory.check import check_memory
 from reactree_ros.memory.experience import End, Experience

@@ -38,7 +38,7 @@ from reactree_lab.planners.recode.code_block import (
 from reactree_lab.planners.recode.code_runner import CodeRunner, Flow, Shared, check_skills, first_line, shortened
 from reactree_lab.planners.recode.sandbox import RUN, RUN_ALONE, Called, Event, Outside
 from reactree_ros.agent.foreign import in_lines
-from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.prompt import prompt
 from reactree_ros.agent.turns import About, Said, Told
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import FreeText, PromptTooLong, Reply
@@ -99,12 +99,7 @@ class Solution:
 
 
 def read_solution(said: str, *, reasoning: str = "", cut: bool = False) -> Solution:
-    """Read a plan, and check that it may run.
-
-    Args:
-        reasoning: The model's thoughts before it; used if the reply has no thought.
-        cut: Whether the reply was truncated at the token limit.
-    """
+    """Read a plan, and check that it may run."""
     thought, code = read_code(said, reasoning=reasoning, cut=cut)
     tree = parsed(code)
     imports = [one for one in tree.body if isinstance(one, ast.Import | ast.ImportFrom)]
