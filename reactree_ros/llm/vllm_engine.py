@@ -20,7 +20,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from reactree_ros.background.own_python import SAFE_PATH, python_module
+from reactree_ros.background.worker_process import SAFE_PATH, python_module
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import checked, parse_json, text_of
 from reactree_ros.llm.engine import Generated, Generation

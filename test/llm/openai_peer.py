@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from reactree_ros.agent.grammar import parse_decision
 from reactree_ros.agent.kinds.expand import Expand
-from reactree_ros.agent.parser import parse_decision
 from reactree_ros.llm.engine import ConstraintKind
 
 GRAMMAR, REGEX, JSON_SCHEMA, CHOICE = (

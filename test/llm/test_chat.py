@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactree_ros.agent.example import Example
 from reactree_ros.agent.prompt import start_turn
+from reactree_ros.agent.transcript import Example
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.llm.chat import ChatLayout, Message, chat_messages, find_layout
 from reactree_ros.llm.port import RequestRejected, prompt_text

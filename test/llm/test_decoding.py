@@ -13,11 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactree_ros.agent.decision import Decision
-from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.grammar import DecisionGrammar, parse_decision
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.kinds.think import Think
-from reactree_ros.agent.parser import parse_decision
 from reactree_ros.agent.text import LONGEST_ERROR
 from reactree_ros.agent.turns import About, Said, Told
 from reactree_ros.llm.decoding import Method, decode, method_for
@@ -30,7 +29,7 @@ from reactree_ros.llm.port import (
     Reply,
     RequestRejected,
 )
-from reactree_ros.tree.flows.sequence import SequenceFlow
+from reactree_ros.tree.flows import SequenceFlow
 
 GRAMMAR, REGEX, JSON_SCHEMA, CHOICE = (
     ConstraintKind.GRAMMAR,

@@ -15,8 +15,7 @@ from tiny import make_tiny_model
 
 from reactree_local.mending import mend
 from reactree_local.transformers_engine import TransformersEngine
-from reactree_ros.agent.grammar import DecisionGrammar
-from reactree_ros.agent.parser import parse_decision
+from reactree_ros.agent.grammar import DecisionGrammar, parse_decision
 from reactree_ros.agent.turns import About, Said, Saw, Told
 from reactree_ros.llm.decoding import Method
 from reactree_ros.llm.engine import Generation
