@@ -9,20 +9,65 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from reactree_lab.worlds.jericho.interpreter import SPARE, GameReply, Interpreter
-from reactree_lab.worlds.jericho.story import StoryTask, check_story, numbered
+from reactree_lab.bench import published
+from reactree_lab.bench.spec import SuiteSpec
+from reactree_lab.worlds.jericho.story import StoryTask, check_story, numbered, stories_in
+from reactree_lab.worlds.line_process import LineProcess, Spare
 from reactree_lab.worlds.worker_world import WorkerWorld
 from reactree_ros.agent.household import Household
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
-from reactree_ros.plugins.settings import Harmless
+from reactree_ros.plugins.settings import Harmless, Settings
 from reactree_ros.world.port import Observation, Outcome, Score, WorldError
 from reactree_ros.world.spec import WorldSettings, WorldSpec
+
+
+@dataclass(frozen=True)
+class GameReply:
+    text: str  # the answer, unchanged
+    score: int  # its score, in its points
+    maximum: int  # its highest score; 0 if it does not tell
+    over: bool  # whether it has ended
+    won: bool  # whether it has ended well
+    known: bool  # whether it seems to have understood the skill
+
+
+class Interpreter(LineProcess):
+    """One process for one story at a time."""
+
+    name = "the interpreter of jericho"
+    module = "reactree_lab.worlds.jericho.player"
+    answer_limit = 30.0
+
+    def load(self, story: str, seed: int) -> tuple[GameReply, frozenset[str]]:
+        """Start a story; return its text, and its known words with as many letters as it compares."""
+        answer = self.ask("load", story, seed)
+        words = frozenset(answer.pop("words"))
+        return GameReply(**answer), words
+
+    def step(self, said: str) -> GameReply:
+        return GameReply(**self.ask("step", said))
+
+    def look(self) -> str:
+        """Return the place and the carried things, without taking time in the game; empty if it cannot be asked now."""
+        return str(self.ask("look")["text"])
+
+    def ask(self, *request: object) -> dict[str, Any]:
+        try:
+            return super().ask(*request)
+        except WorldError as error:
+            raise error if self.lost else self.gone(str(error)) from None
+
+
+#: The process that no world uses.
+SPARE = Spare(Interpreter)
+
 
 START_LINE = "You look around."
 OVER = "The game is over."
@@ -206,4 +251,32 @@ SPEC = WorldSpec(
     household=HOUSEHOLD,
     load_tasks=tasks_of,
     make=lambda settings, task, **given: JerichoWorld(task, **given),
+)
+
+
+class JerichoSuiteSettings(Settings):
+    stories: str = Field(default="", description="folder of story files of the Z-machine (.z1 to .z8), one task each")
+    instruction: Annotated[str, Harmless()] = Field(
+        default="", description="the instruction, with {name} for the story's name; empty: to play it in full score"
+    )
+    seed: int = Field(
+        default=0, ge=0, description="seed of the games' random events; 0: the seed of jericho's walkthroughs"
+    )
+
+
+def _suite_tasks(settings: JerichoSuiteSettings) -> Mapping[int, StoryTask]:
+    return numbered(stories_in(settings.stories), settings.instruction, settings.seed)
+
+
+SUITE = SuiteSpec(
+    name="jericho",
+    summary="the text adventures of a folder of story files, by name, in the world `jericho`",
+    settings=JerichoSuiteSettings,
+    extra="reactree_lab[jericho]",
+    needs=("jericho",),
+    tasks=_suite_tasks,
+    make_world=JerichoWorld,
+    ssr="score",
+    published=(published.JERICHO,),
+    flags=("stories",),
 )
