@@ -18,13 +18,16 @@ from doubles import ScriptedModel
 from plans import BARE, example_of
 
 from reactree_lab.worlds.scienceworld import engine as engines
-from reactree_lab.worlds.scienceworld.tasks import VARIATIONS, ScienceTask, described, split
 from reactree_lab.worlds.scienceworld.world import (
     SPEC,
     SUITE,
+    VARIATIONS,
+    ScienceTask,
     ScienceWorld,
     ScienceWorldSettings,
     ScienceWorldSuiteSettings,
+    described,
+    split,
     tasks_of,
 )
 from reactree_ros.agent.prompt_files import prompt

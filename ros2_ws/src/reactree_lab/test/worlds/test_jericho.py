@@ -8,8 +8,15 @@ from pathlib import Path
 import pytest
 
 from reactree_lab.worlds.jericho.player import Player
-from reactree_lab.worlds.jericho.story import check_story, story_task
-from reactree_lab.worlds.jericho.world import SUITE, JerichoSettings, JerichoSuiteSettings, _refusal, tasks_of
+from reactree_lab.worlds.jericho.world import (
+    SUITE,
+    JerichoSettings,
+    JerichoSuiteSettings,
+    _refusal,
+    check_story,
+    story_task,
+    tasks_of,
+)
 from reactree_ros.errors import UserError
 from reactree_ros.world.spec import asks_for
 
