@@ -38,7 +38,7 @@ from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.memory.stores.sqlite import SqliteMemory
-from reactree_ros.planners.own_tree import own_tree
+from reactree_ros.planners.reactree import own_tree
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.own_tree import OwnTree
 from reactree_ros.view.steering import Steering
@@ -86,9 +86,9 @@ DOORS = {
 ELSEWHERE = (
     "memory/",
     "reactree_doors/fleet/",
-    "nodes/people/answering.py",
-    "nodes/robot/robot_goals.py",
-    "nodes/planner/task_queue.py",
+    "nodes/people/answer.py",
+    "nodes/robot/robot_servers.py",
+    "nodes/planner/task.py",
 )
 
 

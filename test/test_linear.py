@@ -22,14 +22,14 @@ from reactree_lab.planners.codeact import _apart
 from reactree_lab.planners.plan import tidied
 from reactree_lab.planners.recode.code_block import BlockError, read_block
 from reactree_ros.agent.control_flow import default_flows
+from reactree_ros.agent.decision import MalformedDecision
 from reactree_ros.agent.foreign import in_lines
-from reactree_ros.agent.grammar import DecisionGrammar
-from reactree_ros.agent.parser import MalformedDecision, parse_decision
+from reactree_ros.agent.grammar import DecisionGrammar, parse_decision
+from reactree_ros.agent.prompt import read_summary
 from reactree_ros.agent.reading import Unreadable, read, read_call, read_choice
-from reactree_ros.agent.summary import read_summary
 from reactree_ros.agent.transcript import TranscriptError, parse_transcript
 from reactree_ros.files.secrecy import redacted
-from reactree_ros.llm.markers import broken
+from reactree_ros.llm.chat import broken
 from reactree_ros.llm.reasoning import split_reasoning
 from reactree_ros.person.port import approves, is_stop, quoted
 from reactree_ros.world.skill_policy import policy_from_list
@@ -46,25 +46,9 @@ METHODS = {"match": "match", "fullmatch": "fullmatch"} | dict.fromkeys(
 )
 #: What is repeated for every pattern.
 FILLERS = (
-    *" \n\ta1-*()[<{\"'\\`~_.,:#",
-    "a ",
-    "A ",
-    "a,",
-    "a, ",
-    "a. ",
-    "A. ",
-    "- ",
-    "1. ",
-    "<a",
-    "\na",
-    " \n",
-    "~~~",
-    "```",
-    "//",
-    "a.",
-    "a://",
-    "key=",
-)
+    *" \n\ta1-*()[<{\"'\\`~_.,:#", "a ", "A ", "a,", "a, ", "a. ", "A. ", "- ", "1. ", "<a", "\na", " \n", "~~~",
+    "```", "//", "a.", "a://", "key=",
+)  # fmt: skip
 #: How many characters, and how much longer that takes which is four times as long, at most: linear is 4, square 16.
 LENGTH, MOST = 500, 9.0
 

@@ -9,7 +9,7 @@ import signal
 import subprocess
 from typing import Any
 
-from reactree_ros.background.own_python import python_command
+from reactree_ros.background.worker_process import python_command
 
 
 class ProbeFailed(Exception):

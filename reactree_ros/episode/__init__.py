@@ -16,8 +16,8 @@ from py_trees.common import Status
 from py_trees.trees import BehaviourTree
 
 from reactree_ros.agent.budget import Budget, Limit, Prices
-from reactree_ros.agent.glance import Glance
-from reactree_ros.agent.tokens import counting
+from reactree_ros.agent.picture import Glance
+from reactree_ros.agent.text import counting
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode.learning import Again, Learning
 from reactree_ros.errors import UserError

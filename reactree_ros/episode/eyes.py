@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from reactree_ros.agent.glance import Glance, PictureCheck
 from reactree_ros.agent.parameters import ParameterError
-from reactree_ros.agent.picture import Picture
+from reactree_ros.agent.picture import Glance, Picture, PictureCheck
 from reactree_ros.background.pending import Pending, asked, followed, mapped
 from reactree_ros.llm.eyes import Eyes, Sight
 from reactree_ros.llm.spec import ModelSpec

@@ -1,12 +1,17 @@
-"""Lays turns out as chat messages, in a form that a model's chat template accepts."""
+"""Lays turns out as chat messages, in a form that a model's chat template accepts.
+
+Markers such as ``<|im_end|>``, which chat layouts put around messages, are neutralized inside of a message: a space
+breaks a marker up, so that it is spelled out and never a control token. Texts without markers stay unchanged.
+"""
 
 from __future__ import annotations
 
-import contextlib
+import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain, groupby, takewhile
-from operator import eq, itemgetter
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import chain, groupby
+from operator import itemgetter
 from typing import Any, Literal
 
 from reactree_ros.agent.foreign import framed
@@ -24,18 +29,42 @@ _Content = str | Shown | list[str | Shown]
 #: How in-context examples stand in a chat: as turns of it, or as text in its system message.
 Examples = Literal["turns", "text"]
 
-#: A short chat, to see what a template makes of one.
-A_CHAT: Sequence[Message] = (
-    {"role": "user", "content": "Look."},
-    {"role": "assistant", "content": "I look."},
-    {"role": "user", "content": "Go on."},
+#: A short chat, which shows what a template makes of one.
+_A_CHAT = (
+    ("system", "You are a robot."),
+    ("user", "Look."),
+    ("assistant", "<think>Hm.</think>I look."),
+    ("user", "Go on."),
+    ("assistant", "I go on."),
+    ("user", "Stop."),
 )
-
-_THOUGHT = "<think>Hm.</think>I look."
 _IN_THE_FIRST = "part of the user's first message"
 
-#: A rendering by a template: text, tokens, or None if unknown.
-Rendering = str | list[int] | None
+_NAME = r"[^<>\[\]|\uff5c\n]{1,64}"
+_THOUGHT_MARKS = r"</?(?:seed:)?think(?:ing)?>|\[/?THINK\]|\u25c1/?think\u25b7"
+#: Markers of well-known families: ChatML, Llama 2 to 4, Mistral, Gemma, DeepSeek, Phi, gpt-oss, GLM, Command R,
+#: Granite, EXAONE, Kimi, Seed, MiniMax, T5 and their relatives.
+_FAMILIES = (
+    rf"<[|\uff5c]{_NAME}[|\uff5c]>|<[|\uff5c]/?\w[\w-]{{0,40}}>|</?\w[\w-]{{0,40}}[|\uff5c]>|\[\|{_NAME}\|\]"
+    r"|</?(?:s|unk|pad|bos|eos|mask|sop|sep|cls|eop|eod|eoh|eoa|eot|eom|eosys|reponame|filename)>"
+    r"|</?_?(?:[Uu]ser|USER|[Bb]ot|[Hh]uman|AI|[Aa]ssistant|ASSISTANT|[Ss]ystem|SYSTEM|end|\u7528\u6237)>"
+    r"|<(?:image|video|audio|img|IMG|AUDIO)>|<[a-z]{1,20}(?:_[a-z]{1,20}){1,5}>"
+    r"|<(?:unused|reserved_|reserved_token_|extra_id_|SPECIAL_|TOKENS_UNUSED_)\d{1,6}>|<<?/?SYS>>?"
+    r"|\[/?(?:INST|ARGS|IMG|AUDIO|USER|SYSTEM|ASSISTANT|PREFIX|MIDDLE|SUFFIX|[gs]MASK|control_\d{1,5}|[A-Z]{2,20}(?:_[A-Z\d]{1,20}){1,4})\]"
+    r"|</?dsml:|\uff5c[A-Z]{2,12}\uff5c(?!>)"
+    r"|</?(?:[a-z]{1,20}:)?(?:tools?|tool_calls?|tool_responses?|tool_results?|function_calls?)>"
+    r"|</?seed:\w{1,40}>|\u25c1/?\w{1,40}\u25b7|\]~!?b[\[\]]|\[e~\["
+)
+#: Lookalikes that some tokenizers take for ASCII characters.
+_WIDE = {0xFEE0 + code: code for code in range(0x21, 0x7F) if code != ord("|")} | {
+    **dict.fromkeys((0xFE64, 0x2039, 0x3008), ord("<")),
+    **dict.fromkeys((0xFE65, 0x203A, 0x3009), ord(">")),
+}
+
+#: Why a model with a chat template gets its prompts as text.
+NO_CHAT = "no marker of its chat template is a token of the model, as of base models"
+KNOWN = re.compile(f"{_THOUGHT_MARKS}|{_FAMILIES}")
+_ROLES = re.compile(f"(?!{_THOUGHT_MARKS})(?:{_FAMILIES})")
 
 
 @dataclass(frozen=True)
@@ -143,32 +172,83 @@ def _content(said: Sequence[_Content]) -> _Content:
     return [part for some in joined for part in some if part]
 
 
-async def find_layout(render: Callable[[list[Message]], Awaitable[Rendering]]) -> ChatLayout:
-    """Find out what a chat template accepts; ``render`` has it write messages, or raises :class:`RequestRejected`.
+async def find_layout(render: Callable[[list[Message]], Awaitable[str | None]]) -> tuple[str, ChatLayout] | None:
+    """Find out what a chat template accepts, by what it writes; None if nobody tells.
 
-    The system text becomes its own message if the template keeps it in place while messages follow. Some templates drop
-    it silently, others move it into the last user message. Thoughts stay if the template keeps them in earlier
-    messages. What cannot be determined is assumed to work.
+    The system text becomes its own message if the template keeps it in place. Some templates refuse it, others drop it
+    silently or move it into the last user message. Thoughts stay if the template keeps them in earlier messages.
+
+    Raises:
+        RequestRejected: The template refuses a chat without a system message, too.
     """
-    system, other = _message("system", "You are Alpha."), _message("system", "You are Omega, and you are a robot.")
-    user, said, thought = _message("user", "Look."), _message("assistant", "I look."), _message("assistant", _THOUGHT)
-    rest = [_message("user", "Go on."), _message("assistant", "I go on."), _message("user", "Stop.")]
-    start: list[Message] = []
-    with contextlib.suppress(RequestRejected):
-        short, differing = await render([system, user]), await render([other, user])
-        long = await render([system, user, said, *rest])
-        # Renderings with two system texts differ from the system text on; messages that follow must not change what
-        # stands before.
-        if None in (short, differing, long) or _agreement(short, differing) < _agreement(short, long):
-            start = [system]
+    chat = [_message(role, text) for role, text in _A_CHAT]
     try:
-        plain = await render([*start, user, said, *rest])
-        thoughts = plain is None or await render([*start, user, thought, *rest]) != plain
+        written = await render(chat)
     except RequestRejected:
-        thoughts = False
-    return ChatLayout(system=bool(start), thoughts=thoughts)
+        written = await render(chat[1:])
+    if written is None:
+        return None
+    (_, system), (_, first), *_ = _A_CHAT
+    in_place = 0 <= written.find(system) < written.find(first)
+    return written, ChatLayout(system=in_place, thoughts="Hm." in written)
 
 
-def _agreement(one: Rendering, other: Rendering) -> int:
-    """Return the length of the common beginning of two renderings."""
-    return sum(1 for _ in takewhile(bool, map(eq, one or (), other or ())))
+def special_tokens(tokenizer: Any) -> re.Pattern[str] | None:
+    """Return what finds a tokenizer's special tokens, and those added ones that are no words; None if it has none."""
+    added = getattr(tokenizer, "added_tokens_decoder", {}).values()
+    named = {one.content for one in added if one.special or not _is_words(one.content)}
+    named |= set(map(str, getattr(tokenizer, "all_special_tokens", ())))
+    longest = sorted({one for one in named if len(one) > 1 and one.strip()}, key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, longest))) if longest else None
+
+
+def spoken_to_server(turns: Sequence[Turn]) -> tuple[Turn, ...]:
+    """Return turns for a server that encodes them itself, with markers of all known families broken up.
+
+    Reasoning marks stay in replies and in the system text, which may ask for them.
+    """
+    return tuple(_for_server(turn) for turn in turns)
+
+
+def _for_server(turn: Turn) -> Turn:
+    if isinstance(turn, ToldStart):
+        return _start_for_server(turn)
+    thinks = isinstance(turn, Said) or (isinstance(turn, Told) and turn.about is About.SYSTEM)
+    text = broken(turn.text, _ROLES if thinks else KNOWN)
+    return turn if text == turn.text else replace(turn, text=text)
+
+
+@lru_cache(maxsize=64)  # each request of a node has it
+def _start_for_server(start: ToldStart) -> ToldStart:
+    return start.with_texts(lambda text: broken(text, _ROLES))
+
+
+def broken(text: str, markers: re.Pattern[str] | None = None) -> str:
+    """Return a text with a space in every marker, by default of the known families.
+
+    Markers that appear only after a space are broken up, too.
+    """
+    markers = markers or KNOWN
+    while starts := [found.start() for found in markers.finditer(text.translate(_WIDE))]:
+        ends = [*starts[1:], len(text)]
+        parts = (f"{text[start]} {text[start + 1 : end]}" for start, end in zip(starts, ends, strict=True))
+        text = "".join([text[: starts[0]], *parts])
+    return text
+
+
+def markers_of_chat(written: str) -> list[str]:
+    """Return the markers of the known families in what a chat template wrote, without one that begins the text."""
+    return sorted({found[0] for found in _ROLES.finditer(written) if found.start()})
+
+
+def is_chat(tokens: Sequence[int]) -> bool | None:
+    """Return whether a model knows its chat template, by the number of tokens of each marker; None without markers.
+
+    llama.cpp offers ChatML for a model without a template. A base model spells all of its markers out; a model that is
+    trained to chat has at least one of them as a token.
+    """
+    return min(tokens) == 1 if tokens else None
+
+
+def _is_words(text: str) -> bool:
+    return all(one.isalnum() or one.isspace() for one in text)

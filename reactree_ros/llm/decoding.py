@@ -189,7 +189,7 @@ async def _ask(usage: Usage, generation: Generation, may_say: MaySay, method: Me
     return await _uttered(usage, _with_room(generation, may_say.longest_skills, held), allows)
 
 
-def _constraint(engine: Engine, grammar: Grammar, method: Method) -> Constraint:
+def _constraint(engine: Engine, grammar: DecisionGrammar | SubgoalGrammar, method: Method) -> Constraint:
     if method is Method.ONE_SCHEMA:
         return Constraint(ConstraintKind.JSON_SCHEMA, grammar.one_schema())
     grammar = replace(grammar, free=True) if method is Method.FORM_FIRST else grammar

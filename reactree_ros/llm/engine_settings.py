@@ -98,6 +98,11 @@ class EngineSettings(AnsweringLimits):
             template=self.chat_template_kwargs,
         )
 
+    @property
+    def how(self) -> dict[str, Any]:
+        """How prompts are laid out, and how the model thinks: arguments of every engine."""
+        return {"chat": self.chat, "examples": self.examples, "reasoning": self.reasoning}
+
     def queue(self, engine: Engine) -> LanguageModel:
         """Return the language model on top of an engine, with a queue in front."""
         model = EngineModel(engine, method=self.method, request_timeout=self.request_timeout)

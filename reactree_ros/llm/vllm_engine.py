@@ -20,7 +20,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from reactree_ros.background.own_python import SAFE_PATH, python_module
+from reactree_ros.background.worker_process import SAFE_PATH, python_module
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import checked, parse_json, text_of
 from reactree_ros.llm.engine import Generated, Generation
@@ -131,7 +131,8 @@ class VllmEngine(OpenAIEngine):
         asked = _ADAPTER if adapter else model
         super().__init__(base_url="http://127.0.0.1", key=key, dialect="vllm", retries=0, model=asked, **more)
         own = {"model": model, "served_model_name": model, **_for_adapter(adapter)}
-        self._options, self._key, self._server = {**own, **(options or {})}, key, None
+        self._options, self._key = {**own, **(options or {})}, key
+        self._server: VllmServer | None = None
         self.name = f"vllm with {model}"
 
     async def open(self) -> None:
@@ -172,11 +173,12 @@ class VllmEngine(OpenAIEngine):
 
     async def generate(self, generation: Generation) -> Generated:
         """Ask the server; cancelling stops the generation in it."""
+        server = self._server
         try:
             return await super().generate(generation)
         except ServerUnavailable as error:
-            if self._server is None or await self._is_well():
-                raise
+            if server is None or server is not self._server or await self._is_well():
+                raise  # or another request has found that it died
             raise await self._failed(f"{self.name} has died; the next request starts it again ({error})") from None
 
     async def _stop(self) -> None:
@@ -224,18 +226,9 @@ class VllmSettings(SeeingSettings, LocalEngineSettings):
 
 def _make(settings: VllmSettings) -> LanguageModel:
     model = settings.named_model("vllm")
-    how = {"request_timeout": settings.request_timeout, "sees": settings.sees, "seeing": settings.seeing}
-    return settings.queue(
-        VllmEngine(
-            model,
-            adapter=settings.adapter,
-            options=settings.options,
-            chat=settings.chat,
-            reasoning=settings.reasoning,
-            examples=settings.examples,
-            **how,
-        )
-    )
+    more = {"request_timeout": settings.request_timeout, "sees": settings.sees, "seeing": settings.seeing}
+    engine = VllmEngine(model, adapter=settings.adapter, options=settings.options, **settings.how, **more)
+    return settings.queue(engine)
 
 
 SPEC = ModelSpec(

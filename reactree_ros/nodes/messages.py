@@ -26,12 +26,11 @@ from std_msgs.msg import Header
 
 from reactree_ros.agent.control_flow import ControlFlow, flow_named
 from reactree_ros.agent.decision import Decision
-from reactree_ros.agent.glance import Glance
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.kinds import kinds
 from reactree_ros.agent.observation import REMEMBERED, Observation, Outcome, Seen, Spot
-from reactree_ros.agent.picture import PICTURES, Picture, opened, picture_of
+from reactree_ros.agent.picture import PICTURES, Glance, Picture, opened, picture_of
 from reactree_ros.agent.skill import Offer, Offered, apart, offered_of, skill_of
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import About, Said, Saw, Told, ToldStart, Turn
@@ -411,7 +410,7 @@ def _said_from_msg(msg: SpokenDecision) -> Said:
     if (kind := kinds().get(msg.kind)) is None:
         raise ValueError(f"kind is '{msg.kind[:60]}'; it must be one of {', '.join(kinds())}")
     values = {one.name: list(one.values) if one.name in kind.many else "".join(one.values) for one in msg.arguments}
-    if missing := [name for name in kind.recorded_fields() if name not in values]:
+    if missing := [name for name in kind.recorded_fields() if name not in {**kind.optional(), **values}]:
         raise ValueError(f"arguments of {kind.name} lack '{missing[0]}'")
     return Said(msg.text, kind.from_dict(values))
 

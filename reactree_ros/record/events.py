@@ -72,7 +72,7 @@ def _has_decision(event: dict[str, Any]) -> bool:
     kind = kind_in(event)
     if kind is None:
         return False
-    if missing := [name for name in kind.recorded_fields() if name not in event]:
+    if missing := [name for name in kind.recorded_fields() if name not in {**kind.optional(), **event}]:
         raise ValueError(f"is no decision: {missing[0]} lacks")
     try:
         kind.from_dict(event)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,10 +14,9 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, FiniteFloat, PrivateAttr
 from typing_extensions import Self
 
-from reactree_ros.agent.conditions import WAIT, wait_skill
-from reactree_ros.agent.glance import MOST_LOOKS, NO, YES, PictureCheck
 from reactree_ros.agent.parameters import Named, Number
-from reactree_ros.agent.skill import Bounds, Skill, check_told_apart, read_skill, skill_of
+from reactree_ros.agent.picture import MOST_LOOKS, NO, YES, PictureCheck
+from reactree_ros.agent.skill import WAIT, Bounds, Skill, check_told_apart, read_skill, skill_of, wait_skill
 from reactree_ros.agent.text import check_template
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import SKILLS
@@ -110,7 +110,6 @@ class CallEntry(Document):
 
     @property
     def server(self) -> str:
-        """Name of the action, the service or the topic."""
         return str(getattr(self, self.kind))
 
 
@@ -136,7 +135,6 @@ class SeeingEntry(CallEntry):
 
     @property
     def server(self) -> str:
-        """Name of the action, the service or the topic."""
         return self._topic if self.camera else super().server
 
     def with_camera(self, cameras: Mapping[str, CameraEntry]) -> Self:
@@ -242,7 +240,6 @@ class SkillEntry(StepEntry):
 
     @property
     def parts(self) -> Sequence[StepEntry]:
-        """What is done one after the other."""
         return self.steps or [self]
 
     def with_camera(self, cameras: Mapping[str, CameraEntry]) -> Self:
@@ -374,13 +371,10 @@ class DetectionEntry(Document):
 
     @property
     def source(self) -> str:
-        """Name of the topic, the action or the service."""
         return self.topic or self.action or self.service
 
 
 class Topic(Document):
-    """A topic, and the field of its messages that counts."""
-
     topic: Named1
     type: str = "std_msgs/msg/Bool"
     field: str = "data"
@@ -477,8 +471,6 @@ class SaysEntry(CallEntry):
 
 
 class VoiceEntry(Document):
-    """How people speak with the robot."""
-
     hears: HearsEntry = HearsEntry()  # what was said to it
     # topic with `std_msgs/msg/String` of all that the robot says; what others publish there is said, too
     speech: Named1 = "speech"
@@ -591,7 +583,6 @@ def _check_on_map(wanted: Named, there: Sequence[str] | None, known: Sequence[st
 
 @contextmanager
 def _located(where: str) -> Iterator[None]:
-    """Say of what is wrong where it stands."""
     try:
         yield
     except ValueError as error:
@@ -606,29 +597,10 @@ class ErrorCode:
     outcome: Outcome
 
 
-_NAV2 = """
-100 FOLLOW_PATH_UNKNOWN execution
-101 INVALID_CONTROLLER world_unavailable
-102 FOLLOW_PATH_TF_ERROR world_unavailable
-103 INVALID_PATH execution
-104 PATIENCE_EXCEEDED execution
-105 FAILED_TO_MAKE_PROGRESS execution
-106 NO_VALID_CONTROL execution
-107 CONTROLLER_TIMED_OUT timeout
-200 COMPUTE_PATH_UNKNOWN execution
-201 INVALID_PLANNER world_unavailable
-202 COMPUTE_PATH_TF_ERROR world_unavailable
-203 START_OUTSIDE_MAP precondition
-204 GOAL_OUTSIDE_MAP precondition
-205 START_OCCUPIED precondition
-206 GOAL_OCCUPIED precondition
-207 PLANNER_TIMED_OUT timeout
-208 NO_VALID_PATH execution
-"""
-
 #: The codes with which `nav2_msgs/action/NavigateToPose` of Jazzy ends: those of its path planner and its controller.
 NAV2_CODES: Mapping[int, ErrorCode] = {
-    int(code): ErrorCode(name, Outcome(outcome)) for code, name, outcome in map(str.split, _NAV2.strip().splitlines())
+    int(code): ErrorCode(name, Outcome(outcome))
+    for code, (name, outcome) in json.loads(Path(__file__).with_name("nav2_codes.json").read_text()).items()
 }
 
 

@@ -21,7 +21,6 @@ class HouseholdSkills(MapSkills):
     """Those of the household's skills that a robot has."""
 
     def offered(self, map: SemanticMap) -> list[Offered]:
-        """List what may be tried now."""
         goes = next((skill.verb for skill in self.skills if "at" in skill.effect), "")
         met = [person for person in map.persons if goes and map.approach(person) is not None]
         return [*rules.available_skills(map, self.skills), *(f"{goes} {person.name}" for person in met)]

@@ -24,7 +24,6 @@ class MapSkills:
         self.skills = skills
 
     def offered(self, map: SemanticMap) -> list[Offered]:
-        """Return what may be tried now."""
         offers = (self._offer(map, skill) for skill in self.skills)
         return [offer for offer in offers if offer.skill.words.possible(offer.now)]
 

@@ -11,12 +11,11 @@ from py_trees import behaviours, decorators
 from py_trees.behaviour import Behaviour
 from py_trees.common import Status
 
-from reactree_ros.agent.conditions import LONGEST, WAIT
 from reactree_ros.agent.control_flow import marked
 from reactree_ros.agent.observation import GONE, Observation, Outcome, Seen
 from reactree_ros.agent.parameters import ParameterError, Room
-from reactree_ros.agent.skill import SkillCall
-from reactree_ros.agent.told import Tried
+from reactree_ros.agent.skill import LONGEST, WAIT, SkillCall
+from reactree_ros.agent.turns import Tried
 from reactree_ros.routine import model
 from reactree_ros.routine.fitting import Fit, describe
 from reactree_ros.tree.agent_node import AgentNode
@@ -269,7 +268,6 @@ class SearchStep(_Leaf):
         self._search = search
 
     def program(self) -> Program:
-        """Search, until the robot stands where it is."""
         run, finds = self._routine, self._search.finds
         run.reason = ""
         try:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from reactree_ros.agent.kinds.expand import normal
-from reactree_ros.agent.told import told_broken_off
-from reactree_ros.agent.turns import About, Told, Turn
+from reactree_ros.agent.turns import About, Told, Turn, told_broken_off
 from reactree_ros.background.pending import Pending, asked
 from reactree_ros.llm.port import Choice, InvalidReply
 from reactree_ros.routine.fitting import Fit, describe

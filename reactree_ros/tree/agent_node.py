@@ -8,20 +8,17 @@ from typing import Any
 
 from py_trees.composites import Composite
 
-from reactree_ros.agent.context_window import ContextWindow
 from reactree_ros.agent.control_flow import ControlFlow, wordings
-from reactree_ros.agent.decision import ASKS_MEMORY, OK, RECALL, Decision
-from reactree_ros.agent.example import Example
-from reactree_ros.agent.grammar import LONGEST_LINE, LONGEST_THOUGHT, DecisionGrammar
+from reactree_ros.agent.decision import ASKS_MEMORY, OK, RECALL, Decision, MalformedDecision
+from reactree_ros.agent.grammar import LONGEST_LINE, LONGEST_THOUGHT, DecisionGrammar, parse_decision
 from reactree_ros.agent.kinds.expand import Expand, normal
-from reactree_ros.agent.kinds.summarise import summarised
-from reactree_ros.agent.parser import MalformedDecision, parse_decision
-from reactree_ros.agent.prompt import Siblings, reply_rule, system_text, task_turn
-from reactree_ros.agent.reading.refusal import not_available
+from reactree_ros.agent.kinds.think import summarised
+from reactree_ros.agent.prompt import ContextWindow, Siblings, reply_rule, system_text, task_turn
+from reactree_ros.agent.reading.labels import not_available
 from reactree_ros.agent.reading.skills import Skills
 from reactree_ros.agent.skill import Offer, apart
-from reactree_ros.agent.told import told_failed
-from reactree_ros.agent.turns import About, Prompt, Said, Saw, Turn
+from reactree_ros.agent.transcript import Example
+from reactree_ros.agent.turns import About, Prompt, Said, Saw, Turn, told_failed
 from reactree_ros.llm.port import A_PERSON, PromptTooLong, Reply
 from reactree_ros.memory.experience import End
 from reactree_ros.tree.attempt import OfAttempt

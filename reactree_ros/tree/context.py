@@ -12,11 +12,10 @@ from py_trees.behaviour import Behaviour
 
 from reactree_ros.agent.budget import Budget, Limit
 from reactree_ros.agent.decision import Decision
-from reactree_ros.agent.glance import Glance
 from reactree_ros.agent.household import Household
-from reactree_ros.agent.tokens import approximate_tokens
+from reactree_ros.agent.picture import Glance
+from reactree_ros.agent.text import approximate_tokens, names, without_excluded
 from reactree_ros.agent.turns import Said, Turn
-from reactree_ros.agent.words import names, without_excluded
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.memory.experience import Experience

@@ -20,8 +20,8 @@ from reactree_ros.agent.household import Household
 from reactree_ros.agent.parameters import ParameterError, Person
 from reactree_ros.agent.reading import Unreadable, read
 from reactree_ros.agent.skill import Offer, SkillCall
+from reactree_ros.agent.text import words as words_of
 from reactree_ros.agent.turns import About
-from reactree_ros.agent.words import words as words_of
 from reactree_ros.background.pending import asked
 from reactree_ros.llm.port import PromptTooLong
 from reactree_ros.person.port import Answer, NobodyAnswers, Question, approves, quoted

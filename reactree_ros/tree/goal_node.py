@@ -11,12 +11,12 @@ from py_trees.common import Status
 
 from reactree_ros.agent.budget import COUNTED, Limit
 from reactree_ros.agent.decision import Decision
-from reactree_ros.agent.example import Example
 from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.grammar import Grammar
 from reactree_ros.agent.prompt import start_turn
 from reactree_ros.agent.reading import Unreadable, read
 from reactree_ros.agent.skill import Offered
+from reactree_ros.agent.transcript import Example
 from reactree_ros.agent.turns import About, Prompt, Said, Saw, Told, Turn, is_closed, node_text
 from reactree_ros.llm.port import MaySay, PromptTooLong, Reply
 from reactree_ros.memory.experience import End, Experience

@@ -6,8 +6,8 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from reactree_ros.agent.example import Example, shortened
-from reactree_ros.agent.summary import SUMMARY_STOPS, read_summary, summary_request, without_oldest
+from reactree_ros.agent.prompt import SUMMARY_STOPS, read_summary, summary_request, without_oldest
+from reactree_ros.agent.transcript import Example, shortened
 from reactree_ros.agent.turns import Turn
 from reactree_ros.background.pending import Pending, asked
 from reactree_ros.llm.port import (

@@ -11,7 +11,7 @@ from py_trees.behaviour import Behaviour
 from reactree_ros.agent.observation import Observation, Seen
 from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.skill import SkillCall
-from reactree_ros.agent.words import names
+from reactree_ros.agent.text import names
 from reactree_ros.background.pending import Pending, after, asked
 from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.tree.claims import Claimant, ClaimedSkill, Claims

@@ -11,8 +11,7 @@ from py_trees.composites import Selector, Sequence
 from reactree_ros.agent.decision import FAILURE
 from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.text import shortened_line
-from reactree_ros.agent.told import ToldFailed, Tried
-from reactree_ros.agent.turns import Said, Saw, Told
+from reactree_ros.agent.turns import Said, Saw, Told, ToldFailed, Tried
 from reactree_ros.memory.experience import End
 from reactree_ros.tree.flows.parallel import Parallel
 from reactree_ros.tree.goal_node import GoalNode

@@ -11,10 +11,10 @@ from typing_extensions import Self
 
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.observation import GONE, Observation, Outcome, Seen
-from reactree_ros.agent.one_skill import more_than_one, plain_skill
 from reactree_ros.agent.parameters import Named, ParameterError, Place, Thing
 from reactree_ros.agent.picture import Picture
 from reactree_ros.agent.skill import Offer, Offered, Skill, SkillCall
+from reactree_ros.agent.text import more_than_one, plain_skill
 from reactree_ros.background.pending import Pending
 
 __all__ = [

@@ -9,8 +9,8 @@ from typing import Any, Protocol, TypeVar
 
 from pydantic import Field
 
-from reactree_ros.agent.glance import PictureCheck
-from reactree_ros.agent.words import same_words
+from reactree_ros.agent.picture import PictureCheck
+from reactree_ros.agent.text import same_words
 from reactree_ros.errors import UserError
 from reactree_ros.plugins import REGISTRIES, Registry, Spec
 from reactree_ros.plugins.settings import Settings

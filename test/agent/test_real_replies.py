@@ -14,7 +14,7 @@ from reactree_ros.agent.decision import DONE, FAILURE
 from reactree_ros.agent.grammar import DecisionGrammar, Grammar
 from reactree_ros.agent.reading import Unreadable, read
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
-from reactree_ros.agent.words import words
+from reactree_ros.agent.text import words
 
 REPLIES = Path(__file__).resolve().parents[3] / "shared" / "data" / "replies"
 FLOWS = ("sequence", "fallback", "parallel")

@@ -25,7 +25,7 @@ from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.spec import memory as named
 from reactree_ros.memory.stores.database import ExperienceStore
 from reactree_ros.memory.stores.sqlite import SqliteMemory
-from reactree_ros.plugins.diagnosis import Diagnosis, Level
+from reactree_ros.plugins.installation import Diagnosis, Level
 
 ROOT = Path(__file__).parents[2]
 HERE = "cpython-{}{}".format(*sys.version_info[:2])

@@ -16,8 +16,8 @@ from slipping import SlippingWorld, grasps
 
 from reactree_lab.household.generator import generate_house
 from reactree_ros import run
-from reactree_ros.agent.glance import CANNOT_SEE, NO, YES, PictureCheck
 from reactree_ros.agent.observation import Outcome
+from reactree_ros.agent.picture import CANNOT_SEE, NO, YES, PictureCheck
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.episode.eyes import WorldWithEyes

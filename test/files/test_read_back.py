@@ -22,8 +22,16 @@ from reactree_lab.bench.jobs import read_contenders
 from reactree_ros.agent.text import number_of
 from reactree_ros.episode import EpisodeResult
 from reactree_ros.errors import UserError
-from reactree_ros.files.json_lines import read_lines
-from reactree_ros.files.read_back import DEEPEST, NoYaml, parse_json, parse_yaml, read_json, read_yaml, text_of
+from reactree_ros.files.read_back import (
+    DEEPEST,
+    NoYaml,
+    parse_json,
+    parse_yaml,
+    read_json,
+    read_lines,
+    read_yaml,
+    text_of,
+)
 from reactree_ros.files.whole_file import whole_folder, write_whole
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.tasks import load_tasks
@@ -110,13 +118,6 @@ def test_the_time_of_an_event_is_a_number(time: Any, tmp_path: Path) -> None:
     path = written(tmp_path / "run.jsonl", [events[0], {**events[1], "t": time}])
     with pytest.raises(RecordError, match=r"run\.jsonl: line 2 "):
         read_record(path)
-
-
-def test_what_is_not_known_of_an_event_is_left_as_it_is(tmp_path: Path) -> None:
-    events = [json.loads(line) for line in kept().lines]
-    events[1]["later"] = {"version": [1]}
-    events.insert(2, {"e": "of a later version", "t": 0.0, "what": "\ud83d"})
-    assert read_record(written(tmp_path / "run.jsonl", events)).events == events
 
 
 def test_nothing_comes_after_the_end(tmp_path: Path) -> None:
@@ -215,12 +216,6 @@ def test_a_byte_order_mark_says_nothing_in_any_file_that_a_person_gives(kind: st
     assert plain
 
 
-def test_half_a_character_is_read_where_it_may_be() -> None:
-    assert parse_json('["\\ud83d"]', halves=True) == ["\ud83d"]
-    with pytest.raises(ValueError, match="hex escape"):
-        parse_json('["\\ud83d"]')
-
-
 BILLION = "\n".join(["a0: &a0 [x, x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 40))])
 MERGED = "\n".join(["a0: &a0 {x: 1}", *(f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}" for n in range(1, 40))])
 
@@ -274,12 +269,6 @@ def test_yaml_may_name_a_value_and_use_it_again() -> None:
 )  # fmt: skip
 def test_a_number_that_somebody_wrote_is_read_or_is_none(text: str, number: int | None) -> None:
     assert number_of(text) == number
-
-
-def test_an_instruction_of_digits_is_told_as_any_other_that_is_not_understood(cli: Cli) -> None:
-    ended = cli("run", "9" * 5000, "--llm", "expert")
-    assert ended.code in (1, 2)
-    assert "Traceback" not in ended.out + ended.err
 
 
 @pytest.mark.parametrize("value", ["9" * 5000, "[" * 5000, "2001-99-99", "0x" + "f" * 9999, '"\\ud83d"', "1e999999"])
@@ -390,18 +379,3 @@ def test_what_a_terminal_cannot_show_ends_nothing(encoding: str, tmp_path: Path)
     out, err = process.communicate(timeout=120)
     assert (process.returncode, err) == (0, b"")
     assert "parallel" in out.decode(encoding)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "words",
-    ["list", "list words", "--help", "run --help", "doctor", "run hello --llm expert", "record replay RUN"],
-)
-def test_who_reads_no_more_ends_a_command_quietly(words: str, tmp_path: Path) -> None:
-    run = tmp_path / "run.jsonl"
-    run.write_text("".join(f"{line}\n" for line in kept().lines), encoding="ascii")
-    process = reactree(*words.replace("RUN", str(run)).split())
-    assert process.stdout is not None
-    process.stdout.close()
-    assert process.stderr is not None
-    assert (process.stderr.read(), process.wait(120)) == (b"", 141)

@@ -17,38 +17,10 @@ from typing_extensions import NotRequired, Required, get_type_hints, is_typeddic
 
 #: What a value is replaced by, whatever it was.
 STRANGE: Sequence[Any] = (
-    None,
-    True,
-    False,
-    0,
-    -1,
-    1,
-    2**31,
-    2**53,
-    10**30,
-    10**400,
-    -0.0,
-    0.5,
-    1e308,
-    float("inf"),
-    float("nan"),
-    "",
-    "x",
-    "\ud83d",
-    "\x00",
-    "done",
-    "../../etc",
-    "9" * 5000,
-    "²",
-    "{word.__class__}",
-    "a" * 100_000,
-    [],
-    {},
-    [[]],
-    [0, 0, 0],
-    ["a", 1, None],
-    {"a": {"b": []}},
-)
+    None, True, False, 0, -1, 1, 2**31, 2**53, 10**30, 10**400, -0.0, 0.5, 1e308, float("inf"), float("nan"), "",
+    "x", "\ud83d", "\x00", "done", "../../etc", "9" * 5000, "²", "{word.__class__}", "a" * 100_000, [], {}, [[]],
+    [0, 0, 0], ["a", 1, None], {"a": {"b": []}},
+)  # fmt: skip
 
 
 def deep(levels: int, rng: random.Random) -> Any:

@@ -40,8 +40,7 @@ from reactree_ros.agent.skill import Offer, skill_of
 from reactree_ros.episode.going_on import decision_of, resumed, stop_of
 from reactree_ros.episode.player import replay
 from reactree_ros.errors import UserError
-from reactree_ros.files.json_lines import read_lines
-from reactree_ros.files.read_back import read_json
+from reactree_ros.files.read_back import read_json, read_lines
 from reactree_ros.household.tasks import load_tasks
 from reactree_ros.llm.settings import load_models_file
 from reactree_ros.llm.trained import trained_for
@@ -268,29 +267,13 @@ def _rows_changed(content: bytes, rng: random.Random) -> bytes:
             table = rng.choice(list(tables))
             column = rng.choice(tables[table])
             values: list[Any] = [
-                None,
-                0,
-                -1,
-                99,
-                2**62,
-                0.5,
-                float("inf"),
-                "",
-                "x",
-                "[]",
-                '[{"told": 1}]',
-                b"",
-                b"\xff",
-            ]
+                None, 0, -1, 99, 2**62, 0.5, float("inf"), "", "x", "[]", '[{"told": 1}]', b"", b"\xff",
+            ]  # fmt: skip
             values += ["[" * 5000, '[{"said":"a","expand":"loop","subgoals":[]}]', b"\x00" * 256, "9" * 5000]
             change = [
-                f"UPDATE {table} SET {column} = ?",
-                f"DELETE FROM {table}",
-                f"DROP TABLE {table}",
-                f"ALTER TABLE {table} RENAME TO other",
-                "PRAGMA user_version = 9",
-                "PRAGMA application_id = 9",
-            ]
+                f"UPDATE {table} SET {column} = ?", f"DELETE FROM {table}", f"DROP TABLE {table}",
+                f"ALTER TABLE {table} RENAME TO other", "PRAGMA user_version = 9", "PRAGMA application_id = 9",
+            ]  # fmt: skip
             what = rng.choice([change[0]] * 12 + change[1:])
             database.execute("PRAGMA ignore_check_constraints = ON")
             with contextlib.suppress(sqlite3.Error, OverflowError):

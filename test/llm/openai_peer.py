@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from reactree_ros.agent.grammar import parse_decision
 from reactree_ros.agent.kinds.expand import Expand
-from reactree_ros.agent.parser import parse_decision
 from reactree_ros.llm.engine import ConstraintKind
 
 GRAMMAR, REGEX, JSON_SCHEMA, CHOICE = (
@@ -269,31 +269,48 @@ def says_the_key(exchange: Exchange) -> None:
     fails(400, f"Incorrect key: {exchange.request.headers.get('authorization', '')}")(exchange)
 
 
+_MAXIMUM = "This model's maximum context length is {context} tokens. However, you requested "
+#: How servers refuse a prompt that is too long: message, status, and what stands beside it.
+TOO_LONG: dict[str, tuple[str, int, dict[str, Any]]] = {
+    "vllm": (
+        f"{_MAXIMUM}{{limit}} output tokens and your prompt contains at least {{least}} input tokens, for a total of "
+        "at least {least_total} tokens. Please reduce the length of the input prompt or the number of requested output "
+        "tokens. (parameter=input_tokens, value={least})",
+        400,
+        {"type": "BadRequestError", "param": "input_tokens"},
+    ),
+    "llamacpp": (
+        "the request exceeds the available context size, try increasing it",
+        400,
+        {"type": "exceed_context_size_error"},
+    ),
+    "sglang": (
+        "Requested token count exceeds the model's maximum context length of {context} tokens. You requested a total "
+        "of {total} tokens: {tokens} tokens from the input messages and {limit} tokens for the completion. Please "
+        "reduce the number of tokens.",
+        400,
+        {},
+    ),
+    "tgi": (
+        "Input validation error: `inputs` tokens + `max_new_tokens` must be <= {context}. Given: {tokens} `inputs` "
+        "tokens and {limit} `max_new_tokens`",
+        422,
+        {},
+    ),
+    "openai": (
+        f"{_MAXIMUM}{{total}} tokens ({{tokens}} in the messages, {{limit}} in the completion). Please reduce the "
+        "length of the messages or completion.",
+        400,
+        {"type": "invalid_request_error", "code": "context_length_exceeded"},
+    ),
+}
+
+
 class Peer:
     """A server at ``http://127.0.0.1:PORT/v1``.
 
     Its tokens are the words of a text. It says what :attr:`say` makes of the prompt; held to a constraint that it
     obeys, it says that within the constraint: for a choice, the first option that :attr:`choose` likes.
-
-    Args:
-        owned_by: What it calls itself; its fields for constraints are that server's.
-        speaks: Whose fields it understands, where that is not what it calls itself.
-        obeys: The constraints it obeys; it ignores the others silently.
-        refuses: The constraints it answers with an error.
-        chats: Whether the model has a chat template.
-        template: That template.
-        markers: The markers that are tokens of the model.
-        build: The build that llama.cpp's server tells.
-        completes: Whether it knows /v1/completions.
-        lacks: Parameters that it does not take, and how it says so.
-        thinks: Where a model that thinks first leaves its thoughts: in its ``text``, ``hidden``, or the field that is
-            named; empty: it does not think. What it thinks takes tokens of the limit.
-        calls: The field in which it calls a tool instead of saying something; empty: it says it.
-        context: Tokens that prompt and reply may have together.
-        key: The key it wants; empty: none.
-        blind: What it does with a request that holds pictures; None: it sees them.
-        modalities: What llama.cpp's server tells that its model takes besides text.
-        port: Where; 0: anywhere.
 
     Attributes:
         requests: Every request, in order.
@@ -306,22 +323,22 @@ class Peer:
     def __init__(
         self,
         *,
-        owned_by: str = "vllm",
-        speaks: str = "",
-        obeys: Iterable[ConstraintKind] = tuple(ConstraintKind),
+        owned_by: str = "vllm",  # what it calls itself; its fields for constraints are that server's
+        speaks: str = "",  # whose fields it understands, where that is not what it calls itself
+        obeys: Iterable[ConstraintKind] = tuple(ConstraintKind),  # it ignores the others silently
         refuses: Iterable[ConstraintKind] = (),
-        chats: bool = False,
+        chats: bool = False,  # whether the model has a chat template
         template: Template = written,
-        markers: Sequence[str] = (),
-        build: str = "b1",
-        completes: bool = True,
-        lacks: Mapping[str, Behaviour] | None = None,
-        thinks: str = "",
-        calls: str = "",
+        markers: Sequence[str] = (),  # the markers that are tokens of the model
+        build: str = "b1",  # that llama.cpp's server tells
+        completes: bool = True,  # whether it knows /v1/completions
+        lacks: Mapping[str, Behaviour] | None = None,  # parameters that it does not take, and how it says so
+        thinks: str = "",  # where a model leaves its thoughts: in its ``text``, ``hidden``, or the field of that name
+        calls: str = "",  # the field in which it calls a tool instead of saying something
         context: int | None = 100_000,
         key: str = "",
-        blind: Behaviour | None = None,
-        modalities: Mapping[str, bool] | None = None,
+        blind: Behaviour | None = None,  # what it does with a request that holds pictures; None: it sees them
+        modalities: Mapping[str, bool] | None = None,  # what llama.cpp's server tells that its model takes
         models: Sequence[str] = ("tiny",),
         say: Callable[[str], str] = lambda prompt: "Hello there.",
         choose: Callable[[Sequence[str]], str] = lambda options: options[0],
@@ -495,38 +512,17 @@ class Peer:
 
     def too_long(self, exchange: Exchange, tokens: int) -> None:
         """Refuse a prompt in the words of the server that it is."""
-        limit, context, total = exchange.request.limit, self.context, tokens + exchange.request.limit
-        if self.owned_by == "vllm":  # it stops counting soon
-            least = int(context or 0) - limit + 1
-            message = (
-                f"This model's maximum context length is {context} tokens. However, you requested {limit} output "
-                f"tokens and your prompt contains at least {least} input tokens, for a total of at least "
-                f"{least + limit} tokens. Please reduce the length of the input prompt or the number of requested "
-                f"output tokens. (parameter=input_tokens, value={least})"
-            )
-            fails(400, message, type="BadRequestError", param="input_tokens")(exchange)
-        elif self.owned_by == "llamacpp":
-            message = "the request exceeds the available context size, try increasing it"
-            numbers = {"n_prompt_tokens": tokens, "n_ctx": context}
-            fails(400, message, type="exceed_context_size_error", **numbers)(exchange)
-        elif self.owned_by == "sglang":
-            message = (
-                f"Requested token count exceeds the model's maximum context length of {context} tokens. You requested "
-                f"a total of {total} tokens: {tokens} tokens from the input messages and {limit} tokens for the "
-                "completion. Please reduce the number of tokens."
-            )
-            fails(400, message)(exchange)
-        elif self.owned_by == "tgi":
-            message = f"`inputs` tokens + `max_new_tokens` must be <= {context}. Given: {tokens} `inputs` tokens and "
-            error = {"error": f"Input validation error: {message}{limit} `max_new_tokens`", "error_type": "validation"}
-            answers(error, 422)(exchange)
-        else:
-            message = (
-                f"This model's maximum context length is {context} tokens. However, you requested {total} tokens "
-                f"({tokens} in the messages, {limit} in the completion). Please reduce the length of the messages or "
-                "completion."
-            )
-            fails(400, message, type="invalid_request_error", code="context_length_exceeded")(exchange)
+        limit, context = exchange.request.limit, int(self.context or 0)
+        numbers = {"limit": limit, "context": context, "tokens": tokens, "total": tokens + limit}
+        numbers |= {"least": context - limit + 1, "least_total": context + 1}  # vLLM stops counting soon
+        words, status, more = TOO_LONG.get(self.owned_by, TOO_LONG["openai"])
+        message = words.format(**numbers)
+        if self.owned_by == "tgi":
+            answers({"error": message, "error_type": "validation"}, status)(exchange)
+            return
+        if self.owned_by == "llamacpp":
+            more = {**more, "n_prompt_tokens": tokens, "n_ctx": context}
+        fails(status, message, **more)(exchange)
 
     def within(self, kind: ConstraintKind, value: Any, prompt: str) -> str:
         """Return a text that a constraint allows."""

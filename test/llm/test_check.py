@@ -220,16 +220,6 @@ def test_a_check_that_breaks_off_says_how_far_it_came_and_which_time_to_raise(
     assert min(one.patience for one in model.asked) == max(300.0, limit)
 
 
-def test_each_line_says_how_far_the_check_is(asked: Lesson) -> None:
-    told, shown = list[str](), set[str]()
-    model = Answering(understands)
-    assert check(model, asked, tell=told.append, show=shown.add).is_whole
-    last = len(model.asked)
-    numbers = [int(line.partition(" of ")[0]) for line in told[1:]]
-    assert (numbers[-1], numbers) == (last, sorted(numbers))
-    assert all(line.partition(" of ")[2].startswith(f"{last}: ") for line in told[1:])
-
-
 def says_late() -> str:
     raise NoAnswerInTime("no answer within 120 s")
 

@@ -144,6 +144,22 @@ def test_a_server_that_is_tried_has_its_time_again_after_each_answer() -> None:
         with pytest.raises(NoAnswerInTime, match="no answer within 120 s"):
             one.decide(patient).result(PATIENCE)
         assert engine.opened == 0
+    with (
+        closing(EngineModel(Tried(*[100.0] * 6), request_timeout=120.0)) as one,
+        pytest.raises(NoAnswerInTime, match="it answers, but was not tried out within 480 s"),
+    ):
+        one.decide(patient).result(PATIENCE)
+
+
+@pytest.mark.slow
+def test_the_limit_grows_with_the_prompt_and_with_each_late_reply(engine: Moody) -> None:
+    engine.mood, limits = None, []
+    with closing(EngineModel(engine, request_timeout=0.05)) as one:
+        for prompt in ("Your task is to: x", "word " * 2_000, "word " * 2_000):
+            with pytest.raises(NoAnswerInTime) as raised:
+                one.decide(replace(REQUEST, turns=(Told(prompt),))).result(PATIENCE)
+            limits.append(float(str(raised.value).split()[-2]))
+    assert 0.05 == limits[0] < limits[1] < limits[2]
 
 
 @pytest.mark.slow
@@ -182,14 +198,6 @@ def test_closing_fails_what_is_under_way_and_what_comes_later(engine: Moody, mod
         with pytest.raises(ServerUnavailable, match="an engine: the language model is closed"):
             one.result(PATIENCE)
     model.close()
-
-
-def test_an_engine_that_cancels_what_it_was_asked_has_failed(engine: Moody, model: EngineModel) -> None:
-    engine.mood = asyncio.CancelledError()
-    told = failure(model)
-    assert (type(told), str(told)) == (ServerUnavailable, "an engine failed: it cancelled the request")
-    engine.mood = "Act: done"
-    assert model.decide(REQUEST).result(PATIENCE).text == "Act: done"
 
 
 def test_a_request_that_is_handed_in_while_it_is_closed_settles(

@@ -8,8 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from reactree_ros.agent.turns import About, Said, Saw, Told, ToldStart
-from reactree_ros.llm.chat import chat_messages
-from reactree_ros.llm.markers import KNOWN, broken, special_tokens, spoken_to_server
+from reactree_ros.llm.chat import KNOWN, broken, chat_messages, special_tokens, spoken_to_server
 
 #: How families write what stands around a message: what opens it, with its role, and what closes it.
 FAMILIES = {

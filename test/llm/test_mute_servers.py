@@ -24,9 +24,8 @@ from reactree_ros.llm.port import (
     LanguageModelError,
     NoAnswerInTime,
     Reply,
-    Wait,
 )
-from reactree_ros.llm.waiting import RARELY, SOON, Rarely, log
+from reactree_ros.llm.waiting import log
 
 THOUGHT = "Think: well"
 REQUEST = DecisionRequest((Told("Say."),), DecisionGrammar(("done",)))
@@ -142,20 +141,6 @@ def test_trials_and_retries_share_the_limit(model: Model) -> None:
         assert len(peer.requests) <= 3
 
 
-def test_what_the_asker_has_less_patience_for_is_given_up_sooner(model: Model) -> None:
-    with black_hole() as url:
-        request = DecisionRequest(REQUEST.turns, REQUEST.may_say, patience=0.25)
-        with pytest.raises(NoAnswerInTime, match=r"no answer within 0\.25 s"):
-            model(url).decide(request).result(PATIENCE)
-
-
-def test_cancelling_ends_the_wait_also_while_it_gets_ready(model: Model) -> None:
-    with black_hole() as url:
-        pending = model(url, request_timeout=PATIENCE).decide(REQUEST)
-        assert pending.cancel()
-        assert pending.cancelled()
-
-
 @pytest.mark.slow
 def test_the_next_language_model_answers_within_the_limit_of_the_mute_one(model: Model) -> None:
     with black_hole() as url:
@@ -197,18 +182,6 @@ def test_what_is_waited_for_in_the_queue_is_part_of_the_patience(monkeypatch: py
 
 
 # ---------------------------------------------------------------------- a word soon
-
-
-def test_a_log_has_a_line_soon_and_then_rarely() -> None:
-    now = [0.0]
-    rarely = Rarely(clock=lambda: now[0])
-    told = []
-    for tenth in range(1000):
-        now[0] = tenth / 10
-        if rarely.due(Wait("x", now[0])):
-            told.append(now[0])
-    assert told == [SOON, SOON + RARELY, SOON + 2 * RARELY, SOON + 3 * RARELY]
-    assert not rarely.due(None)
 
 
 @pytest.mark.slow

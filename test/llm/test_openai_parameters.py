@@ -75,15 +75,6 @@ def test_the_token_limit_gets_its_newer_name(model: Model, lacks: Callable[[str]
         assert peer.asked[-1].body["max_completion_tokens"] == 70
 
 
-def test_the_token_limit_gets_its_older_name_where_the_newer_one_is_not_known(model: Model) -> None:
-    lacks = {"max_completion_tokens": fails(400, "Unrecognized request argument supplied: max_completion_tokens")}
-    with Peer(owned_by="system", speaks="openai", chats=True, lacks=lacks, say=lambda _: THOUGHT) as peer:
-        one = model(peer, dialect="auto")
-        assert ask(one, may_say=FreeText(), max_tokens=70).text == THOUGHT
-        assert one.status()["renamed"] == "max_completion_tokens to max_tokens"
-        assert peer.asked[-1].body["max_tokens"] == 70
-
-
 def test_what_is_refused_under_every_name_is_left_out(model: Model) -> None:
     names = ("max_tokens", "max_completion_tokens")
     with hosted({name: groq_lacks(name) for name in names}) as peer:
@@ -168,22 +159,6 @@ def test_a_parameter_of_the_users_own_that_is_refused_stays_an_error(model: Mode
         failure = refusal(model(peer, chat=True, extra_body={"top_k": 20}))
         assert type(failure) is RequestRejected
         assert "'top_k' is not supported" in str(failure)
-
-
-def test_a_refusal_that_repeats_itself_is_told_and_not_asked_about_again(model: Model) -> None:
-    with hosted({}) as peer:
-        one = model(peer, chat=True)
-        one.ready().result(PATIENCE)
-        peer.script.extend([groq_lacks("seed")] * 3)
-        assert "property 'seed' is unsupported" in str(refusal(one, may_say=FreeText()))
-        assert len(peer.asked) == 3  # with it, without it, and without anything else that is optional
-        assert one.status()["left out"] == "seed"
-
-
-def test_a_server_that_completes_after_it_refused_a_chat_gets_the_older_name_again(model: Model) -> None:
-    with Peer(owned_by="system", speaks="openai", chats=False, say=lambda _: THOUGHT) as peer:
-        assert ask(model(peer), may_say=FreeText(), max_tokens=70).text == THOUGHT
-        assert (peer.asked[0].path, peer.asked[0].body["max_tokens"]) == ("/v1/completions", 70)
 
 
 # ---------------------------------------------------------------------- by itself

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import itertools
 import logging
 from typing import Any
 
@@ -16,7 +15,6 @@ from reactree_ros.agent.observation import Observation
 from reactree_ros.agent.picture import LARGEST_PICTURE, Picture, PictureStore, picture_of
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.llm.check import COLOURS, Given, Lesson, Report, check
-from reactree_ros.llm.openai.refusal import Refused
 from reactree_ros.llm.port import FreeText, RequestRejected
 
 START: tuple[Turn, ...] = (Told("You are a robot.", About.SYSTEM), Told("Your task is to: find the cup."))
@@ -86,15 +84,6 @@ def test_older_pictures_leave_in_groups_and_their_words_stay(model: Model, seein
     assert all(f"cup {number}" in seeing.asked[-1].prompt for number in range(9))
 
 
-def test_requests_begin_alike_so_that_a_prefix_cache_serves_them(model: Model, seeing: Peer) -> None:
-    one = model(seeing, sees_newest=6)
-    for looks in range(1, 13):
-        ask(one, *looking(looks)[:-1], may_say=FreeText())
-    prompts = [asked.prompt for asked in seeing.asked]
-    alike = [then.startswith(now) for now, then in itertools.pairwise(prompts)]
-    assert alike.count(False) == 2, "where a group of three has left"
-
-
 def test_a_large_picture_is_made_smaller_once(model: Model, seeing: Peer) -> None:
     image = pytest.importorskip("PIL.Image")
     taken = drawn(5, width=400, height=100)
@@ -159,13 +148,6 @@ def test_a_request_that_is_refused_for_another_reason_says_that_and_blinds_nobod
         assert ask(one, *START, saw(drawn(1)), may_say=FreeText()).pictures == 1
 
 
-def test_digits_of_a_picture_that_a_refusal_repeats_are_no_tokens() -> None:
-    said = "the context length is 4096, and 5000 tokens were asked for: "
-    refused = Refused(400, {"error": [said, {"url": "data:image/png;base64,AA99999999BB/77777777+=="}]})
-    assert (refused.context(), refused.prompt_tokens(100, 4096)) == (4096, 5000)
-    assert "9999" not in refused.message
-
-
 @pytest.mark.parametrize("vision", [True, False])
 def test_llama_cpps_server_is_asked_whether_it_sees(model: Model, vision: bool) -> None:
     with Peer(owned_by="llamacpp", chats=True, modalities={"vision": vision, "audio": False}) as peer:
@@ -211,24 +193,10 @@ def test_a_model_that_is_said_to_see_is_shown_squares_and_asked_for_their_colour
     assert not any("sees" in problem for problem in report.problems)
 
 
-def test_a_model_that_guesses_is_found_out(model: Model) -> None:
-    with Peer(chats=True, obeys=(), say=lambda prompt: "red") as peer:
-        report = checked(model, peer, sees=True)
-    assert any("1 of 4 times, so it does not see" in problem for problem in report.problems)
-
-
 def test_a_server_that_refuses_squares_is_found_out(model: Model) -> None:
     with Peer(chats=True, obeys=(), blind=REFUSALS["vllm"], say=lambda prompt: "red") as peer:
         report = checked(model, peer, sees=True)
     assert any("sees is true, but" in problem and "sees no pictures" in problem for problem in report.problems)
-
-
-@pytest.mark.parametrize("sees", [None, False])
-def test_a_model_that_is_not_said_to_see_is_shown_nothing(model: Model, sees: bool | None) -> None:
-    with Peer(chats=True, obeys=()) as peer:
-        report = checked(model, peer, sees=sees)
-        assert not any(asked.pictures for asked in peer.asked)
-    assert not any("square" in fact for fact in report.facts)
 
 
 # ---------------------------------------------------------------------- the store

@@ -22,11 +22,10 @@ from smollm2 import assert_nothing_broke, need, unpacked
 from tiny import CPU_OPTIONS
 from tiny_models import wait_until
 
-from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.grammar import DecisionGrammar, parse_decision
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.observation import Observation
-from reactree_ros.agent.parser import parse_decision
 from reactree_ros.agent.picture import Picture
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.background.pending import Pending
@@ -35,8 +34,8 @@ from reactree_ros.errors import UserError
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import load_tasks
+from reactree_ros.llm.chat import spoken_to_server
 from reactree_ros.llm.engine import ConstraintKind
-from reactree_ros.llm.markers import spoken_to_server
 from reactree_ros.llm.port import (
     Around,
     Choice,
@@ -293,7 +292,7 @@ def test_a_server_ends_with_the_process_that_started_it(tiny_model: Path, tmp_pa
     ("settings", "message"),
     [
         ({"engine_args": {"max_model_length": 4}}, "unrecognized arguments: --max-model-length=4"),
-        ({"dtype": "float7"}, "cannot start: .*float7"),
+        ({"engine_args": {"dtype": "float7"}}, "cannot start: .*float7"),
     ],
 )
 def test_a_server_that_does_not_start_says_why_in_one_line(

@@ -1,22 +1,15 @@
-"""A tiny language model of random weights, made on the spot, and a vLLM server for it: for tests and trying out.
+"""A tiny language model of random weights, made on the spot, and a vLLM server for it.
 
-    python test/llm/tiny.py --port 8000 [--folder F] [--chat]
-
-Needs the extra `vllm`. What the model says means nothing, but every decision is one that may be said.
+What the model says means nothing, but every decision is one that may be said.
 """
 
 from __future__ import annotations
 
-import argparse
 import atexit
 import contextlib
-import importlib.util
-import json
 import os
 import random
-import shutil
 import sys
-import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -25,7 +18,6 @@ from typing import Any
 
 from reactree_ros.errors import UserError
 from reactree_ros.llm.vllm_engine import VllmServer
-from reactree_ros.plugins.installation import install_line
 
 #: Tokens that the model's context holds.
 CONTEXT = 16384
@@ -35,7 +27,6 @@ NAME = "tiny"
 CPU = {"OMP_NUM_THREADS": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "VLLM_CPU_KVCACHE_SPACE": "1"}
 #: Arguments of vLLM for a tiny model.
 CPU_OPTIONS = {"dtype": "float32", "enforce_eager": True, "distributed_executor_backend": "uni"}
-_MADE = "made_by_reactree_ros.json"
 # How much stronger the weights of the end of a thought are: at a temperature of 1 it comes within some tens of tokens,
 # at other places for other prompts and seeds.
 _END_OF_THOUGHT = 18.0
@@ -54,39 +45,20 @@ _THINKING_TEMPLATE = (
 def make_tiny_model(folder: str | Path, *, seed: int = 0, chat: bool = False, thinking: bool = False) -> Path:
     """Make a Llama model of about 3 million random weights, with a tokenizer trained on household texts.
 
-    Does nothing where the folder holds that very model already.
+    Does nothing where the folder holds one already.
 
     Args:
         folder: Where to; made if it does not exist.
         seed: Of the weights.
         chat: Give the tokenizer a chat template.
         thinking: Give it one that opens a thought, and have the model end a thought now and then.
-
-    Returns:
-        The folder.
-
-    Raises:
-        UserError: The folder holds something else, or torch or transformers are not installed.
     """
     folder = Path(folder).resolve()
-    made = json.dumps({"seed": seed, "chat": chat, "context": CONTEXT} | ({"thinking": True} if thinking else {}))
-    with contextlib.suppress(OSError):
-        if (folder / _MADE).read_text(encoding="utf-8") == made:
-            return folder
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{folder}: holds something else; name a new folder for the tiny model")
-    if any(importlib.util.find_spec(name) is None for name in ("torch", "transformers")):
-        raise UserError(f"the tiny model needs torch and transformers: {install_line('reactree_local[transformers]')}")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    # Made beside it and then renamed, so that what is cut short leaves no half model.
-    half = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
+    if not (folder / "config.json").exists():
+        # Made beside it and then renamed, so that what is cut short leaves no half model.
+        half = folder.with_name(f".{folder.name}")
         _write_model(half, seed, _THINKING_TEMPLATE if thinking else _CHAT_TEMPLATE if chat else None)
-        (half / _MADE).write_text(made, encoding="utf-8")
-        half.chmod(0o755)
         half.replace(folder)
-    finally:
-        shutil.rmtree(half, ignore_errors=True)
     return folder
 
 
@@ -161,16 +133,7 @@ def _household_texts() -> Iterator[str]:
 
 
 class TinyServer:
-    """vLLM's server of a tiny model, as the package starts it.
-
-    Args:
-        model: The model's folder.
-        port: Port to listen at; 0: a free one.
-        max_model_len: Tokens that its context holds.
-        api_key: Key that the server asks for; empty: none.
-        python: The interpreter that has vLLM.
-        more: Further arguments of vLLM's server.
-    """
+    """vLLM's server of a tiny model, as the package starts it, by an interpreter that has vLLM."""
 
     def __init__(
         self,
@@ -182,8 +145,6 @@ class TinyServer:
         python: str = sys.executable,
         **more: Any,
     ) -> None:
-        if python == sys.executable and importlib.util.find_spec("vllm") is None:
-            raise UserError(f"serving needs the vLLM engine: {install_line('reactree_ros[vllm]')}")
         names = {"model": model, "served_model_name": NAME, "max_model_len": max_model_len}
         self._options = {**names, **CPU_OPTIONS, **more}
         self._python, self._key, self._port = python, api_key, port
@@ -207,26 +168,13 @@ class TinyServer:
         atexit.register(self.stop)
 
     def wait_until_ready(self, timeout: float = 400.0) -> None:
-        """Wait until it answers.
-
-        Raises:
-            UserError: It ended, or did not answer in time; the message has the last line of its log.
-        """
+        assert self._server is not None
         end, url = time.monotonic() + timeout, f"http://127.0.0.1:{self.port}/health"
-        while time.monotonic() < end and self._server is not None and not self._server.has_ended:
+        while time.monotonic() < end and not self._server.has_ended:
             with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=2):
                 return
             time.sleep(0.2)
-        raise UserError(f"the tiny server does not answer: {self.last_words()}")
-
-    def last_words(self) -> str:
-        assert self._server is not None
-        return self._server.last_words()
-
-    def wait(self) -> None:
-        """Wait until it ends."""
-        while self._server is not None and not self._server.has_ended:
-            time.sleep(0.2)
+        raise UserError(f"the tiny server does not answer: {self._server.last_words()}")
 
     def stop(self) -> None:
         if self._server is not None:
@@ -240,32 +188,3 @@ class TinyServer:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-
-
-def main() -> None:
-    """Make the tiny model and serve it until Ctrl-C."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "reactree_ros"
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--port", type=int, default=8000, help="port to listen at, on 127.0.0.1")
-    parser.add_argument("--folder", type=Path, help="where the model lies; by default in the user's cache")
-    parser.add_argument("--chat", action="store_true", help="with a chat template")
-    given = parser.parse_args()
-    folder = given.folder or cache / ("tiny_chat" if given.chat else "tiny")
-    server = TinyServer(folder, port=given.port)
-    make_tiny_model(folder, chat=given.chat)
-    with server:
-        print("Starting vLLM with a tiny model of random weights (half a minute) ...", flush=True)  # noqa: T201
-        server.wait_until_ready()
-        print(f"It listens at {server.base_url} until Ctrl-C. In another terminal:", flush=True)  # noqa: T201
-        print(f"reactree llm check --base-url {server.base_url}", flush=True)  # noqa: T201
-        server.wait()
-        raise UserError(f"the tiny server has ended: {server.last_words()}")
-
-
-if __name__ == "__main__":
-    try:
-        main()
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except UserError as problem:
-        sys.exit(f"error: {problem}")

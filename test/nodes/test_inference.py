@@ -13,9 +13,8 @@ from ros_graph import Graph
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.kinds.act import Act
-from reactree_ros.agent.kinds.begin_subgoal import BeginSubgoal
 from reactree_ros.agent.kinds.expand import Expand
-from reactree_ros.agent.kinds.think import Think
+from reactree_ros.agent.kinds.think import BeginSubgoal, Think
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import About, Said, Saw, Told
 from reactree_ros.background.pending import Pending

@@ -206,7 +206,7 @@ def test_what_is_disturbed_the_model_goes_on_with_and_does_nothing_twice(
     done = told.partition(": ")[2].partition(". Then")[0].split("; ")
     assert done == did[: len(done)]
     assert did.index(house.meddled.happened) == len(done)
-    house.graph.until(lambda: any("did not do it alone: " in one.msg for one in log), "the log says what differed")
+    house.until(lambda: any("did not do it alone: " in one.msg for one in log), "the log says what differed")
     routines = [one.routine for one in goal.feedback]
     assert routines[0].startswith("routine '")
     assert routines[-1] == ""
@@ -236,7 +236,7 @@ def test_a_stop_in_its_midst_ends_it_and_its_skill(house: House, ends: Callable[
     under = Under()
     house.meddle("put down", under)
     goal = house.begin()
-    house.graph.until(lambda: under, "the skill is under way")
+    house.until(lambda: under, "the skill is under way")
     ends(house, goal)
     result = goal.result
     assert (result.error_code, result.end) == (ExecuteTask.Result.CANCELED, "interrupted")
@@ -248,7 +248,7 @@ def test_a_run_that_was_broken_off_in_it_goes_on_in_it(house: House) -> None:
     under = Under()
     house.meddle("put down", under)
     goal = house.begin()
-    house.graph.until(lambda: under, "the skill is under way")
+    house.until(lambda: under, "the skill is under way")
     goal.cancel()
     before = goal.result
     result = house.graph.task("", resume=before.saved_to).result
@@ -260,10 +260,10 @@ def test_a_pause_in_its_midst_holds_it_and_a_person_may_say_something_then(house
     under = Under()
     house.meddle("pick up", under)
     goal = house.begin()
-    house.graph.until(lambda: under, "the skill is under way")
+    house.until(lambda: under, "the skill is under way")
     house.graph.call(Trigger, "/reactree_planner/pause")
-    house.graph.until(lambda: goal.feedback and goal.feedback[-1].held, "it holds")
-    house.graph.until(under[0][0].cancelled, "the skill is cancelled")
+    house.until(lambda: goal.feedback and goal.feedback[-1].held, "it holds")
+    house.until(under[0][0].cancelled, "the skill is cancelled")
     assert house.model.requests == []
     house.graph.call(Trigger, "/reactree_planner/resume")
     result = goal.result

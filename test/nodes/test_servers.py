@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 from action_msgs.msg import GoalStatus
 from doubles import ScriptedModel, ScriptedWorld
 from memory.word_hash_embedder import WordHashEmbedder
@@ -26,20 +27,23 @@ Result = ExecuteTask.Result
 
 
 ACT = ["Act: open fridge 1", "Act: done"]
+ENDS = {"world_gone": (Result.WORLD_UNAVAILABLE, "the world"), "model_gone": (Result.MODEL_GONE, "the language model")}
+
+
+def assert_gone(goal: Goal, end: str, message: str) -> None:
+    """The task ended because the bridge or its world is gone, or the inference node or its model, which is named."""
+    code, who = ENDS[end]
+    assert (goal.status, goal.result.success) == (GoalStatus.STATUS_ABORTED, False)
+    assert (goal.result.end, goal.result.error_code) == (end, code)
+    assert goal.result.message == f"{who} does not answer: {message}"
 
 
 def assert_world_gone(goal: Goal, message: str) -> None:
-    """The task ended because the bridge or its world is gone, which is named."""
-    assert (goal.status, goal.result.success) == (GoalStatus.STATUS_ABORTED, False)
-    assert (goal.result.end, goal.result.error_code) == ("world_gone", Result.WORLD_UNAVAILABLE)
-    assert goal.result.message == f"the world does not answer: {message}"
+    assert_gone(goal, "world_gone", message)
 
 
 def assert_model_gone(goal: Goal, message: str) -> None:
-    """The task ended because the inference node or its language model is gone, which is named."""
-    assert (goal.status, goal.result.success) == (GoalStatus.STATUS_ABORTED, False)
-    assert (goal.result.end, goal.result.error_code) == ("model_gone", Result.MODEL_GONE)
-    assert goal.result.message == f"the language model does not answer: {message}"
+    assert_gone(goal, "model_gone", message)
 
 
 def let_tick(graph: Graph, planner: PlannerNode) -> None:
@@ -50,14 +54,7 @@ def let_tick(graph: Graph, planner: PlannerNode) -> None:
 
 @dataclass(frozen=True)
 class Waiting:
-    """A task that waits for a node, which is alone in a context of its own and can be killed.
-
-    Attributes:
-        goal: The task.
-        planner: Carries it out.
-        node: It waits for that.
-        model: Decides.
-    """
+    """A task that waits for a node, which is alone in a context of its own and can be killed."""
 
     goal: Goal
     planner: PlannerNode
@@ -108,9 +105,15 @@ def test_an_episodic_memory_that_cannot_be_read_is_named_and_the_planner_lives_o
 # ---------------------------------------------------------------------- the bridge
 
 
-def test_a_slow_bridge_is_waited_for_while_the_planner_ticks_on(graph: Graph) -> None:
-    world, planner, goal = graph.held({"root": ACT})
+def test_slow_nodes_are_waited_for_while_the_planner_ticks_on(graph: Graph) -> None:
+    world, model = HeldWorld(), ScriptedModel({"root": [*ACT, "Act: done"]}, settle=False)
+    planner = graph.household({}, model=model, world=world)
+    goal = graph.task()
+    graph.until(lambda: model.in_flight)
     let_tick(graph, planner)
+    model.settle = True
+    model.settle_all()
+    graph.until(lambda: world.held)
     let_tick(graph, planner)
     world.finish()
     assert goal.result.success
@@ -131,26 +134,7 @@ def test_a_bridge_that_rejects_is_named_and_the_next_task_works(graph: Graph) ->
     assert goal.result.steps == 1
 
 
-def test_a_world_that_breaks_under_the_bridge_is_named(graph: Graph) -> None:
-    class Broken(ScriptedWorld):
-        def execute(self, skill: str) -> Pending[Observation]:
-            return Pending.failed(WorldError("the simulator is gone"))
-
-    graph.household({"root": ACT}, world=Broken())
-    assert_world_gone(graph.task(), "'open fridge 1' failed: household_bridge: the simulator is gone")
-
-
-def test_a_skill_that_never_ends_is_cancelled_after_the_planners_bound_and_the_agent_node_told(graph: Graph) -> None:
-    world, model = HeldWorld(), ScriptedModel({"root": [*ACT, "Act: done"]})
-    graph.household({}, model=model, world=world, skill_timeout=0.3)
-    assert graph.task().result.success
-    assert world.cancelled == {"open fridge 1": 1}
-    assert model.requests[1].turns[-1].text == (
-        "The skill was not carried out: took longer than 0.3 s and was stopped."
-    )
-
-
-def test_nothing_is_asked_of_the_bridge_before_a_skill_that_took_too_long_has_ended(graph: Graph) -> None:
+def test_a_skill_that_never_ends_is_cancelled_after_the_planners_bound_and_its_end_is_waited_for(graph: Graph) -> None:
     class Restless(HeldWorld):
         resting: Pending[None] = Pending()
 
@@ -165,6 +149,9 @@ def test_nothing_is_asked_of_the_bridge_before_a_skill_that_took_too_long_has_en
     assert len(model.requests) == 1
     world.resting.succeed(None)
     assert goal.result.success
+    assert world.cancelled == {"open fridge 1": 1}
+    late = "The skill was not carried out: took longer than 0.3 s and was stopped."
+    assert model.requests[1].turns[-1].text == late
 
 
 def test_a_bridge_that_never_answers_a_goal_is_named_after_the_planners_bound(graph: Graph) -> None:
@@ -183,6 +170,15 @@ def test_a_bridge_that_never_answers_a_goal_is_named_after_the_planners_bound(gr
     graph.until(lambda: world.executed, "the bridge goes on")
 
 
+def test_a_world_that_breaks_under_the_bridge_is_named(graph: Graph) -> None:
+    class Broken(ScriptedWorld):
+        def execute(self, skill: str) -> Pending[Observation]:
+            return Pending.failed(WorldError("the simulator is gone"))
+
+    graph.household({"root": ACT}, world=Broken())
+    assert_world_gone(graph.task(), "'open fridge 1' failed: household_bridge: the simulator is gone")
+
+
 def test_a_bridge_that_never_answers_a_look_is_named_after_the_planners_bound(graph: Graph) -> None:
     graph.inference(ScriptedModel({}))
     bridge = graph.bridge(ScriptedWorld(), alone=True)
@@ -191,16 +187,10 @@ def test_a_bridge_that_never_answers_a_look_is_named_after_the_planners_bound(gr
     assert_world_gone(graph.task(), "the bridge did not answer within 0.3 s")
 
 
-def test_a_score_that_never_comes_is_named_after_the_planners_bound(graph: Graph) -> None:
-    class Undecided(ScriptedWorld):
-        def score(self) -> Pending[Score | None]:
-            return Pending()
-
-    graph.household({"root": ["Think: so", "Act: done"]}, world=Undecided(), decision_timeout=2.0)
-    assert_world_gone(graph.task(), "no score: the bridge did not answer within 2 s")
-
-
-def test_a_cancel_does_not_wait_for_a_score_that_never_comes(graph: Graph) -> None:
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_a_score_that_never_comes_is_named_after_the_planners_bound_and_a_cancel_does_not_wait_for_it(
+    graph: Graph, cancelled: bool
+) -> None:
     class Undecided(ScriptedWorld):
         asked = False
 
@@ -208,30 +198,38 @@ def test_a_cancel_does_not_wait_for_a_score_that_never_comes(graph: Graph) -> No
             self.asked = True
             return Pending()
 
-    world = Undecided()
-    graph.household({"root": ["Think: so", "Act: done"]}, world=world, decision_timeout=3600.0)
+    world, patience = Undecided(), 3600.0 if cancelled else 2.0
+    graph.household({"root": ["Think: so", "Act: done"]}, world=world, decision_timeout=patience)
     goal = graph.task()
     graph.until(lambda: world.asked)
-    goal.cancel()
-    assert (goal.status, goal.result.error_code) == (GoalStatus.STATUS_CANCELED, Result.CANCELED)
+    if cancelled:
+        goal.cancel()
+        assert (goal.status, goal.result.error_code) == (GoalStatus.STATUS_CANCELED, Result.CANCELED)
+    else:
+        assert_world_gone(goal, "no score: the bridge did not answer within 2 s")
 
 
-def test_a_bridge_that_is_not_there_is_named_and_the_planner_goes_on_when_it_comes(graph: Graph) -> None:
-    graph.inference(ScriptedModel({"root": ACT}))
+def test_a_bridge_that_is_not_there_or_not_active_is_named_and_the_planner_goes_on_when_it_is(graph: Graph) -> None:
+    world, model = HeldWorld(), ScriptedModel({"root": [ACT[0], *ACT]})
+    graph.inference(model)
     graph.planner(server_timeout=0.3)
     assert_world_gone(graph.task(), "household_bridge/household is not there (for 0.3 s)")
-    graph.bridge(ScriptedWorld())
-    assert graph.task().result.success
-
-
-def test_an_inactive_bridge_is_named(graph: Graph) -> None:
-    graph.inference(ScriptedModel({"root": ACT}))
-    bridge = graph.bridge(ScriptedWorld(), active=False)
+    bridge = graph.bridge(world, active=False)
     bridge.trigger_configure()
-    graph.planner()
     assert_world_gone(graph.task(), "household_bridge: the bridge is not active")
     bridge.trigger_activate()
-    assert graph.task().result.success
+    goal = graph.task()
+    graph.until(lambda: world.held)
+    bridge.trigger_deactivate()
+    stopped = "household_bridge: 'open fridge 1' was stopped: the bridge was deactivated, or is ending"
+    assert_world_gone(goal, f"'open fridge 1' failed: {stopped}")
+    assert len(model.requests) == 1, "nothing is decided by it"
+    world.held.clear()
+    bridge.trigger_activate()
+    goal = graph.task()
+    graph.until(lambda: world.held)
+    world.finish()
+    assert goal.result.success
 
 
 def test_a_bridge_that_dies_in_the_midst_of_a_skill_is_named_and_the_next_task_finds_its_successor(
@@ -260,29 +258,21 @@ def test_a_bridge_that_dies_in_the_midst_of_a_skill_is_named_and_the_next_task_f
     assert "open fridge 1" not in may_say.skills
 
 
-def test_a_bridge_that_is_restarted_in_the_midst_of_a_skill_has_forgotten_it(graph: Graph) -> None:
-    waits = wait_for_skill(graph)
-    graph.kill(waits.node)
-    let_tick(graph, waits.planner)
-    graph.bridge(ScriptedWorld())
-    assert_world_gone(
-        waits.goal,
-        "'open fridge 1' failed: household_bridge/execute_skill was restarted; what it was asked for is lost",
-    )
-    assert graph.task().result.success
-
-
-def test_a_bridge_whose_successor_is_there_before_it_has_gone_has_forgotten_the_skill(graph: Graph) -> None:
+@pytest.mark.parametrize("noticed", [True, False])
+def test_a_bridge_that_is_restarted_in_the_midst_of_a_skill_has_forgotten_it(graph: Graph, noticed: bool) -> None:
     waits = wait_for_skill(graph)
     let_tick(graph, waits.planner)  # so that the result is asked for
-    graph.halt(waits.node)  # killed, but the middleware has not noticed yet
-    graph.bridge(ScriptedWorld())
-    let_tick(graph, waits.planner)
-    graph.kill(waits.node)
-    assert_world_gone(
-        waits.goal,
-        "'open fridge 1' failed: household_bridge/execute_skill was restarted; what it was asked for is lost",
-    )
+    if noticed:
+        graph.kill(waits.node)
+        let_tick(graph, waits.planner)
+        graph.bridge(ScriptedWorld())
+    else:  # its successor is there before the middleware has noticed that it has gone
+        graph.halt(waits.node)
+        graph.bridge(ScriptedWorld())
+        let_tick(graph, waits.planner)
+        graph.kill(waits.node)
+    lost = "household_bridge/execute_skill was restarted; what it was asked for is lost"
+    assert_world_gone(waits.goal, f"'open fridge 1' failed: {lost}")
     assert graph.task().result.success
 
 
@@ -305,11 +295,16 @@ def test_a_twin_of_the_bridge_that_comes_and_goes_does_not_end_a_skill(graph: Gr
 # ---------------------------------------------------------------------- the inference node
 
 
-def test_an_inference_node_that_is_not_there_is_named_and_the_planner_goes_on_when_it_comes(graph: Graph) -> None:
+def test_an_inference_node_that_is_not_there_or_fails_is_named_and_the_planner_goes_on_when_it_does_not(
+    graph: Graph,
+) -> None:
+    model = ScriptedModel({"root": []})
     graph.bridge(ScriptedWorld())
     graph.planner(server_timeout=0.3)
     assert_model_gone(graph.task(), "no reply: inference/generate is not there (for 0.3 s)")
-    graph.inference(ScriptedModel({"root": ACT}))
+    graph.inference(model)
+    assert_model_gone(graph.task(), "no reply: pop from empty list")
+    model.script["root"] += ["Think: so", "Act: done"]
     assert graph.task().result.success
 
 
@@ -324,28 +319,15 @@ def test_a_decision_that_never_comes_is_aborted_after_the_planners_bound(graph: 
     assert list(model.cancelled.values()) == [1]
 
 
-def test_an_inference_node_that_fails_is_named_and_the_next_task_works(graph: Graph) -> None:
-    model = ScriptedModel({"root": []})
-    graph.household({}, model=model)
-    assert_model_gone(graph.task(), "no reply: pop from empty list")
-    model.script["root"] += ["Think: so", "Act: done"]
-    assert graph.task().result.success
-
-
-def test_an_inference_node_that_dies_in_the_midst_of_a_decision_is_named_and_the_next_task_finds_its_successor(
-    graph: Graph,
-) -> None:
-    waits = wait_for_decision(graph, server_timeout=0.3)
-    graph.kill(waits.node)
-    assert_model_gone(waits.goal, "no reply: inference/generate has gone (for 0.3 s)")
-    graph.inference(ScriptedModel({"root": ["Think: so", "Act: done"]}))
-    assert graph.task().result.success
-
-
-def test_a_decision_whose_inference_node_is_restarted_is_asked_again_and_counted_once(graph: Graph) -> None:
+@pytest.mark.parametrize("how", ["restarted", "silent"])
+def test_a_decision_whose_inference_node_is_restarted_is_asked_again_and_counted_once(graph: Graph, how: str) -> None:
     waits = wait_for_decision(graph)
-    graph.kill(waits.node)
     let_tick(graph, waits.planner)
+    if how == "restarted":
+        graph.kill(waits.node)
+        let_tick(graph, waits.planner)
+    else:
+        graph.halt(waits.node)  # killed: the middleware does not notice
     again = ScriptedModel({"root": ACT})
     graph.inference(again)
     assert waits.goal.result.success
@@ -353,33 +335,33 @@ def test_a_decision_whose_inference_node_is_restarted_is_asked_again_and_counted
     assert (waits.goal.result.decisions, len(again.requests)) == (1, 2)
 
 
-def test_a_decision_whose_inference_node_is_deactivated_is_asked_again_when_it_is_active(graph: Graph) -> None:
-    model = ScriptedModel({"root": ["Act: open fridge 1", *ACT]}, settle=False)
-    inference = graph.inference(model)
-    graph.bridge(ScriptedWorld())
-    graph.planner(server_timeout=3600.0)
-    goal = graph.task()
-    graph.until(lambda: model.in_flight)
-    inference.trigger_deactivate()
-    model.settle = True
-    inference.trigger_activate()
-    assert goal.result.success
-    assert goal.result.decisions == 1
-
-
-def test_a_bridge_that_is_deactivated_in_the_midst_of_a_skill_ends_the_task_and_nothing_is_decided_by_it(
-    graph: Graph,
+@pytest.mark.parametrize("how", ["dies", "is deactivated"])
+def test_an_inference_node_that_ends_in_the_midst_of_a_decision_is_named_and_the_next_task_finds_it_again(
+    graph: Graph, how: str
 ) -> None:
-    world, model = HeldWorld(), ScriptedModel({"root": ["Act: open fridge 1", "Act: failure"]})
-    graph.inference(model)
-    bridge = graph.bridge(world)
-    graph.planner()
-    goal = graph.task()
-    graph.until(lambda: world.held)
-    bridge.trigger_deactivate()
-    stopped = "household_bridge: 'open fridge 1' was stopped: the bridge was deactivated, or is ending"
-    assert_world_gone(goal, f"'open fridge 1' failed: {stopped}")
-    assert len(model.requests) == 1
+    waits = wait_for_decision(graph, server_timeout=0.3)
+    if how == "dies":
+        graph.kill(waits.node)
+        assert_model_gone(waits.goal, "no reply: inference/generate has gone (for 0.3 s)")
+        graph.inference(ScriptedModel({"root": ["Think: so", "Act: done"]}))
+    else:
+        waits.node.trigger_deactivate()
+        reason = "the inference node is not active"
+        assert_model_gone(waits.goal, f"no reply: inference: {reason} (for 0.3 s)")
+        waits.model.script["root"] = ["Think: so", "Act: done"]
+        waits.model.settle = True
+        waits.node.trigger_activate()
+    assert graph.task().result.success
+
+
+def test_a_decision_whose_inference_node_is_deactivated_is_asked_again_when_it_is_active(graph: Graph) -> None:
+    waits = wait_for_decision(graph)
+    waits.node.trigger_deactivate()
+    waits.model.script["root"] = list(ACT)
+    waits.model.settle = True
+    waits.node.trigger_activate()
+    assert waits.goal.result.success
+    assert waits.goal.result.decisions == 1
 
 
 # ---------------------------------------------------------------------- heartbeats
@@ -391,16 +373,6 @@ def test_the_death_of_a_bridge_is_heard_before_the_middleware_notices(graph: Gra
     graph.halt(waits.node)
     assert_world_gone(waits.goal, "'open fridge 1' failed: household_bridge/execute_skill has gone (silent for 0.6 s)")
     assert graph.probe.count_services("/household_bridge/execute_skill/_action/send_goal") == 1
-
-
-def test_a_decision_of_an_inference_node_that_falls_silent_is_asked_of_its_successor(graph: Graph) -> None:
-    waits = wait_for_decision(graph)
-    let_tick(graph, waits.planner)
-    graph.halt(waits.node)  # killed: the middleware does not notice
-    again = ScriptedModel({"root": ACT})
-    graph.inference(again)
-    assert waits.goal.result.success
-    assert (waits.goal.result.decisions, len(again.requests)) == (1, 2)
 
 
 def test_a_decision_is_asked_of_a_successor_only_when_that_answers_and_not_of_the_dead_that_are_listed(

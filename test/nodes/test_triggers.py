@@ -127,10 +127,14 @@ def test_a_person_stops_it_and_it_does_not_come_again_for_the_same_occasion(grap
     printer.begins(2)
 
 
-def test_a_schedule_starts_again_and_again(graph: Graph, tmp_path: Path) -> None:
-    printer = Printer(graph, tmp_path, {"round": {"instruction": "root", "every": 0.2}})
+@pytest.mark.parametrize("entry", [{**REFILL, "again": 0.05}, {"instruction": "root", "every": 0.2}])
+def test_a_condition_that_still_holds_and_a_schedule_start_again_and_again(
+    graph: Graph, tmp_path: Path, entry: dict[str, Any]
+) -> None:
+    printer = Printer(graph, tmp_path, {"one": entry})
+    printer.is_empty(True)
     for number in (1, 2, 3):
-        assert printer.begins(number).instruction == "root"
+        assert printer.begins(number).instruction == entry["instruction"]
         printer.world.finish()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
 import sys
 import sysconfig
 import venv
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
-from sources import FOLDERS, sources
+from sources import FOLDERS
 
 from reactree_ros.cli.options import kinds
 from reactree_ros.plugins import installation
@@ -111,11 +110,6 @@ def test_what_only_an_older_python_needs_is_not_asked_for(monkeypatch: pytest.Mo
         check_own_requirements()
 
 
-def test_no_file_names_an_install_line_of_its_own() -> None:
-    written = [name for name, path in sources().items() if "pip install" in path.read_text(encoding="utf-8")]
-    assert written == ["plugins/installation.py"]
-
-
 # ---------------------------------------------------------------------- a ROS workspace's environment
 
 HOOK = "resource/virtual_environment.dsv"
@@ -149,12 +143,3 @@ def test_a_page_installs_what_ubuntu_has_too_old(page: str) -> None:
     told = {one.name: one for one in map(Requirement, shlex.split(line.partition("#")[0]))}
     assert set(told) == {"pydantic", "typer", "openai", "setuptools"}
     assert all(told[name].specifier == lines[name].specifier for name in ("pydantic", "typer", "openai"))
-
-
-@PAGES
-def test_the_commands_of_a_page_make_an_environment_that_sees_the_systems_packages(tmp_path: Path, page: str) -> None:
-    text = (ROOT / page).read_text(encoding="utf-8")
-    (line,) = re.findall(r"^python3 (-m venv .*\.venv-ros)\b", text, re.MULTILINE)
-    subprocess.run([sys.executable, *line.split(), "--without-pip"], cwd=tmp_path, check=True, timeout=120)
-    settings = (tmp_path / ".venv-ros/pyvenv.cfg").read_text(encoding="utf-8")
-    assert "include-system-site-packages = true" in settings

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from docs.blocks import blocks_of
 
-from reactree_ros.agent.glance import PictureCheck
+from reactree_ros.agent.picture import PictureCheck
 from reactree_ros.errors import UserError
 from reactree_ros.llm.settings import model_from_dict
 from reactree_ros.robot.config import LOOK_TIME, RobotConfig, load_robot

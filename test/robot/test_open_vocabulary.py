@@ -164,14 +164,6 @@ def test_what_was_not_detected_where_it_was_taken_to_be_is_overlooked() -> None:
     assert map.overlooked(call, 10.0) == []
 
 
-def test_what_is_still_believed_is_not_forgotten() -> None:
-    map = seen(office(), 3)
-    map.forget(1e6, {"stapler 1"})
-    assert [thing.name for thing in map.items()] == ["stapler 1"]
-    map.forget(1e6)
-    assert list(map.items()) == []
-
-
 # ---------------------------------------------------------------------- prompts
 
 

@@ -198,20 +198,8 @@ def joined(rng: random.Random, first: str, second: str) -> str:
     """Write two skills in one text, either one first."""
     one, other = rng.sample((first, second), 2)
     between = (
-        " and ",
-        "; ",
-        ", then ",
-        "\n",
-        " && ",
-        ". ",
-        "\nAct: ",
-        " | ",
-        " after ",
-        " instead of ",
-        "\r",
-        "\u2028",
-        "\x0b",
-        "\\n",
+        *(" and ", "; ", ", then ", "\n", " && ", ". ", "\nAct: ", " | ", " after ", " instead of ", "\r", "\u2028"),
+        *("\x0b", "\\n"),
     )
     return f"{one}{rng.choice(between)}{other}"
 

@@ -9,11 +9,10 @@ import pytest
 from doubles import AgentNodes, ScriptedModel, ScriptedWorld
 from recorded_runs import Kept, assert_replays
 
-from reactree_ros.agent.conditions import wait_skill
 from reactree_ros.agent.control_flow import flow_named, flow_of
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.parameters import Place
-from reactree_ros.agent.skill import Skill
+from reactree_ros.agent.skill import Skill, wait_skill
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.record.writer import Recorder

@@ -130,11 +130,7 @@ def test_a_role_is_filled_by_a_word_of_its_kind_alone(memory: SqliteMemory) -> N
     Kept(memory).add(routine())
     assert fitting(memory, "Put the mug on a desk.") == ["put mug on the desk"]
     for other in (
-        "put desk on the mug",
-        "put mug on the mug",
-        "put gold on the desk",
-        "put mug in the desk",
-        "put mug",
+        *("put desk on the mug", "put mug on the mug", "put gold on the desk", "put mug in the desk", "put mug"),
     ):
         assert fitting(memory, other) == []
     assert fitting(memory, "put mug on the desk", "office") == []
@@ -156,20 +152,11 @@ def test_numbers_belong_to_the_words(memory: SqliteMemory) -> None:
 
 #: Of the same things as "put mug on the desk", and another task.
 OTHER_TASKS = (
-    "put the mugs on the desk",
-    "put mugs on the desks",
-    "put the mug on the desks",
-    "put 2 mugs on the desk",
-    "do not put the mug on the desk",
-    "don't put the mug on the desk",
-    "put the mug on the desk, but not the red one",
-    "put the mug on the desk and the apple on the sofa",
-    "put the mug on the desk unless it is wet",
-    "put the other mug on the desk",
-    "put each mug on the desk",
-    "never put the mug on the desk",
-    "put -1 mug on the desk",
-    "put the mug on the desk 不要",
+    *("put the mugs on the desk", "put mugs on the desks", "put the mug on the desks", "put 2 mugs on the desk"),
+    *("do not put the mug on the desk", "don't put the mug on the desk"),
+    *("put the mug on the desk, but not the red one", "put the mug on the desk and the apple on the sofa"),
+    *("put the mug on the desk unless it is wet", "put the other mug on the desk", "put each mug on the desk"),
+    *("never put the mug on the desk", "put -1 mug on the desk", "put the mug on the desk 不要"),
 )
 
 

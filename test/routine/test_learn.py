@@ -12,11 +12,10 @@ from doubles import AgentNodes, ScriptedModel, ScriptedWorld, expand
 from houses import carry_out, tasks
 from memory.word_hash_embedder import WordHashEmbedder
 
-from reactree_ros.agent.conditions import wait_skill
 from reactree_ros.agent.control_flow import flow_named
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.parameters import Number, Person, Thing
-from reactree_ros.agent.skill import Skill
+from reactree_ros.agent.skill import Skill, wait_skill
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.episode.learning import needed, tried_out, vocabulary_of

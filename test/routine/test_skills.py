@@ -12,9 +12,8 @@ import pytest
 from doubles import ScriptedWorld
 from routine.any_routine import DECLARED
 
-from reactree_ros.agent.conditions import wait_skill
 from reactree_ros.agent.household import Household
-from reactree_ros.agent.skill import Offer, Offered
+from reactree_ros.agent.skill import Offer, Offered, wait_skill
 from reactree_ros.background.pending import Pending
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld
@@ -216,16 +215,6 @@ def test_cancelling_it_cancels_the_step_under_way_and_begins_no_other() -> None:
     assert robot.executed == ["go to sink 1"]
     with pytest.raises(CancelledError):
         pending.take()
-
-
-def test_steps_go_on_in_the_thread_that_brings_their_results() -> None:
-    robot = Robot(settle=False)
-    pending = RoutineSkills(robot, [FETCH]).execute("fetch mug 1 from sink 1")
-    for _ in range(2):
-        thread = threading.Thread(target=robot.settle_all)
-        thread.start()
-        thread.join()
-    assert pending.take().outcome is Outcome.DONE
 
 
 @pytest.mark.slow

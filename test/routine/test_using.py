@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from concurrent.futures import TimeoutError
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -21,7 +20,6 @@ from reactree_ros.episode.going_on import go_on
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.moving import moved
 from reactree_ros.household.symbolic import SymbolicWorld
-from reactree_ros.memory.port import EpisodicMemoryError
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.person.port import Answer, Person, Question
 from reactree_ros.routine import model
@@ -198,18 +196,6 @@ def picked_up(came: Came) -> list[dict[str, Any]]:
         for event, after in pairwise(events)
         if event["e"] == "skill" and event["skill"].startswith("pick up") and after["e"] == "observation"
     ]
-
-
-@pytest.mark.parametrize("error", [EpisodicMemoryError("the disk is full"), TimeoutError()])
-def test_a_use_that_cannot_be_counted_is_told_and_loses_nothing(
-    learnt: SqliteMemory, monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
-    monkeypatch.setattr(Kept, "used", lambda *_: Pending.failed(error))
-    came = carry_out(TASK, learnt)
-    assert did_by_routine(came)
-    (told,) = came.episode.learning.told
-    assert told.startswith("What came of a routine is not counted: ")
-    assert told.endswith(("the disk is full", "it takes longer than 10 s"))
 
 
 # ---------------------------------------------------------------------- resumed runs

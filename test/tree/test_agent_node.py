@@ -13,8 +13,8 @@ from py_trees.common import Status
 
 from reactree_ros.agent.control_flow import ControlFlow, default_flows
 from reactree_ros.agent.decision import Decision
-from reactree_ros.agent.example import Example
 from reactree_ros.agent.kinds.think import Think
+from reactree_ros.agent.transcript import Example
 from reactree_ros.agent.turns import About, Said, Saw, Told
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode

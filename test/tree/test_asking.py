@@ -8,7 +8,7 @@ import pytest
 from doubles import Clock, ScriptedModel, ScriptedWorld, expand
 from persons import Says, replays, told_by_the_person
 
-from reactree_ros.agent.kinds.ask import Ask
+from reactree_ros.agent.kinds.think import Ask
 from reactree_ros.agent.turns import Said, Told, turn_from_dict, turn_to_dict
 from reactree_ros.episode import Episode
 from reactree_ros.episode.going_on import go_on, stop_of

@@ -9,10 +9,10 @@ import pytest
 from doubles import AgentNodes, ScriptedModel, ScriptedWorld, expand
 from recorded_runs import Kept, assert_replays, recorded_episode
 
-from reactree_ros.agent.conditions import wait_skill
 from reactree_ros.agent.control_flow import flow_named, flow_of
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.reading import read
+from reactree_ros.agent.skill import wait_skill
 from reactree_ros.background.pending import Pending
 from reactree_ros.tree.agent_node import Abilities, AgentNode
 from reactree_ros.tree.options import TreeOptions

@@ -23,7 +23,7 @@ from reactree_ros.episode.player import replay
 from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, ServerUnavailable
-from reactree_ros.planners.own_tree import own_tree
+from reactree_ros.planners.reactree import own_tree
 from reactree_ros.planners.spec import Planner, planner
 from reactree_ros.record.reader import Record
 from reactree_ros.record.schema import Event

@@ -14,8 +14,7 @@ from doubles import EVERYTHING, START, Heard, ScriptedModel, ScriptedWorld, expa
 from py_trees.common import Status
 from recorded_runs import Kept, assert_replays, recorded_episode
 
-from reactree_ros.agent.told import ToldFailed, Tried
-from reactree_ros.agent.turns import About, Said, Saw, Turn
+from reactree_ros.agent.turns import About, Said, Saw, ToldFailed, Tried, Turn
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.episode.going_on import decision_of, go_on

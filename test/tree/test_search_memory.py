@@ -10,8 +10,7 @@ from doubles import ScriptedModel, expand
 from recorded_runs import Kept, assert_replays, recorded_episode
 
 from reactree_lab.household.generator import generate_house
-from reactree_ros.agent.told import ToldSearched
-from reactree_ros.agent.turns import Said, Saw
+from reactree_ros.agent.turns import Said, Saw, ToldSearched
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
 from reactree_ros.household.expert.model import ExpertModel

@@ -13,11 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from py_trees.common import Status
 
-from reactree_ros.agent.context_window import ContextWindow
 from reactree_ros.agent.control_flow import default_flows
 from reactree_ros.agent.observation import Observation
-from reactree_ros.agent.summary import summary_request
-from reactree_ros.agent.tokens import approximate_tokens
+from reactree_ros.agent.prompt import ContextWindow, summary_request
+from reactree_ros.agent.text import approximate_tokens
 from reactree_ros.agent.turns import About, Said, Told, Turn, render
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult

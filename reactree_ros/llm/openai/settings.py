@@ -59,15 +59,13 @@ def _make(settings: OpenAISettings) -> LanguageModel:
         base_url=settings.base_url,
         model=settings.model,
         api_key_file=settings.api_key_file,
-        chat=settings.chat,
-        examples=settings.examples,
         dialect=settings.dialect,
         retries=settings.retries,
         request_timeout=settings.request_timeout,
-        reasoning=settings.reasoning,
         extra_body=settings.extra_body,
         sees=settings.sees,
         seeing=settings.seeing,
+        **settings.how,
     )
     return settings.queue(engine)
 

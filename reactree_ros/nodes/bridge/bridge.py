@@ -13,8 +13,7 @@ from reactree_interfaces.srv import ResetWorld
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.bridge.observation_topic import ObservationTopic
-from reactree_ros.nodes.bridge.skill_server import SkillServer
+from reactree_ros.nodes.bridge.skill_server import ObservationTopic, SkillServer
 from reactree_ros.nodes.bridge.world_host import WorldHost
 from reactree_ros.nodes.bridge.world_services import WorldServices
 from reactree_ros.nodes.diagnostics import ERROR, OK, STALE, WARN, Diagnostics, Report
@@ -68,7 +67,7 @@ class Bridge(ManagedNode):
         self._skills: SkillServer | None = None  # made when the node is configured first
         self.members: dict[str, MemberBridge] = {}  # the bridges of the other robots, by their names
         self.robots: Sequence[str] = ()  # those that share the world; none if there is one
-        self._told: tuple[str, float] = ("", float("-inf"))  # the status that was published last, and when
+        self._published: tuple[str, float] = ("", float("-inf"))  # the status that was published last, and when
         super().__init__(name, **kwargs)
         declare(self, BridgeSettings)
         self._settings = settings_of(self, BridgeSettings)
@@ -115,7 +114,6 @@ class Bridge(ManagedNode):
 
     @logged
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Begin to carry skills out."""
         self.host.active = True
         if self._skills is not None:
             self._skills.expect_person()
@@ -123,17 +121,11 @@ class Bridge(ManagedNode):
         return super().on_activate(state)
 
     def take(self, world: World) -> None:
-        """Host a world, and its other robots at bridges of their own.
-
-        Raises:
-            UserError: The policy does not fit it.
-        """
         if world is not self.host.bare:
             self.host.take(world)
             self._share_out(world)
 
     def _share_out(self, world: World) -> None:
-        """Give each other robot to its bridge."""
         first, *others = team_of(world).items() or [("", world)]
         self.robots = (first[0], *dict(others)) if others else ()
         beside = self.get_namespace().rstrip("/").removesuffix(f"/{first[0]}")
@@ -147,14 +139,10 @@ class Bridge(ManagedNode):
 
     @abc.abstractmethod
     def load(self) -> World:
-        """Make the world that the parameters name.
-
-        Raises:
-            UserError: They name none; the message names the parameter.
-        """
+        """Make the world that the parameters name."""
 
     def about(self) -> Mapping[str, Any]:
-        """Return name and settings of the world, ``{"name": …, "settings": {…}, "house": …}``; empty: unknown."""
+        """Return the world as ``{"name": …, "settings": {…}, "house": …}``; empty: unknown."""
         return {}
 
     def house(self) -> str:
@@ -163,22 +151,16 @@ class Bridge(ManagedNode):
         return str(about.get("house") or about.get("name", ""))
 
     def lacks(self) -> str:
-        """Say what the world lacks, or that there is none."""
         return "the bridge is not configured" if self.host.bare is None else self.host.bare.lacks()
 
     def change_task(self, task_id: int) -> World | None:
-        """Return a world for another task; None if there is no such task.
-
-        Raises:
-            UserError: It cannot be made.
-        """
+        """Return a world for another task; None if there is no such task."""
         return None
 
     def describe_task(self, response: ResetWorld.Response) -> None:
         """Write the world's task into a response; nothing if it has none."""
 
     def asks_for(self, instruction: str) -> bool:
-        """Whether the world's goal is what an instruction asks for."""
         return True
 
     def _confirm(self, skill: str, reason: str) -> Pending[str]:
@@ -190,8 +172,8 @@ class Bridge(ManagedNode):
         if self._skills is not None:
             self._skills.look_after()
         halted, now = self.host.halted(), steady.now()
-        if halted != self._told[0] or now - self._told[1] >= STATUS_PERIOD:
-            self._told = halted, now
+        if halted != self._published[0] or now - self._published[1] >= STATUS_PERIOD:
+            self._published = halted, now
             self._status.publish(BridgeStatus(stamp=self.get_clock().now().to_msg(), halted=halted))
 
     def _report(self) -> Report:
@@ -222,12 +204,10 @@ class Bridge(ManagedNode):
         self.host.stop()
 
     def stopped(self) -> bool:
-        """Whether no skill runs and nothing moves."""
         busy = self._skills is not None and self._skills.busy
         return not busy and self.host.at_rest() and all(member.stopped() for member in self.members.values())
 
     def release(self) -> None:
-        """Close the world as soon as nothing of it moves."""
         self.host.release()
 
     def destroy_node(self) -> None:
@@ -241,14 +221,7 @@ class Bridge(ManagedNode):
 
 
 class MemberBridge(Bridge):
-    """The bridge of a further robot of a world.
-
-    Args:
-        host: The bridge of the first robot; this one gets its name, context and settings.
-        namespace: The namespace.
-        robot: The robot that it hosts.
-        robots: All robots of the world.
-    """
+    """The bridge of a further robot of a world; it gets name, context and settings of that of the first."""
 
     def __init__(self, host: Bridge, namespace: str, robot: World, robots: Sequence[str]) -> None:
         super().__init__(
@@ -261,14 +234,12 @@ class MemberBridge(Bridge):
         self._robot, self.robots, self._first = robot, robots, host
 
     def house(self) -> str:
-        """Return that of the first robot's bridge."""
         return self._first.house()
 
     def load(self) -> World:
         return self._robot
 
     def take_over(self, robot: World, robots: Sequence[str]) -> None:
-        """Host the robot of another world."""
         self._robot, self.robots = robot, robots
         self.take(robot)
 

@@ -27,8 +27,7 @@ from reactree_ros.nodes.people.answer import AnswerNode
 from reactree_ros.nodes.people.view import PLANNER
 from reactree_ros.nodes.robot.goal_templates import is_text, reader
 from reactree_ros.nodes.robot.mapped_skill import MappedCall, Order
-from reactree_ros.nodes.robot.robot_goals import Underway
-from reactree_ros.nodes.robot.robot_servers import Servers
+from reactree_ros.nodes.robot.robot_servers import Servers, Underway
 from reactree_ros.nodes.robot.robot_topics import ConfiguredTopic
 from reactree_ros.nodes.settings import SILENCE
 from reactree_ros.nodes.spinning import run_node
@@ -54,7 +53,7 @@ class Mouth:
         self.echo = Echo()
         self._call = None if entry.says is None else MappedCall(entry.says, f"{where}.says", _SAY)
         self._calls = Calls(node, patience=SILENCE)
-        self._servers = Servers(node, self._calls, filter(None, [self._call]), heartbeat)
+        self._servers = Servers(node, self._calls, filter(None, [self._call]), heartbeat, stop_timeout=SILENCE)
         self._waiting: deque[str] = deque(maxlen=MOST)
         self._now = ""  # what is being said
         self._underway: Underway | None = None
@@ -77,7 +76,7 @@ class Mouth:
     def hush(self) -> None:
         self._waiting.clear()
         if self._underway is not None and self._call is not None:
-            self._servers.of(self._call).stop(self._underway)
+            self._servers.server_for(self._call).stop(self._underway)
 
     def close(self) -> None:
         self._servers.close()
@@ -113,10 +112,10 @@ class Mouth:
 
     def _look(self) -> None:
         self._calls.watch()
-        self._servers.watch(SILENCE)
+        self._servers.watch()
         if self._underway is not None and steady.now() > self._until and self._call is not None:
             given_up, self._underway = self._underway, None
-            self._servers.of(self._call).stop(given_up)
+            self._servers.server_for(self._call).stop(given_up)
             self._over(f"{given_up.server} took too long")
 
     def _over(self, why: str) -> None:

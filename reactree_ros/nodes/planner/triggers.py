@@ -12,7 +12,7 @@ from reactree_interfaces.action import ExecuteTask
 from std_srvs.srv import SetBool
 
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.robot.robot_conditions import Conditions
+from reactree_ros.nodes.robot.robot_topics import Conditions
 from reactree_ros.robot.config import load_robot
 from reactree_ros.robot.triggers import Occasions, TriggerEntry, limits_of
 

@@ -35,23 +35,19 @@ _LONGEST_SIDE = 2048
 
 
 def picture_from_camera(msg: CompressedImage | Image, camera: str) -> Picture:
-    """Keep the picture in a camera's message; JPEG and PNG stay as they are, all else becomes a JPEG.
-
-    Raises:
-        ValueError: It cannot be read; says why.
-    """
+    """Keep the picture in a camera's message; JPEG and PNG stay as they are, all else becomes a JPEG."""
     about: dict[str, Any] = {
         "camera": camera,
         "frame": msg.header.frame_id,
         "time": seconds_of(msg.header.stamp) or None,
     }
-    if isinstance(msg, CompressedImage):
-        data = bytes(msg.data)
-        try:
-            return picture_of(data, **about)
-        except ValueError:
-            return picture_of(_encoded(_read(data)), **about)
-    return picture_of(_encoded(_raw(msg)), **about)
+    if isinstance(msg, Image):
+        return picture_of(_encoded(_raw(msg)), **about)
+    data = bytes(msg.data)
+    try:
+        return picture_of(data, **about)
+    except ValueError:
+        return picture_of(_encoded(_read(data)), **about)
 
 
 def _read(data: bytes) -> Pixels:

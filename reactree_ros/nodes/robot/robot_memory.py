@@ -8,26 +8,22 @@ from typing import Any
 from reactree_ros.background.pending import Pending
 from reactree_ros.memory.house_map import LIKELY, HouseMap
 from reactree_ros.memory.house_store import Place
-from reactree_ros.nodes.robot.robot_detector import WARNING_PERIOD
 from reactree_ros.robot.house import Item, MapThing
 from reactree_ros.robot.poses import Pose
 from reactree_ros.robot.semantic_map import SemanticMap
 
+#: Time between two equal warnings, in seconds.
+WARNING_PERIOD = 10.0
 #: After this time a thing that is still where it was is told again, and what is believed is looked up anew, in seconds.
 TOLD_AGAIN, ASKED_AGAIN = 30.0, 30.0
 
 
 class KeptSightings:
-    """Tells a kept map what a robot detects, takes and misses; nothing of it waits for a disk but :meth:`recollect`.
-
-    Args:
-        house_map: The map; its maker closes it.
-        warn: Says what goes wrong.
-    """
+    """Tells a kept map what a robot detects, takes and misses; nothing of it waits for a disk but :meth:`recollect`."""
 
     def __init__(self, house_map: HouseMap, robot: str, warn: Callable[..., object]) -> None:
         self._map, self._robot, self._warn = house_map, robot, warn
-        self._told: dict[str, tuple[Place | None, float]] = {}  # by name: where, and when; nowhere: it is held
+        self._sent: dict[str, tuple[Place | None, float]] = {}  # by name: where, and when; nowhere: it is held
         self._asked = float("-inf")
         self.believed: Collection[str] = ()
 
@@ -63,15 +59,15 @@ class KeptSightings:
     def missed(self, items: Iterable[Item]) -> None:
         """Tell that things were looked for and are not where they were taken to be."""
         for item in items:
-            self._told.pop(item.name, None)
+            self._sent.pop(item.name, None)
             self._do(lambda name=item.name: self._map.missed(name))  # type: ignore[misc]
 
     def _tell(self, thing: MapThing, at: Place | None, now: float) -> None:
-        before, when = self._told.get(thing.name, (None, float("-inf")))
-        same = thing.name in self._told and _same(before, at)
+        before, when = self._sent.get(thing.name, (None, float("-inf")))
+        same = thing.name in self._sent and _same(before, at)
         if same and 0 <= now - when < TOLD_AGAIN:
             return
-        self._told[thing.name] = at, now
+        self._sent[thing.name] = at, now
         if at is None:
             if not same:
                 self._do(lambda: self._map.taken(thing.name, self._robot))

@@ -12,10 +12,9 @@ from py_trees.behaviour import Behaviour
 from py_trees.common import Status
 from py_trees.composites import Composite
 
-from reactree_ros.agent.conditions import look_at
 from reactree_ros.agent.control_flow import ControlFlow
 from reactree_ros.agent.parameters import ParameterError, Text
-from reactree_ros.agent.skill import Skill
+from reactree_ros.agent.skill import Skill, look_at
 from reactree_ros.agent.wording import Wording
 from reactree_ros.tree.flows.turns import begin_anew, conclude, in_turn
 from reactree_ros.tree.own_tree import SkillNode

@@ -14,12 +14,11 @@ from typing import Any
 from pydantic import Field
 
 from reactree_ros.agent.turns import turn_from_dict, turn_to_dict
-from reactree_ros.files.json_lines import append_line, cut_torn_line
-from reactree_ros.files.read_back import bytes_of, in_a_line, parse_json
+from reactree_ros.files.read_back import append_line, bytes_of, cut_torn_line, in_a_line, parse_json
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.port import Counts, EpisodicMemory, EpisodicMemoryError
 from reactree_ros.memory.spec import MemorySpec
-from reactree_ros.plugins.diagnosis import Diagnosis, Level
+from reactree_ros.plugins.installation import Diagnosis, Level
 from reactree_ros.plugins.settings import Settings
 
 

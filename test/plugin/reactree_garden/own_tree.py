@@ -6,7 +6,7 @@ from py_trees.behaviour import Behaviour
 from py_trees.composites import Selector, Sequence
 from py_trees.decorators import Retry
 
-from reactree_ros.planners.own_tree import own_tree
+from reactree_ros.planners.reactree import own_tree
 from reactree_ros.tree.own_tree import OwnTree
 
 

@@ -6,8 +6,7 @@ from pydantic import Field
 
 from reactree_ros.agent.decision import DONE
 from reactree_ros.agent.kinds.act import Act
-from reactree_ros.agent.prompt import task_turn
-from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.prompt import prompt, task_turn
 from reactree_ros.llm.port import Choice
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
 from reactree_ros.tree.context import RunContext

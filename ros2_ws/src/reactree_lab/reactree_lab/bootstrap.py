@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from reactree_ros.episode.assembly import assemble
 from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.errors import UserError
-from reactree_ros.files.json_lines import append_line, cut_torn_line, read_lines
+from reactree_ros.files.read_back import append_line, cut_torn_line, read_lines
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.record.export import experiences_of

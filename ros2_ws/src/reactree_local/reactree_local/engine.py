@@ -13,8 +13,8 @@ from typing import Any
 
 from reactree_local.matcher import Matcher
 from reactree_local.text import Text
+from reactree_ros.llm.chat import broken, special_tokens, spoken_to_server
 from reactree_ros.llm.engine import ConstraintKind, Engine, Generated, Generation
-from reactree_ros.llm.markers import broken, special_tokens, spoken_to_server
 from reactree_ros.llm.port import PromptTooLong, ServerUnavailable
 
 #: Prompt tokens that are read at once: a request that nobody wants any more ends after as many.

@@ -12,10 +12,20 @@ from typing import Any
 from reactree_local.engine import InProcessEngine
 from reactree_local.mending import mend
 from reactree_ros.errors import UserError
-from reactree_ros.llm.chat import A_CHAT, ChatLayout, Examples, Message, chat_messages, find_layout, with_texts
+from reactree_ros.llm.chat import (
+    ChatLayout,
+    Examples,
+    Message,
+    broken,
+    chat_messages,
+    find_layout,
+    is_chat,
+    markers_of_chat,
+    spoken_to_server,
+    with_texts,
+)
 from reactree_ros.llm.engine import Generated, Generation
 from reactree_ros.llm.engine_settings import LocalEngineSettings
-from reactree_ros.llm.markers import broken, is_chat, markers_of_chat, spoken_to_server
 from reactree_ros.llm.port import LanguageModel, RequestRejected, ServerUnavailable
 from reactree_ros.llm.reasoning import MARKS, Reasoning
 from reactree_ros.llm.spec import ModelSpec
@@ -62,14 +72,16 @@ class TransformersEngine(InProcessEngine):
         if not self.chat:
             return
         self._marks = next((one for one in MARKS if one.begin in template or one.end in template), MARKS[0])
-        if self._chat is None:
-            written = markers_of_chat(self._write([*map(dict, A_CHAT)]))
-            self.chat = is_chat([len(self._encode(one)) for one in written]) is not False
 
         async def render(messages: list[Message]) -> str:
             return self._write(messages)
 
-        self._layout = replace(await find_layout(render), examples=self._examples != "text")
+        found = await find_layout(render)
+        assert found is not None
+        written, layout = found
+        self._layout = replace(layout, examples=self._examples != "text")
+        if self._chat is None:
+            self.chat = is_chat([len(self._encode(one)) for one in markers_of_chat(written)]) is not False
 
     async def generate(self, generation: Generation) -> Generated:
         """Generate; a model that is to think does so first, and its answer is held to what may be said."""
@@ -192,14 +204,8 @@ class TransformersSettings(LocalEngineSettings):
 def _make(settings: TransformersSettings) -> LanguageModel:
     if settings.adapter and find_spec("peft") is None:
         raise UserError(f"adapter {settings.adapter} needs peft: {install_line('reactree_local[transformers]')}")
-    engine = TransformersEngine(
-        settings.named_model("transformers"),
-        chat=settings.chat,
-        reasoning=settings.reasoning,
-        examples=settings.examples,
-        adapter=settings.adapter,
-        options=settings.engine_args,
-    )
+    model = settings.named_model("transformers")
+    engine = TransformersEngine(model, adapter=settings.adapter, options=settings.engine_args, **settings.how)
     return settings.queue(engine)
 
 

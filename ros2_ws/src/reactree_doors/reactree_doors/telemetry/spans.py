@@ -25,8 +25,8 @@ from py_trees.behaviour import Behaviour
 from py_trees.common import Status as TreeStatus
 
 from reactree_ros.agent.decision import Decision
-from reactree_ros.agent.glance import Glance
 from reactree_ros.agent.observation import Observation, Outcome
+from reactree_ros.agent.picture import Glance
 from reactree_ros.agent.turns import Said
 from reactree_ros.episode.telemetry import Telemetry as Port
 from reactree_ros.files.secrecy import redacted, without_credentials
@@ -78,7 +78,6 @@ def takes_spans() -> bool:
 
 
 def takes_figures() -> bool:
-    """Whether anybody in this process takes metrics."""
     return not type(metrics.get_meter_provider()).__module__.startswith("opentelemetry.metrics")
 
 

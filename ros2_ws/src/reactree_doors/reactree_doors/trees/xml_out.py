@@ -143,17 +143,16 @@ def _root(*children: Element, **more: str) -> Element:
 
 
 def _models(skills: Mapping[str, Declared], *more: Element) -> Element:
-    own = (_model(name, one.kind, one.about, one.ports) for name, one in bt.OWN.items())
+    own = (_model(name, one["kind"], one["about"], one["ports"]) for name, one in bt.OWN.items())
     declared = (
-        _model(name, "Action", skill.wording, {port: bt.Port(one.words()) for port, one in skill.parameters.items()})
+        _model(
+            name, "Action", skill.wording, [("input_port", port, of.words()) for port, of in skill.parameters.items()]
+        )
         for name, skill in skills.items()
     )
     return Element("TreeNodesModel", children=(*own, *declared, *more))
 
 
-def _model(name: str, kind: str, about: str, ports: Mapping[str, bt.Port]) -> Element:
-    children = [
-        Element("output_port" if port.gives else "input_port", {"name": called}, text=port.holds)
-        for called, port in ports.items()
-    ]
+def _model(name: str, kind: str, about: str, ports: Iterable[tuple[str, str, str]]) -> Element:
+    children = [Element(tag, {"name": port}, text=holds) for tag, port, holds in ports]
     return Element(kind, {"ID": name}, children=(*children, Element("description", text=about)))

@@ -24,17 +24,16 @@ import pytest
 from postgres_server import PASSWORD, PostgresServer, binaries, children
 from word_hash_embedder import WordHashEmbedder, experience
 
-from reactree_doors.fleet import SPEC, FleetMemory, link, schema, way
+from reactree_doors.fleet import SPEC, FleetMemory, link, schema
 from reactree_doors.fleet import server as client
 from reactree_doors.fleet.server import demands
-from reactree_ros.agent.tokens import approximate_tokens
+from reactree_ros.agent.text import approximate_tokens
 from reactree_ros.errors import UserError
 from reactree_ros.memory.check import check_memory
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.port import EpisodicMemory, EpisodicMemoryError
 from reactree_ros.memory.spec import memory
 from reactree_ros.memory.stores.sqlite import SqliteMemory
-from reactree_ros.plugins.diagnosis import Level
 
 pytestmark = [
     pytest.mark.fleet,
@@ -102,10 +101,6 @@ def until(holds: Callable[[], object]) -> None:
         time.sleep(0.01)
 
 
-def offline(one: FleetMemory) -> None:
-    until(lambda: one.counts() and not is_online(one))
-
-
 def caught_up(one: FleetMemory) -> bool:
     return is_online(one) and not one._own.store.waiting()
 
@@ -158,20 +153,6 @@ def test_robots_rank_what_all_of_them_learnt_just_as_one_with_sqlite(
                     asked, count_tokens=approximate_tokens
                 )
     assert warnings(caplog) == []
-
-
-def test_above_a_few_vectors_the_index_is_used(robot: Robots, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "_FEW", 100)
-    one = robot("a")
-    one.add_run(various(3000))
-    until(lambda: caught_up(one))
-    found = one._link.server
-    assert found is not None
-    found._connection.execute("ANALYZE")
-    found._connection.execute("SET enable_seqscan = off")
-    assert next(iter(one.ranked("apple apple apple 0")))[0] == pytest.approx(1)
-    used = "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'vector_1_near'"
-    until(lambda: found._one(used)[0] > 0)
 
 
 def test_a_robot_goes_on_alone_and_catches_up(
@@ -296,25 +277,6 @@ def test_a_run_that_the_server_refuses_is_set_aside_and_kept(
     assert tasks(robot("b")) == Counter(["refused", "next", "later"])
 
 
-def test_what_a_robot_needs_offline_is_read_ahead(robot: Robots, server: PostgresServer) -> None:
-    one, counted = robot("a"), Counter[str]()
-    one.add_run(various(30))
-
-    def count(text: str) -> int:
-        counted[text] += 1
-        return 1
-
-    one.read_ahead(count).result(BOUND)
-    assert set(counted) == {each.text for each in one._own}
-    server.kill()
-    try:
-        offline(one)
-        assert len(one.retrieve("open the fridge", count_tokens=count)) == 30
-    finally:
-        server.start()
-    assert set(counted.values()) == {1}
-
-
 @pytest.mark.parametrize(
     ("statements", "message"),
     [
@@ -370,10 +332,7 @@ def test_robots_with_different_embedders_learn_from_each_other(robot: Robots) ->
 
 
 HOSTILE = [
-    "'; DROP SCHEMA reactree_memory CASCADE; --",
-    "%s %(query)s $1 \\x00",
-    "a\0b",
-    '"]} \\u0000 \\',
+    *("'; DROP SCHEMA reactree_memory CASCADE; --", "%s %(query)s $1 \\x00", "a\0b", '"]} \\u0000 \\'),
     "two\nlines\r\n\u2028",
     "ü" * 3000,
 ]
@@ -464,28 +423,6 @@ def test_a_memory_in_sqlite_joins_a_fleet_with_what_it_has(robot: Robots, tmp_pa
     one.close()
     with SqliteMemory(tmp_path / "a.db", WordHashEmbedder()) as plain:
         assert tasks(plain) == Counter(["old"])
-
-
-def test_copies_have_a_bound_and_the_newest_are_kept(robot: Robots, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(link, "MOST_COPIES", 10)
-    one = robot("a")
-    for number in range(30):
-        one.add_run([experience(f"open {number}", task=number)])
-    other = robot("b")
-    until(lambda: other._own.store.copies() == 10)
-    one.add_run([experience("open 99", task="new")])
-    assert tasks(other._own) == Counter(map(str, range(20, 30)))
-
-
-def test_doctor_says_how_the_server_is(robot: Robots, server: PostgresServer, url: str, tmp_path: Path) -> None:
-    robot("a").add_run([experience()])
-    right = memory(f"postgresql:url={url}:own={tmp_path / 'a.db'}").settings
-    assert next(iter(SPEC.diagnose(right))).level is Level.RIGHT
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        gone = memory(f"postgresql:url={server.url(port=nobody.getsockname()[1])}:own={tmp_path / 'z.db'}").settings
-        assert [one.level for one in SPEC.diagnose(gone)] == [Level.WRONG, Level.NOTE]
-        assert not SPEC.exists(gone)
 
 
 @contextlib.contextmanager
@@ -632,7 +569,7 @@ def test_the_password_is_given_to_nobody_who_asks_otherwise(asked: str, tmp_path
 def test_a_server_elsewhere_without_tls_is_not_spoken_to(
     robot: Robots, server: PostgresServer, url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(way, "is_loopback", lambda host: False)
+    monkeypatch.setattr(client, "is_loopback", lambda host: False)
     monkeypatch.setenv("PGSSLROOTCERT", "system")
     with pytest.raises(EpisodicMemoryError, match=r"not trusted.*does not support SSL.*sslmode=disable"):
         robot("a")

@@ -352,8 +352,6 @@ def test_stop_comes_through_a_flood_of_clients_without_the_token(tmp_path: Path,
 
 # ---------------------------------------------------------------------- the command itself
 
-COMMAND = [sys.executable, "-m", "reactree_ros.cli", "mcp", "--llm", "expert"]
-
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
@@ -369,24 +367,3 @@ def test_what_cannot_be_served_is_said_in_a_line(options: list[str], said: str) 
     assert (ran.returncode, ran.stdout) == (2, "")
     assert said in ran.stderr
     assert len(ran.stderr.splitlines()) == 1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("way", ["stdio", "http"])
-def test_the_command_stops_its_robot_when_its_client_is_killed(tmp_path: Path, start: Any, way: str) -> None:
-    (tmp_path / "policy.yaml").write_text(json.dumps({"rules": RULES}))
-    command = [*COMMAND, "--policy", str(tmp_path / "policy.yaml"), "--records", str(tmp_path / "robot" / "records")]
-
-    def killed_at_a_form(robot: Robot) -> None:
-        peer = start(robot, mode="legacy")
-        peer.call("carry_out", instruction="put 1 apple on the coffee table")
-        peer.wait("form")
-        peer.kill()
-        assert robot.end["end"] == "interrupted"
-        assert not any('"outcome":"done"' in line for line in robot.record if '"of":"go to' in line)
-
-    if way == "stdio":
-        killed_at_a_form(Robot(tmp_path / "robot", command))
-    else:
-        with served(tmp_path / "robot", [*command, "--http"]) as robot:
-            killed_at_a_form(robot)

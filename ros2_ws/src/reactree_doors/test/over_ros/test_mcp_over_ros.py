@@ -237,22 +237,6 @@ def served_alone(served: Served, do: Callable[[Client], Awaitable[T]]) -> T:
     return asyncio.run(go())
 
 
-def test_a_bridge_that_was_restarted_is_learnt_anew(graph: Graph, tmp_path: Path) -> None:
-    graph.inference(ScriptedModel(THREE))
-    bridge = graph.bridge(ScriptedWorld(), alone=True)
-    graph.planner()
-    served = Served(graph, tmp_path)
-    assert of(served.call("skill_open", thing="fridge 1"))["outcome"] == "done"
-    graph.kill(bridge)
-    name = served.node.bridge.result()
-    graph.until(lambda: served.node.calls.life(name) is None, "it is seen to be gone")
-    world = ScriptedWorld()
-    graph.bridge(world)
-    result = served.call("skill_open", thing="fridge 1")
-    assert of(result).get("outcome") == "done", text_of(result)
-    assert world.executed == ["open fridge 1"]
-
-
 def test_without_a_planner_it_is_said_what_to_start(domain: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROS_DOMAIN_ID", str(domain))
     monkeypatch.setattr(over_ros, "FOUND", 0.5)

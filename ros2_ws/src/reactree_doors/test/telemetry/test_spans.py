@@ -282,20 +282,6 @@ def test_what_an_interrupted_run_had_under_way_ends_with_it(kept: Kept) -> None:
     assert kept.named("invoke_workflow reactree")[0].attributes["reactree.end"] == "interrupted"
 
 
-def test_a_pause_ends_what_was_asked_and_is_marked(kept: Kept) -> None:
-    run = episode(model=Silent())
-    run.tick()
-    run.pause()
-    run.tick()
-    assert [span.attributes["error.type"] for span in kept.named("chat tiny")] == ["cancelled"]
-    run.resume()
-    run.tick()
-    run.interrupt()
-    run.conclude()
-    (root,) = kept.named("invoke_agent reactree")
-    assert [event.name for event in root.events] == ["held", "goes on"]
-
-
 def recorded(*texts: str | Exception, **given: Any) -> list[Event]:
     events: list[Event] = []
     recorder = Recorder(events.append, world={"name": "virtualhome"}, llm={"llm": "expert"})

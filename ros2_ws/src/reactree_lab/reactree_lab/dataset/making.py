@@ -22,7 +22,7 @@ from reactree_lab.household.people import say_impossible, say_openly
 from reactree_lab.household.person import SimulatedPerson
 from reactree_lab.household.wording import say_nonsense
 from reactree_lab.runs import Runs
-from reactree_ros.agent.tokens import approximate_tokens
+from reactree_ros.agent.text import approximate_tokens
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Examples
 from reactree_ros.episode.assembly import assemble

@@ -38,7 +38,7 @@ from reactree_lab.planners.recode.code_block import (
 from reactree_lab.planners.recode.code_runner import CodeRunner, Flow, Shared, check_skills, first_line, shortened
 from reactree_lab.planners.recode.sandbox import RUN, RUN_ALONE, Called, Event, Outside
 from reactree_ros.agent.foreign import in_lines
-from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.prompt import prompt
 from reactree_ros.agent.turns import About, Said, Told
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import FreeText, PromptTooLong, Reply

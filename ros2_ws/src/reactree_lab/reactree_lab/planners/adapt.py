@@ -21,11 +21,11 @@ from reactree_lab.planners.plan import PROMPTS
 from reactree_ros.agent.control_flow import ControlFlow
 from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.kinds.expand import Expand
-from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.prompt import prompt
 from reactree_ros.agent.text import said_number
 from reactree_ros.agent.turns import About, Told
 from reactree_ros.llm.port import FreeText, Reply
-from reactree_ros.planners.react import flat_abilities
+from reactree_ros.planners.reactree import flat_abilities
 from reactree_ros.planners.spec import AgentNodeSettings, PlannerSpec
 from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.context import RunContext

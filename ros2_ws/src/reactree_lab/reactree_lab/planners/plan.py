@@ -11,15 +11,14 @@ from collections.abc import Generator, Iterable
 from typing import Any
 
 from reactree_ros.agent.decision import DONE
-from reactree_ros.agent.example import Example
 from reactree_ros.agent.kinds.act import Act
-from reactree_ros.agent.prompt import task_turn
-from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.prompt import prompt, task_turn
 from reactree_ros.agent.skill import lines_of
+from reactree_ros.agent.transcript import Example
 from reactree_ros.agent.turns import Said, Saw
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import Reply
-from reactree_ros.planners.fixed_example import fixed_example
+from reactree_ros.planners.spec import fixed_example
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.program import Step

@@ -10,8 +10,7 @@ from pydantic import Field
 from reactree_lab.planners.plan import PROMPTS, PlanNode, step_said, steps_of, tidied
 from reactree_ros.agent.decision import DONE
 from reactree_ros.agent.kinds.think import Think
-from reactree_ros.agent.prompt import task_turn
-from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.prompt import prompt, task_turn
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.llm.port import Choice, FreeText, PromptTooLong, Reply
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec

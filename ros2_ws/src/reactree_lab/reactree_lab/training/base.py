@@ -12,7 +12,7 @@ from reactree_lab.training.settings import GGUF, TrainSettings
 from reactree_lab.training.vocabulary import Words
 from reactree_local.mending import mend
 from reactree_ros.errors import UserError
-from reactree_ros.llm.markers import broken, special_tokens
+from reactree_ros.llm.chat import broken, special_tokens
 from reactree_ros.plugins.installation import check_modules
 
 #: How the names of LoRA matrices differ from those of other weights.

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, Protocol, TypeVar
 
-from reactree_ros.background.own_python import python_module
+from reactree_ros.background.worker_process import python_module
 from reactree_ros.world.port import WorldError
 
 #: How long a process that says no more may take to end, in seconds.

@@ -16,7 +16,7 @@ from py_trees.composites import Sequence as InSequence
 from reactree_lab.planners.adapt import Order, read_plan
 from reactree_lab.planners.plan import PROMPTS
 from reactree_ros.agent.kinds.expand import Expand
-from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.prompt import prompt
 from reactree_ros.agent.turns import Said
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult

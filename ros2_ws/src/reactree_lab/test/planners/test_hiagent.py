@@ -18,9 +18,8 @@ from reactree_lab.planners.hiagent import expert as subgoals
 from reactree_lab.planners.hiagent.planner import PROMPTS, HiAgentNode, told_as_subgoals
 from reactree_lab.worlds.ai2thor.household import ALFRED
 from reactree_ros.agent.decision import Decision
-from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.prompt import prompt, summary_request
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
-from reactree_ros.agent.summary import summary_request
 from reactree_ros.agent.turns import Said, Told, render
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode

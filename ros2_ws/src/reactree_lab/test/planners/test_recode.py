@@ -16,9 +16,8 @@ from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.kinds.expand import Expand
-from reactree_ros.agent.kinds.think import Think
-from reactree_ros.agent.kinds.write_code import WriteCode
-from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.kinds.think import Think, WriteCode
+from reactree_ros.agent.prompt import prompt
 from reactree_ros.agent.turns import About, Said, Told
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode

@@ -19,7 +19,7 @@ from plans import BARE, example_of
 from zcode import BY_ZERO, END, FOR_EVER, READ, READ_KEY, UNKNOWN, again, printed, story
 
 from reactree_lab.worlds.jericho.world import Interpreter, JerichoWorld, StoryTask, story_task
-from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.prompt import prompt
 from reactree_ros.episode import Episode
 from reactree_ros.planners.spec import planner
 from reactree_ros.world.check import check_world

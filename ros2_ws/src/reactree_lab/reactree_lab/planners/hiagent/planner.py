@@ -13,17 +13,13 @@ from pydantic import Field
 
 from reactree_lab.planners.hiagent.chunks import ChunkMemory, acted, retrievals, subgoal_said
 from reactree_ros.agent.decision import OK, RECALL, Decision
-from reactree_ros.agent.example import Example
 from reactree_ros.agent.household import Household
-from reactree_ros.agent.kinds.begin_subgoal import BeginSubgoal
-from reactree_ros.agent.kinds.summarise import Summarise
-from reactree_ros.agent.kinds.think import Think
-from reactree_ros.agent.prompt import ONE_DECISION, task_turn
-from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.kinds.think import BeginSubgoal, Summarise, Think
+from reactree_ros.agent.prompt import ONE_DECISION, judgement, prompt, task_turn
 from reactree_ros.agent.skill import Offer, apart
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
-from reactree_ros.agent.summary import judgement
 from reactree_ros.agent.text import said_number
+from reactree_ros.agent.transcript import Example
 from reactree_ros.agent.turns import Said, Saw, Turn
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import PromptTooLong

@@ -29,23 +29,22 @@ from reactree_lab.planners.recode.sandbox import (
     Raised,
     Sandbox,
 )
-from reactree_ros.agent.example import Example
 from reactree_ros.agent.foreign import framed, in_lines
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.kinds.expand import Expand
-from reactree_ros.agent.kinds.think import Think
-from reactree_ros.agent.kinds.write_code import WriteCode
-from reactree_ros.agent.prompt_files import prompt
-from reactree_ros.agent.reading.refusal import not_available
+from reactree_ros.agent.kinds.think import Think, WriteCode
+from reactree_ros.agent.prompt import prompt
+from reactree_ros.agent.reading.labels import not_available
 from reactree_ros.agent.reading.skills import Skills
 from reactree_ros.agent.skill import apart
+from reactree_ros.agent.transcript import Example
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import well_formed
 from reactree_ros.llm.port import FreeText, Reply
-from reactree_ros.planners.fixed_example import fixed_example
+from reactree_ros.planners.spec import fixed_example
 from reactree_ros.tree.attempt import OfAttempt
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.flows.sequence import SequenceFlow

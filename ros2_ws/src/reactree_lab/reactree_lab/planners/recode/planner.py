@@ -38,7 +38,7 @@ from reactree_lab.planners.recode.code_block import (
 )
 from reactree_lab.planners.recode.code_runner import CodeRunner, Shared, check_skills, shortened
 from reactree_ros.agent.foreign import in_lines
-from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.prompt import prompt
 from reactree_ros.agent.turns import About
 from reactree_ros.llm.port import Reply
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from reactree_lab.worlds.ai2thor.wording import room_of
-from reactree_ros.agent.words import same_words
+from reactree_ros.agent.text import same_words
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import parse_json, text_of
 from reactree_ros.plugins.settings import fault_of

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 from reactree_ros.agent.household import split_skill
 from reactree_ros.agent.kinds.expand import Expand
-from reactree_ros.agent.told import EXPANSION_FAILED
-from reactree_ros.agent.turns import kind_said
+from reactree_ros.agent.turns import EXPANSION_FAILED, kind_said
 from reactree_ros.household.expert.reading import find_task
 
 _START = re.compile(

@@ -13,8 +13,7 @@ from reactree_lab.worlds.pyrobosim.simulator import Body, Ended, House, UnderWay
 from reactree_lab.worlds.worker_world import WorkerWorld
 from reactree_ros.agent.household import split_skill
 from reactree_ros.agent.picture import Picture
-from reactree_ros.background.pending import Pending
-from reactree_ros.background.worker import Stopped
+from reactree_ros.background.pending import Pending, Stopped
 from reactree_ros.household import looking, rules
 from reactree_ros.household.household import ONE_HAND, WAH_NL
 from reactree_ros.household.pictures import ABOVE, LOOK_AT, OWN, TAKE_A_PICTURE, WITH_PICTURES
