@@ -16,8 +16,8 @@ from doubles import ScriptedModel
 from plans import BARE, carried_out, example_of
 
 from reactree_lab.worlds.ai2thor.alfred import load_trials
-from reactree_lab.worlds.alfworld import engine as engines
 from reactree_lab.worlds.alfworld import games, rooms
+from reactree_lab.worlds.alfworld import world as engines
 from reactree_lab.worlds.alfworld.games import (
     LIGHT,
     PLACE,
