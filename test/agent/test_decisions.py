@@ -19,8 +19,7 @@ from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.reading import read
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import Said
-from reactree_ros.tree.flows.fallback import FallbackFlow
-from reactree_ros.tree.flows.sequence import SequenceFlow
+from reactree_ros.tree.flows import FallbackFlow, SequenceFlow
 
 words = st.text(st.characters(codec="utf-8", exclude_characters="\n\r,;", exclude_categories=("C", "Z")), min_size=1)
 phrases = st.lists(words, min_size=1, max_size=5).map(" ".join)

@@ -34,12 +34,12 @@ from reactree_ros.episode.player import replay
 from reactree_ros.errors import UserError
 from reactree_ros.person.port import Answer, Person, Question
 from reactree_ros.planners.spec import planner
-from reactree_ros.record.events import check_decision, check_turn, forms
+from reactree_ros.record.checking import check_decision, check_turn, forms
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import Record
 from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import Recorder
-from reactree_ros.tree.flows.sequence import SequenceFlow
+from reactree_ros.tree.flows import SequenceFlow
 from reactree_ros.view.terminal import _decided as terminal_lines
 from reactree_ros.view.words import as_script
 

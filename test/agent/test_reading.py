@@ -19,9 +19,7 @@ from reactree_ros.agent.reading import LONGEST, Unreadable, own_words, read, rea
 from reactree_ros.agent.reading.skills import NEAREST
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import Said
-from reactree_ros.tree.flows.fallback import FallbackFlow
-from reactree_ros.tree.flows.parallel import ParallelFlow
-from reactree_ros.tree.flows.sequence import SequenceFlow
+from reactree_ros.tree.flows import FallbackFlow, ParallelFlow, SequenceFlow
 
 SKILLS = (
     "done", "failure", "go to kitchen 1", "go to kitchen 12", "go to bedroom 2", "pick up apple 1",

@@ -35,7 +35,7 @@ class PickNode(GoalNode):
         failed = 0
         while failed < self._patience:
             skills = yield from self.available_skills()
-            reply = yield from self.ask(Choice((*self.senses.own_actions(), *skills)), begun="Act: ")
+            reply = yield from self.ask(Choice((*self.own_actions(), *skills)), begun="Act: ")
             act = Act(reply.text)
             if act.ends:
                 self.context.listener.decided(self, act, reply)
