@@ -313,15 +313,17 @@ class OtherModel(NamedModel):
 
     own_only = True
 
-    def read(self, given: Mapping[str, Any]) -> Chosen | None:  # type: ignore[override]
+    def read(self, given: Mapping[str, Any]) -> Any:
         return super().read(given) if given else None
 
 
-class ModelAgain(OtherModel):
+class ModelAgain(NamedModel):
     """Another language model than a record's where one is named; else what is said of the record's own one."""
 
-    def read(self, given: Mapping[str, Any]) -> Chosen | Mapping[str, Any]:  # type: ignore[override]
-        return NamedModel.read(self, given) if self._names & set(given) else self._settings(given)
+    own_only = True
+
+    def read(self, given: Mapping[str, Any]) -> Any:
+        return super().read(given) if self._names & set(given) else self._settings(given)
 
 
 class WorldAgain(Options):
