@@ -34,21 +34,11 @@ def said_again(
     vision: Chosen | None = None,
     planner: str = "",
 ) -> RunSpec:
-    """Return the specification of a recorded run as the user wants it now.
+    """Return the specification of a recorded run as the user wants it now; what the user says wins.
 
-    Args:
-        spec: What the record says.
-        header: The record's header; if the user's own program wrote it here, the user has said all of it.
-        world: What the user says of its world; it wins.
-        llm: Another language model, or what the user says of the recorded one.
-        policy: The user's skill policy, which outranks the recorded one; None: the user's file may name one.
-        memory: The episodic memory; unless the user names it, the recorded one is opened only if a package brings it.
-        vision: The language model that is asked about pictures; the recorded one is asked only if the user names it.
-        planner: Another planner; empty: the recorded one.
-
-    Raises:
-        UserError: A record's setting would start, open, load or send something, and the user does not say it, too; or
-            the record does not name what is here.
+    What the user's own program recorded here, by the header, the user has said. Of any other record nothing starts,
+    opens, loads or sends something by itself: a UserError, or a question, names what the user has to say, too. Its
+    memory is opened only if a package brings it, and its model for pictures is not asked.
     """
     name = spec.recorded
     if spec.world is None:

@@ -56,15 +56,7 @@ class Belief:
 class HouseMap(contextlib.AbstractContextManager["HouseMap"]):
     """The map of one house that is kept in a file, which several robots and processes share.
 
-    All methods but :meth:`do` may wait for a disk; a tick calls that.
-
-    Args:
-        path: The file; made if it is not there. It may hold several houses.
-        house: The house, by its name.
-        clock: Seconds since 1970.
-
-    Raises:
-        MapError: The file cannot be used; the message is one line.
+    All methods but :meth:`do` may wait for a disk; a tick calls that. They raise a :class:`MapError`.
     """
 
     def __init__(self, path: str | Path, house: str = "", *, clock: Callable[[], float] = time.time) -> None:
@@ -100,12 +92,12 @@ class HouseMap(contextlib.AbstractContextManager["HouseMap"]):
                 else:
                     at = "" if seen.place == name else seen.place or ""
                     _found(house, thing, Place(at, seen.room or ""), now, robot=robot)
-            for thing in house.held_by(robot):
+            for thing in house.things("t.held = ?", robot):
                 if not here.get(thing.name, _NOWHERE).held:
                     thing.held = None
                     house.put(thing)
             for place in observation.looked_at(name_of):
-                for thing in house.believed_at(place):
+                for thing in house.things("t.at = ? AND t.held IS NULL", place):
                     if thing.name not in here:
                         _missed(house, thing, now)
                 house.in_vain(place, now, not_since=now - SAME_VISIT)
@@ -133,17 +125,18 @@ class HouseMap(contextlib.AbstractContextManager["HouseMap"]):
     def beliefs(self, word: str | None = None) -> list[Belief]:
         """Return where things are taken to be, the surest first; without what is held.
 
-        Args:
-            word: Of which word, with all places where each was found; None: all things, with their latest place alone.
+        Of a word with all places where each was found; without a word all things, with their latest place alone.
         """
         with self._store.reading(self._house) as house:
             now, rates = self.clock(), _Rates(house)
-            return _ranked(house.newest() if word is None else house.things(word), rates, now)
+            return _ranked(
+                house.things(only_latest=True) if word is None else house.things("t.word = ?", word), rates, now
+            )
 
     def likely(self, word: str) -> list[tuple[Place, float]]:
         """Return the places where a thing of a word may be found, with how likely one is there, the likeliest first."""
         with self._store.reading(self._house) as house:
-            things = list(house.things(word))
+            things = list(house.things("t.word = ?", word))
             return _likely(things, _Rates(house), self.clock())
 
     def remembered(self, goal: str) -> tuple[Seen, ...]:
@@ -164,7 +157,7 @@ class HouseMap(contextlib.AbstractContextManager["HouseMap"]):
             for word in house.words():
                 if not any(names(goal, form) for form in (word, f"{word}s", f"{word}es")):
                     continue
-                things = list(house.things(word))
+                things = list(house.things("t.word = ?", word))
                 for belief in _ranked(things, rates, now)[:MOST_OF_A_WORD]:
                     if belief.sure >= LIKELY:
                         tell(belief.thing, belief.spot.place, ago(belief.age))
@@ -189,7 +182,7 @@ class HouseMap(contextlib.AbstractContextManager["HouseMap"]):
 
     def forget(self, name: str) -> int:
         with self._store.writing(self._house) as house:
-            gone = [thing.name for thing in house.things(None) if name in (thing.name, thing.word)]
+            gone = [thing.name for thing in house.things() if name in (thing.name, thing.word)]
             for one in gone:
                 house.remove(one)
             return len(gone)
@@ -197,16 +190,12 @@ class HouseMap(contextlib.AbstractContextManager["HouseMap"]):
     def export(self) -> Iterator[dict[str, Any]]:
         """Yield every thing as JSON has it, with all places where it was found or looked for in vain."""
         with self._store.reading(self._house) as house:
-            things = list(house.things(None))
+            things = list(house.things())
         for thing in things:
             yield thing.as_data()
 
     def put(self, things: Iterable[Any], *, where: str = "things") -> int:
-        """Put things in, as :meth:`export` gives them, each in place of what is known of it; returns how many.
-
-        Raises:
-            MapError: One of them is no thing; nothing is put in then.
-        """
+        """Put things in, as :meth:`export` gives them, or none if one is wrong; return how many."""
         read = [Thing.from_data(one, where=f"{where}:{number}") for number, one in enumerate(things, 1)]
         with self._store.writing(self._house) as house:
             for thing in read:

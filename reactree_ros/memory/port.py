@@ -116,7 +116,7 @@ class EpisodicMemory(abc.ABC):
         return len(new)
 
     def routines(self) -> Mapping[str, str]:
-        """Return the routines that are kept beside the experiences, each as a text by its name; by default none.
+        """Return the routines that are kept beside the experiences, each as a text by its name.
 
         As long as nobody has changed any, it is the same mapping, at once.
         """
@@ -201,12 +201,7 @@ class EpisodicMemory(abc.ABC):
         return islice(self.ranked(subgoal, seed=seed), most or None)
 
     def search(self, text: str, k: int) -> list[tuple[float, Experience]]:
-        """Return the `k` experiences whose subgoals are most similar to a text, with their similarity.
-
-        Raises:
-            ValueError: `k` is negative.
-            UserError: See :meth:`ranked`.
-        """
+        """Return the `k` experiences whose subgoals are most similar to a text, with their similarity."""
         if k < 0:
             raise ValueError(f"k must not be negative, not {k}")
         return list(islice(self.ranked(text), k))

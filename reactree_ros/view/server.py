@@ -74,15 +74,7 @@ Send = Callable[[Any], Awaitable[None]]
 
 
 class ViewServer:
-    """Serves the page in its own thread, within a ``with`` block.
-
-    Args:
-        port: The port; 0 takes a free one.
-        steering: Steers the current run; None only watches runs.
-
-    Raises:
-        UserError: The interface or the port is not available.
-    """
+    """Serves the page in its own thread, within a ``with`` block; a free port for 0; without steering it only shows."""
 
     def __init__(self, runs: Runs, *, host: str = "127.0.0.1", port: int = 0, steering: Helm | None = None) -> None:
         self._runs, self._steering = runs, steering

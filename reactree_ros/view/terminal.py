@@ -49,18 +49,12 @@ class Line(NamedTuple):
 
 
 class Terminal:
-    """Prints a run as it happens.
+    """Prints a run as it happens, within a ``with`` block.
 
     In a terminal the tree stands below what happens, live: a line a goal node or control flow, what has ended folded,
-    and under it budgets and seconds. In a file there are plain lines only, with the seconds and the decision before
-    each. At the run's end, the whole tree and the result follow.
-
-    It is a context manager: inside of it the tree is drawn.
-
-    Args:
-        record: Where the run is written down, for what can be done next; None: nowhere.
-        clock: Seconds, never going back.
-        model: What decides; what it waits for is shown. None: it is not known.
+    and under it budgets, seconds, and what the model waits for. In a file there are plain lines only, with the seconds
+    and the decision before each. At the run's end, the whole tree and the result follow, and what can be done with its
+    record.
     """
 
     def __init__(

@@ -137,11 +137,7 @@ class ExperienceStore(SqliteFile):
             return [one for one in dict.fromkeys(subgoals) if database.execute(known, (one,)).fetchone() is None]
 
     def additions(self) -> Additions | None:
-        """Return what any process added since this was last called; None if nothing was committed since.
-
-        Raises:
-            EpisodicMemoryError: An embedding is not what was written; the message names its row.
-        """
+        """Return what any process added since this was last called; None if nothing was committed since."""
         with self._reading() as database:
             (version,) = database.execute("PRAGMA data_version").fetchone()
             if version == self._seen_version:
@@ -219,9 +215,7 @@ class ExperienceStore(SqliteFile):
 def experience_of(row: tuple[Any, ...], where: object) -> Experience:
     """Return the experience in a row: its number, its subgoal, its turns, and the rest in the order of the class.
 
-    Raises:
-        EpisodicMemoryError: It is not what was written; the message says where it is, and its number. Damaged turns
-            may raise it later, when they are asked for.
+    An EpisodicMemoryError says where a damaged one is, and its number; of damaged turns when they are asked for.
     """
     number, subgoal, turns, end, task_id, task_name, decision, depth = row
     with _undamaged(where, number):

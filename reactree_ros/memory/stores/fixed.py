@@ -28,13 +28,7 @@ _SIMILAR_ENOUGH = 0.7
 
 
 class FixedMemory(EpisodicMemory):
-    """Experiences of a file of JSON lines, which is read when it is first needed and never written.
-
-    Args:
-        path: The file; None: there are no experiences.
-        embedder: Embeds subgoals.
-        name: Its name, for errors.
-    """
+    """Experiences of a file of JSON lines, which is read when it is first needed and never written; no file: none."""
 
     fixed = True
 

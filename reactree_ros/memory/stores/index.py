@@ -30,14 +30,7 @@ class ExperienceIndex:
         self._members: list[list[int]] = []  # the experiences of each subgoal
 
     def extend(self, vectors: NDArray[np.float32], subgoals: Sequence[int], ends: Any, digests: Any) -> None:
-        """Add subgoals, then experiences.
-
-        Args:
-            vectors: The subgoals' embeddings, rows of unit length, shape (n, dimension).
-            subgoals: The position of each experience's subgoal.
-            ends: Each experience's end as a number.
-            digests: 64 bits of each experience's content.
-        """
+        """Add subgoals, by unit embeddings, then experiences: each one's subgoal by position, end, and digest."""
         first = len(self._ends)
         self._members += [[] for _ in vectors]
         for position, subgoal in enumerate(subgoals, start=first):

@@ -52,19 +52,10 @@ class Kept(Generic[T]):
 
 
 class SqliteMemory(EpisodicMemory):
-    """Experiences on disk, with one matrix of their subgoals' embeddings in memory.
+    """Experiences on disk, with one matrix of their subgoals' embeddings in memory; it keeps to its embedder.
 
     Experiences of equal similarity are drawn: an end evenly among success, failure and expand, then an experience of
     that end.
-
-    Args:
-        path: The database file; made if it does not exist (its folder must).
-        embedder: Embeds subgoals. A memory keeps to the embedder that it was made with.
-        busy_timeout: How long to wait while another process writes, in seconds.
-
-    Raises:
-        EpisodicMemoryError: The file is no database, one of another program, of another schema version or embedder, or
-            it cannot be opened.
     """
 
     keeps_routines = True
@@ -169,12 +160,7 @@ class SqliteSettings(Settings):
 
 
 def diagnose(path: Path) -> Iterator[Diagnosis]:
-    """Yield diagnoses about the memory in a file; nothing is written.
-
-    Raises:
-        OSError: The file does not exist or is not readable.
-        EpisodicMemoryError: It is no memory of ours.
-    """
+    """Yield diagnoses about the memory in a file, or raise OSError or EpisodicMemoryError; nothing is written."""
     try:
         with closing(_opened(path)) as database:
             ExperienceStore.check_schema(database, path)
