@@ -33,7 +33,7 @@ class SqliteFile:
     error: ClassVar[type[UserError]] = UserError
 
     def __init__(self, path: Path, *, busy_timeout: float = 10.0) -> None:
-        self.path = path
+        self._path = path
         self._busy_timeout = busy_timeout
         self._read_lock = threading.RLock()
         self._write_lock = threading.Lock()
@@ -44,6 +44,10 @@ class SqliteFile:
             self._reader = opened.enter_context(contextlib.closing(self._connect()))
             self._reader.execute("PRAGMA query_only = ON")
             opened.pop_all()
+
+    @property
+    def path(self) -> Path:
+        return self._path
 
     @classmethod
     def check_schema(cls, database: sqlite3.Connection, path: Path) -> None:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from reactree_ros.agent.turns import Turn, text_in, turn_from_dict, turn_to_dict
 from reactree_ros.files.read_back import parse_json, shown
+from reactree_ros.memory.embedding import Embedder
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.port import Counts, EpisodicMemoryError
 from reactree_ros.memory.sqlite_file import SqliteFile
@@ -70,8 +71,8 @@ class ExperienceStore(SqliteFile):
     what, application_id, version, schema = "an episodic memory", 0x52635472, 3, _SCHEMA  # "RcTr"
     error = EpisodicMemoryError
 
-    def __init__(self, path: Path, *, embedder: str, dimension: int, busy_timeout: float) -> None:
-        self._embedder, self._dimension = embedder, dimension
+    def __init__(self, path: Path, embedder: Embedder, *, busy_timeout: float) -> None:
+        self._embedder = embedder
         self._last_subgoal = self._last_experience = 0
         self._seen_version: int | None = None
         self._routines: Mapping[str, str] = {}
@@ -80,16 +81,17 @@ class ExperienceStore(SqliteFile):
 
     def _make(self, database: sqlite3.Connection) -> None:
         super()._make(database)
-        made_with = (("embedder", self._embedder), ("dimension", str(self._dimension)))
+        made_with = (("embedder", self._embedder.name), ("dimension", str(self._embedder.dimension)))
         database.executemany("INSERT INTO meta VALUES (?, ?)", made_with)
 
     def _prepare(self) -> None:
         super()._prepare()
         meta = dict(self._writer.execute("SELECT key, value FROM meta"))
-        if meta.get("embedder") != self._embedder or meta.get("dimension") != str(self._dimension):
+        name, dimension = self._embedder.name, self._embedder.dimension
+        if meta.get("embedder") != name or meta.get("dimension") != str(dimension):
             raise EpisodicMemoryError(
                 f"{self.path}: its embeddings are by {meta.get('embedder')!r} with {meta.get('dimension')} dimensions, "
-                f"not by {self._embedder!r} with {self._dimension}: open it with that embedder, or export and import"
+                f"not by {name!r} with {dimension}: open it with that embedder, or export and import"
             )
 
     def add(self, run: Sequence[Experience], vectors: Mapping[str, NDArray[np.float32]]) -> None:
@@ -166,13 +168,13 @@ class ExperienceStore(SqliteFile):
             return Additions(numbers, vectors, ids, owners, ends, np.array(digests, np.int64).view(np.uint64))
 
     def _vectors(self, rows: Sequence[tuple[int, Any]]) -> NDArray[np.float32]:
-        size = self._dimension * VECTOR.itemsize
+        size = self._embedder.dimension * VECTOR.itemsize
         damaged = f"{self.path}: the embedding in row {{}} of table subgoal is damaged: {{}}"
         for number, blob in rows:
             found = len(blob) if isinstance(blob, bytes) else type(blob).__name__
             if found != size:
                 raise EpisodicMemoryError(damaged.format(number, f"{size} bytes expected, found {found}"))
-        vectors = np.frombuffer(b"".join(blob for _, blob in rows), VECTOR).reshape(len(rows), self._dimension)
+        vectors = np.frombuffer(b"".join(blob for _, blob in rows), VECTOR).reshape(len(rows), self._embedder.dimension)
         lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
         for wrong in np.flatnonzero(~(np.abs(lengths - 1) < _UNIT_TOLERANCE)):
             raise EpisodicMemoryError(damaged.format(rows[int(wrong)][0], "its length is not 1"))
@@ -186,7 +188,7 @@ class ExperienceStore(SqliteFile):
             raise EpisodicMemoryError(f"{self.path}: experience {missing[0]} is gone: another program deleted it")
         return [found[number] for number in ids]
 
-    def all(self) -> Iterator[Experience]:
+    def __iter__(self) -> Iterator[Experience]:
         last = 0
         while True:
             with self._reading() as database:
@@ -196,7 +198,9 @@ class ExperienceStore(SqliteFile):
             last = rows[-1][0]
             yield from map(self._experience, rows)
 
-    def holds(self, experience: Experience) -> bool:
+    def __contains__(self, experience: object) -> bool:
+        if not isinstance(experience, Experience):
+            return False
         with self._reading() as database:
             rows = database.execute(f"{EXPERIENCES} WHERE e.digest = ?", (digest_of(experience),)).fetchall()
         return any(self._experience(row) == experience for row in rows)

@@ -55,7 +55,7 @@ class FleetMemory(EpisodicMemory):
     def __init__(self, url: str, own: str | Path, embedder: Embedder) -> None:
         self._own = OwnMemory(own, embedder)
         connect = partial(Server, url, embedder=embedder.name, dimension=embedder.dimension)
-        self._link = Link(connect, self._own.store, embedder)
+        self._link = Link(connect, self._own, embedder)
         try:
             self._link.open()
         except BaseException:
@@ -98,7 +98,7 @@ class FleetMemory(EpisodicMemory):
 
     def counts(self) -> Counts:
         """See :meth:`EpisodicMemory.counts`."""
-        return self._read(lambda server: self._own.noted(server.counts()), self._own.counts)
+        return self._read(lambda server: self._own.with_only_here(server.counts()), self._own.counts)
 
     def read_ahead(self, count_tokens: Callable[[str], int]) -> Pending[None]:
         """See :meth:`EpisodicMemory.read_ahead`: what is needed while the server cannot be reached."""
@@ -136,7 +136,7 @@ class FleetMemory(EpisodicMemory):
         """Yield what the server has and what it is to get; if it is lost in the middle, what is left of the own."""
         given = set[int]()  # their hashes: all that a fleet has would not fit
         if (server := self._link.server) is not None:
-            waiting = self._own.store.undelivered()  # before the server is asked: it may be delivered meanwhile
+            waiting = self._own.undelivered()  # before the server is asked: it may be delivered meanwhile
             try:
                 found = ask(server)
                 if waiting:

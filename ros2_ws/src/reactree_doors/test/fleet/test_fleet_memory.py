@@ -125,7 +125,7 @@ def offline(one: FleetMemory) -> None:
 
 
 def caught_up(one: FleetMemory) -> bool:
-    return is_online(one) and not one._own.store.waiting()
+    return is_online(one) and not one._own.waiting()
 
 
 def tasks(one: EpisodicMemory) -> Counter[str]:
@@ -197,7 +197,7 @@ def test_a_robot_goes_on_alone_and_catches_up(
 ) -> None:
     here, there = robot("a"), robot("b")
     there.add_run([experience("open the fridge", task="before")])
-    until(lambda: here._own.store.copies() == 1)  # what another one learnt is kept for later
+    until(lambda: here._own.copies() == 1)  # what another one learnt is kept for later
     server.kill()
     try:
         for number in range(3):
@@ -286,7 +286,7 @@ def test_a_server_that_only_reads_is_read_and_gets_the_rest_later(robot: Robots,
         until(lambda: is_online(one) and tasks(one) == Counter(["before"]))
         one.add_run([experience(task="meanwhile")])
         assert experience(task="meanwhile") in one
-        assert one._own.store.waiting()
+        assert one._own.waiting()
     finally:
         server.stop()
         server.start()
@@ -306,7 +306,7 @@ def test_a_full_disk_of_the_server_loses_nothing(robot: Robots, server: Postgres
         )
         one.add_run([experience(task="kept")])
         assert experience(task="kept") in one
-        assert len(one._own.store.waiting()) == 1
+        assert len(one._own.waiting()) == 1
         stranger.execute(f"DROP TRIGGER full_disk ON {schema.NAME}.experience")
     until(lambda: caught_up(one))
     assert tasks(one) == Counter(["kept"])
@@ -329,7 +329,7 @@ def test_a_run_that_the_server_refuses_is_set_aside_and_kept(
     broken(server, url, _takes_no("refused"))
     one.add_run([experience("open the fridge", task="refused")])
     one.add_run([experience(task="next")])
-    until(lambda: one._own.store.refused() and caught_up(one))
+    until(lambda: one._own.refused() and caught_up(one))
     assert tasks(robot("b")) == Counter(["next"])
     assert tasks(one) == Counter(["refused", "next"])
     assert one.search("open the fridge", 1)[0][1].task_id == "refused"
@@ -345,7 +345,7 @@ def test_a_run_that_the_server_refuses_is_set_aside_and_kept(
     again.close()
 
     broken(server, url, f"ALTER TABLE {schema.NAME}.experience DROP CONSTRAINT picky")
-    until(lambda: not robot("a")._own.store.refused())
+    until(lambda: not robot("a")._own.refused())
     assert tasks(robot("b")) == Counter(["refused", "next", "later"])
 
 
@@ -370,12 +370,12 @@ def test_a_server_that_takes_nothing_from_a_robot_refuses_none_of_its_runs(
     one, database = robot("a"), url.rpartition("/")[2]
     broken(server, url, f"ALTER TABLE {schema.NAME}.experience RENAME TO elsewhere")
     one.add_run([experience(task="kept")])
-    assert len(one._own.store.waiting()) == 1
+    assert len(one._own.waiting()) == 1
     until(lambda: any("elsewhere" in said or "does not exist" in said for said in warnings(caplog)))
     with server.connect(database) as stranger:
         stranger.execute(f"ALTER TABLE {schema.NAME}.elsewhere RENAME TO experience")
     until(lambda: caught_up(one))
-    assert one._own.store.refused() == []
+    assert one._own.refused() == []
     assert tasks(robot("b")) == Counter(["kept"])
 
 
@@ -384,11 +384,11 @@ def test_what_waits_is_read_once(robot: Robots, monkeypatch: pytest.MonkeyPatch)
     one = robot("a")
     monkeypatch.setattr(one._link, "_send_all", lambda: None)
     one.add_run([experience("open the fridge", task=number) for number in range(5)])
-    waiting = one._own.store.undelivered()
+    waiting = one._own.undelivered()
     assert len(list(one.ranked("open the fridge"))) == 5
-    assert one._own.store.undelivered() is waiting
+    assert one._own.undelivered() is waiting
     one.add_run([experience("open the drawer", task="new")])
-    more = one._own.store.undelivered()
+    more = one._own.undelivered()
     assert len(more) == 6
     assert all(more[number] is kept for number, kept in waiting.items())
     assert tasks(one) == Counter(["0", "1", "2", "3", "4", "new"])
@@ -578,7 +578,7 @@ def test_a_server_that_lost_runs_gets_them_again_from_whoever_has_them(
 ) -> None:
     here, there = robot("a"), robot("b")
     here.add_run([experience(task="of a")])
-    until(lambda: there._own.store.copies() == 1)
+    until(lambda: there._own.copies() == 1)
     here.close()
     there.close()
     tables = ", ".join(f"{schema.NAME}.{name}" for name in ("run", "subgoal", "experience", "vector_1"))
@@ -607,7 +607,7 @@ def test_copies_have_a_bound_and_the_newest_are_kept(robot: Robots, monkeypatch:
     for number in range(30):
         one.add_run([experience(f"open {number}", task=number)])
     other = robot("b")
-    until(lambda: other._own.store.copies() == 10)
+    until(lambda: other._own.copies() == 10)
     one.add_run([experience("open 99", task="new")])
     assert tasks(other._own) == Counter(map(str, range(20, 30)))
 
