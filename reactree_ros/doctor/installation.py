@@ -21,7 +21,7 @@ from urllib.parse import unquote, urlsplit
 from rich.console import Console
 
 import reactree_ros as here
-from reactree_ros.doctor.probe import ProbeFailed, in_a_process
+from reactree_ros.background.own_python import ProbeFailed, in_a_process
 from reactree_ros.errors import UserError
 from reactree_ros.llm.spec import MODELS, ModelSpec
 from reactree_ros.plugins import REGISTRIES

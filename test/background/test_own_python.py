@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from reactree_ros.background.own_python import python_module
+from reactree_ros.background.own_python import in_a_process, python_module
 from reactree_ros.background.worker_process import deaf_to_the_terminal
-from reactree_ros.doctor.probe import in_a_process
 
 
 @pytest.fixture
