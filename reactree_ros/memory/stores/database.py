@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,25 +56,12 @@ EXPERIENCES = (
 )
 
 
-class Additions(NamedTuple):
-    """What was added to a store since it was last asked, in the order in which it was."""
-
-    subgoals: Sequence[int]  # ids
-    vectors: NDArray[np.float32]  # the subgoals' embeddings, shape (number of subgoals, dimension)
-    experiences: Sequence[int]  # ids
-    owners: Sequence[int]  # the id of each experience's subgoal
-    ends: Sequence[int]  # positions in `ENDS`
-    digests: NDArray[np.uint64]
-
-
 class ExperienceStore(SqliteFile):
     what, application_id, version, schema = "an episodic memory", 0x52635472, 3, _SCHEMA  # "RcTr"
     error = EpisodicMemoryError
 
     def __init__(self, path: Path, embedder: Embedder, *, busy_timeout: float) -> None:
         self._embedder = embedder
-        self._last_subgoal = self._last_experience = 0
-        self._seen_version: int | None = None
         self._routines: Mapping[str, str] = {}
         self._routines_version: int | None = None
         super().__init__(path, busy_timeout=busy_timeout)
@@ -137,35 +124,6 @@ class ExperienceStore(SqliteFile):
         known = "SELECT 1 FROM subgoal WHERE text = ?"
         with self._reading() as database:
             return [one for one in dict.fromkeys(subgoals) if database.execute(known, (one,)).fetchone() is None]
-
-    def additions(self) -> Additions | None:
-        """Return what any process added since this was last called; None if nothing was committed since."""
-        with self._reading() as database:
-            (version,) = database.execute("PRAGMA data_version").fetchone()
-            if version == self._seen_version:
-                return None
-            database.execute("BEGIN")  # one snapshot for both tables
-            try:
-                look = "SELECT id, embedding FROM subgoal WHERE id > ? ORDER BY id"
-                subgoals = database.execute(look, (self._last_subgoal,)).fetchall()
-                rows = database.execute(
-                    'SELECT e.id, s.id, e."end", e.digest FROM experience e LEFT JOIN subgoal s ON s.id = e.subgoal '
-                    "WHERE e.id > ? ORDER BY e.id",
-                    (self._last_experience,),
-                ).fetchall()
-            finally:
-                database.execute("COMMIT")
-            vectors = self._vectors(subgoals)
-            ids, owners, ends, digests = zip(*rows, strict=True) if rows else ((), (), (), ())
-            if None in owners:
-                raise EpisodicMemoryError(
-                    f"{self.path}: the subgoal of row {ids[owners.index(None)]} of table experience is gone"
-                )
-            numbers = [number for number, _ in subgoals]
-            self._last_subgoal = max([self._last_subgoal, *numbers])
-            self._last_experience = max([self._last_experience, *ids])
-            self._seen_version = version
-            return Additions(numbers, vectors, ids, owners, ends, np.array(digests, np.int64).view(np.uint64))
 
     def _vectors(self, rows: Sequence[tuple[int, Any]]) -> NDArray[np.float32]:
         size = self._embedder.dimension * VECTOR.itemsize

@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Generic, TypeVar
 
+import numpy as np
 from pydantic import Field
 
 from reactree_ros.background.pending import Pending, settle_as
@@ -63,7 +64,8 @@ class SqliteMemory(ExperienceStore, EpisodicMemory):
     def __init__(self, path: str | Path, embedder: Embedder, *, busy_timeout: float = 10.0) -> None:
         self._index = ExperienceIndex(embedder.dimension)
         self._ids: list[int] = []  # of experiences, by their position in the index
-        self._subgoals: dict[int, int] = {}  # position in the index by id
+        self._subgoals: dict[int, int] = {}  # position in the index by id, rising
+        self._seen_version: int | None = None
         self._kept = Kept(self.fetch)
         self._lock = threading.RLock()  # of everything above; the database has locks of its own
         #: The same goal is asked for more than once: for routines that are near, then for examples.
@@ -124,12 +126,35 @@ class SqliteMemory(ExperienceStore, EpisodicMemory):
         return ended
 
     def _refresh(self) -> None:
-        if (added := self.additions()) is not None:
-            for number in added.subgoals:
-                self._subgoals[number] = len(self._subgoals)
-            owners = [self._subgoals[number] for number in added.owners]
-            self._index.extend(added.vectors, owners, added.ends, added.digests)
-            self._ids.extend(added.experiences)
+        # what this and other processes have added since the last time; an error names a damaged embedding's row
+        with self._reading() as database:
+            (version,) = database.execute("PRAGMA data_version").fetchone()
+            if version == self._seen_version:
+                return
+            database.execute("BEGIN")  # one snapshot for both tables
+            try:
+                look = "SELECT id, embedding FROM subgoal WHERE id > ? ORDER BY id"
+                subgoals = database.execute(look, (next(reversed(self._subgoals), 0),)).fetchall()
+                experiences = database.execute(
+                    'SELECT e.id, s.id, e."end", e.digest FROM experience e LEFT JOIN subgoal s ON s.id = e.subgoal '
+                    "WHERE e.id > ? ORDER BY e.id",
+                    (self._ids[-1] if self._ids else 0,),
+                ).fetchall()
+            finally:
+                database.execute("COMMIT")
+            vectors, positions = self._vectors(subgoals), dict(self._subgoals)
+            for number, _ in subgoals:
+                positions[number] = len(positions)
+            ids, owners, ends, digests = zip(*experiences, strict=True) if experiences else ((), (), (), ())
+            if None in owners:
+                gone = ids[owners.index(None)]
+                raise EpisodicMemoryError(f"{self.path}: the subgoal of row {gone} of table experience is gone")
+            self._index.extend(
+                vectors, [positions[one] for one in owners], ends, np.array(digests, np.int64).view(np.uint64)
+            )
+            self._subgoals = positions
+            self._ids.extend(ids)
+            self._seen_version = version
 
 
 class SqliteSettings(Settings):
