@@ -40,7 +40,7 @@ class Counts:
     only_here: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, kinds: Iterable[tuple[End, str, int]], *, runs: int, subgoals: int) -> Counts:
+    def from_kinds(cls, kinds: Iterable[tuple[End, str, int]], *, runs: int, subgoals: int) -> Counts:
         by_end, by_task_name = dict.fromkeys(End, 0), dict[str, int]()
         for end, name, count in kinds:
             by_end[end] += count

@@ -33,7 +33,7 @@ class Asked:
     asker: str = ""  # who asks, if there are several robots; empty for the run
 
     @classmethod
-    def of(cls, one: Open | None) -> Asked | None:
+    def from_open(cls, one: Open | None) -> Asked | None:
         """Return an open question for the page; None if there is none."""
         if one is None:
             return None
@@ -97,7 +97,7 @@ class Steering(Around):
     @property
     def course(self) -> Course:
         """The state of steering."""
-        asked = None if self._desk is None else Asked.of(self._desk.next)
+        asked = None if self._desk is None else Asked.from_open(self._desk.next)
         with self._lock:
             return Course(self._left == 0 and not self._ended, self._ended, self._notice, asked=asked)
 

@@ -49,7 +49,7 @@ class FixedMemory(EpisodicMemory):
         held = self._held()
         runs, subgoals = {one.task_id for one in held}, {one.subgoal for one in held}
         kinds = ((one.end, one.task_name, 1) for one in held)
-        return Counts.of(kinds, runs=len(runs), subgoals=len(subgoals))
+        return Counts.from_kinds(kinds, runs=len(runs), subgoals=len(subgoals))
 
     def ranked(self, text: str, *, seed: int = 0) -> Iterator[tuple[float, Experience]]:
         held = self._held()
