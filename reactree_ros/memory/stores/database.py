@@ -168,7 +168,8 @@ class ExperienceStore(SqliteFile):
             kinds = database.execute('SELECT "end", task_name, count(*) FROM experience GROUP BY 1, 2').fetchall()
             count = "SELECT (SELECT count(*) FROM run), (SELECT count(*) FROM subgoal)"
             runs, subgoals = database.execute(count).fetchone()
-            return Counts.from_kinds(((ENDS[end], name, count) for end, name, count in kinds), runs=runs, subgoals=subgoals)
+            named = ((ENDS[end], name, count) for end, name, count in kinds)
+            return Counts.from_kinds(named, runs=runs, subgoals=subgoals)
 
     def _experience(self, row: tuple[Any, ...]) -> Experience:
         return experience_of(row, self.path)
