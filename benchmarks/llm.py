@@ -52,8 +52,7 @@ from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import load_tasks
 from reactree_ros.llm.decoding import Method
 from reactree_ros.llm.engine import Constraint, ConstraintKind, Generated, Generation
-from reactree_ros.llm.engine_model import EngineModel
-from reactree_ros.llm.fair_queue import FairQueue
+from reactree_ros.llm.engine_model import EngineModel, FairQueue
 from reactree_ros.llm.openai.engine import OpenAIEngine
 from reactree_ros.llm.port import Choice, DecisionRequest, prompt_text
 from reactree_ros.memory.port import TOKEN_LIMIT

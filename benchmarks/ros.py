@@ -65,8 +65,8 @@ from reactree_ros.nodes.inference import inference_node
 from reactree_ros.nodes.inference.inference_node import InferenceNode
 from reactree_ros.nodes.messages import request_to_msg
 from reactree_ros.nodes.planner import adapters
+from reactree_ros.nodes.planner.adapters import SkillGoals
 from reactree_ros.nodes.planner.planner_node import PlannerNode
-from reactree_ros.nodes.planner.skill_goals import SkillGoals
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.nodes.waiting import Wake
 from reactree_ros.planners.spec import planner

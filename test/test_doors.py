@@ -87,7 +87,7 @@ ELSEWHERE = (
     "memory/",
     "reactree_doors/fleet/",
     "nodes/people/answering.py",
-    "nodes/robot/robot_goals.py",
+    "nodes/robot/robot_servers.py",
     "nodes/planner/task_queue.py",
 )
 

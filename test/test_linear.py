@@ -29,7 +29,7 @@ from reactree_ros.agent.reading import Unreadable, read, read_call, read_choice
 from reactree_ros.agent.summary import read_summary
 from reactree_ros.agent.transcript import TranscriptError, parse_transcript
 from reactree_ros.files.secrecy import redacted
-from reactree_ros.llm.markers import broken
+from reactree_ros.llm.chat import broken
 from reactree_ros.llm.reasoning import split_reasoning
 from reactree_ros.person.port import approves, is_stop, quoted
 from reactree_ros.world.skill_policy import policy_from_list

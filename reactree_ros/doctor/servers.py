@@ -93,8 +93,7 @@ def _installed(where: str, spec: Any) -> Diagnosis:
 
 def _connected(server: Server) -> Connection:
     # as a run would connect; loading the client does not count against the time limit
-    from reactree_ros.llm.openai.address import read_key, read_url
-    from reactree_ros.llm.openai.connection import Connection
+    from reactree_ros.llm.openai.connection import Connection, read_key, read_url
     from reactree_ros.llm.openai.settings import SPEC
 
     SPEC.check_installed()
@@ -122,7 +121,7 @@ async def _asked(server: Server, connection: Connection) -> Diagnosis:
 
 
 def _refused(server: Server, connection: Connection, refused: Refused) -> Diagnosis:
-    status, called = refused.status, connection.called
+    status, called = refused.status, connection.name
     state = f"{called} answers HTTP {status} when asked for its models"
     if not status:  # not JSON
         return _no_list(server, called)
@@ -145,9 +144,9 @@ def _answered(server: Server, connection: Connection, listed: Any) -> Diagnosis:
     try:
         names = [str(one["id"])[:100] for one in listed["data"]]
     except (ValueError, TypeError, KeyError):
-        return _no_list(server, connection.called)
+        return _no_list(server, connection.name)
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    state = connection.redacted(f"{connection.called} answers; models: {', '.join(names[:_NAMED]) or 'none'}{more}")
+    state = connection.redacted(f"{connection.name} answers; models: {', '.join(names[:_NAMED]) or 'none'}{more}")
     if server.model and server.model not in names:
         remedy = "name one of them, unless `reactree llm check` says that it decides"
         return server.is_(NOTE, f"{state}; {server.model} is not among them", remedy)

@@ -21,8 +21,7 @@ from reactree_ros.agent.tokens import counting
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode.learning import Again, Learning
 from reactree_ros.errors import UserError
-from reactree_ros.llm.port import LanguageModel, Reply
-from reactree_ros.llm.tally import Tally
+from reactree_ros.llm.port import LanguageModel, Reply, Tally
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.memory.working import WorkingMemory

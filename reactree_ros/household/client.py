@@ -51,8 +51,6 @@ _open = build_opener(ProxyHandler({})).open
 
 
 class UnitySettings(VirtualHomeSettings):
-    """The household task, and the address of VirtualHome's simulator."""
-
     host: str = Field(default="127.0.0.1", description="host of the simulator")
     port: int = Field(default=PORT, ge=0, le=65535, description=f"the simulator's HTTP port; 0: {PORT}")
     executable: str = Field(default="", description="the simulator's executable; empty: it is running already")
@@ -113,7 +111,6 @@ class VirtualHomeClient:
         self._closed = threading.Event()
 
     def connect(self) -> None:
-        """Start the simulator if there is an executable, and wait until it answers."""
         if self._executable is None:
             self._ask("idle")
             return
@@ -190,7 +187,6 @@ class VirtualHomeClient:
             raise WorldError(f"VirtualHome at {self.address} cannot put the agent into {room} {number}")
 
     def graph(self) -> _Apartment:
-        """Return the apartment's current graph."""
         answer = self._ask("environment_graph")
         try:
             return _Apartment.model_validate_json(answer.message if answer.success and answer.message else "{}")

@@ -37,14 +37,7 @@ _HOW = {state: _statement(state, f"the {{thing}} is {state}", **{state: "thing"}
 def of_house(
     scene: Scene, things: Iterable[OfScene], places: Iterable[OfScene], persons: Iterable[str] = ()
 ) -> Sequence[Offer]:
-    """Return what may be stated of a house now.
-
-    Args:
-        scene: The house.
-        things: What can be elsewhere.
-        places: Where it can be.
-        persons: Who can have it, besides whoever speaks.
-    """
+    """Return what may be stated of a house now: which things are at which places, or with whom."""
     now = {
         "thing": tuple(thing.name for thing in things),
         "place": tuple(place.name for place in places),
@@ -58,7 +51,6 @@ def of_house(
 
 
 def named_in(correction: SkillCall) -> Iterator[str]:
-    """Yield the things and places that a statement names."""
     for name, one in correction.skill.parameters.items():
         if isinstance(one, Named) and not isinstance(one, Person):
             yield str(correction.values[name])
@@ -73,7 +65,6 @@ def hands_full(scene: Scene, correction: SkillCall, hands: int) -> str:
 
 
 def refused(why: str) -> Observation:
-    """Return what is told where nothing was taken in."""
     return Observation(f"It was not taken in: {why}.", Outcome.PRECONDITION)
 
 

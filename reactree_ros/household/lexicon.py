@@ -21,13 +21,10 @@ from reactree_ros.household.vocabulary import CLASSES, ObjectClass, own_classes
 
 
 def word_set(text: str) -> frozenset[str]:
-    """Return the words of a text."""
     return frozenset(text.split())
 
 
 class Topic(enum.Enum):
-    """Kinds of phrases."""
-
     THING = "thing"
     PLACE = "place"
     ROOM = "room"
@@ -36,8 +33,6 @@ class Topic(enum.Enum):
 
 @dataclass(frozen=True)
 class Entry:
-    """The meaning of a phrase."""
-
     kind: Topic
     words: tuple[str, ...]  # words of the vocabulary; several for a group ("drinks")
     plural: bool = False  # whether the phrase was in the plural; the meaning is in the singular
@@ -180,7 +175,6 @@ def look_up(words: list[str], start: int) -> tuple[Entry, int] | None:
 
 
 def _entry(phrase: list[str], entries: dict[str, Entry], parts: frozenset[str]) -> Entry | None:
-    """Return the entry of a phrase, or of its singular."""
     if (entry := entries.get("".join(phrase))) is not None:
         return entry
     singular = entries.get("".join([*phrase[:-1], _singular(phrase[-1], parts)]))

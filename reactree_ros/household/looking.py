@@ -10,19 +10,16 @@ from reactree_ros.world.port import Observation, Seen
 
 
 def look_around(scene: Scene) -> Observation:
-    """Return the full observation that an agent node starts with."""
     items = room_items(scene)
     rooms = tuple(room.name for room in scene.rooms)
     return Observation(starting_text(scene, items), seen=tuple(sightings(scene, items, None)), rooms=rooms)
 
 
 def room_items(scene: Scene) -> list[Thing]:
-    """List the things in the quick look around the agent's room."""
     return [thing for thing in scene.visible() if thing.room_item]
 
 
 def held(scene: Scene) -> Iterator[Thing]:
-    """Yield the held things."""
     return (scene.things[id] for id in scene.held)
 
 
@@ -38,7 +35,6 @@ def sightings(scene: Scene, things: Iterable[Thing], place: Thing | None) -> Ite
 
 
 def starting_text(scene: Scene, room_items: Iterable[Thing]) -> str:
-    """Word the full observation that an agent node starts with."""
     room = scene.agent_room
     return (
         f"You are in the house, and there are {len(scene.rooms)} rooms: {merged(scene.rooms)}. "
@@ -47,7 +43,6 @@ def starting_text(scene: Scene, room_items: Iterable[Thing]) -> str:
 
 
 def look_text(room_items: Iterable[Thing]) -> str:
-    """Word the quick look around a room."""
     return f"Looking quickly around the room, you see {merged(room_items) or 'nothing'}."
 
 

@@ -26,8 +26,6 @@ FOLDER = Path(__file__).with_name("experiences")
 
 
 class HouseholdMemorySettings(Settings):
-    """Which experiences they are, and how they are found."""
-
     planner: Literal["reactree", "reactree_wm", "react", "react_wm"] = Field(
         default="reactree_wm", description="the planner whose experiences they are"
     )
@@ -49,7 +47,6 @@ PLANNERS: tuple[str, ...] = get_args(HouseholdMemorySettings.model_fields["plann
 
 
 def file_of(planner: str, folder: Path = FOLDER) -> Path:
-    """Return the file with the experiences of a planner."""
     return folder / f"{planner}.jsonl"
 
 

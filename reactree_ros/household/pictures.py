@@ -36,12 +36,10 @@ CHECKS = {
 
 
 def from_above(scene: Scene) -> Picture:
-    """Draw the agent's room, as far as nothing closed hides it."""
     return _drawn(scene, scene.visible(), ABOVE)
 
 
 def from_agent(scene: Scene, near: Sequence[Thing]) -> Picture:
-    """Draw what is next to the agent; in the middle of a room, what a quick look around shows."""
     return _drawn(scene, near or looking.room_items(scene), OWN)
 
 

@@ -34,14 +34,11 @@ _OPENNESS_UNSAID = frozenset({"desk"})
 
 @dataclass(frozen=True)
 class Skill:
-    """A skill on a thing of the house."""
-
     verb: str
     thing: Thing
 
 
 def parse_skill(text: str, scene: Scene) -> Skill | str:
-    """Read a skill, or return what is wrong with it."""
     verb, name = WAH_NL.split_skill(text)
     if not verb:
         *first, last = WAH_NL.actions
@@ -50,7 +47,6 @@ def parse_skill(text: str, scene: Scene) -> Skill | str:
 
 
 def unfit(verb: str, name: str, scene: Scene) -> str:
-    """Say why nothing is done with a verb to what has a name; empty if something may be."""
     thing = scene.by_name.get(name)
     if thing is None:
         return f"There is no {name} in the house."
@@ -73,15 +69,9 @@ def which_of(skill: Declared) -> str:
 
 
 def check(skill: Skill, *, scene: Scene, receptacle: Thing | None) -> tuple[Outcome, str]:
-    """Check a skill's preconditions in the recorded order, and word the result.
+    """Check a skill's preconditions in the recorded order; return the outcome and the observation's first sentence.
 
-    Args:
-        skill: The skill.
-        scene: The current scene.
-        receptacle: Target of a put down: the receptacle walked to last.
-
-    Returns:
-        ``DONE`` or ``PRECONDITION``, and the first sentence of the observation.
+    ``receptacle`` is the target of a put down: the receptacle walked to last.
     """
     thing, properties, states = skill.thing, skill.thing.properties, skill.thing.states
     if skill.verb == "go to":
@@ -146,12 +136,10 @@ def unmet(skill: Skill, *, scene: Scene, receptacle: Thing | None) -> str:
 
 
 def can_take_things(thing: Thing) -> bool:
-    """Return whether a thing can take others in or on it."""
     return bool(thing.properties & {"CONTAINERS", "SURFACES"})
 
 
 def arrival_text(thing: Thing) -> str:
-    """Word the arrival at a thing."""
     if thing.is_room:
         return f"You move to {thing.told()}."
     text = f"You arrive at {thing.told()}."

@@ -19,49 +19,21 @@ AnyScene = TypeVar("AnyScene", bound="Scene")
 
 
 class Thing:
-    """A room, a piece of furniture, or an object.
-
-    Attributes:
-        id: Node id in the scene graph.
-        class_name: Class in the scene graph, e.g. ``kitchencabinet``.
-        word: Class in words, e.g. ``kitchen cabinet``.
-        number: Instance number: rank of the id within its class, from 1; 0: its word is its own name.
-        name: Word and number, e.g. ``kitchen cabinet 1``; or its own name, e.g. ``office 2B``.
-        properties: Actions that it allows.
-        states: OPEN or CLOSED, ON or OFF.
-        is_room: Whether it is a room.
-        contains: Whether things can be inside it.
-        observed: Whether observations may list it.
-        room_item: Whether the quick look around a room lists it.
-    """
-
-    __slots__ = (
-        "class_name",
-        "contains",
-        "id",
-        "is_room",
-        "name",
-        "number",
-        "observed",
-        "properties",
-        "room_item",
-        "states",
-        "word",
-    )
+    """A room, a piece of furniture, or an object."""
 
     def __init__(self, node: Node, number: int, word: str = "") -> None:
         known = CLASSES[node.class_name]
         self.id = node.id
-        self.class_name = node.class_name
-        self.word = word or known.word
-        self.number = number
-        self.name = named(self.word, number)
-        self.properties = frozenset(node.properties)
+        self.class_name = node.class_name  # e.g. ``kitchencabinet``
+        self.word = word or known.word  # e.g. ``kitchen cabinet``
+        self.number = number  # rank of the id within its class, from 1; 0: its word is its own name
+        self.name = named(self.word, number)  # e.g. ``kitchen cabinet 1`` or ``office 2B``
+        self.properties = frozenset(node.properties)  # actions that it allows
         self.states = set(node.states)
         self.is_room = node.category == ROOMS
         self.contains = node.contains
-        self.observed = known.observed
-        self.room_item = known.room_item and known.observed
+        self.observed = known.observed  # whether observations may list it
+        self.room_item = known.room_item and known.observed  # whether the quick look around a room lists it
 
     def told(self, article: str = "the") -> str:
         """Return how an observation tells of it alone, e.g. ``the fridge (1)``, or ``office 2B``."""
@@ -72,24 +44,13 @@ class Thing:
 
 
 class Scene:
-    """The places of all things in a house, and the things that the agent holds.
+    """The places of all things in a house, and the things that the agent holds, at most :data:`HANDS`.
 
-    Attributes:
-        things: Everything except the agent, by node id, in order of id.
-        by_name: Everything that a skill can name, e.g. ``fridge 1``.
-        rooms: The rooms in order of id.
-        agent_room: The agent's room.
-        held: Ids of held things, at most :data:`HANDS`.
-        close: Ids of things next to the agent, in the order in which they were seen.
-        borne: Who has a thing, by its id: a person.
+    Original files may lack the agent's node; it is then in the first room of the class ``init_room``. ``names`` are
+    those of classes that the house calls by another name than the vocabulary's word.
     """
 
     def __init__(self, graph: Graph, *, init_room: str, names: Mapping[str, str] = MappingProxyType({})) -> None:
-        """Read a checked graph.
-
-        Original files may lack the agent's node; it is then in the first room of the class ``init_room``. ``names`` are
-        those of classes that the house calls by another name than the vocabulary's word.
-        """
         self.things: dict[int, Thing] = {}
         called = graph.called(names)
         agent = None
@@ -106,10 +67,9 @@ class Scene:
         self._read_places(graph, agent)
 
     def _know_no_place(self) -> None:
-        """Begin with nothing held, near, or anywhere."""
         self.held: list[int] = []
-        self.close: list[int] = []
-        self.borne: dict[int, str] = {}
+        self.close: list[int] = []  # what is next to the agent, in the order in which it was seen
+        self.borne: dict[int, str] = {}  # the person who has a thing
         self._room: dict[int, int] = {}
         self._container: dict[int, int] = {}
         self._surface: dict[int, int] = {}
@@ -143,17 +103,14 @@ class Scene:
         return other
 
     def container_of(self, thing: Thing) -> Thing | None:
-        """Return the thing that contains a thing, other than a room."""
         inside = self._container.get(thing.id)
         return None if inside is None else self.things[inside]
 
     def surface_of(self, thing: Thing) -> Thing | None:
-        """Return the surface of a thing."""
         under = self._surface.get(thing.id)
         return None if under is None else self.things[under]
 
     def on(self, surface: Thing) -> Iterator[Thing]:
-        """Yield the things on a surface."""
         return (self.things[id] for id, under in self._surface.items() if under == surface.id)
 
     def room_of(self, thing: Thing) -> Thing | None:
@@ -168,7 +125,6 @@ class Scene:
         return None if room is None else self.things[room]
 
     def hidden(self, thing: Thing) -> bool:
-        """Return whether the thing is inside something closed."""
         while (container := self.container_of(thing)) is not None:
             if "CLOSED" in container.states:
                 return True
@@ -184,12 +140,10 @@ class Scene:
         return (thing for thing in self._near[here] if not self.hidden(thing))
 
     def take(self, thing: Thing) -> None:
-        """Put the thing into the agent's hand."""
         self._leave(thing)
         self.held.append(thing.id)
 
     def place(self, thing: Thing, receptacle: Thing, *, inside: bool) -> None:
-        """Put the thing in or on a receptacle."""
         self._leave(thing)
         (self._container if inside else self._surface)[thing.id] = receptacle.id
         room = self.room_of(receptacle)
@@ -205,12 +159,10 @@ class Scene:
             self.held.remove(thing.id)
 
     def hand(self, thing: Thing, person: str) -> None:
-        """Take in that a person has the thing."""
         self._leave(thing)
         self.borne[thing.id] = person
 
     def lose(self, thing: Thing) -> None:
-        """Take in that nobody knows where the thing is."""
         self._leave(thing)
 
     def related(self, relation: str, item: str, target: Thing) -> int:

@@ -16,21 +16,20 @@ from reactree_ros.agent.skill import Offer, Offered, SkillCall
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.household import corrections, looking, pictures, rules
-from reactree_ros.household.expert.judging import goal_of
+from reactree_ros.household.expert.instruction import goal_of
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.moving import moved
-from reactree_ros.household.naming import Naming
 from reactree_ros.household.pictures import CHECKS, WITH_PICTURES
 from reactree_ros.household.rules import Skill
 from reactree_ros.household.scene import HANDS, STATES, Scene, Thing
 from reactree_ros.household.tasks import Quirks, Task, conditions_of, load_tasks
-from reactree_ros.household.vocabulary import NEVER_OPEN, OPERATED, RECALLABLE, WORDS, word_groups
+from reactree_ros.household.vocabulary import NEVER_OPEN, OPERATED, RECALLABLE, WORDS, Naming, word_groups
 from reactree_ros.plugins.settings import Harmless, or_nearest
-from reactree_ros.world.multi_robot import teammate_here
 from reactree_ros.world.port import Observation, Outcome, Score
 from reactree_ros.world.spec import WorldSettings, WorldSpec
 from reactree_ros.world.team import SharedWorld
+from reactree_ros.world.wrappers import teammate_here
 
 
 class SymbolicWorld(SharedWorld):
@@ -44,12 +43,9 @@ class SymbolicWorld(SharedWorld):
     Like the simulator, the world walks to any existing thing; an agent node only says available skills.
 
     Args:
-        task: The task, checked by :func:`reactree_ros.household.tasks.load_tasks`.
-        scored: Whether to score the task's goal; otherwise there is no score.
         honour_quirks: Repeat the simulator's recorded failures: it reported a skill as done but nothing changed. For
             replays of recordings.
         robots: Number of agents. All start in the same room; each has its own hands and eyes.
-        pictures: Whether the agents have cameras, and the skills ``look``, ``look at`` and ``take a picture``.
     """
 
     household = WAH_NL
@@ -104,28 +100,22 @@ class SymbolicWorld(SharedWorld):
         self._receptacle: Thing | None = None  # target of a put down
 
     def team(self) -> Mapping[str, SharedWorld]:
-        """Return the agents, if there are several."""
         return self._team
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
-        """Reset the house to the task's start; nothing in it is random."""
         self._start()
         return self.observe()
 
     def observe(self) -> Pending[Observation]:
-        """Look around the agent's room."""
         return Pending.of(self._with_others(looking.look_around(self.scene)))
 
     def survey(self) -> Pending[Observation]:
-        """Describe all rooms, receptacles and objects of the house."""
         return Pending.of(rules.survey(self.scene))
 
     def available_skills(self) -> Pending[Sequence[Offered]]:
-        """List the skills for every room and for visible things in this one."""
         return Pending.of([*rules.available_skills(self.scene), *self._looks()])
 
     def _looks(self) -> list[str]:
-        """List what may be looked at; nothing without a camera."""
         if not self._has_camera:
             return []
         things = (thing.name for thing in (*self.scene.visible(), *looking.held(self.scene)))
@@ -136,7 +126,6 @@ class SymbolicWorld(SharedWorld):
         ]
 
     def pictures(self, camera: str = "") -> Pending[Sequence[Picture]]:
-        """Draw what is before the agent, and its room from above."""
         if not self._has_camera:
             return Pending.of(())
         own = () if camera == pictures.ABOVE else (self._picture(),)
@@ -147,19 +136,15 @@ class SymbolicWorld(SharedWorld):
         return pictures.from_agent(self.scene, list(self._next_to_agent()))
 
     def score(self) -> Pending[Score | None]:
-        """Score the task's goal in the current house."""
         return Pending.of(rules.score(self._task.goal, self.scene) if self._scored else None)
 
     def goal_of(self, instruction: str) -> Mapping[str, int]:
-        """Read the goal of an instruction that is clear in each word."""
         return goal_of(instruction, self._task.names)
 
     def judge(self, goal: Mapping[str, int]) -> Pending[Score | None]:
-        """Score a goal in the current house."""
         return Pending.of(replace(rules.score(conditions_of(goal), self.scene), goal=goal))
 
     def execute(self, skill: str) -> Pending[Observation]:
-        """Carry out a skill; observations and refusals are worded as recorded."""
         if skill in self._looks():
             return Pending.of(Observation(f"You {skill}.", pictures=(self._picture(),)))
         parsed = rules.parse_skill(skill, self.scene)
@@ -172,13 +157,11 @@ class SymbolicWorld(SharedWorld):
         return Pending.of(self._with_others(observation) if parsed.thing.is_room else observation)
 
     def corrections(self) -> Pending[Sequence[Offer]]:
-        """Say what a person may state of the house; what is stated is so then, as the person has done it."""
         things = [thing for thing in self.scene.things.values() if thing.observed and not thing.is_room]
         movable = [thing for thing in things if "GRABBABLE" in thing.properties]
         return Pending.of(corrections.of_house(self.scene, movable, filter(rules.can_take_things, things)))
 
     def correct(self, correction: SkillCall) -> Pending[Observation]:
-        """Change the house as a person says to have changed it, and look around."""
         if full := corrections.hands_full(self.scene, correction, HANDS):
             return Pending.of(corrections.refused(full))
         self._correct(correction, self.scene.by_name[next(corrections.named_in(correction))])
@@ -258,7 +241,6 @@ class SymbolicWorld(SharedWorld):
         )
 
     def _next_to_agent(self) -> Iterator[Thing]:
-        """Yield visible things at the agent's place, without the held ones."""
         anchor = self._anchor
         if anchor is None:
             return
@@ -275,7 +257,6 @@ class SymbolicWorld(SharedWorld):
                 yield thing
 
     def _reaches(self, thing: Thing, place: Thing, anchor: Thing) -> bool:
-        """Return whether a put down thing is close to an agent at the anchor."""
         near = self._neighbours[anchor.id]
         if place.id not in near:
             return False
@@ -289,8 +270,6 @@ class SymbolicWorld(SharedWorld):
 
 
 class VirtualHomeSettings(WorldSettings):
-    """The household task of VirtualHome."""
-
     house: Annotated[str, Harmless(HOUSES.__contains__)] = Field(
         default="",
         description=f"a shipped house ({', '.join(HOUSES)}; empty: the first) or a file of `reactree lab house`",
@@ -299,7 +278,6 @@ class VirtualHomeSettings(WorldSettings):
 
     @property
     def of_many(self) -> bool:
-        """Whether a task file is named."""
         return bool(self.tasks)
 
     @model_validator(mode="after")
@@ -310,14 +288,11 @@ class VirtualHomeSettings(WorldSettings):
 
 
 class SymbolicSettings(VirtualHomeSettings):
-    """The household task, and the number of robots."""
-
     robots: int = Field(default=1, ge=1, le=8, description="number of robots, for a planner that shares out")
     pictures: bool = Field(default=False, description="whether the robots have cameras, and skills to look with them")
 
 
 def tasks_of(settings: VirtualHomeSettings) -> dict[int, Task]:
-    """Read the tasks, by task id."""
     name = settings.house or next(iter(HOUSES))
     path = Path(settings.tasks) if settings.tasks else HOUSES.get(name, Path(name))
     if not settings.tasks and not path.exists():

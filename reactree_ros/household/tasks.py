@@ -75,8 +75,6 @@ class Edge(_Document):
 
 
 class Graph(_Document):
-    """A scene graph: a house with its contents."""
-
     nodes: Annotated[list[Node], Field(min_length=1)]
     edges: list[Edge]
 
@@ -96,16 +94,10 @@ class Graph(_Document):
 
 
 class Quirks(_Document):
-    """Skills that a recorded simulator reported as done although nothing changed.
+    """Skills that a recorded simulator reported as done although nothing changed."""
 
-    Attributes:
-        grab_no_effect: Ids of things that could not be picked up.
-        put_no_effect: Id of a thing with the class of a receptacle that did not take it.
-        open_no_effect: Ids of things that could not be opened.
-    """
-
-    grab_no_effect: list[int] = []
-    put_no_effect: list[Annotated[tuple[int, str], Field(strict=False)]] = []
+    grab_no_effect: list[int] = []  # ids of things that could not be picked up
+    put_no_effect: list[Annotated[tuple[int, str], Field(strict=False)]] = []  # a thing's id, and a receptacle's class
     open_no_effect: list[int] = []
 
 
@@ -137,7 +129,6 @@ class Task(_Document):
 
     @property
     def instruction(self) -> str:
-        """The first instruction, which is used."""
         return self.nl_instructions[0]
 
     @property
@@ -146,7 +137,6 @@ class Task(_Document):
         return f"env {self.env_id}"
 
     def word_of(self, class_name: str) -> str:
-        """Return what this house calls the things of a class."""
         return self.names.get(class_name, CLASSES[class_name].word)
 
     def asks_for(self, instruction: str) -> bool:
@@ -155,12 +145,10 @@ class Task(_Document):
 
     @cached_property
     def goal(self) -> tuple[GoalCondition, ...]:
-        """The goal conditions in the order of the file; conditions with a count of 0 are left out."""
         return conditions_of(self.task_goal)
 
 
 def conditions_of(goal: Mapping[str, int]) -> tuple[GoalCondition, ...]:
-    """Return the conditions of a goal as a task writes it; those of 0 are left out."""
     return tuple(_condition(key, count) for key, count in goal.items() if count)
 
 
@@ -183,13 +171,6 @@ def load_tasks(path: str | Path) -> list[Task]:
 
 def parse_tasks(document: Any) -> list[Task]:
     """Check a decoded task document: a list of tasks, or one task.
-
-    Args:
-        document: The result of ``json.load`` for a task file, or of
-            :func:`~reactree_lab.household.generator.generate_house`.
-
-    Returns:
-        The tasks, in the document's order.
 
     Raises:
         UserError: A task is not usable; the message starts with the path inside the document.

@@ -8,7 +8,7 @@ from dataclasses import replace
 from reactree_ros.background.pending import Pending
 from reactree_ros.household import looking, rules
 from reactree_ros.household.client import UnitySettings, VirtualHomeClient
-from reactree_ros.household.expert.judging import goal_of
+from reactree_ros.household.expert.instruction import goal_of
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.rules import Skill
 from reactree_ros.household.scene import Scene, Thing
@@ -53,25 +53,20 @@ class VirtualHomeUnityWorld(WorkerWorld):
         self._receptacle: int | None = None
 
     def survey(self) -> Pending[Observation]:
-        """Describe all rooms, receptacles and objects of the apartment."""
         return self._worker.do(lambda: rules.survey(self._now()))
 
     def goal_of(self, instruction: str) -> Mapping[str, int]:
-        """Read the goal of an instruction that is clear in each word."""
         return goal_of(instruction, self._task.names)
 
     def judge(self, goal: Mapping[str, int]) -> Pending[Score | None]:
-        """Score a goal in the current apartment."""
         return self._worker.do(lambda: replace(rules.score(conditions_of(goal), self._now()), goal=goal))
 
     def at_rest(self) -> Pending[None]:
-        """Settle when the simulator has finished its work."""
         return self._worker.at_rest()
 
     # ------------------------------------------------------------------ in the worker's thread
 
     def _begin(self, seed: int | None) -> None:
-        """Reset the apartment to the task's start; nothing in it is random."""
         self._forget()
 
     def _look(self) -> Observation:
@@ -84,7 +79,6 @@ class VirtualHomeUnityWorld(WorkerWorld):
         return rules.score(self._task.goal, self._now())
 
     def _let_go(self) -> None:
-        """Release the simulator; if the world started it, stop it."""
         self._client.close()
 
     def _stop(self) -> None:
@@ -132,7 +126,6 @@ class VirtualHomeUnityWorld(WorkerWorld):
         return self._scene
 
     def _take(self, text: str) -> Observation:
-        """Carry out a skill. Preconditions are checked before the simulator is asked."""
         scene = self._restored()
         skill = rules.parse_skill(text, scene)
         if isinstance(skill, str):
@@ -176,7 +169,6 @@ def _script_line(skill: Skill, receptacle: Thing | None) -> str:
 
 
 def _next_to_agent(scene: Scene) -> list[Thing]:
-    """List visible things next to the agent, without the held ones."""
     near = (scene.things[id] for id in scene.close if id not in scene.held)
     return [thing for thing in near if thing.observed and not scene.hidden(thing)]
 

@@ -1,61 +1,43 @@
 """The classes of VirtualHome: their words, the actions that they allow, and where they may be listed.
 
-The table has one line per group of classes that share a category, properties and how they appear in observations. A
-class is written as its word ("kitchen cabinet"). Its name is the word without spaces in lower case, unless another name
-follows ("bowl=dishbowl").
+``vocabulary.json`` has one line per group of classes that share a category, properties and how they appear (observed,
+room item). A class is written as its word ("kitchen cabinet"). Its name is the word without spaces in lower case,
+unless another name follows ("bowl=dishbowl").
 """
 
 from __future__ import annotations
 
 import enum
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 
 @dataclass(frozen=True, kw_only=True)
 class ObjectClass:
-    """A class of things.
+    """A class of things."""
 
-    Attributes:
-        name: The class name in a scene graph, e.g. ``dishbowl``.
-        word: Its word in text, e.g. ``bowl``. No two classes share a word.
-        category: The category of its nodes, e.g. ``Placable`` (the simulator's spelling).
-        observed: Whether an observation may list it. The authors' observations leave out walls, lamps, decor and more.
-        room_item: Whether it counts as furniture or an appliance in the quick look around a room. Some of these are
-            never observed, so a room view shows only classes that are both.
-    """
-
-    name: str
-    word: str
-    category: str
-    properties: frozenset[str]  # A subset of GRABBABLE, SURFACES, CONTAINERS, CAN_OPEN, HAS_SWITCH and SITTABLE
-    observed: bool
-    room_item: bool
+    name: str  # in a scene graph, e.g. ``dishbowl``
+    word: str  # in text, e.g. ``bowl``; no two classes share one
+    category: str  # of its nodes, e.g. ``Placable`` (the simulator's spelling)
+    properties: frozenset[str]  # of GRABBABLE, SURFACES, CONTAINERS, CAN_OPEN, HAS_SWITCH and SITTABLE
+    observed: bool  # whether an observation may list it; the authors' leave out walls, lamps, decor and more
+    room_item: bool  # whether it counts as furniture in the quick look around a room, if it is observed
 
 
-# G grabbable, S surface, C container, O can open, H has a switch, T can be sat on.
-_PROPERTIES = {
-    "G": "GRABBABLE",
-    "S": "SURFACES",
-    "C": "CONTAINERS",
-    "O": "CAN_OPEN",
-    "H": "HAS_SWITCH",
-    "T": "SITTABLE",
-}
-
-# (observed, room item). "skipped" counts as a room item but is never observed.
-_APPEARANCES = {"room": (True, True), "near": (True, False), "skipped": (False, True), "never": (False, False)}
+_TABLES: dict[str, Any] = json.loads(Path(__file__).with_name("vocabulary.json").read_text(encoding="utf-8"))
+_PROPERTIES: dict[str, str] = _TABLES["properties"]  # by the letter that stands for one in the table
 
 
 def _read() -> Iterator[ObjectClass]:
-    table = json.loads(Path(__file__).with_name("vocabulary.json").read_text(encoding="utf-8"))
-    for category, letters, appearance, entries in table:
-        observed, room_item = _APPEARANCES[appearance]
+    for category, letters, appearance, entries in _TABLES["classes"]:
+        observed, room_item = _TABLES["appearances"][appearance]
         for entry in entries.split(", "):
             word, _, name = entry.partition("=")
             yield ObjectClass(
@@ -143,7 +125,6 @@ def with_own(classes: tuple[ObjectClass, ...]) -> Iterator[None]:
 
 
 def own_classes() -> tuple[ObjectClass, ...]:
-    """Return the classes of the house at hand that the table does not have."""
     return _OWN.get()
 
 
@@ -158,12 +139,10 @@ def properties_of_word(word: str) -> frozenset[str]:
 
 
 def can_be_held(word: str) -> bool:
-    """Return whether a thing with this word can be picked up."""
     return "GRABBABLE" in properties_of_word(word)
 
 
 def is_known(word: str) -> bool:
-    """Return whether a class has this word."""
     return _find(word) is not None
 
 
@@ -176,3 +155,36 @@ def class_of_word(word: str) -> ObjectClass:
     if (known := _find(word)) is None:
         raise ValueError(f"no class is called {word!r}; `reactree list words` lists all words")
     return known
+
+
+class Naming:
+    """Translates texts between the vocabulary's words and the names in a house.
+
+    Args:
+        names: The names, by class; other classes have their own word.
+    """
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        words = {known.word: names.get(name, known.word) for name, known in CLASSES.items()}
+        self._to_names = _Table(words) if names else None
+        self._to_words = _Table({name: word for word, name in words.items()}) if names else None
+
+    def with_names(self, text: str) -> str:
+        """Return a text of the vocabulary's words with the house's names."""
+        return self._to_names.applied_to(text) if self._to_names else text
+
+    def with_words(self, text: str) -> str:
+        """Return a text of the house's names with the vocabulary's words."""
+        return self._to_words.applied_to(text) if self._to_words else text
+
+
+class _Table:
+    """Replaces whole words, the longest first: ``wine glass`` is not about ``wine``."""
+
+    def __init__(self, words: Mapping[str, str]) -> None:
+        self._words = words
+        any_of = "|".join(sorted(map(re.escape, words), key=len, reverse=True))
+        self._pattern = re.compile(rf"\b(?:{any_of})\b")
+
+    def applied_to(self, text: str) -> str:
+        return self._pattern.sub(lambda match: self._words[match[0]], text)

@@ -1,12 +1,18 @@
-"""Lays turns out as chat messages, in a form that a model's chat template accepts."""
+"""Lays turns out as chat messages, in a form that a model's chat template accepts.
+
+Markers such as ``<|im_end|>``, which chat layouts put around messages, are neutralized inside of a message: a space
+breaks a marker up, so that it is spelled out and never a control token. Texts without markers stay unchanged.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import chain, groupby, takewhile
 from operator import eq, itemgetter
-from types import NoneType
 from typing import Any, Literal
 
 from reactree_ros.agent.foreign import framed
@@ -24,11 +30,44 @@ _Content = str | Shown | list[str | Shown]
 #: How in-context examples stand in a chat: as turns of it, or as text in its system message.
 Examples = Literal["turns", "text"]
 
+#: A short chat, to see what a template makes of one.
+A_CHAT: Sequence[Message] = (
+    {"role": "user", "content": "Look."},
+    {"role": "assistant", "content": "I look."},
+    {"role": "user", "content": "Go on."},
+)
+
 _THOUGHT = "<think>Hm.</think>I look."
 _IN_THE_FIRST = "part of the user's first message"
 
-#: A rendering by a template: text, tokens, only the number of tokens, or None if unknown.
-Rendering = str | list[int] | int | None
+#: A rendering by a template: text, tokens, or None if unknown.
+Rendering = str | list[int] | None
+
+_NAME = r"[^<>\[\]|\uff5c\n]{1,64}"
+_THOUGHT_MARKS = r"</?(?:seed:)?think(?:ing)?>|\[/?THINK\]|\u25c1/?think\u25b7"
+#: Markers of well-known families: ChatML, Llama 2 to 4, Mistral, Gemma, DeepSeek, Phi, gpt-oss, GLM, Command R,
+#: Granite, EXAONE, Kimi, Seed, MiniMax, T5 and their relatives.
+_FAMILIES = (
+    rf"<[|\uff5c]{_NAME}[|\uff5c]>|<[|\uff5c]/?\w[\w-]{{0,40}}>|</?\w[\w-]{{0,40}}[|\uff5c]>|\[\|{_NAME}\|\]"
+    r"|</?(?:s|unk|pad|bos|eos|mask|sop|sep|cls|eop|eod|eoh|eoa|eot|eom|eosys|reponame|filename)>"
+    r"|</?_?(?:[Uu]ser|USER|[Bb]ot|[Hh]uman|AI|[Aa]ssistant|ASSISTANT|[Ss]ystem|SYSTEM|end|\u7528\u6237)>"
+    r"|<(?:image|video|audio|img|IMG|AUDIO)>|<[a-z]{1,20}(?:_[a-z]{1,20}){1,5}>"
+    r"|<(?:unused|reserved_|reserved_token_|extra_id_|SPECIAL_|TOKENS_UNUSED_)\d{1,6}>|<<?/?SYS>>?"
+    r"|\[/?(?:INST|ARGS|IMG|AUDIO|USER|SYSTEM|ASSISTANT|PREFIX|MIDDLE|SUFFIX|[gs]MASK|control_\d{1,5}|[A-Z]{2,20}(?:_[A-Z\d]{1,20}){1,4})\]"
+    r"|</?dsml:|\uff5c[A-Z]{2,12}\uff5c(?!>)"
+    r"|</?(?:[a-z]{1,20}:)?(?:tools?|tool_calls?|tool_responses?|tool_results?|function_calls?)>"
+    r"|</?seed:\w{1,40}>|\u25c1/?\w{1,40}\u25b7|\]~!?b[\[\]]|\[e~\["
+)
+#: Lookalikes that some tokenizers take for ASCII characters.
+_WIDE = {0xFEE0 + code: code for code in range(0x21, 0x7F) if code != ord("|")} | {
+    **dict.fromkeys((0xFE64, 0x2039, 0x3008), ord("<")),
+    **dict.fromkeys((0xFE65, 0x203A, 0x3009), ord(">")),
+}
+
+#: Why a model with a chat template gets its prompts as text.
+NO_CHAT = "no marker of its chat template is a token of the model, as of base models"
+KNOWN = re.compile(f"{_THOUGHT_MARKS}|{_FAMILIES}")
+_ROLES = re.compile(f"(?!{_THOUGHT_MARKS})(?:{_FAMILIES})")
 
 
 @dataclass(frozen=True)
@@ -47,7 +86,6 @@ class ChatLayout:
     examples: bool = True
 
     def in_words(self) -> str:
-        """Say where the system text and the examples are."""
         what = "the system text" if self.examples else "the system text with the examples"
         return f"{what} is {'a message of its own' if self.system else _IN_THE_FIRST}"
 
@@ -59,13 +97,7 @@ def chat_messages(
 
     The messages suit every template. There is at most one system message, at the beginning. Then user and assistant
     alternate, the user first. Neighbours of one role are joined, and no message is empty. If turns grow at their end,
-    the messages do too, so that a prefix cache serves them.
-
-    Args:
-        turns: The conversation so far.
-        begun: Beginning of the reply; it becomes the last message, to be continued.
-        layout: What the template accepts; None means everything.
-        showing: The pictures that are shown.
+    the messages do too, so that a prefix cache serves them. A reply that has begun is the last message.
     """
     layout = layout or ChatLayout()
     spoken: list[tuple[str, _Content]] = []
@@ -82,13 +114,11 @@ def chat_messages(
 
 
 def texts_of(message: Message) -> list[str]:
-    """Return the texts of a message."""
     content = message["content"]
     return [content] if isinstance(content, str) else [part["text"] for part in content if "text" in part]
 
 
 def with_texts(message: Message, change: Callable[[str], str]) -> Message:
-    """Return a message with all of its texts changed."""
     content = message["content"]
     if isinstance(content, str):
         return message | {"content": change(content)}
@@ -137,7 +167,6 @@ def _joined(spoken: Iterable[tuple[str, _Content]]) -> list[tuple[str, _Content]
 
 
 def _content(said: Sequence[_Content]) -> _Content:
-    """Join what is said: neighbouring texts become one; with pictures the texts stand before, between and after."""
     pieces = [piece for one in said for piece in (one if isinstance(one, list) else [one])]
     runs = [(is_text, [*some]) for is_text, some in groupby(pieces, lambda piece: isinstance(piece, str))]
     joined = [("\n".join(map(str, some)).strip("\n"),) if is_text else some for is_text, some in runs]
@@ -147,49 +176,92 @@ def _content(said: Sequence[_Content]) -> _Content:
 
 
 async def find_layout(render: Callable[[list[Message]], Awaitable[Rendering]]) -> ChatLayout:
-    """Find out what a chat template accepts.
+    """Find out what a chat template accepts; ``render`` has it write messages, or raises :class:`RequestRejected`.
 
     The system text becomes its own message if the template keeps it in place while messages follow. Some templates drop
     it silently, others move it into the last user message. Thoughts stay if the template keeps them in earlier
     messages. What cannot be determined is assumed to work.
-
-    Args:
-        render: Has the template write messages; raises :class:`~reactree_ros.llm.port.RequestRejected` if it refuses
-            them. Its result may include the opening of the reply.
-
-    Raises:
-        LanguageModelError: ``render`` fails in another way than some templates do.
     """
     system, other = _message("system", "You are Alpha."), _message("system", "You are Omega, and you are a robot.")
     user, said, thought = _message("user", "Look."), _message("assistant", "I look."), _message("assistant", _THOUGHT)
     rest = [_message("user", "Go on."), _message("assistant", "I go on."), _message("user", "Stop.")]
-    start, long = [user], None
-    try:
+    start: list[Message] = []
+    with contextlib.suppress(RequestRejected):
         short, differing = await render([system, user]), await render([other, user])
         long = await render([system, user, said, *rest])
-        if _stays(short, differing, long):
-            start = [system, user]
-    except RequestRejected:
-        pass
+        # Renderings with two system texts differ from the system text on; messages that follow must not change what
+        # stands before.
+        if None in (short, differing, long) or _agreement(short, differing) < _agreement(short, long):
+            start = [system]
     try:
-        plain = long if len(start) > 1 else await render([user, said, *rest])
-        thoughts = plain is None or await render([*start, thought, *rest]) != plain
+        plain = await render([*start, user, said, *rest])
+        thoughts = plain is None or await render([*start, user, thought, *rest]) != plain
     except RequestRejected:
         thoughts = False
-    return ChatLayout(system=len(start) > 1, thoughts=thoughts)
+    return ChatLayout(system=bool(start), thoughts=thoughts)
 
 
-def _stays(short: Rendering, differing: Rendering, long: Rendering) -> bool:
-    """Return whether the system text stays in place: by renderings of it, of another one, and of more messages."""
-    if short is None or short == differing:
-        return short is None
-    if isinstance(short, int) or isinstance(differing, (int, NoneType)) or isinstance(long, (int, NoneType)):
-        return True
-    # Renderings with two system texts differ from the system text on; messages that follow must not change what stands
-    # before.
-    return _agreement(short, long) > _agreement(short, differing)
-
-
-def _agreement(one: str | list[int], other: str | list[int]) -> int:
+def _agreement(one: Rendering, other: Rendering) -> int:
     """Return the length of the common beginning of two renderings."""
-    return sum(1 for _ in takewhile(bool, map(eq, one, other)))
+    return sum(1 for _ in takewhile(bool, map(eq, one or (), other or ())))
+
+
+def special_tokens(tokenizer: Any) -> re.Pattern[str] | None:
+    """Return what finds a tokenizer's special tokens, and those added ones that are no words; None if it has none."""
+    added = getattr(tokenizer, "added_tokens_decoder", {}).values()
+    named = {one.content for one in added if one.special or not _is_words(one.content)}
+    named |= set(map(str, getattr(tokenizer, "all_special_tokens", ())))
+    longest = sorted({one for one in named if len(one) > 1 and one.strip()}, key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, longest))) if longest else None
+
+
+def spoken_to_server(turns: Sequence[Turn]) -> tuple[Turn, ...]:
+    """Return turns for a server that encodes them itself, with markers of all known families broken up.
+
+    Reasoning marks stay in replies and in the system text, which may ask for them.
+    """
+    return tuple(_for_server(turn) for turn in turns)
+
+
+def _for_server(turn: Turn) -> Turn:
+    if isinstance(turn, ToldStart):
+        return _start_for_server(turn)
+    thinks = isinstance(turn, Said) or (isinstance(turn, Told) and turn.about is About.SYSTEM)
+    text = broken(turn.text, _ROLES if thinks else KNOWN)
+    return turn if text == turn.text else replace(turn, text=text)
+
+
+@lru_cache(maxsize=64)  # each request of a node has it
+def _start_for_server(start: ToldStart) -> ToldStart:
+    return start.with_texts(lambda text: broken(text, _ROLES))
+
+
+def broken(text: str, markers: re.Pattern[str] | None = None) -> str:
+    """Return a text with a space in every marker, by default of the known families.
+
+    Markers that appear only after a space are broken up, too.
+    """
+    markers = markers or KNOWN
+    while starts := [found.start() for found in markers.finditer(text.translate(_WIDE))]:
+        ends = [*starts[1:], len(text)]
+        parts = (f"{text[start]} {text[start + 1 : end]}" for start, end in zip(starts, ends, strict=True))
+        text = "".join([text[: starts[0]], *parts])
+    return text
+
+
+def markers_of_chat(written: str) -> list[str]:
+    """Return the markers of the known families in what a chat template wrote, without one that begins the text."""
+    return sorted({found[0] for found in KNOWN.finditer(written) if found.start()})
+
+
+def is_chat(tokens: Sequence[int]) -> bool | None:
+    """Return whether a model knows its chat template, by the number of tokens of each marker; None without markers.
+
+    llama.cpp offers ChatML for a model without a template. A base model spells all of its markers out; a model that is
+    trained to chat has at least one of them as a token.
+    """
+    return min(tokens) == 1 if tokens else None
+
+
+def _is_words(text: str) -> bool:
+    return all(one.isalnum() or one.isspace() for one in text)

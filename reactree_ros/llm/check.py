@@ -113,100 +113,84 @@ def check(
     tell: Callable[[str], object] = lambda words: None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Report:
-    """Try a ready language model with real prompts.
-
-    Args:
-        model: The language model.
-        lesson: What it is asked about.
-        given: The settings that the user has given.
-        show: Shows what is waited for.
-        tell: Tells each thing when it is found.
-        clock: Seconds, never going back.
-    """
+    """Try a ready language model with real prompts: ``show`` what is waited for, ``tell`` what is found."""
     return _Check(model, lesson, given or Given(), show, tell, clock).run()
 
 
+@dataclass
 class _Check:
     """Asks one request after the other, in a way that no prompt cache knows yet, and says how far it is."""
 
-    def __init__(
-        self,
-        model: LanguageModel,
-        lesson: Lesson,
-        given: Given,
-        show: Callable[[str], object],
-        tell: Callable[[str], object],
-        clock: Callable[[], float],
-    ) -> None:
-        self._model, self._lesson, self._given = model, lesson, given
-        self._show, self._tell, self._clock = show, tell, clock
-        self._planned = 3 + len(lesson.moments) + (len(COLOURS) if given.sees else 0)
-        self._asked = self._answered = 0
-        self._waited = 0.0
-        self._report = Report(dict(model.status()))
+    model: LanguageModel
+    lesson: Lesson
+    given: Given
+    show: Callable[[str], object]
+    tell: Callable[[str], object]
+    clock: Callable[[], float]
+    asked: int = 0
+    answered: int = 0
+    waited: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.planned = 3 + len(self.lesson.moments) + (len(COLOURS) if self.given.sees else 0)
+        self.report = Report(dict(self.model.status()))
+        self.facts, self.problems, self.advice = self.report.facts, self.report.problems, self.report.advice
 
     def run(self) -> Report:
         """Ask everything; what came until a failure is reported, too."""
-        report = self._report
-        self._tell(f"about {self._planned} requests: two with a planner's first prompt, the others small")
+        self.tell(f"about {self.planned} requests: two with a planner's first prompt, the others small")
         try:
             self._ask((Told("Hello"),), FreeText(), max_tokens=1)  # a server is tried before time is measured
             start = self._first_prompt()
             if isinstance(start, ToldStart):
                 self._nearer(start)
-            if self._given.sees:
+            if self.given.sees:
                 self._sight()
         except LanguageModelError as error:
-            report.facts["answered"] = f"{self._answered} of about {self._planned} requests; the check broke off there"
-            report.problems.append(f"no decision: {error}")
+            self.facts["answered"] = f"{self.answered} of about {self.planned} requests; the check broke off there"
+            self.problems.append(f"no decision: {error}")
             if isinstance(error, NoAnswerInTime):
-                report.advice.append(self._more_time(self._waited, f"there was no answer in {self._waited:.0f} s"))
-            return report
+                self.advice.append(self._more_time(self.waited, f"there was no answer in {self.waited:.0f} s"))
+            return self.report
         # A server may show only now what it does not take, or that its model thinks.
-        status = dict(self._model.status())
-        report.facts = {**status, **{name: said for name, said in report.facts.items() if name not in status}}
-        report.problems = [*self._of_status(status), *report.problems]
-        report.is_whole = True
-        return report
+        status = dict(self.model.status())
+        facts = {**status, **{name: said for name, said in self.facts.items() if name not in status}}
+        return Report(facts, [*self._of_status(status), *self.problems], self.advice, is_whole=True)
 
     def _ask(self, turns: Sequence[Turn], may_say: MaySay, *, max_tokens: int) -> tuple[Reply, float]:
-        """Ask once; return the reply, and how long its first request took in seconds."""
-        self._asked += 1
-        asked = DecisionRequest(tuple(turns), may_say, id=f"check {self._asked}", max_tokens=max_tokens)
-        patience = max(PATIENCE, self._given.request_timeout or 0) * self._model.slowness(asked)
-        begin = self._clock()
-        pending = self._model.decide(replace(asked, patience=patience))
+        self.asked += 1
+        request = DecisionRequest(tuple(turns), may_say, id=f"check {self.asked}", max_tokens=max_tokens)
+        patience = max(PATIENCE, self.given.request_timeout or 0) * self.model.slowness(request)
+        begin = self.clock()
+        pending = self.model.decide(replace(request, patience=patience))
         give_up_after(pending, patience, lambda: NoAnswerInTime(f"no answer within {patience:.0f} s"))
         try:
-            shown_while(pending, self._model, lambda words: self._show(f"{self._so_far}: {words or 'asking'}"))
+            shown_while(pending, self.model, lambda words: self.show(f"{self._so_far}: {words or 'asking'}"))
             reply = pending.result()
         finally:
             pending.cancel()
-            self._waited = self._clock() - begin
-        self._answered += 1
-        return reply, self._waited - sum(one.seconds for one in reply.attempts[1:])
+            self.waited = self.clock() - begin
+        self.answered += 1
+        return reply, self.waited - sum(one.seconds for one in reply.attempts[1:])
 
     def _say(self, words: str) -> None:
-        self._tell(f"{self._so_far}: {words}")
+        self.tell(f"{self._so_far}: {words}")
 
     @property
     def _so_far(self) -> str:
-        return f"{self._asked} of {max(self._asked, self._planned)}"
+        return f"{self.asked} of {max(self.asked, self.planned)}"
 
     # ------------------------------------------------------------------ the first prompt
 
     def _first_prompt(self) -> Turn:
-        """Ask the planner's first prompt cold and cached, without those examples that do not fit; return its start."""
-        start, *rest = self._lesson.first
-        mark = f"Trial {uuid.uuid4()}."
-        if isinstance(start, ToldStart):
-            start = replace(start, system=f"{mark}\n{start.system}")
-        else:
-            start = replace(start, text=f"{mark}\n{start.text}")
+        start, *rest = self.lesson.first
+        field_of = "system" if isinstance(start, ToldStart) else "text"
+        begun: dict[str, Any] = {field_of: f"Trial {uuid.uuid4()}.\n{getattr(start, field_of)}"}
+        start = replace(start, **begun)
         excess, context, left_out, late = 0, 0, 0, ""
         for tries in range(1, 99):
             try:
-                cold, cold_time = self._ask((start, *rest), self._lesson.may_say, max_tokens=self._lesson.max_tokens)
+                cold, cold_time = self._ask((start, *rest), self.lesson.may_say, max_tokens=self.lesson.max_tokens)
                 break
             except PromptTooLong as error:
                 excess, context = excess or error.excess, error.context
@@ -220,9 +204,9 @@ class _Check:
                     raise
                 self._say(f"the planner's first prompt: {error}; again, with more time")
         self._say(f"the planner's first prompt, cold: {cold_time:.1f} s")
-        cached, cached_time = self._ask((start, *rest), self._lesson.may_say, max_tokens=self._lesson.max_tokens)
+        cached, cached_time = self._ask((start, *rest), self.lesson.may_say, max_tokens=self.lesson.max_tokens)
         self._say(f"the planner's first prompt, cached: {cached_time:.1f} s")
-        self._report.facts |= {
+        self.facts |= {
             "a decision, cold": reply_in_words(cold, cold_time),
             "a decision, cached": reply_in_words(cached, cached_time),
             "it said": repr(cached.text[:100]),
@@ -234,11 +218,10 @@ class _Check:
         return start
 
     def _of_context(self, cold: Reply, start: Turn, excess: int, context: int, left_out: int) -> None:
-        """Report how the first prompt fits into the context."""
-        report, said = self._report, self._model.status().get("context in tokens", "")
+        said = self.model.status().get("context in tokens", "")
         context = context or (int(said) if said.isdecimal() else 0)
         tokens = cold.prompt_tokens if cold.longest_prompt is None else cold.longest_prompt
-        spare = None if tokens is None or not context else context - tokens - self._lesson.max_tokens
+        spare = None if tokens is None or not context else context - tokens - self.lesson.max_tokens
         examples = len(start.examples) if isinstance(start, ToldStart) else 0
         told = (
             f"{f'about {approximate_tokens(start.text)}' if tokens is None else tokens} tokens with {examples} example"
@@ -248,52 +231,48 @@ class _Check:
             told += f"; {left_out} more did not fit"
         elif spare is not None:
             told += f"; the context has room for {spare} tokens more"
-        report.facts["the planner's first prompt"] = told
+        self.facts["the planner's first prompt"] = told
         if excess:
             needed, fewer = context + excess + _ROOM, f"max_examples={examples}" if examples else "memory=none"
-            report.advice.append(
+            self.advice.append(
                 f"set the context to {needed} (llama.cpp: -c {needed}, vLLM: --max-model-len {needed}), or {fewer}: "
                 f"the planner's first prompt is {excess} tokens too long for {context}"
             )
         elif spare is not None and spare < _ROOM:
-            report.advice.append(
+            self.advice.append(
                 f"set the context to {context + _ROOM - spare}, or max_examples={max(1, examples // 2)}: beside the "
                 f"first prompt there is room for {spare} tokens of what is done and seen"
             )
 
     def _of_time(self, cold: float, late: str) -> None:
-        """Report how the time limit suits the first prompt."""
-        if limit := self._given.request_timeout:
+        if limit := self.given.request_timeout:
             holds = f"holds it {limit / cold:.1f} times" if limit > cold > 0.05 * limit else "holds it easily"
             said = f"{limit:g} s {holds if cold < limit else f'is {cold - limit:.0f} s too short'}"
-            self._report.facts["request_timeout"] = said
+            self.facts["request_timeout"] = said
             if cold > limit or late:
                 why = f"the first prompt took {cold:.0f} s, longer than {limit:g} s"
-                self._report.advice.append(self._more_time(cold, why))
+                self.advice.append(self._more_time(cold, why))
 
     def _more_time(self, took: float, why: str) -> str:
-        needed = max(1, ceil(2 * max(took, self._given.request_timeout or 0) / 60)) * 60
+        needed = max(1, ceil(2 * max(took, self.given.request_timeout or 0) / 60)) * 60
         less = "or a smaller max_examples, which is less to read"
         return f"set request_timeout={needed} and decision_timeout={needed}: {why}; {less}"
 
     def _of_reply(self, cached: Reply) -> None:
-        """Report what is wrong with a reply that a prompt cache could have served."""
-        problems = self._report.problems
         if cached.warning:
-            problems.append(cached.warning)
+            self.problems.append(cached.warning)
         if cached.objection:
-            problems.append(f"its reply is no decision: {cached.objection}")
+            self.problems.append(f"its reply is no decision: {cached.objection}")
         if cached.cached_tokens is None and cached.prompt_tokens is not None:
-            problems.append(
+            self.problems.append(
                 "it does not report what its prefix cache serves; start vLLM with --enable-prompt-tokens-details"
             )
         elif cached.cached_tokens == 0:
-            problems.append("nothing came from a prefix cache; start vLLM with --enable-prefix-caching")
+            self.problems.append("nothing came from a prefix cache; start vLLM with --enable-prefix-caching")
 
     def _of_status(self, status: Mapping[str, str]) -> Iterator[str]:
-        """Yield what is wrong with what the model says of itself."""
         thinks, told, method = status.get("thinks", "no"), status.get("told to think"), status.get("method", "")
-        if method in _METHODS and self._given.method is None:
+        if method in _METHODS and self.given.method is None:
             yield _METHODS[method]
         if thinks == "in its text" and method != "unconstrained":
             yield (
@@ -311,11 +290,10 @@ class _Check:
     # ------------------------------------------------------------------ small questions
 
     def _nearer(self, start: ToldStart) -> None:
-        """Ask which of three skills brings a task nearer, as a run asks for decisions."""
         shortest = sorted(start.examples, key=lambda one: len(render(one)))[:1]
         begin = replace(start, examples=tuple(shortest))
         right = allowed = at_once = 0
-        moments = self._lesson.moments
+        moments = self.lesson.moments
         for number, moment in enumerate(moments):
             turns, grammar = moment.question(number)
             reply, seconds = self._ask((begin, *turns), grammar, max_tokens=80)
@@ -328,28 +306,27 @@ class _Check:
         if not moments:
             return
         asked = len(moments)
-        self._report.facts["three skills"] = (
+        self.facts["three skills"] = (
             f"{right} of {asked} right (guessing: {asked // 3}); {at_once} allowed at the first try"
         )
         if not allowed:
-            self._report.problems.append(
+            self.problems.append(
                 "none of its replies to a small question was allowed; use another model, or a server that takes a "
                 "grammar"
             )
         if chance(right, asked) > _LUCK:
-            self._report.advice.append(
+            self.advice.append(
                 "set a larger model, or one that follows instructions: this one named the right skill of three "
                 f"{right} of {asked} times, as guessing might, so expect few goals"
             )
 
     def _sight(self) -> None:
-        """Show drawn squares, and ask for their colours."""
         right = asked = 0
         for colour in COLOURS:
             try:
                 seen = Observation("You look.", pictures=(drawn(colour),))
             except ImportError:
-                self._report.problems.append(f"sees is true, but nothing is shown to it: {needs_pillow('drawing')}")
+                self.problems.append(f"sees is true, but nothing is shown to it: {needs_pillow('drawing')}")
                 return
             told = Told(
                 f"Which colour has the square on the picture? Say one of {', '.join(COLOURS)}, and nothing else."
@@ -357,23 +334,22 @@ class _Check:
             system = Told("You see what the camera of a robot sees.", About.SYSTEM)
             reply, seconds = self._ask((system, Saw(seen.told, seen), told), Choice(tuple(COLOURS)), max_tokens=8)
             if not reply.pictures:
-                self._report.problems.append(f"sees is true, but {reply.warning or 'no picture reached it'}")
+                self.problems.append(f"sees is true, but {reply.warning or 'no picture reached it'}")
                 break
             asked, right = asked + 1, right + (reply.text == colour)
             worth = "right" if reply.text == colour else "wrong"
             self._say(f"a {colour} square: {worth}, {seconds:.1f} s: {reply.text!r}")
         if asked:
             said = f"{right} of {asked} right (guessing: {asked // 4})"
-            self._report.facts["the colour of a drawn square"] = said
+            self.facts["the colour of a drawn square"] = said
         if asked == len(COLOURS) and right < asked - 1:
-            self._report.problems.append(
+            self.problems.append(
                 f"it named the colour of a drawn square {right} of {asked} times, so it does not see, or its server "
                 "drops pictures in silence: set sees=false, or use a model that sees"
             )
 
 
 def _skill_in(reply: Reply, grammar: DecisionGrammar) -> str:
-    """Return the skill that a reply says, of those that are allowed; empty if it says none."""
     said = reply.said
     if not (said or reply.objection):  # of a model whose asker reads the text
         try:
@@ -385,11 +361,7 @@ def _skill_in(reply: Reply, grammar: DecisionGrammar) -> str:
 
 
 def drawn(colour: str) -> Picture:
-    """Draw a square of a colour on white.
-
-    Raises:
-        ImportError: Pillow is not there.
-    """
+    """Draw a square of a colour on white; raises :class:`ImportError` without Pillow."""
     from PIL import Image
 
     canvas, file = Image.new("RGB", (336, 336), "white"), io.BytesIO()

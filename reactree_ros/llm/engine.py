@@ -50,11 +50,7 @@ class Constraint:
 
 
 def chosen(kind: ConstraintKind, text: str) -> str:
-    """Return the chosen option.
-
-    Raises:
-        ValueError: The text does not match the JSON schema.
-    """
+    """Return the chosen option; raises :class:`ValueError` for another JSON."""
     return chosen_of_json(text) if kind is ConstraintKind.JSON_SCHEMA else text.removesuffix("\n")
 
 
@@ -84,7 +80,6 @@ class Generation:
 
     @property
     def prompt(self) -> str:
-        """The prompt as text for a base model, including the beginning of the reply."""
         return prompt_text(self.turns, self.begun)
 
 
@@ -114,6 +109,11 @@ class Generated:
     calls: tuple[ToolCall, ...] = ()
     pictures: int = 0  # how many pictures the model was shown
     picture_tokens: int = 0  # about how many tokens of the prompt they took
+
+    @property
+    def words(self) -> str:
+        """The words that were said; a call of tools alone is put into words, too."""
+        return self.text.rstrip("\n") or "\n".join(f"{call.name}({call.arguments})" for call in self.calls)
 
     def __post_init__(self) -> None:
         if len(self.text) > LONGEST_GENERATED:
@@ -183,5 +183,4 @@ class Engine(abc.ABC):
         return None
 
     def status(self) -> Mapping[str, str]:
-        """Describe the engine further, for diagnostics and ``reactree llm check``."""
         return {}

@@ -1,4 +1,4 @@
-"""A language model on top of an engine: pending replies, a time limit, an event loop in its own thread."""
+"""A language model on top of an engine: a time limit, an event loop in its own thread, and a queue in front."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import asyncio
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeVar
 
-from reactree_ros.background.pending import Pending, pass_on
+from reactree_ros.background.pending import Pending, asked, pass_on
 from reactree_ros.errors import UserError
-from reactree_ros.llm.decoding import Method, Noticed, Usage, decode, method_for
+from reactree_ros.llm.decoding import Method, decode, method_for
 from reactree_ros.llm.engine import Engine
-from reactree_ros.llm.pace import Pace
 from reactree_ros.llm.port import (
+    Around,
     DecisionRequest,
     LanguageModel,
     LanguageModelError,
@@ -25,8 +27,10 @@ from reactree_ros.llm.port import (
     ServerUnavailable,
     Wait,
 )
-from reactree_ros.llm.waiting import RARELY, SOON, Rarely, log
+from reactree_ros.llm.usage import Noticed, Usage
+from reactree_ros.llm.waiting import RARELY, SOON, Pace, Rarely, log
 
+T = TypeVar("T")
 #: How much longer than one request all trials of an engine may take together.
 TRIALS = 4
 #: Longest wait for an engine to close, in seconds.
@@ -66,40 +70,32 @@ class EngineModel(LanguageModel):
         self._thread.start()
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        """Start answering; cancelling closes the connection or aborts the generation in the engine."""
         return self._start(partial(self._answer, request))
 
     def ready(self) -> Pending[None]:
-        """Start opening the engine."""
         return self._start(self._open)
 
     def count_tokens(self, text: str) -> int | None:
-        """Count with the engine's tokenizer."""
         return self.engine.count_tokens(text)
 
     def slowness(self, request: DecisionRequest) -> float:
-        """Return what is to be expected by what was measured of the engine."""
         return self._pace.times(request.prompt)
 
     def waits_for(self) -> Wait | None:
-        """Return how long the oldest work in progress has taken."""
         since = next(iter(tuple(self._since.values())), None)
         return None if since is None else Wait(self.engine.name, time.monotonic() - since)
 
     def status(self) -> Mapping[str, str]:
-        """Describe the engine and the constraints that it obeys."""
         engine = self.engine
-        method = self._method or method_for(engine.constraints)
         return {
             "engine": engine.name,
             "constraints": ", ".join(sorted(kind.value for kind in engine.constraints)) or "none",
-            "method": method.value,
+            "method": (self._method or method_for(engine.constraints)).value,
             "context in tokens": "unknown" if engine.context is None else str(engine.context),
             **engine.status(),
         }
 
     def close(self) -> None:
-        """Stop all work, close the engine, end the thread."""
         with self._lock:
             if self._closed:
                 return
@@ -122,11 +118,16 @@ class EngineModel(LanguageModel):
     async def _answer(self, request: DecisionRequest) -> Reply:
         usage = Usage(self.engine, self._noticed)
         limit = min(self._request_timeout * self.slowness(request), request.patience)
-        decoded = partial(self._decoded, partial(self._decode, request, usage), limit)
+
+        async def decoded() -> Reply:
+            await self._open()
+            asked = partial(decode, self.engine, request, method=self._method, retries=self._retries, usage=usage)
+            return await self._in_time(asked, limit)
+
         try:
             if self.engine.loads:
                 await self._open()
-            reply = cast("Reply", await self._in_time(decoded, request.patience))
+            reply = await self._in_time(decoded, request.patience)
             self._pace.learn(request.prompt, reply)
             return reply
         except LanguageModelError as error:
@@ -137,23 +138,13 @@ class EngineModel(LanguageModel):
         except UserError as error:  # a wrong setting may show only when the engine opens
             raise RequestRejected(str(error)) from error
 
-    async def _decoded(self, decode: Callable[[], Awaitable[Reply]], limit: float) -> Reply:
-        """Get a reply of an open engine."""
-        await self._open()
-        return cast("Reply", await self._in_time(decode, limit))
-
-    async def _decode(self, request: DecisionRequest, usage: Usage) -> Reply:
-        return await decode(self.engine, request, method=self._method, retries=self._retries, usage=usage)
-
-    async def _in_time(self, work: Callable[[], Awaitable[Any]], limit: float) -> Any:
-        """Do work within a time limit, in seconds."""
+    async def _in_time(self, work: Callable[[], Awaitable[T]], limit: float) -> T:
         try:
-            return await asyncio.wait_for(self._told(work), limit)
+            return await asyncio.wait_for(self._working(work), limit)
         except asyncio.TimeoutError:  # this limit; the engine reports its own as a failure
-            raise self._is_late(limit) from None
+            raise NoAnswerInTime(f"{self.engine.name}: no answer within {limit:.3g} s") from None
 
     async def _open(self) -> None:
-        """Open the engine once; all callers wait for the same attempt."""
         if self._opening is None or (self._opening.done() and (self.engine.lost or self._failed(self._opening))):
             self._opening = asyncio.ensure_future(self._opened())
             self._opening.add_done_callback(self._failed)  # handles the error even if nobody waits any more
@@ -167,19 +158,18 @@ class EngineModel(LanguageModel):
         if self.engine.loads:
             await self.engine.open()
             return
-        limit = self._request_timeout
-        opening, tried = asyncio.ensure_future(self._told(self.engine.open)), None
+        limit, tried = self._request_timeout, None
+        opening = asyncio.ensure_future(self._working(self.engine.open))
         end = self._loop.time() + TRIALS * limit
         try:
             while not opening.done() and self.engine.tried is not tried and (left := end - self._loop.time()) > 0:
                 tried = self.engine.tried
                 await asyncio.wait((opening,), timeout=min(limit, left))
-            if not opening.done() and self._loop.time() >= end:
-                raise NoAnswerInTime(
-                    f"{self.engine.name}: it answers, but was not tried out within {TRIALS * limit:.3g} s"
-                )
+            if not opening.done() and self._loop.time() < end:
+                raise NoAnswerInTime(f"{self.engine.name}: no answer within {limit:.3g} s")
             if not opening.done():
-                raise self._is_late(limit)
+                late = f"it answers, but was not tried out within {TRIALS * limit:.3g} s"
+                raise NoAnswerInTime(f"{self.engine.name}: {late}")
         finally:
             opening.cancel()
             await asyncio.wait((opening,))
@@ -189,7 +179,7 @@ class EngineModel(LanguageModel):
     def _failed(opening: asyncio.Task[None]) -> bool:
         return opening.cancelled() or opening.exception() is not None
 
-    async def _told(self, work: Callable[[], Awaitable[Any]]) -> Any:
+    async def _working(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do work; turn an engine's own error into one of the port.
 
         The work is only begun here, so that nothing of it is left over if this is cancelled before it runs.
@@ -203,11 +193,11 @@ class EngineModel(LanguageModel):
             problem = f"{type(error).__name__}: {' '.join(str(error).split())[:400]}"
             raise ServerUnavailable(f"{self.engine.name} failed: {problem}") from error
 
-    async def _settling(self, work: Callable[[], Awaitable[Any]], pending: Pending[Any]) -> Any:
+    async def _settling(self, work: Callable[[], Awaitable[T]], pending: Pending[T]) -> T:
         """Do the work of a pending result; if the engine cancels it and nobody else did, the engine has failed."""
-        soon = self._loop.call_later(SOON, self._tell, pending)
+        soon = self._loop.call_later(SOON, self._announce, pending)
         try:
-            return await self._told(work)
+            return await self._working(work)
         except asyncio.CancelledError:
             if self._closed:
                 raise self._is_closed() from None
@@ -217,22 +207,18 @@ class EngineModel(LanguageModel):
         finally:
             soon.cancel()
 
-    def _tell(self, pending: Pending[Any]) -> None:
-        """Announce the wait, and check again later whether it goes on."""
+    def _announce(self, pending: Pending[Any]) -> None:
         if pending.done() or self._closed:
             return
         if self._rarely.due(waits := self.waits_for()):
             log.warning("%s", waits)
-        self._loop.call_later(RARELY, self._tell, pending)
-
-    def _is_late(self, limit: float) -> NoAnswerInTime:
-        return NoAnswerInTime(f"{self.engine.name}: no answer within {limit:.3g} s")
+        self._loop.call_later(RARELY, self._announce, pending)
 
     def _is_closed(self) -> ServerUnavailable:
         return ServerUnavailable(f"{self.engine.name}: the language model is closed")
 
-    def _start(self, work: Callable[[], Awaitable[Any]]) -> Pending[Any]:
-        pending: Pending[Any] = Pending()
+    def _start(self, work: Callable[[], Awaitable[T]]) -> Pending[T]:
+        pending: Pending[T] = Pending()
         with self._lock:
             if self._closed:
                 return Pending.failed(self._is_closed())
@@ -241,3 +227,71 @@ class EngineModel(LanguageModel):
             future = asyncio.run_coroutine_threadsafe(self._settling(work, pending), self._loop)
         pass_on(future, pending)
         return pending
+
+
+class FairQueue(Around):
+    """A language model with a limit on requests at once, and a queue in front of it.
+
+    Planners with waiting requests take turns, and a planner's requests keep their order. Waiting here counts against
+    the asker's patience.
+    """
+
+    def __init__(self, model: LanguageModel, at_most: int) -> None:
+        super().__init__(model)
+        self.running = 0
+        self._at_most = at_most
+        self._lock = threading.Lock()
+        self._here = threading.local()
+        self._queues: dict[str, deque[tuple[DecisionRequest, float, Pending[Reply]]]] = {}  # the next planner first
+
+    @property
+    def waiting(self) -> int:
+        with self._lock:
+            return sum(not pending.done() for queue in self._queues.values() for *_, pending in queue)
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        pending: Pending[Reply] = Pending()
+        with self._lock:
+            self._queues.setdefault(request.planner, deque()).append((request, time.monotonic(), pending))
+        self._go_on()
+        return pending
+
+    def _go_on(self) -> None:
+        if getattr(self._here, "asking", False):  # a reply came at once; the loop below continues after it
+            return
+        self._here.asking = True
+        try:
+            while (first := self._next()) is not None:
+                request, pending = first
+                answer = asked(self._ask, request)
+                pass_on(answer, pending)
+                answer.add_done_callback(self._ended)
+        finally:
+            self._here.asking = False
+
+    def _ask(self, request: DecisionRequest) -> Pending[Reply]:
+        if request.patience <= 0:
+            busy = "the language model was busy with other requests until the patience for this one ended"
+            return Pending.failed(NoAnswerInTime(busy))
+        return self.model.decide(request)
+
+    def _next(self) -> tuple[DecisionRequest, Pending[Reply]] | None:
+        with self._lock:
+            while self.running < self._at_most and self._queues:
+                planner = next(iter(self._queues))
+                queue = self._queues.pop(planner)
+                request, since, pending = queue.popleft()
+                if queue:
+                    self._queues[planner] = queue  # to the end of the queue
+                if not pending.done():
+                    self.running += 1
+                    return replace(request, patience=request.patience - (time.monotonic() - since)), pending
+        return None
+
+    def _ended(self, _: object) -> None:
+        with self._lock:
+            self.running -= 1
+        self._go_on()
+
+    def status(self) -> Mapping[str, str]:
+        return {**self.model.status(), "requests running": str(self.running), "requests waiting": str(self.waiting)}

@@ -11,8 +11,7 @@ from reactree_ros.files.secrecy import are_harmless, keys_in
 from reactree_ros.llm.chat import Examples
 from reactree_ros.llm.decoding import Method
 from reactree_ros.llm.engine import Engine
-from reactree_ros.llm.engine_model import EngineModel
-from reactree_ros.llm.fair_queue import FairQueue
+from reactree_ros.llm.engine_model import EngineModel, FairQueue
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.llm.reasoning import Reasoning
 from reactree_ros.llm.seeing import MOST_SHOWN, Seeing
@@ -24,12 +23,9 @@ _WAY_OUT = "set HF_TOKEN, or OPENAI_API_KEY for a server, in the environment ins
 
 
 def read_arguments(values: dict[str, Any], name: str, *, example: str) -> dict[str, Any]:
-    """Read a setting that is a mapping, given as one or as YAML; for validators of a whole settings class.
+    """Read a setting that is a mapping, given as one or as YAML; raises :class:`ValueError` if it may hold a key.
 
-    Not for validators of one field: their errors repeat the value, which may hold a key.
-
-    Raises:
-        ValueError: The value is no mapping, or holds a key, which would be recorded with the settings.
+    For validators of a whole class: the errors of a field's validators repeat the value.
     """
     if name not in values:
         return values
@@ -95,13 +91,17 @@ class EngineSettings(AnsweringLimits):
 
     @property
     def reasoning(self) -> Reasoning:
-        """How the model thinks before it answers."""
         return Reasoning(
             thinking=self.thinking,
             tokens=self.reasoning_tokens,
             effort=self.reasoning_effort,
             template=self.chat_template_kwargs,
         )
+
+    @property
+    def how(self) -> dict[str, Any]:
+        """How prompts are laid out, and how the model thinks: arguments of every engine."""
+        return {"chat": self.chat, "examples": self.examples, "reasoning": self.reasoning}
 
     def queue(self, engine: Engine) -> LanguageModel:
         """Return the language model on top of an engine, with a queue in front."""
@@ -132,7 +132,6 @@ class SeeingSettings(Settings):
 
     @property
     def seeing(self) -> Seeing:
-        """How the model is shown pictures."""
         return Seeing(most=self.sees_newest, side=self.sees_side)
 
 
@@ -146,7 +145,6 @@ class LocalEngineSettings(EngineSettings):
 
     @property
     def trained(self) -> tuple[str, ...]:
-        """The planners that the adapter, or else the model, was trained for."""
         return (trained_for(self.adapter) if self.adapter else ()) or trained_for(self.model)
 
     @model_validator(mode="before")
@@ -155,7 +153,6 @@ class LocalEngineSettings(EngineSettings):
         return read_arguments(values, "engine_args", example="{max_num_seqs: 64}")
 
     def named_model(self, llm: str) -> str:
-        """Return the model."""
         if not self.model:
             raise UserError(f"llm is '{llm}', but no model is named; name a Hugging Face model or a folder")
         return self.model

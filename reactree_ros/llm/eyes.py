@@ -53,13 +53,7 @@ class Sight:
 
 
 class Eyes:
-    """Asks a language model about pictures. What it says never fails: a :class:`Glance` says why nobody could look.
-
-    Args:
-        model: The language model.
-        name: Its name.
-        patience: Longest wait for an answer, in seconds.
-    """
+    """Asks a language model about pictures. What it says never fails: a :class:`Glance` says why nobody could look."""
 
     def __init__(self, model: LanguageModel, name: str, patience: float) -> None:
         self.model, self.name, self.patience = model, name, patience
@@ -67,18 +61,13 @@ class Eyes:
 
     @classmethod
     def of(cls, spec: ModelSpec, settings: Settings) -> Eyes:
-        """Return eyes that a language model and its settings make; it begins to load or connect.
-
-        Raises:
-            UserError: A setting is missing, or a required package is not installed.
-        """
+        """Return eyes that a language model and its settings make; it begins to load or connect."""
         patience = getattr(settings, "request_timeout", EngineSettings.model_fields["request_timeout"].default)
         model = make_model(spec, settings)
         model.ready()
         return cls(model, " ".join(filter(None, (spec.name, getattr(settings, "model", "")))), patience)
 
     def close(self) -> None:
-        """Release the language model."""
         self.model.close()
 
     def whether(self, question: str, picture: Picture) -> Pending[Glance]:
@@ -86,7 +75,6 @@ class Eyes:
         return self._ask(question, _CLOSED.format(question=question), picture, Choice(ANSWERS))
 
     def caption(self, picture: Picture) -> Pending[Glance]:
-        """Ask what is on a picture."""
         return self._ask(_CAPTION, _CAPTION, picture, FreeText(_STOPS))
 
     def where(self, thing: str, picture: Picture) -> Pending[Glance]:
@@ -98,13 +86,7 @@ class Eyes:
     def check(
         self, check: PictureCheck, values: Mapping[str, object], take: Callable[[], Pending[Sequence[Picture]]]
     ) -> Pending[Sight]:
-        """Look whether a skill was done, with a new picture for each look.
-
-        Args:
-            check: The check.
-            values: The skill's values.
-            take: Takes pictures; the first is looked at.
-        """
+        """Look whether a skill was done, with a new picture for each look."""
         return self._looked(Sight(check), check.asked(values), take)
 
     def told_of(self, sight: Sight) -> str:
@@ -181,7 +163,6 @@ class Eyes:
 
 
 def _placed(glance: Glance, thing: str, picture: Picture) -> Glance:
-    """Return a glance with the place that its answer says; one that says none says why it cannot be read."""
     if glance.error:
         return glance
     box = read_box(glance.answer, picture.width, picture.height)

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from reactree_ros.background.pending import Pending, pass_on, where_late
+from reactree_ros.background.pending import Pending, asked, pass_on, where_late
 from reactree_ros.errors import UserError
 from reactree_ros.llm.engine_settings import EngineSettings
 from reactree_ros.llm.port import (
@@ -46,33 +46,6 @@ class Backup:
     time_limit: float  # longest wait for its answer, in seconds; the asker's patience may shorten it
 
 
-@dataclass(frozen=True)
-class _Failed:
-    """The failures of the models that were asked before.
-
-    Attributes:
-        objected: The model whose reply was not allowed, and that reply: better than nothing.
-    """
-
-    errors: tuple[Exception, ...] = ()
-    objected: tuple[int, Reply] | None = None
-    used: tuple[Reply, ...] = ()  # what all of them used
-
-    def and_error(self, name: str, error: BaseException) -> _Failed:
-        took = getattr(error, "took", None)
-        used = self.used if took is None else (*self.used, took)
-        return replace(self, errors=(*self.errors, _named(name, error)), used=used)
-
-    def and_objected(self, number: int, reply: Reply) -> _Failed:
-        return replace(self, objected=self.objected or (number, reply), used=(*self.used, reply))
-
-    def error(self) -> Exception:
-        error = _all_failed(self.errors)
-        if self.used and isinstance(error, LanguageModelError):
-            error.took = Reply("").with_used(self.used)
-        return error
-
-
 class FallbackModel(LanguageModel):
     """Asks language models in order until one answers; the reply says which.
 
@@ -84,78 +57,19 @@ class FallbackModel(LanguageModel):
     """
 
     def __init__(self, backups: Sequence[Backup], *, clock: Callable[[], float] = time.monotonic) -> None:
-        if not backups:
-            raise ValueError("there is no language model; give at least one")
         self.backups = tuple(backups)
-        self._clock = clock
-        self._rests_until = [0.0] * len(backups)
-        self._answered = [0] * len(backups)
+        self.clock = clock
+        self.rests_until = [0.0] * len(backups)
+        self.answered = [0] * len(backups)
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        """Ask the first; cancelling stops the model that is answering."""
-        pending: Pending[Reply] = Pending()
-        now = self._clock()
-        until = now + request.patience * _SHARE
-        order = [number for number, until in enumerate(self._rests_until) if until <= now]
-        self._ask(request, pending, order or list(range(len(self.backups))), until, _Failed())
-        return pending
-
-    def _ask(
-        self, request: DecisionRequest, pending: Pending[Reply], order: Sequence[int], until: float, failed: _Failed
-    ) -> None:
-        """Ask one after the other.
-
-        Args:
-            request: The request.
-            pending: The result to settle.
-            order: Models still to ask.
-            until: When the asker's patience ends, on the clock; the remaining models share the time left.
-            failed: Failures of the others.
-        """
-        if pending.done():
-            return
-        if not order:
-            if failed.objected is not None:
-                number, reply = failed.objected
-                self._answered[number] += 1
-                pending.succeed(reply.with_used([used for used in failed.used if used is not reply]))
-            else:
-                pending.fail(failed.error())
-            return
-        number, *others = order
-        backup = self.backups[number]
-        own = backup.time_limit * backup.model.slowness(request)
-        limit = max(0.0, min(own, (until - self._clock()) / len(order)))
-        try:
-            answer = backup.model.decide(replace(request, patience=limit))
-        except Exception as error:
-            answer = Pending.failed(error)
-        one: Pending[Reply] = Pending()  # of this model, within its time limit
-        pass_on(answer, one)
-
-        def ended(done: Future[Reply]) -> None:
-            if pending.cancelled():
-                return
-            error = ServerUnavailable("it cancelled its own reply") if done.cancelled() else done.exception()
-            if error is None:
-                reply = replace(done.result(), answered_by=backup.name)
-                if not reply.objection:
-                    self._answered[number] += 1
-                    pending.succeed(reply.with_used(failed.used) if failed.used else reply)
-                    return
-                self._ask(request, pending, others, until, failed.and_objected(number, reply))
-                return
-            answer.cancel()
-            if not isinstance(error, (InvalidReply, PromptTooLong)):
-                self._rests_until[number] = self._clock() + REST
-            self._ask(request, pending, others, until, failed.and_error(backup.name, error))
-
-        pending.add_done_callback(lambda _: one.cancel() if pending.cancelled() else None)
-        one.add_done_callback(ended)
-        where_late(one, limit, partial(_give_up, NoAnswerInTime(f"no answer within {limit:.3g} s")))
+        now = self.clock()
+        order = [number for number, until in enumerate(self.rests_until) if until <= now]
+        asking = _Asking(self, request, order or list(range(len(self.backups))), now + request.patience * _SHARE)
+        asking.go_on()
+        return asking.pending
 
     def ready(self) -> Pending[None]:
-        """Start getting all of them ready; settled when one is ready, failed if none ever will be."""
         pending: Pending[None] = Pending()
         lock, errors = threading.Lock(), list[str]()
 
@@ -174,58 +88,113 @@ class FallbackModel(LanguageModel):
         return pending
 
     def count_tokens(self, text: str) -> int | None:
-        """Count with the tokenizer of the first model."""
         return self.backups[0].model.count_tokens(text)
 
     def slowness(self, request: DecisionRequest) -> float:
-        """Return that of the slowest model."""
         return max(backup.model.slowness(request) for backup in self.backups)
 
     def waits_for(self) -> Wait | None:
-        """Return the longest wait of any model."""
         waits = [one for backup in self.backups if (one := backup.model.waits_for()) is not None]
         return max(waits, key=lambda one: one.seconds, default=None)
 
     def status(self) -> Mapping[str, str]:
-        """Return how often each has answered, and which models rest."""
-        now, status = self._clock(), {}
+        now, status = self.clock(), {}
         for number, backup in enumerate(self.backups):
-            rests = ", rests after a failure" if self._rests_until[number] > now else ""
-            status[backup.name] = f"{self._answered[number]} answers{rests}"
+            rests = ", rests after a failure" if self.rests_until[number] > now else ""
+            status[backup.name] = f"{self.answered[number]} answers{rests}"
             status |= {f"{backup.name}: {key}": value for key, value in backup.model.status().items()}
         return status
 
     def close(self) -> None:
-        """Release all of them."""
         for backup in self.backups:
             backup.model.close()
 
 
-def _give_up(error: Exception, late: Pending[Reply]) -> None:
-    """Fail an answer, and ask the next model, in another thread: one thread keeps all time limits."""
-    threading.Thread(target=late.fail, args=(error,), name="fallback", daemon=True).start()
+class _Asking:
+    """Asks one model after the other; those that are left share the time left of the asker's patience."""
+
+    def __init__(self, models: FallbackModel, request: DecisionRequest, order: list[int], until: float) -> None:
+        self.pending: Pending[Reply] = Pending()
+        self._models, self._request, self._order, self._until = models, request, order, until
+        self._errors: list[Exception] = []
+        self._used: list[Reply] = []  # what those that failed used
+        self._objected: tuple[int, Reply] | None = None  # who made a reply that was not allowed: better than nothing
+
+    def go_on(self) -> None:
+        if self.pending.done():
+            return
+        if not self._order:
+            self._end()
+            return
+        left = (self._until - self._models.clock()) / len(self._order)
+        number = self._order.pop(0)
+        backup = self._models.backups[number]
+        limit = max(0.0, min(backup.time_limit * backup.model.slowness(self._request), left))
+        answer = asked(backup.model.decide, replace(self._request, patience=limit))
+        one: Pending[Reply] = Pending()  # of this model, within its time limit
+        pass_on(answer, one)
+
+        def ended(done: Future[Reply]) -> None:
+            if not done.done() or done.cancelled() or done.exception() is not None:
+                answer.cancel()
+            if not self.pending.cancelled():
+                self._take(number, done)
+
+        self.pending.add_done_callback(lambda _: one.cancel() if self.pending.cancelled() else None)
+        one.add_done_callback(ended)
+        late = NoAnswerInTime(f"no answer within {limit:.3g} s")
+        # In another thread: one thread keeps all time limits, and this may ask the next model.
+        where_late(one, limit, lambda it: threading.Thread(target=it.fail, args=(late,), daemon=True).start())
+
+    def _take(self, number: int, done: Future[Reply]) -> None:
+        name = self._models.backups[number].name
+        error = ServerUnavailable("it cancelled its own reply") if done.cancelled() else done.exception()
+        if error is None:
+            reply = replace(done.result(), answered_by=name)
+            if not reply.objection:
+                self._answer(number, reply)
+                return
+            self._objected = self._objected or (number, reply)
+            self._used.append(reply)
+        else:
+            if not isinstance(error, (InvalidReply, PromptTooLong)):
+                self._models.rests_until[number] = self._models.clock() + REST
+            self._errors.append(_named(name, error))
+            if (took := getattr(error, "took", None)) is not None:
+                self._used.append(took)
+        self.go_on()
+
+    def _answer(self, number: int, reply: Reply) -> None:
+        self._models.answered[number] += 1
+        others = [used for used in self._used if used is not reply]
+        self.pending.succeed(reply.with_used(others) if others else reply)
+
+    def _end(self) -> None:
+        if self._objected is not None:
+            self._answer(*self._objected)
+            return
+        error = _all_failed(self._errors)
+        if self._used and isinstance(error, LanguageModelError):
+            error.took = Reply("").with_used(self._used)
+        self.pending.fail(error)
 
 
 def _named(name: str, error: BaseException) -> Exception:
-    """Put the model's name before an error."""
     if isinstance(error, PromptTooLong):
         return error
-    kind = next(
-        (one for one in (InvalidReply, RequestRejected, NoAnswerInTime) if isinstance(error, one)), ServerUnavailable
-    )
-    return kind(f"{name}: {error}")
+    kinds = (InvalidReply, RequestRejected, NoAnswerInTime)
+    return next((kind for kind in kinds if isinstance(error, kind)), ServerUnavailable)(f"{name}: {error}")
 
 
 def _all_failed(errors: Sequence[Exception]) -> Exception:
-    """Sum up all failures: a prompt to shorten, a reply to refuse, or nobody reachable."""
+    """Sum up all failures: a prompt to shorten, a reply to refuse, a late one (which is not gone), or nobody there."""
     too_long = [error for error in errors if isinstance(error, PromptTooLong)]
     if too_long:
         return min(too_long, key=lambda error: error.excess)
     message = f"no language model answered: {'; '.join(map(str, errors))}"
-    if any(isinstance(error, InvalidReply) for error in errors):
-        return InvalidReply(message)
-    if any(isinstance(error, NoAnswerInTime) for error in errors):  # late is not gone
-        return NoAnswerInTime(message)
+    for kind in (InvalidReply, NoAnswerInTime):
+        if any(isinstance(error, kind) for error in errors):
+            return kind(message)
     rejected = all(isinstance(error, RequestRejected) for error in errors)
     return RequestRejected(message) if rejected else ServerUnavailable(message)
 
@@ -272,7 +241,6 @@ def _make(settings: FallbackSettings) -> FallbackModel:
 
 
 def _backup(spec: ModelSpec, settings: Settings) -> Backup:
-    """Make one of the models."""
     limit = getattr(settings, "request_timeout", EngineSettings.model_fields["request_timeout"].default)
     name = " ".join(part for part in (spec.name, getattr(settings, "model", "")) if part)
     return Backup(make_model(spec, settings), name, limit)

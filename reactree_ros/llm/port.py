@@ -46,12 +46,7 @@ class InvalidReply(LanguageModelError):
 
 
 class PromptTooLong(LanguageModelError):
-    """Prompt and longest reply do not fit into the model's context.
-
-    Args:
-        excess: Number of tokens too many.
-        context: Length of the model's context, in tokens.
-    """
+    """Prompt and longest reply do not fit into the model's context, by so many tokens."""
 
     def __init__(self, excess: int, context: int) -> None:
         super().__init__(
@@ -111,7 +106,6 @@ class DecisionRequest:
 
     @property
     def prompt(self) -> str:
-        """The prompt as text, as a base model gets it and the recordings have it."""
         return prompt_text(self.turns, self.begun)
 
 
@@ -245,6 +239,44 @@ def _added(replies: Iterable[Reply], name: str) -> int | None:
     return sum(known) if known else None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Tally:
+    """Counts of the requests for some replies."""
+
+    replies: int = 0  # replies asked for, also those that failed
+    attempts: int = 0  # requests that the model was sent for them
+    refused_attempts: int = 0  # requests whose words were not taken
+    repeated_attempts: int = 0  # requests that were the same as an earlier one, byte for byte
+    refused_tokens: int | None = 0  # tokens generated for refused requests; None if the model does not count
+
+    @classmethod
+    def of(cls, replies: Iterable[Reply]) -> Tally:
+        """Count the requests for replies."""
+        some = list(replies)
+        sent = list[Attempt]()
+        for one in some:
+            sent += one.attempts or [Attempt(objection=one.objection, output_tokens=one.output_tokens)]
+        refused, asked = [one for one in sent if one.refused], [one.asked for one in sent if one.asked]
+        tokens = [one.output_tokens for one in refused if one.output_tokens is not None]
+        return cls(
+            replies=len(some),
+            attempts=len(sent),
+            refused_attempts=len(refused),
+            repeated_attempts=len(asked) - len(set(asked)),
+            refused_tokens=sum(tokens) if len(tokens) == len(refused) else None,
+        )
+
+
+def requests_in_words(counts: Any) -> str:
+    """Say of the counts of a :class:`Tally`, or of a result that has them, what was in vain; empty if nothing was."""
+    if not (counts.refused_attempts or counts.repeated_attempts):
+        return ""
+    return (
+        f"{counts.attempts} requests for {counts.replies} replies of the language model: "
+        f"{counts.refused_attempts} refused, {counts.repeated_attempts} repeated"
+    )
+
+
 @dataclass(frozen=True)
 class Wait:
     """What a language model waits for."""
@@ -299,26 +331,23 @@ class Around(LanguageModel):
     def __init__(self, model: LanguageModel) -> None:
         self.model = model
 
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        return self.model.decide(request)
+
     def ready(self) -> Pending[None]:
-        """Get the model ready."""
         return self.model.ready()
 
     def count_tokens(self, text: str) -> int | None:
-        """Count with the model's tokenizer."""
         return self.model.count_tokens(text)
 
     def slowness(self, request: DecisionRequest) -> float:
-        """Return the model's slowness."""
         return self.model.slowness(request)
 
     def waits_for(self) -> Wait | None:
-        """Return what the model waits for."""
         return self.model.waits_for()
 
     def status(self) -> Mapping[str, str]:
-        """Return the model's status."""
         return self.model.status()
 
     def close(self) -> None:
-        """Release the model."""
         self.model.close()

@@ -11,15 +11,11 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Reasoning:
-    """How a model is to think before it answers.
-
-    Attributes:
-        effort: How hard it thinks, e.g. ``low``; empty for the model's default.
-    """
+    """How a model is to think before it answers."""
 
     thinking: bool | None = None  # whether it thinks; None leaves it to its chat template
     tokens: int = 2048  # most tokens of thought before each answer
-    effort: str = ""
+    effort: str = ""  # how hard it thinks, e.g. ``low``; empty for the model's default
     template: Mapping[str, Any] = field(default_factory=dict)  # further arguments of its chat template
 
     @property

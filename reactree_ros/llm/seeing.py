@@ -34,7 +34,6 @@ class Shown:
         return f"data:{self.media};base64,{base64.b64encode(self.data).decode()}"
 
     def opened(self) -> Any:
-        """Return it as Pillow's image."""
         return opened(self.data).convert("RGB")
 
 
@@ -50,14 +49,10 @@ class Seeing:
     side: int = 768  # the longest side in pixels; a larger picture is made smaller
 
     def shown(self, turns: Sequence[Turn], room: int | None = None) -> Showing:
-        """Return what is shown of the pictures in a prompt.
+        """Return what is shown of the pictures in a prompt, in as many tokens as there is room for (None: unknown).
 
         Pictures leave a prompt in groups of half as many as it may have: all requests in between begin alike, and a
         prefix cache serves them.
-
-        Args:
-            turns: The prompt.
-            room: Tokens of the context that are left for pictures; None: nobody knows.
         """
         found = [(number, picture) for number, turn in enumerate(turns) for picture in pictures_of(turn)]
         fitting = len(found) if room is None else _fitting([one.tokens(self.side) for _, one in found], room)
@@ -79,7 +74,6 @@ class Seeing:
 
 
 def pictures_of(turn: Turn) -> Sequence[Picture]:
-    """Return the pictures that came with a turn."""
     return turn.observation.pictures if isinstance(turn, Saw) and turn.observation is not None else ()
 
 
@@ -96,13 +90,11 @@ def why_unseen(turns: Sequence[Turn], engine: str, *, sees: bool, side: int) -> 
 
 
 def _fitting(tokens: Sequence[int], room: int) -> int:
-    """Return how many of the newest pictures fit."""
     return sum(1 for total in accumulate(reversed(tokens)) if total <= room)
 
 
 @lru_cache(maxsize=_KEPT)
 def _smaller(data: bytes, media: str, size: tuple[int, int]) -> bytes | None:
-    """Return a picture in a smaller size, in the same form; None if it cannot be read."""
     try:
         with opened(data) as found:
             file = io.BytesIO()

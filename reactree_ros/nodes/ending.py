@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-#: Ctrl-C; launch and ``kill``; a closed terminal.
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+#: Ctrl-C; launch and ``kill``; a closed terminal; Ctrl-\\, which reaches all nodes of a launch at once.
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 #: The modules of the scripts, in this folder.
 SCRIPTS = {
     "answer": "people.answer",
@@ -39,11 +39,6 @@ def started() -> str:
 
 
 def listen(name: str) -> None:
-    """End the process at once on a signal: nothing is under way yet.
-
-    Args:
-        name: The module that starts; `spinning` takes the signals over when its libraries are loaded.
-    """
     on_signals(lambda number, frame: os._exit(INTERRUPTED.get(name, 0)))
     deaf_when_it_ends()
 
@@ -57,5 +52,4 @@ def on_signals(do: Callable[[int, Any], object] | signal.Handlers) -> None:
 
 
 def deaf_when_it_ends() -> None:
-    """Ignore signals in the process's last moments, when Python restores the system's handlers."""
     atexit.register(on_signals, signal.SIG_IGN)

@@ -8,14 +8,20 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import rclpy
+from action_msgs.msg import GoalInfo
+from action_msgs.srv import CancelGoal
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.signals import SignalHandlerOptions
 from reactree_interfaces.msg import GoalUnderWay
 from reactree_interfaces.msg import Heartbeat as HeartbeatMsg
 from unique_identifier_msgs.msg import UUID
 
 from reactree_ros.nodes import steady
+from reactree_ros.nodes.executors import make_executor
 from reactree_ros.nodes.qos import LATCHED
 from reactree_ros.nodes.settings import SILENCE
 
@@ -25,6 +31,12 @@ TOPIC = "heartbeat"
 PERIOD = 0.2
 #: Deep enough for all nodes that beat at the same moment; otherwise the last would hide the others.
 HEARING = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+#: Time between two cancels of a stray goal, in seconds.
+INSISTENCE = 0.5
+#: How long a server may not know a goal before it counts as ended, in seconds: its request may be on its way.
+UNKNOWN_FOR = 5.0
+#: How long a stray goal is canceled, also if its server is away, in seconds.
+INSIST_FOR = 60.0
 
 
 class Heartbeat:
@@ -33,22 +45,14 @@ class Heartbeat:
     def __init__(self, node: Node) -> None:
         self._under_way: list[tuple[GoalUnderWay, Callable[[], bool]]] = []
         self._node = node
-        self._said = HeartbeatMsg(
-            node=node.get_fully_qualified_name(),
-            host=socket.gethostname(),
-            pid=os.getpid(),
-            life=uuid.uuid4().int >> 64,
-        )
+        name, host, life = node.get_fully_qualified_name(), socket.gethostname(), uuid.uuid4().int >> 64
+        self._said = HeartbeatMsg(node=name, host=host, pid=os.getpid(), life=life)
         self._publisher = node.create_publisher(HeartbeatMsg, TOPIC, LATCHED)
         self.beat()  # latched: heard also if the node dies before the next one
         steady.every(node, PERIOD, self.beat)
 
     def goal(self, action: str, over: Callable[[], bool]) -> UUID:
-        """Announce a goal that is about to be sent; returns its id.
-
-        Args:
-            over: Whether the goal has ended, or never began.
-        """
+        """Announce a goal that is about to be sent, until it is ``over``; returns its id."""
         id = UUID(uuid=list(uuid.uuid4().bytes))
         service = self._node.resolve_service_name(f"{action}/_action/cancel_goal")
         self._under_way.append((GoalUnderWay(cancel_service=service, goal_id=id), over))
@@ -57,48 +61,36 @@ class Heartbeat:
 
     @property
     def goals(self) -> list[GoalUnderWay]:
-        """The goals under way."""
         self._under_way = [(goal, over) for goal, over in self._under_way if not over()]
         return [goal for goal, _ in self._under_way]
 
     def beat(self) -> None:
-        """Publish a heartbeat now."""
         self._said.goals = self.goals
         self._publisher.publish(self._said)
 
 
-@dataclass
-class _Life:
-    said: HeartbeatMsg
-    heard: float
-
-
 class Lives:
-    """Knows which nodes live; subscribes to ``heartbeat``.
-
-    Args:
-        silence: Longest time between two heartbeats of a living node, in seconds.
-        namespaces: Further namespaces to hear, relative to the node's own.
+    """Knows which nodes live; hears ``heartbeat`` in the node's own namespace, and in others relative to it.
 
     Attributes:
-        silence: The same.
+        silence: Longest time between two heartbeats of a living node, in seconds.
         beats: How many heartbeats were heard, by the nodes' full names.
         first: When the first one was heard, in seconds (:func:`steady.now`), by the same.
     """
 
     def __init__(self, node: Node, *, silence: float = SILENCE, namespaces: Sequence[str] = ()) -> None:
         self.silence = silence
-        self._lives: dict[int, _Life] = {}
+        self._lives: dict[int, tuple[HeartbeatMsg, float]] = {}  # with the time of each life's last one
         self.beats = Counter[str]()
         self.first: dict[str, float] = {}
-        self._died = set[str]()  # names of those that fell silent
+        self._died = set[str]()
         self._looked = steady.now()
         for topic in (TOPIC, *(f"{namespace}/{TOPIC}" for namespace in namespaces)):
             node.create_subscription(HeartbeatMsg, topic, self._hear, HEARING)
 
     def _hear(self, said: HeartbeatMsg) -> None:
         self._lives.pop(said.life, None)  # in the order in which they were heard last
-        self._lives[said.life] = _Life(said, steady.now())
+        self._lives[said.life] = said, steady.now()
         self.beats[said.node] += 1
         self.first.setdefault(said.node, steady.now())
 
@@ -108,9 +100,8 @@ class Lives:
         now = steady.now()
         late = max(now - self._looked - 2 * PERIOD, 0.0)
         self._looked = now
-        for life in self._lives.values():
-            life.heard = min(life.heard + late, now)
-        ended = [life.said for life in self._lives.values() if self._looked - life.heard > self.silence]
+        self._lives = {life: (said, min(heard + late, now)) for life, (said, heard) in self._lives.items()}
+        ended = [said for said, heard in self._lives.values() if now - heard > self.silence]
         for said in ended:
             del self._lives[said.life]
             self._died.add(said.node)
@@ -118,17 +109,96 @@ class Lives:
 
     def living(self, node: str = "") -> list[HeartbeatMsg]:
         """Return the last heartbeats of living nodes: of all, or of one full name."""
-        return [life.said for life in self._lives.values() if node in ("", life.said.node)]
+        return [said for said, _ in self._lives.values() if node in ("", said.node)]
 
     def life(self, node: str) -> int | None:
         """Return the life of a full name that was heard last; None if no such node lives."""
-        lives = [life for life in self._lives.values() if life.said.node == node]
-        return int(lives[-1].said.life) if lives else None
+        lives = self.living(node)
+        return int(lives[-1].life) if lives else None
 
     def has_died(self, node: str) -> bool:
-        """Whether a node of a full name ever fell silent, or none lives."""
+        """Whether a node ever fell silent, or none of its full name lives."""
         return node in self._died or not self.living(node)
 
     def was_heard(self, node: str) -> bool:
-        """Whether a node of a full name was ever heard, so that its silence means something."""
+        """Whether a node was ever heard, so that its silence means something."""
         return node in self.beats
+
+
+@dataclass(eq=False)
+class _Stray:
+    goal: GoalUnderWay
+    client: Any
+    since: float
+    asked: float = float("-inf")
+    unknown_since: float | None = None
+    over: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{bytes(self.goal.goal_id.uuid).hex()[:8]} on {self.goal.cancel_service.rpartition('/_action')[0]}"
+
+
+class Strays:
+    """Cancels goals whose nodes fell silent, until their servers say that they end; :meth:`look` regularly."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._strays: list[_Stray] = []
+
+    @property
+    def left(self) -> int:
+        """Number of goals that may not have ended."""
+        return len(self._strays)
+
+    def take(self, goals: Sequence[GoalUnderWay]) -> None:
+        for goal in goals:
+            client = self._node.create_client(CancelGoal, goal.cancel_service)
+            self._strays.append(_Stray(goal, client, steady.now()))
+        self.look()
+
+    def forget(self, node: str) -> None:
+        """Give up goals that were sent to a dead node: it moves nothing any more."""
+        for stray in self._strays:
+            stray.over = stray.over or stray.goal.cancel_service.startswith(f"{node}/")
+
+    def look(self) -> None:
+        for stray in [one for one in self._strays if not one.over]:
+            if steady.now() - stray.since > INSIST_FOR:
+                self._node.get_logger().error(f"goal {stray.name} was not ended within {INSIST_FOR:g} s; look after it")
+                stray.over = True
+            elif steady.now() - stray.asked > INSISTENCE and stray.client.service_is_ready():
+                stray.asked = steady.now()
+                asked = stray.client.call_async(CancelGoal.Request(goal_info=GoalInfo(goal_id=stray.goal.goal_id)))
+                asked.add_done_callback(lambda done, stray=stray: self._answered(stray, done.result()))
+        for stray in [one for one in self._strays if one.over]:
+            self._strays.remove(stray)
+            self._node.destroy_client(stray.client)
+
+    def _answered(self, stray: _Stray, answer: CancelGoal.Response) -> None:
+        if answer.return_code == CancelGoal.Response.ERROR_UNKNOWN_GOAL_ID:
+            stray.unknown_since = stray.unknown_since or steady.now()
+            stray.over = steady.now() - stray.unknown_since > UNKNOWN_FOR
+        elif answer.return_code == CancelGoal.Response.ERROR_GOAL_TERMINATED or answer.goals_canceling:
+            self._node.get_logger().warning(f"goal {stray.name} is canceled")
+            stray.over = True
+
+
+def cancel_apart(goals: Sequence[GoalUnderWay], *, within: float) -> bool:
+    """Cancel goals in a context of their own, when their node's is lost; returns whether all are confirmed in time."""
+    context, end = rclpy.Context(), steady.now() + within
+    rclpy.init(context=context, args=[], signal_handler_options=SignalHandlerOptions.NO)
+    try:
+        node = Node("last_words", context=context, use_global_arguments=False, start_parameter_services=False)
+        executor = make_executor(context)
+        executor.add_node(node)
+        strays = Strays(node)
+        strays.take(goals)
+        while strays.left and steady.now() < end:
+            executor.spin_once(timeout_sec=0.1)
+            strays.look()
+        executor.shutdown(timeout_sec=within)
+        node.destroy_node()
+    finally:
+        context.try_shutdown()
+    return not strays.left

@@ -63,18 +63,12 @@ DECIDING: Sequence[tuple[str, str, str, Sequence[str]]] = (
 
 
 def fields(kind: type[Settings], *names: str) -> dict[str, FieldInfo]:
-    """Return fields of settings by name: the named ones, or all."""
     return {name: kind.model_fields[name] for name in names or kind.model_fields}
 
 
 @dataclass(frozen=True)
 class NodeArguments:
-    """A node with the launch arguments that set its parameters; one that is not given sets nothing.
-
-    Attributes:
-        registry: The registry of what it hosts; the settings of all entries are arguments, too.
-        derived: Settings that follow from other arguments, and are no arguments themselves.
-    """
+    """A node with the launch arguments that set its parameters; one that is not given sets nothing."""
 
     executable: str
     name: str
@@ -85,7 +79,6 @@ class NodeArguments:
     derived: Mapping[str, FieldInfo] = field(default_factory=dict)
 
     def descriptions(self) -> dict[str, str]:
-        """Return a description of each argument: its meaning, its owners, its default."""
         hosts = {self.chosen_by: self.hosts} if self.hosts else {}
         found = {name: _described(one, hosts.get(name)) for name, one in self.own.items()}
         hosted: dict[str, dict[str, list[str]]] = {}
@@ -100,14 +93,6 @@ class NodeArguments:
         return found
 
     def parameters(self, given: Mapping[str, str], *, otherwise: str = "") -> dict[str, Any]:
-        """Return arguments as parameters.
-
-        Args:
-            otherwise: The entry that is hosted if the arguments name none; empty: unknown here.
-
-        Raises:
-            ValueError: One makes no sense; the message names it with its value.
-        """
         known = {**self.own, **self.derived}
         chosen = given.get(self.chosen_by, otherwise)
         if self.registry is not None:
@@ -153,10 +138,6 @@ class Arguments:
 
     If two nodes have arguments of one name, the second node's is called ``llm_NAME``, with ``llm`` as the argument that
     names what it hosts.
-
-    Args:
-        nodes: The nodes with their arguments.
-        own: Further arguments: name, default, description, choices.
     """
 
     def __init__(self, nodes: Sequence[NodeArguments], own: Sequence[tuple[str, str, str, Sequence[str]]]) -> None:
@@ -179,11 +160,9 @@ class Arguments:
         return LaunchDescription([refuse, *self.declared, begin])
 
     def own(self, context: LaunchContext, name: str) -> str:
-        """Return the value of the launch's own argument."""
         return str(LaunchConfiguration(name).perform(context))
 
     def given(self, context: LaunchContext, node: NodeArguments) -> dict[str, str]:
-        """Return the given arguments of a node, by parameter."""
         values = {
             parameter: str(LaunchConfiguration(name).perform(context))
             for name, (owner, parameter) in self._of_nodes.items()
@@ -200,16 +179,6 @@ class Arguments:
         *,
         within: str = "",
     ) -> Node:
-        """Return a node with its parameters: of the package's files, of a parameter file, then the arguments.
-
-        Args:
-            files: Files in ``config/``.
-            also: Further arguments; given ones override them.
-            within: A namespace within that of all nodes; empty: that one.
-
-        Raises:
-            ValueError: An argument makes no sense; the message names it with its value.
-        """
         file = self.own(context, "params_file")
         if file and not Path(file).is_file():
             raise ValueError(f"params_file: there is no file '{file}'")
@@ -226,7 +195,6 @@ class Arguments:
         )
 
     def watchdog(self, context: LaunchContext) -> Node:
-        """Return the watchdog."""
         file, given = self.own(context, "params_file"), self.given(context, PLANNER)
         silence = PLANNER.parameters({name: text for name, text in given.items() if name == "silence"})
         return ours(
@@ -251,12 +219,10 @@ class Arguments:
         return at_the_end_of(node, [OpaqueFunction(function=bring_up_again)] if name else [])
 
     def kept(self, context: LaunchContext) -> dict[str, Any]:
-        """Return the common settings of the nodes that stay."""
         respawn = self.own(context, "respawn") == "true"
         return {**self.common(context), "respawn": respawn, "respawn_delay": RESPAWN_DELAY}
 
     def common(self, context: LaunchContext) -> dict[str, Any]:
-        """Return the common settings of all processes."""
         clock = ["-p", "use_sim_time:=true"] if self.own(context, "use_sim_time") == "true" else []
         return {
             "package": "reactree_ros",
@@ -271,9 +237,6 @@ def refuse_unknown(context: LaunchContext, declared: Sequence[str]) -> None:
 
     A file shares its arguments with the files that include it. So an unknown argument that the command line did not
     give to this file is refused only if it is almost like one that was not given.
-
-    Raises:
-        ValueError: There is such an argument; the message names the nearest.
     """
     given = [name for name in context.launch_configurations if name not in declared]
     file = str(context.get_locals_as_dict().get("current_launch_file_path", ""))
@@ -292,12 +255,7 @@ def _was_started(file: str) -> bool:
 
 @dataclass(frozen=True)
 class Robots:
-    """The robots of a launch.
-
-    Attributes:
-        bridges: The namespace of each bridge within that of all nodes, with derived arguments; an empty namespace is
-            that of all nodes.
-    """
+    """The robots of a launch."""
 
     bridges: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: {"": {}})
     names: Sequence[str] = ()  # the robots' names, which are their namespaces; empty: there is one, without a namespace
@@ -306,11 +264,6 @@ class Robots:
 
 
 def robots_of_household(context: LaunchContext, arguments: Arguments, bridge: NodeArguments) -> Robots:
-    """Return the robots of a household: the first one's bridge makes those of the others.
-
-    Raises:
-        ValueError: ``robots`` is no number.
-    """
     number = _parameter("robots", FieldInfo(annotation=int), arguments.given(context, bridge).get("robots", "1"))
     names = [f"robot_{one}" for one in range(1, number + 1)]
     return Robots({names[0]: {}}, names) if number > 1 else Robots()
@@ -322,13 +275,6 @@ def describe(
     own: Sequence[tuple[str, str, str, Sequence[str]]] = (),
     robots: Callable[[LaunchContext, Arguments, NodeArguments], Robots],
 ) -> LaunchDescription:
-    """Describe a launch of planner, bridge and inference node.
-
-    Args:
-        bridge: The bridge; ``config/NAME.yaml`` has its parameters, and those of the planner with it.
-        own: Further arguments of this launch: name, default, description, choices.
-        robots: Returns the robots.
-    """
     arguments = Arguments([PLANNER, bridge, INFERENCE], [*own, *DECIDING, *COMMON])
     return arguments.described(OpaqueFunction(function=start, args=[arguments, bridge, robots]))
 
@@ -339,7 +285,6 @@ def start(
     of_bridge: NodeArguments,
     which: Callable[[LaunchContext, Arguments, NodeArguments], Robots],
 ) -> list[Any]:
-    """Start the nodes; send the instruction when inference node and bridges are active."""
     own, robots = f"{of_bridge.name}.yaml", which(context, arguments, of_bridge)
     managed = {
         f"{within}/{of_bridge.name}".lstrip("/"): arguments.launched(context, of_bridge, [own], also, within=within)
@@ -370,7 +315,6 @@ def start(
 
 
 def where_absent(names: Sequence[str], start: list[Any], common: Mapping[str, Any]) -> list[Any]:
-    """Start nodes, if none of their names lives already: a second node would disturb the first one's owner."""
     look = ours("bring_up", arguments=["--absent", *names], **common)
     return [at_the_end_of(look, fail("nothing was started"), well=start), look]
 
@@ -385,14 +329,11 @@ def at_the_end_of(node: Node, badly: list[Any], *, well: list[Any] | None = None
 
 
 def interrupted(event: Shutdown, context: LaunchContext) -> None:
-    """Turn Ctrl-C before the task's end into exit code 1."""
     if event.due_to_sigint:
         raise InterruptedError("interrupted before the goal was reached")
 
 
 def fail(reason: str) -> list[Any]:
-    """Shut down with exit code 1, unless the launch ends already: launch does so when an action raises."""
-
     def stop(context: LaunchContext) -> None:
         if not context.is_shutdown:
             raise RuntimeError(reason)
@@ -401,24 +342,20 @@ def fail(reason: str) -> list[Any]:
 
 
 def page(context: LaunchContext, arguments: Arguments) -> Node:
-    """Return the node that shows runs on a page; the launch goes on without it."""
     given = ["--planner-node", PLANNER.name, "--port", arguments.own(context, "view_port")]
     return ours("view", arguments=given, **arguments.common(context))
 
 
 def ours(executable: str, **given: Any) -> Node:
-    """Return a node of this package; its process is named without the prefix of its command."""
     return Node(executable=executable, exec_name=executable, prefix=before_ours(), **given)
 
 
 def before_ours() -> list[Any]:
-    """Return the prefix of a node of ours: it ends with the launch, and blocks signals until the node handles them."""
     blocked = ",".join(one.name.removeprefix("SIG") for one in SIGNALS)
     return _before("setpriv", "--pdeathsig", "TERM", "env", f"--block-signal={blocked}")
 
 
 def before_others() -> list[Any]:
-    """Return the prefix of a foreign node: it ends with the launch."""
     return _before("setpriv", "--pdeathsig", "TERM")
 
 
@@ -429,7 +366,6 @@ def _before(*command: str) -> list[Any]:
 
 
 def viewer() -> list[Any]:
-    """Start the viewer, or say that it is not installed."""
     if shutil.which(VIEWER) is None:
         return [LogInfo(msg=f"use_viewer: there is no {VIEWER}; install the ROS package py_trees_ros_viewer")]
     return [ExecuteProcess(cmd=[VIEWER], name=VIEWER, output="screen", prefix=before_others())]

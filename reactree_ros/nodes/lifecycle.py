@@ -17,8 +17,6 @@ Transition = Callable[[N, LifecycleState], TransitionCallbackReturn]
 
 
 def logged(transition: Transition[N]) -> Transition[N]:
-    """Log the error of a transition, which rclpy swallows, and let the transition fail."""
-
     @functools.wraps(transition)
     def carry_out(node: N, state: LifecycleState) -> TransitionCallbackReturn:
         try:
@@ -53,7 +51,6 @@ class ManagedNode(LifecycleNode, abc.ABC):
         request: ChangeState.Request,
         response: ChangeState.Response,
     ) -> ChangeState.Response:
-        """Carry out a requested transition, or refuse it if the state has no such transition."""
         try:
             return change(request, response)
         except RuntimeError as error:
@@ -72,33 +69,28 @@ class ManagedNode(LifecycleNode, abc.ABC):
         return ""
 
     def follow(self, transition: str) -> TransitionCallbackReturn:
-        """Make the same transition with nodes that belong to this one; by default there are none."""
         return TransitionCallbackReturn.SUCCESS
 
     @logged
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Cancel what is in flight, and refuse new requests."""
         self.follow("deactivate")
         self.begin_stop()
         return super().on_deactivate(state)
 
     @logged
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Release what the node hosts."""
         self.follow("cleanup")
         self.release()
         return TransitionCallbackReturn.SUCCESS
 
     @logged
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Cancel what is in flight, and release what the node hosts."""
         self.follow("shutdown")
         self.begin_stop()
         self.release()
         return TransitionCallbackReturn.SUCCESS
 
     def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Cancel what is in flight and release what is held; the node can then be configured again."""
         self.get_logger().error(f"the node could not leave the state '{state.label}'; it stops what is in flight")
         self.begin_stop()
         self.release()

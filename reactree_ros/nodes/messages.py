@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
 from itertools import chain, groupby, takewhile
-from typing import Any, TypeVar, cast, get_args, get_type_hints
+from typing import Any, NamedTuple, TypeVar, cast, get_args, get_type_hints
 
 from builtin_interfaces.msg import Time
 from pydantic import TypeAdapter
@@ -51,7 +51,6 @@ from reactree_ros.llm.port import (
     ServerUnavailable,
 )
 from reactree_ros.llm.seeing import MOST_SHOWN, pictures_of
-from reactree_ros.nodes.inference.known_prompts import Known
 from reactree_ros.world.spec import check_prompts
 
 #: Outcomes as the constants of ExecuteSkill.action.
@@ -73,8 +72,14 @@ _NOTHING: Mapping[str, Any] = {"int32": -1, "string": "", "double": math.nan}
 T = TypeVar("T")
 
 
+class Known(NamedTuple):
+    """The beginning of a prompt that was sent before."""
+
+    id: str
+    turns: int
+
+
 def fill(msg: T, value: Any, **others: Any) -> T:
-    """Fill a message's fields with those that a value has by the same names, and with others."""
     declared, of_value = cast("Any", msg), cast("Any", type(value))
     for name, kind in declared.get_fields_and_field_types().items():
         if name in others or name in _fields(of_value):
@@ -84,7 +89,6 @@ def fill(msg: T, value: Any, **others: Any) -> T:
 
 
 def value_in(kind: type[T], msg: Any, **others: Any) -> T:
-    """Return the value that a message's fields stand for, with others in place of some."""
     there, declared = msg.get_fields_and_field_types(), cast("Any", kind)
     read = {name: _read(getattr(msg, name), may_lack) for name, may_lack in _fields(declared).items() if name in there}
     return kind(**read | others)
@@ -98,13 +102,11 @@ def _read(one: Any, may_lack: bool) -> Any:
 
 @cache
 def _fields(kind: Any) -> Mapping[str, bool]:
-    """Return the fields of a dataclass by name, and whether each may lack."""
     hints = get_type_hints(kind)
     return {one.name: type(None) in get_args(hints[one.name]) for one in fields(kind)}
 
 
 def observation_to_msg(observation: Observation, stamp: Time) -> ObservationMsg:
-    """Return an observation as a message; its outcome is not part of it."""
     glances = _GLANCES.dump_json(observation.glances, exclude_defaults=True).decode() if observation.glances else ""
     return fill(
         ObservationMsg(stamp=stamp),
@@ -123,7 +125,6 @@ def _spot_from_msg(msg: SpotMsg) -> Spot:
 
 
 def pictures_to_msgs(pictures: Iterable[Picture]) -> Iterator[PictureMsg]:
-    """Yield pictures with their bytes; one whose bytes are not kept any more is left out."""
     for picture in pictures:
         if (data := PICTURES.data(picture)) is not None:
             yield PictureMsg(
@@ -137,11 +138,6 @@ def pictures_to_msgs(pictures: Iterable[Picture]) -> Iterator[PictureMsg]:
 
 
 def picture_from_msg(msg: PictureMsg) -> Picture:
-    """Return the picture in a message, whose bytes are kept from now on.
-
-    Raises:
-        ValueError: It is none, or too large.
-    """
     time = seconds_of(msg.stamp) or None
     return picture_of(bytes(msg.data), camera=msg.camera, frame=msg.frame_id, time=time, words=msg.words)
 
@@ -157,7 +153,6 @@ def _time_to_msg(seconds: float) -> Time:
 
 
 def compressed_to_msg(picture: Picture, data: bytes, stamp: Time) -> CompressedImage:
-    """Return a picture as it is."""
     form = picture.media.removeprefix("image/")
     return CompressedImage(header=_header(picture, stamp), format=form, data=array.array("B", data))
 
@@ -167,12 +162,6 @@ def _header(picture: Picture, stamp: Time) -> Header:
 
 
 def image_to_msg(picture: Picture, data: bytes, stamp: Time) -> Image:
-    """Return a picture as an image in RGB.
-
-    Raises:
-        ImportError: Pillow is not there.
-        Exception: Pillow cannot read it.
-    """
     with opened(data) as found:
         pixels = found.convert("RGB")
     return Image(
@@ -186,7 +175,6 @@ def image_to_msg(picture: Picture, data: bytes, stamp: Time) -> Image:
 
 
 def observation_from_msg(msg: ObservationMsg, outcome: Outcome = Outcome.DONE) -> Observation:
-    """Return the observation that a message stands for."""
     objects = [value_in(Seen, seen) for seen in msg.objects]
     return value_in(
         Observation,
@@ -202,17 +190,11 @@ def observation_from_msg(msg: ObservationMsg, outcome: Outcome = Outcome.DONE) -
 
 
 def offered_to_msg(offered: Sequence[Offered]) -> dict[str, list[str]]:
-    """Return what may be tried as the fields of a message."""
     skills, offers = apart(offered)
     return {"skills": skills, "offers": [json.dumps(offer.as_data()) for offer in offers]}
 
 
 def offers_from(texts: Sequence[str]) -> tuple[Offer, ...]:
-    """Return the declared skills that a message offers.
-
-    Raises:
-        ValueError: One is none.
-    """
     offered = [offered_of(settings_from(text)) for text in texts]
     return tuple(one for one in offered if isinstance(one, Offer))
 
@@ -223,11 +205,6 @@ def as_json(settings: Mapping[str, Any]) -> str:
 
 
 def settings_from(text: str) -> dict[str, Any]:
-    """Return the settings of a message; nothing if it has none.
-
-    Raises:
-        ValueError: They are no JSON object.
-    """
     settings = json.loads(text) if text else {}
     if not isinstance(settings, dict):
         raise ValueError(f"settings must be a JSON object, not {text[:80]!r}")
@@ -237,7 +214,6 @@ def settings_from(text: str) -> dict[str, Any]:
 def household_to_msg(
     household: Household, recallable: Sequence[str], msg: DescribeHousehold.Response
 ) -> DescribeHousehold.Response:
-    """Fill a service response with a household and what working memory may be asked about in it."""
     return fill(
         msg,
         household,
@@ -249,11 +225,6 @@ def household_to_msg(
 
 
 def household_from_msg(msg: DescribeHousehold.Response) -> Household:
-    """Return the household that a service response stands for.
-
-    Raises:
-        ValueError: A field makes no sense; the message names it with its value.
-    """
     flows = [flow.name for flow in _control_flows(msg.control_flows)]
     if len(flows) != len(msg.control_flow_texts):
         raise ValueError(f"control_flow_texts has {len(msg.control_flow_texts)} texts for {len(flows)} control_flows")
@@ -263,12 +234,6 @@ def household_from_msg(msg: DescribeHousehold.Response) -> Household:
 
 
 def request_to_msg(request: DecisionRequest, known: Known | None = None) -> Generate.Request:
-    """Return a decision request as a service request.
-
-    Args:
-        request: The request.
-        known: The beginning of its prompt that the node has already; None: it has nothing of it.
-    """
     msg = fill(
         Generate.Request(),
         request,
@@ -302,15 +267,6 @@ def known_in(msg: Generate.Request) -> Known | None:
 
 
 def request_from_msg(msg: Generate.Request, before: Sequence[Turn] = ()) -> DecisionRequest:
-    """Return the decision request that a service request stands for.
-
-    Args:
-        msg: The service request.
-        before: The turns that its first turn stands for, if it is of kind KNOWN.
-
-    Raises:
-        ValueError: A field makes no sense; the message names it with its value.
-    """
     if before and msg.turns[0].rule:
         msg.options = msg.turns[0].rule.split("\n")
     _positive("max_tokens", msg.max_tokens)
@@ -328,7 +284,6 @@ def request_from_msg(msg: Generate.Request, before: Sequence[Turn] = ()) -> Deci
 
 
 def turn_to_msgs(turn: Turn) -> Iterator[TurnMsg]:
-    """Yield a turn as messages: who speaks about what, and the words; the turns of its examples follow a start."""
     if not isinstance(turn, ToldStart):
         yield _turn_to_msg(turn)
         return
@@ -344,7 +299,6 @@ def _turn_to_msg(turn: Turn, example: int = 0) -> TurnMsg:
 
 
 def turns_to_msgs(turns: Sequence[Turn]) -> list[TurnMsg]:
-    """Return the turns of a prompt as messages; the newest pictures travel with them, as many as may be shown."""
     left_out = sum(len(pictures_of(turn)) for turn in turns) - MOST_SHOWN
     msgs: list[TurnMsg] = []
     for turn in turns:
@@ -428,29 +382,21 @@ def _positive(name: str, number: float) -> None:
 
 
 def reply_from_msg(msg: Generate.Response) -> Reply:
-    """Return the reply that a service response stands for.
-
-    Raises:
-        ValueError: One of its decisions is none.
-    """
     said, attempts = tuple(map(_said_from_msg, msg.said)), tuple(value_in(Attempt, one) for one in msg.attempts)
     return value_in(Reply, msg, said=said, attempts=attempts, warning=msg.message)
 
 
 def reply_to_msg(reply: Reply, msg: Generate.Response) -> Generate.Response:
-    """Fill a service response with a reply; its time is the service's own."""
     said = [_said_to_msg(said) for said in reply.said]
     attempts = attempts_to_msg(reply)
     return fill(msg, reply, said=said, attempts=attempts, message=reply.warning, seconds=msg.seconds)
 
 
 def attempts_to_msg(reply: Reply) -> list[AttemptMsg]:
-    """Return the requests that a reply took as messages."""
     return [fill(AttemptMsg(), one) for one in reply.attempts]
 
 
 def decision_to_msg(decision: Decision) -> dict[str, Any]:
-    """Return the fields of a message that say what a decision is."""
     values = {name: value if isinstance(value, list) else [value] for name, value in decision.as_dict().items()}
     arguments = [Argument(name=name, values=list(map(str, said))) for name, said in values.items()]
     return {"kind": decision.name, "arguments": arguments}
@@ -481,7 +427,6 @@ ERROR_CODES: Mapping[type[LanguageModelError], int] = {
 
 
 def failed(response: Generate.Response, error: Exception) -> Generate.Response:
-    """Fill a service response with the error of a language model."""
     if isinstance(error, LanguageModelError) and error.took is not None:
         response = reply_to_msg(error.took, response)
     codes = (code for kind, code in ERROR_CODES.items() if isinstance(error, kind))
@@ -492,7 +437,6 @@ def failed(response: Generate.Response, error: Exception) -> Generate.Response:
 
 
 def error_from_msg(msg: Generate.Response) -> LanguageModelError:
-    """Return the error that a service response stands for, with what was used nevertheless."""
     error = _error_from_msg(msg)
     if msg.prompt_tokens > 0 or msg.output_tokens > 0 or msg.attempts:
         error.took = reply_from_msg(msg)

@@ -23,11 +23,6 @@ def another_type(full: str, kinds: Iterable[str], wanted: str) -> str:
 
 @contextmanager
 def one_type(node: Node, topic: str, wanted: str) -> Iterator[None]:
-    """Make an endpoint of a topic; Fast DDS refuses it where this process has the topic with another type.
-
-    Raises:
-        UserError: It does.
-    """
     try:
         yield
     except RuntimeError as error:
@@ -39,13 +34,7 @@ def one_type(node: Node, topic: str, wanted: str) -> Iterator[None]:
 
 
 def topic_mismatch(node: Node, topic: str, wanted: str, hearing: QoSProfile | None = None) -> str:
-    """Say why no publisher of a topic can be heard; empty if one can, or if there is none.
-
-    Args:
-        topic: Name of the topic, relative to the node.
-        wanted: The subscriber's type.
-        hearing: The subscriber's quality of service; None: any.
-    """
+    """Say why no publisher of a topic can be heard; empty if one can, or if there is none."""
     full = node.resolve_topic_name(topic)
     publishers = node.get_publishers_info_by_topic(full)
     if unlike := another_type(full, (one.topic_type for one in publishers), wanted):
@@ -66,13 +55,7 @@ def _unheard(offer: QoSProfile, hearing: QoSProfile) -> str:
 
 
 def server_mismatch(node: Node, name: str, wanted: str, *, action: bool) -> str:
-    """Say that the servers of an action or service have another type; empty if they have not, or if there is none.
-
-    Args:
-        name: Name of the action or service, relative to the node.
-        wanted: The client's type.
-        action: Whether it is an action.
-    """
+    """Say that the servers of an action or service have another type; empty if they have not, or if there is none."""
     full = node.resolve_topic_name(name) if action else node.resolve_service_name(name)
     kinds = set[str]()
     for other, namespace in node.get_node_names_and_namespaces():  # the whole graph's list has the clients' types, too

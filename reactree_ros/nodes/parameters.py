@@ -31,14 +31,6 @@ _LIMITS: dict[type, tuple[float, float]] = {
 
 
 def declare(node: Node, kind: type[Settings], *, read_only: bool = True) -> None:
-    """Declare every field of a class of settings as a parameter; one that is declared already counts for both.
-
-    Args:
-        read_only: Whether they are fixed after the start; otherwise changes that make no sense are refused.
-
-    Raises:
-        rclpy.exceptions.ParameterException: A value is out of bounds or of another type.
-    """
     for name, field in kind.model_fields.items():
         if not node.has_parameter(name):
             node.declare_parameter(name, _default(field), _descriptor(field, read_only))
@@ -47,23 +39,12 @@ def declare(node: Node, kind: type[Settings], *, read_only: bool = True) -> None
 
 
 def declare_chosen(node: Node, registry: Registry[Any], name: str) -> None:
-    """Declare the settings of an entry of a registry.
-
-    Raises:
-        rclpy.exceptions.ParameterException: A value is out of bounds or of another type.
-        UserError: There is no such entry, or the node is given a setting that only another entry has.
-    """
     declare(node, registry.get(name).settings)
     given = node._parameter_overrides  # rclpy has no other way to them
     refuse_foreign(registry, name, {one: given[one].value for one in given if not node.has_parameter(one)})
 
 
 def refuse_foreign(registry: Registry[Any], name: str, given: Mapping[str, Any]) -> None:
-    """Refuse settings that only other entries of a registry have.
-
-    Raises:
-        UserError: There is one; the message names it with its value and its owners.
-    """
     own = registry.get(name).settings.model_fields
     for setting, value in given.items():
         owners = [spec.name for spec in registry if setting in spec.settings.model_fields]
@@ -78,12 +59,6 @@ def refuse_unknown(node: Node, args: Sequence[str]) -> None:
     """Refuse parameters that a node is given and does not have; to be called when it has declared all of its own.
 
     One that a file has for any node is only logged.
-
-    Args:
-        args: The command line of its process.
-
-    Raises:
-        UserError: There is such a parameter; the message names it, and what may have been meant.
     """
     known = list(node.get_parameters_by_prefix(""))
     strange = [name for name in node._parameter_overrides if name not in known and not name.startswith(_OF_OTHERS)]
@@ -102,9 +77,6 @@ def settings_of(node: Node, kind: type[M], *, where: str = "parameters") -> M:
     """Return a node's settings from its parameters.
 
     An empty text leaves a field at its default, if the default is not :data:`PLAIN`.
-
-    Raises:
-        UserError: A value makes no sense; the message names the parameter and the value.
     """
     return _read(kind, {name: node.get_parameter(name).value for name in kind.model_fields}, where)
 
@@ -125,11 +97,6 @@ def _considered(node: Node, kind: type[Settings], changes: list[Parameter]) -> S
 
 
 def from_text(field: FieldInfo, text: str) -> bool | int | float | str:
-    """Return the value of a field's parameter from a text.
-
-    Raises:
-        ValueError: The text is no such value.
-    """
     plain = _plain(field)
     if plain is bool:
         if text.lower() not in ("true", "false"):
@@ -144,7 +111,6 @@ def from_text(field: FieldInfo, text: str) -> bool | int | float | str:
 
 
 def _plain(field: FieldInfo) -> type | None:
-    """Return the type of a field's parameter; None if it may have any type."""
     if choices(field):
         return None if words_that_are_switches(field) else str
     kind: Any = field.annotation
@@ -152,7 +118,6 @@ def _plain(field: FieldInfo) -> type | None:
 
 
 def _default(field: FieldInfo) -> bool | int | float | str:
-    """Return a field's default as a parameter; an empty text if no parameter can hold it."""
     default = field.get_default(call_default_factory=True)
     if isinstance(default, enum.Enum):
         return str(default.value)
@@ -174,7 +139,6 @@ def _descriptor(field: FieldInfo, read_only: bool) -> ParameterDescriptor:
 
 
 def _bounds(field: FieldInfo) -> tuple[float, float] | None:
-    """Return the least and the greatest value of a number; exclusive bounds count as inclusive."""
     if field.annotation not in _LIMITS or not field.metadata:
         return None
     low, high = _LIMITS[field.annotation]

@@ -124,7 +124,6 @@ class PlannerNodeSettings(Watching):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of several robots; none if there is one."""
         return tuple(filter(None, (name.strip() for name in self.robots.split(","))))
 
     @field_validator("memory")

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 import rclpy
 from rclpy.exceptions import ParameterException
@@ -21,9 +21,8 @@ from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.ending import deaf_when_it_ends, on_signals
 from reactree_ros.nodes.executors import lacking, make_executor
-from reactree_ros.nodes.heartbeat import Heartbeat
+from reactree_ros.nodes.heartbeat import cancel_apart
 from reactree_ros.nodes.parameters import refuse_unknown
-from reactree_ros.nodes.strays import cancel_apart
 
 #: How often a node checks whether it is to stop, in seconds.
 HEARTBEAT = 0.1
@@ -33,31 +32,12 @@ LAST_WORDS = 3.0
 LAST_WATCH = 8.0
 
 
-class Stoppable(Protocol):
-    """A node that can stop what it has in flight.
-
-    Attributes:
-        heartbeat: Knows the goals under way.
-    """
-
-    heartbeat: Heartbeat
-
-    def begin_stop(self) -> None:
-        """Cancel what is in flight; called once, while the node still spins."""
-
-    def stopped(self) -> bool:
-        """Whether nothing is in flight any more."""
-
-
 def run_node(make: Callable[[], Any], args: Sequence[str] | None = None, *, within: float = LAST_WORDS) -> None:
     """Make a node, spin it until a signal, stop it; ends the process with 1 if something went wrong.
 
-    Callbacks never wait, so one thread serves them all: a cancel is served while a skill runs.
-
-    Args:
-        make: Makes the node, a :class:`Stoppable`.
-        args: Command line arguments with ROS arguments; by default the process's.
-        within: Longest time to stop what is in flight at the end, in seconds.
+    Callbacks never wait, so one thread serves them all: a cancel is served while a skill runs. The node has a
+    ``heartbeat``, which knows its goals under way, and can stop them: ``begin_stop()`` is called once while it still
+    spins, then ``stopped()`` until nothing is in flight, ``within`` so many seconds.
     """
     with exporting(Path(sys.argv[0]).stem), interruptible(args) as asked:
         try:
@@ -74,8 +54,7 @@ def run_node(make: Callable[[], Any], args: Sequence[str] | None = None, *, with
 def interruptible(args: Sequence[str] | None = None) -> Iterator[list[int]]:
     """Initialise ROS so that signals are noted in a list, instead of shutting ROS down at once.
 
-    Args:
-        args: Command line arguments with ROS arguments; by default the process's.
+    ``args`` is a command line with ROS arguments; None: the process's.
     """
     asked: list[int] = []
     on_signals(lambda number, frame: asked.append(number))
@@ -97,23 +76,22 @@ class _Run:
         self._node, self._asked = node, asked
         self._executor = make_executor()
         self._executor.add_node(node)
-        self._told: set[str] = set()
+        self._wrong: set[str] = set()
 
     def to_the_end(self, within: float) -> bool:
-        """Spin the node, then stop it; returns whether nothing went wrong and nothing is in flight."""
         node = self._node
         if why := lacking():
             node.get_logger().info(f"spun by the SingleThreadedExecutor, by which a decision takes longer: {why}")
         gc.freeze()  # the garbage collector skips all that exists now: ticks come on time
         self._try(self._spin)
         if not (rclpy.ok() or self._asked):
-            self._tell("ROS was shut down under the node")
+            self._note("ROS was shut down under the node")
         self._try(node.begin_stop)
         self._try(lambda: self._rest(within))
-        self._try(self._say_so)
+        self._try(self._send_the_last)
         self._try(lambda: self._executor.shutdown(timeout_sec=HEARTBEAT))
         self._try(node.destroy_node)
-        return not self._told
+        return not self._wrong
 
     def _spin(self) -> None:
         while not self._asked and rclpy.ok():
@@ -126,15 +104,14 @@ class _Run:
             self._try(lambda: self._executor.spin_once(timeout_sec=HEARTBEAT))
         rested = node.stopped() if rclpy.ok() else cancel_apart(node.heartbeat.goals, within=within)
         if not rested:
-            self._tell(f"what the node had in flight has not ended within {within:g} s")
+            self._note(f"what the node had in flight has not ended within {within:g} s")
 
-    def _say_so(self) -> None:
-        """Let the last results leave, and publish a heartbeat without goals."""
+    def _send_the_last(self) -> None:
         end = steady.now() + HEARTBEAT
         while rclpy.ok() and steady.now() < end:
             self._executor.spin_once(timeout_sec=HEARTBEAT)
         if rclpy.ok():
-            self._node.heartbeat.beat()
+            self._node.heartbeat.beat()  # without goals
 
     def _try(self, do: Callable[[], object]) -> None:
         try:
@@ -142,11 +119,11 @@ class _Run:
         except ExternalShutdownException:
             pass
         except BaseException as error:  # also a SystemExit inside a callback
-            self._tell(repr(error), traceback.format_exc())
+            self._note(repr(error), traceback.format_exc())
 
-    def _tell(self, what: str, more: str = "") -> None:
-        if what not in self._told:  # a timer that raises does so again and again
-            self._told.add(what)
+    def _note(self, what: str, more: str = "") -> None:
+        if what not in self._wrong:  # a timer that raises does so again and again
+            self._wrong.add(what)
             with suppress(OSError):  # the launch, which reads it, may have gone
                 print(f"error: {more or what}", file=sys.stderr, flush=True)  # noqa: T201
 
@@ -160,10 +137,7 @@ class Spinner:
     """Spins the node of a tool that does one thing after the other, and destroys it at the end.
 
     Attributes:
-        asked: The signals that came.
-
-    Args:
-        asked: The list of :func:`interruptible`.
+        asked: The signals that came: the list of :func:`interruptible`.
     """
 
     def __init__(self, node: Node, asked: list[int]) -> None:

@@ -8,5 +8,4 @@ from reactree_ros.nodes.ending import SCRIPTS, started
 
 
 def main() -> None:
-    """Run the module of the script."""
     import_module(f"{__package__}.{SCRIPTS[started()]}").main()

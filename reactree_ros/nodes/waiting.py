@@ -32,7 +32,6 @@ class Wake:
             executor.create_task(self._now)
 
     def close(self) -> None:
-        """Have the function called no more."""
         self._call = lambda: None
 
     def _now(self) -> None:
@@ -48,7 +47,6 @@ class Handover:
         self._wake = Wake(node, self._call_all)
 
     def put(self, call: Callable[[], object]) -> None:
-        """Have a function called soon."""
         self._calls.put(call)
         self._wake.trigger()
 

@@ -8,32 +8,17 @@ from rclpy.node import Node
 
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.diagnostics import ERROR, OK, WARN, Diagnostics, Report
-from reactree_ros.nodes.heartbeat import Heartbeat, Lives
+from reactree_ros.nodes.heartbeat import Heartbeat, Lives, Strays
 from reactree_ros.nodes.parameters import declare, settings_of
 from reactree_ros.nodes.settings import Watching
 from reactree_ros.nodes.spinning import LAST_WATCH, run_node
-from reactree_ros.nodes.strays import Strays
 
 #: Time between two checks, in seconds.
 PERIOD = 0.1
 
 
 class Watchdog(Node):
-    """Watches the nodes of its namespace; it must be a process of its own.
-
-    Subscribes to:
-        ``heartbeat`` (Heartbeat; reliable, transient local, depth 1): who lives, and the goals of each.
-
-    Publishes:
-        ``/diagnostics`` (DiagnosticArray, once a second): who lives, who is silent, which goals are being canceled.
-        ``heartbeat`` (Heartbeat): that the watchdog itself lives.
-
-    Uses:
-        the cancel services of the actions that have goals of silent nodes.
-
-    Parameters:
-        those of :class:`Watching`, read at the start.
-    """
+    """Watches the nodes of its namespace; it must be a process of its own."""
 
     def __init__(self, name: str = "watchdog", **kwargs: Any) -> None:
         super().__init__(name, **kwargs)
@@ -78,7 +63,6 @@ class Watchdog(Node):
         """Stay until no node has goals under way: a killed one still has."""
 
     def stopped(self) -> bool:
-        """Whether no node has goals under way."""
         return not self._strays.left and not any(said.goals for said in self._lives.living())
 
 

@@ -163,7 +163,7 @@ class EpisodeResult:
         makespan: Steps of the run, with simultaneous steps of several robots counted once; with one robot, all steps.
         questions: Questions that a person was asked.
         replies, attempts, refused_attempts, repeated_attempts, refused_tokens: As in
-            :class:`~reactree_ros.llm.tally.Tally`.
+            :class:`~reactree_ros.llm.port.Tally`.
         cost: Money, by the prices that were set, with what the model was tried with before its first reply; None where
             none is set, or the model does not count.
         goal: The goal that GSR and SSR are of, if it was read from the instruction; empty: it is the task's, or there

@@ -93,7 +93,6 @@ def robot_map(
 
 
 def _check_options(kind: From, options: Mapping[From, tuple[str, object]]) -> None:
-    """Refuse an option that is for another kind of file."""
     for of, (name, value) in options.items():
         if value and kind is not of:
             raise UserError(f"--{name} is for --from {of.value}, not for {kind.value}")

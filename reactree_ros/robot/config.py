@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, FiniteFloat, PrivateAttr, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, FiniteFloat, PrivateAttr
 from typing_extensions import Self
 
 from reactree_ros.agent.conditions import WAIT, wait_skill
 from reactree_ros.agent.glance import MOST_LOOKS, NO, YES, PictureCheck
-from reactree_ros.agent.parameters import Named, Number, ParameterError
+from reactree_ros.agent.parameters import Named, Number
 from reactree_ros.agent.skill import Bounds, Skill, check_told_apart, read_skill, skill_of
 from reactree_ros.agent.text import check_template
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import SKILLS
 from reactree_ros.plugins.settings import did_you_mean, or_nearest
-from reactree_ros.robot.conditions import ConditionEntry, Scalar, Wanted
-from reactree_ros.robot.map_file import Document, MapDocument, Source, checked, read_yaml
+from reactree_ros.robot.map_file import Document, MapDocument, Source, Ways, checked, read_yaml
 from reactree_ros.robot.triggers import TriggerEntry
-from reactree_ros.robot.ways import Ways
 from reactree_ros.world.port import Outcome
+from reactree_ros.world.skill_policy import Range
 from reactree_ros.world.tools.settings import Servers
 
 
@@ -36,6 +37,11 @@ def _in_seconds(value: float | str) -> float | str:
     return value
 
 
+Named1 = Annotated[str, Field(min_length=1)]
+Seconds = Annotated[FiniteFloat, Field(ge=0)]
+Scalar = bool | int | float | str
+#: What a field holds where it is as it should be.
+Wanted = Range | list[Scalar] | Scalar
 #: A time in seconds, or the parameter of a skill that says it, in braces.
 Limit = Annotated[float | str, AfterValidator(_in_seconds)]
 #: The type of detections that needs no further description.
@@ -69,54 +75,38 @@ _TYPES = {
 
 
 class CallEntry(Document):
-    """What is asked of the robot: an action, a service, a message on a topic, or a topic that is waited for.
-
-    Attributes:
-        action: Name of an action server; or
-        service: name of a service; or
-        publish: name of a topic that a message is published on; or
-        wait_for: name of a topic that is listened to until a message fulfils `success`.
-        type: Type of it, e.g. ``nav2_msgs/action/NavigateToPose``; of any package that is installed.
-        goal: Fields of the goal, of the request or of the message with what is written into them: constants and
-            templates.
-        success: Fields of the result or of the message with what they hold if it went well: a value, a list of values,
-            numbers ``above`` or ``below`` one, or a template.
-        code: Field of the result or of the message with an error code.
-        text: Field of it with an error in words.
-        outcomes: What the error codes stand for; a code that is not named stands for ``execution``, and does not end a
-            wait.
-        time_limit: Longest time for all tries together, in seconds, or the parameter that says it.
-    """
+    """What is asked of the robot: an action, a service, a message on a topic, or a topic that is waited for."""
 
     kinds: ClassVar[tuple[str, ...]] = ("action", "service", "publish", "wait_for")
 
-    action: str = ""
-    service: str = ""
-    publish: str = ""
-    wait_for: str = ""
-    type: str = ""
-    goal: dict[str, Any] = Field(default_factory=dict)
-    success: dict[str, Wanted] = Field(default_factory=dict)
-    code: str = ""
-    text: str = ""
-    outcomes: dict[int, Failure] = Field(default_factory=dict)
-    time_limit: Limit = 120.0
+    action: str = ""  # name of an action server
+    service: str = ""  # name of a service
+    publish: str = ""  # name of a topic that a message is published on
+    wait_for: str = ""  # name of a topic that is listened to until a message fulfils `success`
+    type: str = ""  # type of it, e.g. `nav2_msgs/action/NavigateToPose`; of any package that is installed
+    # fields of the goal, of the request or of the message with what is written into them: constants and templates
+    goal: dict[str, Any] = {}
+    # fields of the result or of the message with what they hold if it went well: a value, a list of values, numbers
+    # `above` or `below` one, or a template
+    success: dict[str, Wanted] = {}
+    code: str = ""  # field of the result or of the message with an error code
+    text: str = ""  # field of it with an error in words
+    # what the error codes stand for; a code that is not named stands for `execution`, and does not end a wait
+    outcomes: dict[int, Failure] = {}
+    time_limit: Limit = 120.0  # longest time for all tries together, in seconds, or the parameter that says it
 
-    @model_validator(mode="after")
-    def _one_kind(self) -> Self:
-        if len([kind for kind in self.kinds if getattr(self, kind)]) != 1:
-            raise ValueError(f"name one of {', '.join(self.kinds)}")
+    def faults(self) -> Iterator[str]:
+        if sum(bool(getattr(self, kind)) for kind in self.kinds) != 1:
+            yield f"name one of {', '.join(self.kinds)}"
         if misplaced := [key for key in _NOT_FOR.get(self.kind, _OF_TOPICS) if key in self.model_fields_set]:
-            raise ValueError(f"{self.kind} has no {misplaced[0]}; leave it out")
+            yield f"{self.kind} has no {misplaced[0]}; leave it out"
         if self.kind in CallEntry.kinds and not self.type:
-            raise ValueError(f"name the type of {self.server}, such as type: {_TYPES[self.kind]}")
+            yield f"name the type of {self.server}, such as type: {_TYPES[self.kind]}"
         if self.wait_for and not self.success:
-            raise ValueError(f"say with success what is waited for on {self.wait_for}, such as success: {{data: true}}")
-        return self
+            yield f"say with success what is waited for on {self.wait_for}, such as success: {{data: true}}"
 
     @property
     def kind(self) -> str:
-        """Which of its kinds it is."""
         return next(kind for kind in self.kinds if getattr(self, kind))
 
     @property
@@ -132,27 +122,16 @@ class CancelEntry(CallEntry):
 
 
 class CameraEntry(Document):
-    """A camera.
-
-    Attributes:
-        topic: Where its pictures are published.
-        type: Their type.
-    """
-
-    topic: Annotated[str, Field(min_length=1)]
+    topic: Named1  # where its pictures are published
     type: Literal["sensor_msgs/msg/CompressedImage", "sensor_msgs/msg/Image"] = "sensor_msgs/msg/CompressedImage"
 
 
 class SeeingEntry(CallEntry):
-    """What may take a picture, too; see also :class:`CallEntry`.
-
-    Attributes:
-        camera: Name of a camera, whose next picture is taken, instead of an action, a service or another topic.
-    """
+    """What may take a picture, too; see also :class:`CallEntry`."""
 
     takes: ClassVar[float] = PICTURE_TIME
 
-    camera: str = ""
+    camera: str = ""  # name of a camera, whose next picture is taken, instead of an action, a service or another topic
 
     _topic: str = PrivateAttr("")  # of its camera
 
@@ -162,11 +141,7 @@ class SeeingEntry(CallEntry):
         return self._topic if self.camera else super().server
 
     def with_camera(self, cameras: Mapping[str, CameraEntry]) -> Self:
-        """Return it with the topic of its camera.
-
-        Raises:
-            ValueError: There is no such camera.
-        """
+        """Return it with the topic of its camera. Raises ValueError: there is no such camera."""
         if not self.camera:
             return self
         if (camera := cameras.get(self.camera)) is None:
@@ -183,49 +158,35 @@ def _yes_or_no(value: Any) -> Any:
 
 
 class CheckEntry(SeeingEntry):
-    """How it is seen whether something was done that was reported to be; see also :class:`SeeingEntry`.
-
-    Attributes:
-        seen: Parameter whose thing has to be detected then; or
-        gone: parameter whose thing may not be detected any more.
-        at: Parameter that names where it has to be detected.
-        question: What `vision` is asked about the camera's picture, with the skill's parameters in braces.
-        answer: What it answers if the skill was done: yes or no.
-        necessary: Whether the skill fails if nobody can see it; otherwise the observation says so.
-        looks: How many pictures it is asked about, at most; what more than half of the answers say counts.
-    """
+    """How it is seen whether something was done that was reported to be; see also :class:`SeeingEntry`."""
 
     kinds = ("service", "wait_for", "seen", "gone", "camera")
     takes = LOOK_TIME
 
-    seen: str = ""
-    gone: str = ""
-    at: str = ""
-    question: str = ""
+    seen: str = ""  # parameter whose thing has to be detected then
+    gone: str = ""  # parameter whose thing may not be detected any more
+    at: str = ""  # parameter that names where it has to be detected
+    question: str = ""  # what `vision` is asked about the camera's picture, with the skill's parameters in braces
+    # what it answers if the skill was done: yes or no
     answer: Annotated[Literal["yes", "no"], BeforeValidator(_yes_or_no)] = "yes"
-    necessary: bool = False
+    necessary: bool = False  # whether the skill fails if nobody can see it; otherwise the observation says so
+    # how many pictures it is asked about, at most; what more than half of the answers say counts
     looks: Annotated[int, Field(ge=1, le=MOST_LOOKS)] = 1
     time_limit: Limit = 5.0
 
     @property
     def is_detection(self) -> bool:
-        """Whether detections tell."""
         return bool(self.seen or self.gone)
 
-    @model_validator(mode="after")
-    def _at_is_of_what_is_seen(self) -> CheckEntry:
+    def faults(self) -> Iterator[str]:
+        yield from super().faults()
         if self.at and not self.seen:
-            raise ValueError("at says where a thing has to be seen; name that with seen")
-        return self
-
-    @model_validator(mode="after")
-    def _camera_has_a_question(self) -> CheckEntry:
+            yield "at says where a thing has to be seen; name that with seen"
         odd = {"question", "answer", "necessary", "looks"} & self.model_fields_set
         if self.camera and not self.question:
-            raise ValueError("say with question what the picture is to show, such as: Is {thing} in the gripper?")
+            yield "say with question what the picture is to show, such as: Is {thing} in the gripper?"
         if odd and not self.camera:
-            raise ValueError(f"{min(odd)} is about a picture; name its camera")
-        return self
+            yield f"{min(odd)} is about a picture; name its camera"
 
     @property
     def by_picture(self) -> PictureCheck | None:
@@ -240,32 +201,22 @@ def _one(value: Any) -> Any:
 
 
 class StepEntry(SeeingEntry):
-    """One step of a skill; see also :class:`SeeingEntry`.
-
-    Attributes:
-        lasting: For how long a message is published again and again, in seconds, or the parameter that says it; 0: it
-            is published once.
-        every: Time between two of these messages, in seconds.
-        result: Fields that what the skill returns is read from, by its names.
-        effect: What it changes of what is known, of :data:`~reactree_ros.agent.skill.EFFECTS`.
-        rejected: What it stands for that the server does not accept a goal. With ``world_unavailable`` it is no word on
-            the goal (a server that starts, or is not active, rejects everything): it is sent again within a bound, and
-            then the task ends.
-        retries: How often it is tried again after it failed on the way.
-        cancel: What is sent where it is stopped before its end, besides an action's own cancel; None: nothing.
-        check: How it is seen whether it was done.
-    """
+    """One step of a skill; see also :class:`SeeingEntry`."""
 
     kinds = (*CallEntry.kinds, "camera")
 
+    # for how long a message is published again and again, in seconds, or the parameter that says it; 0: once
     lasting: Limit = 0.0
-    every: Annotated[FiniteFloat, Field(ge=0.05)] = 0.1
-    result: dict[str, str] = Field(default_factory=dict)
-    effect: dict[Any, Any] = Field(default_factory=dict)
+    every: Annotated[FiniteFloat, Field(ge=0.05)] = 0.1  # time between two of these messages, in seconds
+    result: dict[str, str] = {}  # fields that what the skill returns is read from, by its names
+    effect: dict[Any, Any] = {}  # what it changes of what is known, of `EFFECTS`
+    # what it stands for that the server does not accept a goal. With `world_unavailable` it is no word on the goal (a
+    # server that starts, or is not active, rejects everything): it is sent again within a bound, and then the task ends
     rejected: Failure = "world_unavailable"
-    retries: Annotated[int, Field(ge=0, le=10)] = 0
+    retries: Annotated[int, Field(ge=0, le=10)] = 0  # how often it is tried again after it failed on the way
+    # what is sent where it is stopped before its end, besides an action's own cancel; None: nothing
     cancel: CancelEntry | None = None
-    check: Annotated[list[CheckEntry], BeforeValidator(_one)] = Field(default_factory=list)
+    check: Annotated[list[CheckEntry], BeforeValidator(_one)] = []  # how it is seen whether it was done
 
     def with_camera(self, cameras: Mapping[str, CameraEntry]) -> Self:
         """Return it with the topics of its cameras, and of those of its checks."""
@@ -274,30 +225,21 @@ class StepEntry(SeeingEntry):
 
 
 class SkillEntry(StepEntry):
-    """A skill, and how it is carried out.
-
-    Attributes:
-        wording: How a skill of the robot's own is said, e.g. ``drive forward by {distance} m``; empty: the skill is one
-            of the household's, by its name.
-        parameters: What may stand in each place of the wording, as :func:`~reactree_ros.agent.parameters.parameter_of`
-            reads it.
-        returns: What comes back as data, by name, likewise.
-        steps: What is done one after the other, instead of one action, service or topic. The skill's own `effect` and
-            `check` are those of its last step.
-    """
-
     kinds = (*StepEntry.kinds, "steps")
 
+    # how a skill of the robot's own is said, e.g. `drive forward by {distance} m`; empty: the skill is one of the
+    # household's, by its name
     wording: str = ""
-    parameters: dict[str, Any] = Field(default_factory=dict)
-    returns: dict[str, Any] = Field(default_factory=dict)
-    steps: list[StepEntry] = Field(default_factory=list)
+    parameters: dict[str, Any] = {}  # what may stand in each place of the wording, as `parameter_of` reads it
+    returns: dict[str, Any] = {}  # what comes back as data, by name, likewise
+    # what is done one after the other, instead of one action, service or topic. The skill's own `effect` and `check`
+    # are those of its last step
+    steps: list[StepEntry] = []
 
-    @model_validator(mode="after")
-    def _detections_at_the_end(self) -> SkillEntry:
+    def faults(self) -> Iterator[str]:
+        yield from super().faults()
         if any(check.is_detection for step in self.steps for check in step.check):
-            raise ValueError("steps: what is detected is looked at when all is done: write that check beside steps")
-        return self
+            yield "steps: what is detected is looked at when all is done: write that check beside steps"
 
     @property
     def parts(self) -> Sequence[StepEntry]:
@@ -305,20 +247,17 @@ class SkillEntry(StepEntry):
         return self.steps or [self]
 
     def with_camera(self, cameras: Mapping[str, CameraEntry]) -> Self:
-        """Return it with the topics of its cameras; see :meth:`StepEntry.with_camera`."""
         steps = [step.with_camera(cameras) for step in self.steps]
         return super().with_camera(cameras).model_copy(update={"steps": steps})
 
     @property
     def takes_pictures(self) -> bool:
-        """Whether pictures come back."""
         return any(part.camera for part in self.parts)
 
     def declared(self, name: str) -> Skill:
         """Return the skill that it declares.
 
-        Raises:
-            ValueError: It is none, or no skill of the household has the name; the message is one line.
+        Raises ValueError: it is none, or no skill of the household has the name; the message is one line.
         """
         if {one for part in self.parts for one in part.result} != set(self.returns):
             raise ValueError(f"result has to name a field for each of returns: {', '.join(self.returns) or 'none'}")
@@ -358,7 +297,6 @@ class SkillEntry(StepEntry):
 
     @property
     def checks(self) -> Sequence[CheckEntry]:
-        """All checks of it and its steps."""
         return [check for one in (*self.steps, self) for check in one.check]
 
     @property
@@ -370,8 +308,7 @@ class SkillEntry(StepEntry):
 def most_seconds(limit: Limit, skill: Skill) -> float:
     """Return the most seconds that a time may be, which may be said by a parameter.
 
-    Raises:
-        ValueError: No such parameter says seconds.
+    Raises ValueError: no such parameter says seconds.
     """
     if not isinstance(limit, str):
         return limit
@@ -391,75 +328,50 @@ class ReachEntry(CallEntry):
 
 
 class PromptEntry(Document):
-    """How a detector is told what to look for; without topic and service, by the goal that asks for detections.
+    """How a detector is told what to look for; without topic and service, by the goal that asks for detections."""
 
-    Attributes:
-        topic: Name of a topic; or
-        service: name of a service.
-        type: Type of it.
-        goal: Fields of the message or request; ``{names}`` is the list of names, or a text with all of them.
-        between: What stands between two names of such a text.
-    """
-
-    topic: str = ""
-    service: str = ""
-    type: str = "std_msgs/msg/String"
+    topic: str = ""  # name of a topic
+    service: str = ""  # name of a service
+    type: str = "std_msgs/msg/String"  # type of it
+    # fields of the message or request; `{names}` is the list of names, or a text with all of them
     goal: dict[str, Any] = Field(default_factory=lambda: {"data": "{names}"})
-    between: str = ", "
+    between: str = ", "  # what stands between two names of such a text
 
-    @model_validator(mode="after")
-    def _one_way(self) -> PromptEntry:
+    def faults(self) -> Iterator[str]:
         if self.topic and self.service:
-            raise ValueError("name one of topic and service")
+            yield "name one of topic and service"
         if (self.topic or self.service) and "{names}" not in str(self.goal):
-            raise ValueError("goal: no field has '{names}', so nothing would be asked for")
-        return self
+            yield "goal: no field has '{names}', so nothing would be asked for"
 
 
 class DetectionEntry(Document):
-    """Where detections come from: a topic, or an action or a service that is asked when the robot looks.
+    """Where detections come from: a topic, or an action or a service that is asked when the robot looks."""
 
-    Attributes:
-        topic: Name of the topic; or
-        action: name of an action server; or
-        service: name of a service.
-        type: Type of it.
-        goal: Fields of the goal or of the request with what is written into them.
-        success: Fields of the result with what they hold where the robot could look.
-        objects: Field of the message or result with the list of what is detected.
-        class_: Field of one of those with its class, which the map's ``objects.classes`` has a word for.
-        pose: Field of one of those with its pose, of a type of geometry_msgs.
-        own: Field of one of those with the robot's own name for it, by which it is known again; empty: it has none.
-        score: Field of one of those with how certain it is; empty: what is detected is certain.
-        frame: Frame of poses that name none; empty: the message's, or the map's.
-        prompts: How it is told what to look for, where it takes names; None: it is not.
-    """
-
-    topic: str = ""
-    action: str = ""
-    service: str = ""
-    type: str = DETECTION_ARRAY
-    prompts: PromptEntry | None = None
-    goal: dict[str, Any] = Field(default_factory=dict)
-    success: dict[str, Scalar] = Field(default_factory=dict)
-    objects: str = ""
+    topic: str = ""  # name of the topic
+    action: str = ""  # name of an action server
+    service: str = ""  # name of a service
+    type: str = DETECTION_ARRAY  # type of it
+    prompts: PromptEntry | None = None  # how it is told what to look for, where it takes names; None: it is not
+    goal: dict[str, Any] = {}  # fields of the goal or of the request with what is written into them
+    success: dict[str, Scalar] = {}  # fields of the result with what they hold where the robot could look
+    objects: str = ""  # field of the message or result with the list of what is detected
+    # field of one of those with its class, which the map's `objects.classes` has a word for
     class_: Annotated[str, Field(alias="class")] = ""
-    pose: str = "pose"
+    pose: str = "pose"  # field of one of those with its pose, of a type of geometry_msgs
+    # field of one of those with the robot's own name for it, by which it is known again; empty: it has none
     own: str = ""
-    score: str = ""
-    frame: str = ""
+    score: str = ""  # field of one of those with how certain it is; empty: what is detected is certain
+    frame: str = ""  # frame of poses that name none; empty: the message's, or the map's
 
-    @model_validator(mode="after")
-    def _one_source(self) -> DetectionEntry:
+    def faults(self) -> Iterator[str]:
         if sum(map(bool, (self.topic, self.action, self.service))) != 1:
-            raise ValueError("name one of topic, action and service")
+            yield "name one of topic, action and service"
         if self.type != DETECTION_ARRAY and not (self.objects and self.class_):
-            raise ValueError(f"of another type than {DETECTION_ARRAY}, objects and class have to be named")
+            yield f"of another type than {DETECTION_ARRAY}, objects and class have to be named"
         if self.topic and (self.goal or self.success):
-            raise ValueError("a topic is not asked: leave goal and success out")
+            yield "a topic is not asked: leave goal and success out"
         if self.prompts is not None and not (self.prompts.topic or self.prompts.service or "{names}" in str(self.goal)):
-            raise ValueError("prompts: name a topic or a service, or write {names} into a field of goal")
-        return self
+            yield "prompts: name a topic or a service, or write {names} into a field of goal"
 
     @property
     def source(self) -> str:
@@ -467,130 +379,94 @@ class DetectionEntry(Document):
         return self.topic or self.action or self.service
 
 
-class PoseTopic(Document):
-    """A topic that says where the robot is, instead of tf.
+class Topic(Document):
+    """A topic, and the field of its messages that counts."""
 
-    Attributes:
-        topic: Its name.
-        type: Its type.
-        field: The field with the pose, of a type of geometry_msgs.
-        frame: Frame of a pose that names none; empty: the message's, or the map's.
+    topic: Named1
+    type: str = "std_msgs/msg/Bool"
+    field: str = "data"
+
+
+class ConditionEntry(Topic):
+    """A condition: it holds as long as a field of a topic's latest message is as it should be.
+
+    Before the first message nobody knows whether it holds.
     """
 
-    topic: Annotated[str, Field(min_length=1)]
+    wording: str  # how it is said, e.g. `the printer has paper`
+    holds: Wanted = True  # what the field holds then: a value, one of a list, or numbers `above` and `below` others
+    silent_for: Seconds = 0.0  # if more than 0, nobody knows any more after the topic was silent for so long
+
+    def faults(self) -> Iterator[str]:
+        if not re.fullmatch(r"[^\W_](?:[^\n{}:;]*[^\W_])?", self.wording) or len(self.wording) > 120:
+            yield "wording: say it in one line of at most 120 characters, such as 'the printer has paper'"
+
+
+class PoseTopic(Topic):
+    """A topic that says where the robot is, instead of tf; its field has a type of geometry_msgs."""
+
     type: str = "geometry_msgs/msg/PoseStamped"
     field: str = ""
-    frame: str = ""
+    frame: str = ""  # frame of a pose that names none; empty: the message's, or the map's
 
 
 class ChargeEntry(Document):
-    """What the robot does by itself where its battery is low; the skill policy does not judge it.
+    """What the robot does by itself where its battery is low; the skill policy does not judge it."""
 
-    Attributes:
-        below: Below this level, in the field's unit, the skill under way ends, then the robot charges and tasks hold.
-        skill: The skill by which it charges, as it is said, e.g. ``dock``.
-        until: At this level it has charged enough, and tasks go on.
-    """
+    below: FiniteFloat  # below this level the skill under way ends, then the robot charges and tasks hold
+    skill: Named1  # the skill by which it charges, as it is said, e.g. `dock`
+    until: FiniteFloat  # at this level it has charged enough, and tasks go on
 
-    below: FiniteFloat
-    skill: Annotated[str, Field(min_length=1)]
-    until: FiniteFloat
-
-    @model_validator(mode="after")
-    def _until_is_more(self) -> ChargeEntry:
+    def faults(self) -> Iterator[str]:
         if self.until <= self.below:
-            raise ValueError(f"until is {self.until:g}; it must be more than below, {self.below:g}")
-        return self
+            yield f"until is {self.until:g}; it must be more than below, {self.below:g}"
 
 
-class BatteryTopic(Document):
-    """A topic that says how full the battery is.
-
-    Attributes:
-        topic: Its name.
-        type: Its type.
-        field: The field with the level.
-        least: At this level and below, in the field's unit, nothing is begun and what is under way is stopped, but for
-            the skill by which it charges.
-        charge: What the robot does by itself before that; None: nothing.
-    """
-
-    topic: Annotated[str, Field(min_length=1)]
+class BatteryTopic(Topic):
     type: str = "sensor_msgs/msg/BatteryState"
     field: str = "percentage"
+    # at this level and below, in the field's unit, nothing is begun and what is under way is stopped, but for charging
     least: FiniteFloat
-    charge: ChargeEntry | None = None
+    charge: ChargeEntry | None = None  # what the robot does by itself before that; None: nothing
 
-    @model_validator(mode="after")
-    def _charges_before_it_is_empty(self) -> BatteryTopic:
+    def faults(self) -> Iterator[str]:
         if self.charge is not None and self.charge.below <= self.least:
-            raise ValueError(f"charge.below is {self.charge.below:g}; it must be more than least, {self.least:g}")
-        return self
+            yield f"charge.below is {self.charge.below:g}; it must be more than least, {self.least:g}"
 
 
 class StartEntry(Document):
-    """A node of the robot's own that `mobile_manipulator.launch.py` starts with the bridge.
+    """A node of the robot's own that `mobile_manipulator.launch.py` starts with the bridge."""
 
-    Attributes:
-        package: Its package.
-        executable: Its executable.
-        parameters: Its parameters.
-        environment: Environment variables that it gets where they are not set.
-    """
-
-    package: Annotated[str, Field(min_length=1)]
-    executable: Annotated[str, Field(min_length=1)]
-    parameters: dict[str, Any] = Field(default_factory=dict)
-    environment: dict[str, str] = Field(default_factory=dict)
+    package: Named1
+    executable: Named1
+    parameters: dict[str, Any] = {}
+    environment: dict[str, str] = {}  # environment variables that it gets where they are not set
 
 
-class StopEntry(Document):
-    """The emergency stop's topic.
+class StopEntry(Topic):
+    """The emergency stop's topic."""
 
-    Attributes:
-        topic: Its name.
-        type: Its type.
-        field: The field that says whether the stop is engaged.
-        engaged: What the field holds then.
-        latched: Whether it is published reliably with durability transient local, so that no message is missed.
-        silent_for: Where this is more than 0, a topic that is silent for so long, in seconds, also means engaged.
-        fail_open: Whether the robot may move while nobody knows: the topic was not heard yet, or nobody publishes it.
-    """
+    engaged: Scalar = True  # what the field holds if the stop is engaged
+    latched: bool = False  # whether it is published with durability transient local, so that no message is missed
+    silent_for: Seconds = 0.0  # if more than 0, a topic that is silent for so long also means engaged
+    fail_open: bool = False  # whether the robot may move while nobody knows: nothing was heard, or nobody publishes
 
-    topic: Annotated[str, Field(min_length=1)]
-    type: str = "std_msgs/msg/Bool"
-    field: str = "data"
-    engaged: Scalar = True
-    latched: bool = False
-    silent_for: Annotated[FiniteFloat, Field(ge=0)] = 0.0
-    fail_open: bool = False
-
-    @model_validator(mode="after")
-    def _safe_or_said_to_be_open(self) -> StopEntry:
+    def faults(self) -> Iterator[str]:
         if self.fail_open and self.silent_for:
-            raise ValueError("silent_for stops a robot that fail_open lets move; leave one of them out")
+            yield "silent_for stops a robot that fail_open lets move; leave one of them out"
         if not (self.latched or self.silent_for or self.fail_open):
-            raise ValueError(
+            yield (
                 "a press could be missed; say latched: true (transient local), or silent_for: SECONDS (published again "
                 "and again), or, where nothing else is left, fail_open: true"
             )
-        return self
 
 
-class HearsEntry(Document):
-    """The topic of a speech recogniser.
+class HearsEntry(Topic):
+    """The topic of a speech recogniser; its field is e.g. ``data`` or ``transcript[0]``."""
 
-    Attributes:
-        topic: Its name.
-        type: Its type.
-        field: The field with what was said, e.g. ``data`` or ``transcript[0]``.
-        partial: The field with what was recognised so far, if there is one: it may say ``stop``, and nothing else.
-    """
-
-    topic: Annotated[str, Field(min_length=1)] = "heard"
+    topic: Named1 = "heard"
     type: str = "std_msgs/msg/String"
-    field: str = "data"
-    partial: str = ""
+    partial: str = ""  # the field with what was recognised so far, if there is one: it may say `stop`, and nothing else
 
 
 class SaysEntry(CallEntry):
@@ -602,19 +478,13 @@ class SaysEntry(CallEntry):
 
 
 class VoiceEntry(Document):
-    """How people speak with the robot.
+    """How people speak with the robot."""
 
-    Attributes:
-        hears: What was said to it.
-        speech: Topic with ``std_msgs/msg/String`` that everything is published on which the robot says. What others
-            publish there is said, too.
-        says: A speech package that says it; None: whoever hears the topic does.
-        called: Its name. Only what begins with it is an instruction; empty: everything is that answers no question.
-    """
-
-    hears: HearsEntry = HearsEntry()
-    speech: Annotated[str, Field(min_length=1)] = "speech"
-    says: SaysEntry | None = None
+    hears: HearsEntry = HearsEntry()  # what was said to it
+    # topic with `std_msgs/msg/String` of all that the robot says; what others publish there is said, too
+    speech: Named1 = "speech"
+    says: SaysEntry | None = None  # a speech package that says it; None: whoever hears the topic does
+    # its name. Only what begins with it is an instruction; empty: everything is that answers no question
     called: Annotated[str, Field(max_length=80)] = ""
 
 
@@ -623,50 +493,32 @@ def _topic(value: Any) -> Any:
 
 
 class RobotConfig(Document):
-    """A robot.
-
-    Attributes:
-        map: Semantic map, a YAML file; relative to this file. Or
-        map_topic: latched topic with that YAML in a ``std_msgs/msg/String``.
-        start: Nodes of its own that the launch file starts; others are started by the robot.
-        base_frame: The robot's frame in tf.
-        pose: Topic that says where it is; None: tf says it.
-        arrived_within: A drive that is reported to be done further than this from where it was to end, in metres, is
-            not; 0: it is believed.
-        hands: How many things it can hold.
-        detections: Where they come from; a text is a topic with ``vision_msgs/msg/Detection3DArray``; None: nowhere.
-        look_time: How long to wait for a detection of what is seen after a drive, an opening or a grasp, in seconds.
-        battery: How full its battery is; None: nobody says so.
-        reach: Who plans a path for ``reactree robot check``; None: nobody.
-        emergency_stop: Its topic; None, which has to be written as null: there is none.
-        cameras: Where pictures come from, by the camera's name; a text is a topic of compressed ones.
-        vision: The language model that is asked about pictures: ``llm`` with its name, and its settings; None: none is.
-        skills: How each skill is carried out; a skill that is not named is one that the robot does not have.
-        conditions: What may be waited for, by name.
-        triggers: What starts an instruction by itself, by name; the planner's parameter ``triggers`` names this file.
-        voice: How people speak with it; None: they do not.
-        mcp: MCP servers by name, whose tools are skills of the robot, too.
-    """
-
-    map: str = ""
-    map_topic: str = ""
-    start: list[StartEntry] = Field(default_factory=list)
-    base_frame: Annotated[str, Field(min_length=1)] = "base_link"
-    pose: PoseTopic | None = None
-    arrived_within: Annotated[FiniteFloat, Field(ge=0)] = 1.0
-    hands: Annotated[int, Field(ge=1, le=2)] = 1
+    map: str = ""  # semantic map, a YAML file; relative to this file
+    map_topic: str = ""  # or a latched topic with that YAML in a `std_msgs/msg/String`
+    start: list[StartEntry] = []  # nodes of its own that the launch file starts; others are started by the robot
+    base_frame: Named1 = "base_link"  # the robot's frame in tf
+    pose: PoseTopic | None = None  # topic that says where it is; None: tf says it
+    # a drive that is reported to be done, further than this from its goal, in metres, is not; 0: it is believed
+    arrived_within: Seconds = 1.0
+    hands: Annotated[int, Field(ge=1, le=2)] = 1  # how many things it can hold
+    # where they come from; a text is a topic with `vision_msgs/msg/Detection3DArray`; None: nowhere
     detections: Annotated[DetectionEntry | None, BeforeValidator(_topic)] = None
+    # how long to wait for a detection of what is seen after a drive, an opening or a grasp, in seconds
     look_time: Annotated[FiniteFloat, Field(ge=0, le=60)] = 2.0
-    battery: BatteryTopic | None = None
-    reach: ReachEntry | None = None
-    emergency_stop: StopEntry | None = None
-    cameras: dict[str, Annotated[CameraEntry, BeforeValidator(_topic)]] = Field(default_factory=dict)
+    battery: BatteryTopic | None = None  # how full its battery is; None: nobody says so
+    reach: ReachEntry | None = None  # who plans a path for `reactree robot check`; None: nobody
+    emergency_stop: StopEntry | None = None  # its topic; None, which has to be written as null: there is none
+    # where pictures come from, by the camera's name; a text is a topic of compressed ones
+    cameras: dict[str, Annotated[CameraEntry, BeforeValidator(_topic)]] = {}
+    # the language model that is asked about pictures: `llm` with its name, and its settings; None: none is
     vision: dict[str, Any] | None = None
+    # how each skill is carried out; a skill that is not named is one that the robot does not have
     skills: Annotated[dict[str, SkillEntry], Field(min_length=1)]
-    conditions: dict[str, ConditionEntry] = Field(default_factory=dict)
-    triggers: dict[str, TriggerEntry] = Field(default_factory=dict)
-    voice: VoiceEntry | None = None
-    mcp: Servers = Field(default_factory=dict)
+    conditions: dict[str, ConditionEntry] = {}  # what may be waited for, by name
+    # what starts an instruction by itself, by name; the planner's parameter `triggers` names this file
+    triggers: dict[str, TriggerEntry] = {}
+    voice: VoiceEntry | None = None  # how people speak with it; None: they do not
+    mcp: Servers = {}  # MCP servers by name, whose tools are skills of the robot, too
 
     _source: Source | None = PrivateAttr(None)
 
@@ -677,46 +529,31 @@ class RobotConfig(Document):
     def check_fits(self, document: MapDocument, where: str) -> None:
         """Look whether what the parameters of skills ask for can be on a map.
 
-        Raises:
-            UserError: It cannot; the message names the parameter and what may have been meant.
+        Raises UserError: it cannot; the message names the parameter and what may have been meant.
         """
         for passage in (one for room in document.rooms for one in Ways(document).leaving(room.name)):
             for skill in passage.skills:
-                try:
+                with _located(
+                    f"{self.at(where, 'skills')}: none of them passes the map's connection to {passage.to}: '{skill}'"
+                ):
                     read_skill(skill, self.declared).check_known(document.names)
-                except ParameterError as error:
-                    raise UserError(
-                        f"{self.at(where, 'skills')}: none of them passes the map's connection to {passage.to}: "
-                        f"'{skill}': {error}"
-                    ) from None
         if self.battery is not None and (charge := self.battery.charge) is not None:
-            try:
+            with _located(self.at(where, "battery", "charge", "skill")):
                 read_skill(charge.skill, self.declared).check_known(document.names)
-            except ParameterError as error:
-                raise UserError(f"{self.at(where, 'battery', 'charge', 'skill')}: {error}") from None
         known = document.asked_by
         for name, entry in self.skills.items():
             for parameter, one in entry.declared(name).parameters.items():
-                if not isinstance(one, Named):
-                    continue
-                at = self.at(where, "skills", name, "parameters", parameter)
-                there, which = document.names(one), one.which
-                try:
-                    for named in one.names if there else ():
-                        type(one)().check_known(named, there)
-                except ParameterError as error:
-                    raise UserError(f"{at}: {error}") from None
-                if which and not any(f" {word}".endswith(f" {which}") for word in known):
-                    raise UserError(
-                        f"{at}: '{which}' is no property and no word of the map; describe it there under "
-                        f"words{or_nearest(which, known)}"
-                    )
+                with _located(self.at(where, "skills", name, "parameters", parameter)):
+                    if isinstance(one, Named):
+                        _check_on_map(one, document.names(one), known)
 
-    @model_validator(mode="after")
-    def _one_map(self) -> RobotConfig:
+    def faults(self) -> Iterator[str]:
         if bool(self.map) == bool(self.map_topic):
-            raise ValueError("name either a map or a map_topic")
-        return self
+            yield "name either a map or a map_topic"
+        if self.waits and WAIT in self.skills:  # two that are said in the same words are refused by `waits`
+            yield f"skills: '{WAIT}' is how conditions are waited for; give yours another name"
+        if "emergency_stop" not in self.model_fields_set:
+            yield "name the emergency_stop, or say emergency_stop: null where the robot has none"
 
     @property
     def of_household(self) -> frozenset[str]:
@@ -742,19 +579,24 @@ class RobotConfig(Document):
         """The skill by which conditions are waited for, where there are any."""
         return (wait_skill([one.wording for one in self.conditions.values()]),) if self.conditions else ()
 
-    @model_validator(mode="after")
-    def _conditions_are_told_apart(self) -> RobotConfig:
-        if self.conditions:
-            _ = self.waits  # two that are said in the same words are refused
-            if WAIT in self.skills:
-                raise ValueError(f"skills: '{WAIT}' is how conditions are waited for; give yours another name")
-        return self
 
-    @model_validator(mode="after")
-    def _stop_is_spoken_of(self) -> RobotConfig:
-        if "emergency_stop" not in self.model_fields_set:
-            raise ValueError("name the emergency_stop, or say emergency_stop: null where the robot has none")
-        return self
+def _check_on_map(wanted: Named, there: Sequence[str] | None, known: Sequence[str]) -> None:
+    for name in wanted.names if there else ():
+        type(wanted)().check_known(name, there)
+    which = wanted.which
+    if which and not any(f" {word}".endswith(f" {which}") for word in known):
+        raise ValueError(
+            f"'{which}' is no property and no word of the map; describe it there under words{or_nearest(which, known)}"
+        )
+
+
+@contextmanager
+def _located(where: str) -> Iterator[None]:
+    """Say of what is wrong where it stands."""
+    try:
+        yield
+    except ValueError as error:
+        raise UserError(f"{where}: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -765,29 +607,10 @@ class ErrorCode:
     outcome: Outcome
 
 
-_NAV2 = """
-100 FOLLOW_PATH_UNKNOWN execution
-101 INVALID_CONTROLLER world_unavailable
-102 FOLLOW_PATH_TF_ERROR world_unavailable
-103 INVALID_PATH execution
-104 PATIENCE_EXCEEDED execution
-105 FAILED_TO_MAKE_PROGRESS execution
-106 NO_VALID_CONTROL execution
-107 CONTROLLER_TIMED_OUT timeout
-200 COMPUTE_PATH_UNKNOWN execution
-201 INVALID_PLANNER world_unavailable
-202 COMPUTE_PATH_TF_ERROR world_unavailable
-203 START_OUTSIDE_MAP precondition
-204 GOAL_OUTSIDE_MAP precondition
-205 START_OCCUPIED precondition
-206 GOAL_OCCUPIED precondition
-207 PLANNER_TIMED_OUT timeout
-208 NO_VALID_PATH execution
-"""
-
 #: The codes with which `nav2_msgs/action/NavigateToPose` of Jazzy ends: those of its path planner and its controller.
 NAV2_CODES: Mapping[int, ErrorCode] = {
-    int(code): ErrorCode(name, Outcome(outcome)) for code, name, outcome in map(str.split, _NAV2.strip().splitlines())
+    int(code): ErrorCode(name, Outcome(outcome))
+    for code, (name, outcome) in json.loads(Path(__file__).with_name("nav2_codes.json").read_text()).items()
 }
 
 
@@ -801,18 +624,14 @@ def error_code(entry: CallEntry, code: int) -> ErrorCode:
 
 
 def load_robot(path: str | Path) -> RobotConfig:
-    """Read `robot.yaml`.
-
-    Raises:
-        UserError: The file cannot be used; the message names file, line, field and value.
-    """
+    """Read `robot.yaml`. Raises UserError: the file cannot be used; the message names file, line, field and value."""
     if not str(path):
         raise UserError("parameter robot_config is empty; name a file like config/robot.yaml")
     source = read_yaml(path)
     config = checked(RobotConfig, source, {"skills": OWN_SKILLS})
     told_apart = list(config.waits)
     for name, entry in config.skills.items():
-        try:
+        with _located(source.at("skills", name)):
             config.skills[name] = entry.with_camera(config.cameras)
             check_told_apart(skill := entry.declared(name), told_apart)
             told_apart.append(skill)
@@ -820,18 +639,14 @@ def load_robot(path: str | Path) -> RobotConfig:
                 raise ValueError("check: nothing is detected; name the detections, or check otherwise")
             if config.vision is None and any(check.camera for check in entry.checks):
                 raise ValueError("check: nobody looks at pictures; name the vision, or check otherwise")
-        except ValueError as error:
-            raise UserError(f"{source.at('skills', name)}: {error}") from None
     for name, trigger in config.triggers.items():
-        if trigger.when and trigger.when not in config.conditions:
-            known = did_you_mean(trigger.when, config.conditions) if config.conditions else "there are none"
-            at = source.at("triggers", name, "when")
-            raise UserError(f"{at}: '{trigger.when}' is none of the conditions; {known}")
+        with _located(source.at("triggers", name, "when")):
+            if trigger.when and trigger.when not in config.conditions:
+                known = did_you_mean(trigger.when, config.conditions) if config.conditions else "there are none"
+                raise ValueError(f"'{trigger.when}' is none of the conditions; {known}")
     if config.battery is not None and (charge := config.battery.charge) is not None:
-        try:
+        with _located(source.at("battery", "charge", "skill")):
             read_skill(charge.skill, config.declared)
-        except ParameterError as error:
-            raise UserError(f"{source.at('battery', 'charge', 'skill')}: {error}") from None
     if config.map:
         config = config.model_copy(update={"map": str(Path(path).parent / config.map)})
     config._source = source

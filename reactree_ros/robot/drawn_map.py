@@ -30,21 +30,15 @@ _LONGEST = 40
 
 @dataclass(frozen=True)
 class DrawnRoom:
-    """A room.
-
-    Attributes:
-        ground: Gives the nearest place in it where the robot may stand; by default it may stand anywhere.
-    """
-
     name: str  # what it is called; several may have the same name
     outline: Sequence[Corner]  # its corners in order, in metres
     stand: Corner | None = None  # where the robot stands to look around; None: in its middle
     floor: int | None = None  # the floor that it is on
+    # gives the nearest place in it where the robot may stand; by default it may stand anywhere
     ground: Callable[[Corner], Corner] = lambda at: at
 
     @property
     def middle(self) -> Corner:
-        """Where the robot stands in it."""
         if self.stand is not None:
             return self.stand
         xs, ys = zip(*self.outline, strict=True)
@@ -57,23 +51,19 @@ class DrawnRoom:
 
 @dataclass(frozen=True)
 class DrawnThing:
-    """A thing: furniture, or what is carried about.
-
-    Attributes:
-        on: What it is in or on, by its place in the list of things; None: in or on nothing that is known.
-    """
+    """A thing: furniture, or what is carried about."""
 
     name: str  # what it is called; several may have the same name
     middle: tuple[float, float, float]  # the middle of its box, with its lower edge, in metres
     size: tuple[float, float, float] = (0.5, 0.5, 0.5)  # of its box along its x axis, its y axis and upwards, in metres
     yaw: float = 0.0  # how it is turned, in radians
     properties: frozenset[str] = frozenset()  # what can be done with it, as far as that is said; empty: by its word
+    # what it is in or on, by its place in the list of things; None: in or on nothing that is known
     on: int | None = None
     own: str = ""  # what others call it; empty: nothing
 
     @property
     def pose(self) -> Pose:
-        """Where it is."""
         return Pose.upright("", *self.middle, yaw=self.yaw)
 
 
@@ -88,10 +78,8 @@ def map_values(rooms: Sequence[DrawnRoom], things: Sequence[DrawnThing], *, wher
 
     What is in or on what is known by where both are, if nobody says it. What bears something stands where it is; so
     does what has the properties of furniture, and what is no word of the vocabulary and larger than half a metre. The
-    rest is carried about: it is expected where it is in or on something, and a detector may name its class.
-
-    Raises:
-        UserError: There is no room, or the map cannot be used; the message begins with `where`.
+    rest is carried about: it is expected where it is in or on something, and a detector may name its class. Raises
+    UserError: there is no room, or the map cannot be used; the message begins with `where`.
     """
     if not rooms:
         raise UserError(f"{where}: there is no room in it")
@@ -146,7 +134,6 @@ def _known(word: str) -> frozenset[str]:
 
 
 def _furniture(thing: DrawnThing, bears: bool) -> frozenset[str]:
-    """Return what can be done with a thing that stays where it is; nothing if it is carried about."""
     known = thing.properties or _known(_word(thing.name))
     able = known & _OF_FURNITURE
     if "GRABBABLE" in known and not bears:
@@ -157,7 +144,6 @@ def _furniture(thing: DrawnThing, bears: bool) -> frozenset[str]:
 
 
 def _under(thing: DrawnThing, things: Sequence[DrawnThing]) -> int | None:
-    """Return what a thing lies in or on by their boxes, the smallest of several; None: the floor."""
     x, y, z = thing.middle
     found = []
     for at, one in enumerate(things):
@@ -175,7 +161,6 @@ def _word(name: str) -> str:
 
 
 def _called(names: Iterable[str], numbers: Counter[str], *, numbered: bool = False) -> list[str]:
-    """Return names of their own for things: as they are, or with the next number of their word."""
     given = list(names)
     found = []
     for name in given:

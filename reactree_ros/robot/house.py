@@ -23,43 +23,21 @@ STANDOFF = 0.5
 
 
 class MapThing(Thing):
-    """Something on the map.
-
-    Attributes:
-        pose: Where it is; None if that is not known.
-        own: What the robot's own servers call it.
-    """
-
-    __slots__ = ("own", "pose")
+    """Something on the map."""
 
     def __init__(
         self, id: int, word: str, number: int, properties: frozenset[str], pose: Pose | None, own: str = ""
     ) -> None:
-        self.id = id
+        self.id, self.word, self.number, self.name = id, word, number, named(word, number)
         self.class_name = word.replace(" ", "").lower()
-        self.word = word
-        self.number = number
-        self.name = named(word, number)
-        self.own = own or self.name
-        self.properties = properties
-        self.states = set[str]()
-        self.is_room = False
-        self.contains = "CONTAINERS" in properties
-        self.observed = True
-        self.room_item = False
-        self.pose = pose
+        self.own = own or self.name  # what the robot's own servers call it
+        self.properties, self.states = properties, set[str]()
+        self.is_room, self.contains = False, "CONTAINERS" in properties
+        self.observed, self.room_item = True, False
+        self.pose = pose  # where it is; None if that is not known
 
 
 class Room(MapThing):
-    """A room.
-
-    Attributes:
-        outline: Its corners in the map's frame, in order.
-        floor: The floor that it is on; None: nobody has said.
-    """
-
-    __slots__ = ("floor", "outline")
-
     def __init__(self, id: int, entry: RoomEntry, frame: str) -> None:
         super().__init__(id, *parts_of(entry.name), frozenset(), entry.pose.pose(frame), entry.own)
         self.outline, self.floor = entry.outline, entry.floor
@@ -71,22 +49,13 @@ class Room(MapThing):
 
 
 class Receptacle(MapThing):
-    """A piece of furniture or an appliance.
-
-    Attributes:
-        room: The room it is in.
-        approach: Where the robot stands to use it.
-        size: Depth, width and height in metres.
-    """
-
-    __slots__ = ("approach", "room", "size")
+    """A piece of furniture or an appliance."""
 
     def __init__(self, id: int, entry: ReceptacleEntry, room: Room, frame: str, properties: frozenset[str]) -> None:
         super().__init__(id, *parts_of(entry.name), properties, entry.pose.pose(frame), entry.own)
-        self.room = room
-        self.approach = entry.approach.pose(frame)
-        self.size = entry.size
-        self.room_item = True
+        self.room, self.room_item = room, True
+        self.approach = entry.approach.pose(frame)  # where the robot stands to use it
+        self.size = entry.size  # depth, width and height in metres
         if "CAN_OPEN" in properties:
             self.states.add("OPEN" if entry.open else "CLOSED")
         if "HAS_SWITCH" in properties:
@@ -94,7 +63,6 @@ class Receptacle(MapThing):
 
     @property
     def top(self) -> Pose | None:
-        """Where its upper side is."""
         return None if self.pose is None else replace(self.pose, z=self.pose.z + self.size[2])
 
     def outline(self, own: Pose) -> tuple[tuple[float, float], ...]:
@@ -119,17 +87,11 @@ class Receptacle(MapThing):
 
 
 class Item(MapThing):
-    """An object.
+    """An object."""
 
-    Attributes:
-        seen: When it was detected last, in seconds; None if it was not detected since it was put where it is.
-        since: When it was detected or put where it is, in seconds.
-        tracked: Whether the robot's detector has a name of its own for it.
-        taken_from: Where it was picked up, until the robot has gone somewhere else.
-        score: How certain its last detection was.
-    """
-
-    __slots__ = ("score", "seen", "since", "taken_from", "tracked")
+    seen: float | None = None  # when it was detected last, in seconds; None: not since it was put where it is
+    score = 1.0  # how certain its last detection was
+    taken_from: Pose | None = None  # where it was picked up, until the robot has gone somewhere else
 
     def __init__(
         self,
@@ -142,28 +104,20 @@ class Item(MapThing):
         own: str = "",
     ) -> None:
         super().__init__(id, word, number, properties, pose, own)
-        self.seen: float | None = None
-        self.since = since
-        self.tracked = bool(own)
-        self.score = 1.0
-        self.taken_from: Pose | None = None
+        self.since = since  # when it was detected or put where it is, in seconds
+        self.tracked = bool(own)  # whether the robot's detector has a name of its own for it
 
 
 class MapPerson(MapThing):
-    """A person, who is met where the robot stands for a room or a receptacle, or before where they were seen last.
+    """A person, who is met where the robot stands for a room or a receptacle, or before where they were seen last."""
 
-    Attributes:
-        seen: When they were detected last, in seconds; None if they were not.
-    """
-
-    __slots__ = ("seen",)
+    seen: float | None = None  # when they were detected last, in seconds; None if they were not
 
     def __init__(self, id: int, entry: PersonEntry, house: House) -> None:
         place = house.by_name.get(entry.at)
         pose = place.approach if isinstance(place, Receptacle) else place.pose if isinstance(place, Room) else None
         super().__init__(id, entry.name, 0, frozenset(), pose, entry.own)
         self.observed = False  # nobody has looked
-        self.seen: float | None = None
         room = place.room if isinstance(place, Receptacle) else place
         if room is not None:
             house.stand(self, room)
@@ -173,7 +127,6 @@ class House(Scene):
     """Where the things of a map are, and where the robot is among them.
 
     Args:
-        document: The map.
         in_map: Turns a pose into one in the map's frame; None if that cannot be done.
 
     Attributes:
@@ -203,15 +156,12 @@ class House(Scene):
             self._add(person)
 
     def meet(self, person: MapPerson, pose: Pose, seen: float) -> None:
-        """Take in where a person was seen."""
         person.pose, person.seen = pose, seen
         self._leave(person)
-        for room in self.rooms:
-            if isinstance(room, Room) and room.surrounds(pose):
-                self.stand(person, room)
+        if room := self.room_around(pose):
+            self.stand(person, room)
 
     def stand(self, thing: MapThing, room: Thing) -> None:
-        """Take in that something is in a room."""
         self._near.clear()
         self._room[thing.id] = room.id
 
@@ -219,11 +169,9 @@ class House(Scene):
         self.things[thing.id] = self.by_name[thing.name] = thing
 
     def receptacles(self) -> Iterator[Receptacle]:
-        """Yield what stays where it is."""
         return (thing for thing in self.things.values() if isinstance(thing, Receptacle))
 
     def items(self) -> Iterator[Item]:
-        """Yield the objects."""
         return (thing for thing in self.things.values() if isinstance(thing, Item))
 
     def place_of(self, thing: Thing) -> Receptacle | None:
@@ -268,10 +216,11 @@ class House(Scene):
 
     def robot_is_at(self, pose: Pose) -> None:
         """Take in where the robot is, in the map's frame."""
-        self.robot = pose
-        for room in self.rooms:
-            if isinstance(room, Room) and room.surrounds(pose):
-                self.agent_room = room
+        self.robot, self.agent_room = pose, self.room_around(pose) or self.agent_room
+
+    def room_around(self, pose: Pose) -> Room | None:
+        """Return the room that a position in the map's frame is in; None if it is in none."""
+        return next((room for room in reversed(self.rooms) if isinstance(room, Room) and room.surrounds(pose)), None)
 
     # ------------------------------------------------------------------ what is at a position
 
@@ -299,15 +248,13 @@ class House(Scene):
             self._room[item.id] = place.room.id
 
     def _locate(self, item: Item) -> None:
-        """Work out what a detected object is in or on: in, where that is open, on, where it is seen though closed."""
         place = None if item.pose is None else self.receptacle_at(item.pose)
         if place is not None:
             self._put(item, place, inside="CONTAINERS" in place.properties and "CLOSED" not in place.states)
             return
         self._leave(item)
-        for room in self.rooms:
-            if item.pose is not None and isinstance(room, Room) and room.surrounds(item.pose):
-                self._room[item.id] = room.id
+        if item.pose is not None and (room := self.room_around(item.pose)):
+            self._room[item.id] = room.id
 
     def spots(self, things: Iterable[Thing]) -> tuple[Spot, ...]:
         """Return where the robot is, and each of the things of which that is known."""
@@ -328,7 +275,6 @@ def _spot(thing: Thing, at: Pose) -> Spot:
 
 
 def _before(pose: Pose, start: Pose) -> Pose:
-    """Return where to stand, coming from somewhere, to look at a position."""
     distance, yaw = start.floor_distance(pose), math.atan2(pose.y - start.y, pose.x - start.x)
     if distance <= STANDOFF:
         return Pose.upright(pose.frame, start.x, start.y, yaw=yaw)

@@ -27,7 +27,6 @@ class HouseholdSkills(MapSkills):
         return [*rules.available_skills(map, self.skills), *(f"{goes} {person.name}" for person in met)]
 
     def read(self, map: SemanticMap, said: str) -> SkillCall | str:
-        """Read a skill, or say what is wrong with it."""
         verb, name = split_skill(said, [skill.verb for skill in SKILLS])
         skill = next((skill for skill in self.skills if skill.verb == verb), None)
         if skill is None:
@@ -37,7 +36,6 @@ class HouseholdSkills(MapSkills):
         return wrong or skill.call({next(iter(skill.parameters)): name})
 
     def check(self, map: SemanticMap, call: SkillCall, now: float, *, unseen: bool = False) -> tuple[Outcome, str]:
-        """See :meth:`MapSkills.check`."""
         skill, receptacle = _skill(map, call), map.target(call)
         thing = skill.thing
         if far := map.in_the_way(call):
@@ -57,7 +55,6 @@ class HouseholdSkills(MapSkills):
         return outcome, text
 
     def failed(self, map: SemanticMap, call: SkillCall, reason: str) -> str:
-        """Say that a skill failed."""
         name = call.value(next(iter(call.skill.effect)))
         thing = map.by_name.get(name)
         return f"You could not {call.skill.verb} {name if thing is None else thing.told()}: {reason}."
@@ -71,7 +68,6 @@ class HouseholdSkills(MapSkills):
         data: Mapping[str, Value],
         pictures: tuple[Picture, ...] = (),
     ) -> Observation:
-        """See :meth:`MapSkills.after`."""
         if outcome is not Outcome.DONE or map.thing_of(call) is None:
             seen = tuple(looking.sightings(map, (), None))
             return map.located(Observation(text + looking.holding_text(map), outcome, seen, pictures=pictures))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import heapq
 import re
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +24,7 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
+from typing_extensions import Self
 
 from reactree_ros.agent.parameters import Named, Person, Room, Thing
 from reactree_ros.agent.text import check_template
@@ -70,6 +73,16 @@ class Document(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    def faults(self) -> Iterator[str]:
+        """Yield what is wrong with the fields together, and what to do."""
+        yield from ()
+
+    @model_validator(mode="after")
+    def _is_sound(self) -> Self:
+        for fault in self.faults():
+            raise ValueError(fault)
+        return self
+
 
 class PoseEntry(Document):
     """A pose: metres, and radians about the vertical axis. Without a frame it is in the map's."""
@@ -86,80 +99,48 @@ class PoseEntry(Document):
 
 
 class RoomEntry(Document):
-    """A room.
-
-    Attributes:
-        name: E.g. ``kitchen 1``.
-        own: What the robot's own servers call it; empty: the name.
-        pose: Where the robot stands to look around.
-        outline: Corners on the floor in the map's frame, in order.
-        floor: The floor that it is on, which the goals of skills may name.
-    """
-
-    name: Name
-    own: str = ""
-    pose: PoseEntry
+    name: Name  # e.g. `kitchen 1`
+    own: str = ""  # what the robot's own servers call it; empty: the name
+    pose: PoseEntry  # where the robot stands to look around
+    # corners on the floor in the map's frame, in order
     outline: Annotated[list[tuple[FiniteFloat, FiniteFloat]], Field(min_length=3)]
-    floor: int | None = None
+    floor: int | None = None  # the floor that it is on, which the goals of skills may name
 
 
 class ReceptacleEntry(Document):
-    """A piece of furniture or an appliance: anything that stays where it is.
+    """A piece of furniture or an appliance: anything that stays where it is."""
 
-    Attributes:
-        name: E.g. ``fridge 1``.
-        own: What the robot's own servers call it; empty: the name.
-        room: The room it is in.
-        pose: Middle of its footprint, on the floor or at its lower edge.
-        size: Depth along its x axis, width along its y axis, height, in metres.
-        approach: Where the robot stands to use it.
-        open: Whether it is open at the start; for what can be opened.
-        turned_on: Whether it is turned on at the start; for what has a switch.
-    """
-
-    name: Name
-    own: str = ""
-    room: Name
-    pose: PoseEntry
+    name: Name  # e.g. `fridge 1`
+    own: str = ""  # what the robot's own servers call it; empty: the name
+    room: Name  # the room it is in
+    pose: PoseEntry  # middle of its footprint, on the floor or at its lower edge
+    # depth along its x axis, width along its y axis, height, in metres
     size: tuple[Length, Length, Length] = (0.6, 0.6, 0.8)
-    approach: PoseEntry
-    open: bool = False
-    turned_on: bool = False
+    approach: PoseEntry  # where the robot stands to use it
+    open: bool = False  # whether it is open at the start; for what can be opened
+    turned_on: bool = False  # whether it is turned on at the start; for what has a switch
 
 
 class PersonEntry(Document):
-    """A person.
-
-    Attributes:
-        name: E.g. ``Anna``.
-        own: What the robot's own servers call them; empty: the name.
-        at: The room or receptacle where the robot meets them; empty: nobody knows.
-    """
-
-    name: Name
-    own: str = ""
-    at: str = ""
+    name: Name  # e.g. `Anna`
+    own: str = ""  # what the robot's own servers call them; empty: the name
+    at: str = ""  # the room or receptacle where the robot meets them; empty: nobody knows
 
 
 class ConnectionEntry(Document):
-    """A connection of two rooms: a door, stairs, an elevator, or just a way.
-
-    Attributes:
-        between: The rooms.
-        by: The door or elevator, a receptacle of the map; or one for each room. Empty: there is none.
-        cost: What passing it costs, in seconds; of several ways the cheapest is taken.
-        pass_: The skills that pass it, in order, with ``{by}`` on this side, ``{to}`` and its ``{floor}``. A door that
-            stands open is passed without.
-    """
+    """A connection of two rooms: a door, stairs, an elevator, or just a way."""
 
     between: tuple[Name, Name]
+    # the door or elevator, a receptacle of the map; or one for each room. Empty: there is none
     by: str | tuple[str, str] = ""
+    # what passing it costs, in seconds; of several ways the cheapest is taken
     cost: Annotated[FiniteFloat, Field(ge=0)] = 1.0
+    # the skills that pass it, in order, with `{by}` on this side, `{to}` and its `{floor}`. A door that stands open is
+    # passed without
     pass_: Annotated[list[Annotated[str, AfterValidator(_passes)]], Field(alias="pass")] = []
 
     @property
     def sides(self) -> tuple[str, str]:
-        """The door or elevator on each side."""
         return (self.by, self.by) if isinstance(self.by, str) else self.by
 
 
@@ -171,18 +152,13 @@ class ExpectedEntry(Document):
 
 
 class OthersEntry(Document):
-    """How a detection of a class that the map has no word for becomes a thing, with the class as its word.
+    """How a detection of a class that the map has no word for becomes a thing, with the class as its word."""
 
-    Attributes:
-        min_score: Less certain detections are ignored.
-        times: How often such a thing is detected at about the same place before it is one.
-        never: Classes that never become things.
-        most: How many such things there are at most; the one detected longest ago makes room.
-    """
-
-    min_score: Annotated[float, Field(ge=0, le=1)] = 0.7
+    min_score: Annotated[float, Field(ge=0, le=1)] = 0.7  # less certain detections are ignored
+    # how often such a thing is detected at about the same place before it is one
     times: Annotated[int, Field(ge=1, le=1000)] = 3
-    never: list[str] = []
+    never: list[str] = []  # classes that never become things
+    # how many such things there are at most; the one detected longest ago makes room
     most: Annotated[int, Field(ge=1, le=10_000)] = 200
 
     def word(self, kind: str) -> str:
@@ -193,33 +169,25 @@ class OthersEntry(Document):
 
 
 class TrackingEntry(Document):
-    """How detections become objects.
+    """How detections become objects."""
 
-    Attributes:
-        classes: Class of the detector to word, e.g. ``{"47": apple}``.
-        others: How other classes become objects; None: they are ignored.
-        min_score: Less certain detections are ignored.
-        same_within: A detection nearer than this to a known object of its word is that object, in metres.
-        forget_after: What has not been detected for so long is forgotten, in seconds.
-        fresh_for: What is to be picked up must have been detected within this time, in seconds.
-        in_hand_within: What the robot holds is not taken for a new object this near to the robot, in metres.
-        still_within: What is detected this near to where it lay right after a grasp was not picked up, in metres.
-    """
-
-    classes: dict[ClassId, str] = {}
-    others: OthersEntry | None = None
-    min_score: Annotated[float, Field(ge=0, le=1)] = 0.5
+    classes: dict[ClassId, str] = {}  # class of the detector to word, e.g. `{"47": apple}`
+    others: OthersEntry | None = None  # how other classes become objects; None: they are ignored
+    min_score: Annotated[float, Field(ge=0, le=1)] = 0.5  # less certain detections are ignored
+    # a detection nearer than this to a known object of its word is that object, in metres
     same_within: Annotated[FiniteFloat, Field(gt=0)] = 0.3
+    # what has not been detected for so long is forgotten, in seconds
     forget_after: Annotated[FiniteFloat, Field(gt=0)] = 600.0
+    # what is to be picked up must have been detected within this time, in seconds
     fresh_for: Annotated[FiniteFloat, Field(gt=0)] = 10.0
+    # what the robot holds is not taken for a new object this near to the robot, in metres
     in_hand_within: Annotated[FiniteFloat, Field(ge=0)] = 0.7
+    # what is detected this near to where it lay right after a grasp was not picked up, in metres
     still_within: Annotated[FiniteFloat, Field(ge=0)] = 0.05
 
-    @model_validator(mode="after")
-    def _something_is_taken_in(self) -> TrackingEntry:
+    def faults(self) -> Iterator[str]:
         if not self.classes and self.others is None:
-            raise ValueError("name classes, or say others: {} for things of any class")
-        return self
+            yield "name classes, or say others: {} for things of any class"
 
     def word_of(self, kind: str, score: float) -> str:
         """Return the word for what a detector says; empty: it is ignored."""
@@ -229,36 +197,19 @@ class TrackingEntry(Document):
 
 
 class MapDocument(Document):
-    """A semantic map.
-
-    Attributes:
-        frame: Frame of every pose that names none, and of the map itself.
-        start: Room in which the robot is as long as tf does not say otherwise.
-        rooms: The rooms.
-        receptacles: What stays where it is.
-        objects: How detections become objects.
-        words: Words besides those of the vocabulary, each with what can be done with such a thing.
-        expected: Objects that are taken to be somewhere.
-        persons: Whom skills may name.
-        connections: The doors, stairs and elevators between rooms.
-    """
-
-    frame: Annotated[str, Field(min_length=1)] = "map"
-    start: Name
+    frame: Annotated[str, Field(min_length=1)] = "map"  # frame of every pose that names none, and of the map itself
+    start: Name  # room in which the robot is as long as tf does not say otherwise
     rooms: Annotated[list[RoomEntry], Field(min_length=1)]
-    receptacles: list[ReceptacleEntry] = []
-    objects: TrackingEntry
+    receptacles: list[ReceptacleEntry] = []  # what stays where it is
+    objects: TrackingEntry  # how detections become objects
+    # words besides those of the vocabulary, each with what can be done with such a thing
     words: dict[str, list[Property]] = {}
-    expected: list[ExpectedEntry] = []
-    persons: list[PersonEntry] = []
-    connections: list[ConnectionEntry] = []
+    expected: list[ExpectedEntry] = []  # objects that are taken to be somewhere
+    persons: list[PersonEntry] = []  # whom skills may name
+    connections: list[ConnectionEntry] = []  # the doors, stairs and elevators between rooms
 
     def properties(self, word: str) -> frozenset[str]:
-        """Say what can be done with things of a word.
-
-        Raises:
-            ValueError: The word is not known.
-        """
+        """Say what can be done with things of a word. Raises ValueError: the word is not known."""
         return frozenset(self.words[word]) if word in self.words else class_of_word(word).properties
 
     def person(self, *called: str) -> str:
@@ -290,8 +241,7 @@ class MapDocument(Document):
     def properties_of(self, name: str) -> frozenset[str]:
         """Say what can be done with something by its name: of its own name's endings, the longest known word counts.
 
-        Raises:
-            ValueError: None is known.
+        Raises ValueError: none is known.
         """
         word, number = parts_of(name)
         parts = word.split()
@@ -299,6 +249,57 @@ class MapDocument(Document):
             with suppress(ValueError):
                 return self.properties(ending)
         return self.properties(word)
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A connection, passed from one of its rooms to the other."""
+
+    to: str  # the room that it leads to
+    by: str  # the door or the elevator on this side; empty: it has none
+    cost: float  # what it costs, in seconds
+    skills: tuple[str, ...]  # the skills that pass it, in order
+
+
+class Ways:
+    """The connections of a map.
+
+    Where a map has none, or a room is in none of them, nobody says how it is reached: then it is reached freely.
+    """
+
+    def __init__(self, document: MapDocument) -> None:
+        floors = {room.name: room.floor for room in document.rooms}
+        self._from: dict[str, list[Passage]] = defaultdict(list)
+        for one in document.connections:
+            for side in (0, 1):
+                self._from[one.between[side]].append(_passage(one, side, floors[one.between[1 - side]]))
+
+    def shortest(self, start: str, to: str) -> Sequence[Passage] | None:
+        """Return the cheapest way from room to room; nothing if nobody says how; None: there is no way."""
+        if start == to or not (start in self._from and to in self._from):
+            return ()
+        waiting: list[tuple[float, int, str, tuple[Passage, ...]]] = [(0.0, 0, start, ())]
+        been, count = set[str](), 0
+        while waiting:
+            cost, _, room, way = heapq.heappop(waiting)
+            if room == to:
+                return way
+            if room in been:
+                continue
+            been.add(room)
+            for passage in self._from[room]:
+                count += 1
+                heapq.heappush(waiting, (cost + passage.cost, count, passage.to, (*way, passage)))
+        return None
+
+    def leaving(self, room: str) -> Iterator[Passage]:
+        yield from self._from.get(room, ())
+
+
+def _passage(one: ConnectionEntry, side: int, floor: int | None) -> Passage:
+    by, to = one.sides[side], one.between[1 - side]
+    skills = tuple(text.format(by=by, to=to, floor="" if floor is None else floor) for text in one.pass_)
+    return Passage(to, by, one.cost, skills)
 
 
 D = TypeVar("D", bound=Document)
@@ -336,21 +337,13 @@ def _line(node: yaml.Node, path: Sequence[str | int]) -> int:
 
 
 def read_yaml(path: str | Path) -> Source:
-    """Read a YAML file.
-
-    Raises:
-        UserError: It cannot be read or is no YAML.
-    """
+    """Read a YAML file. Raises UserError: it cannot be read or is no YAML."""
     values, node = read_back.read_yaml(Path(path))
     return Source(values, str(path), node)
 
 
 def parse_yaml(text: str, *, where: str) -> Source:
-    """Read YAML.
-
-    Raises:
-        UserError: It is none, or has a key twice; the message begins with `where` and the line.
-    """
+    """Read YAML. Raises UserError: it is none, or has a key twice; the message begins with `where` and the line."""
     values, node = read_back.yaml_of(text, where=where)
     return Source(values, where, node)
 
@@ -358,13 +351,10 @@ def parse_yaml(text: str, *, where: str) -> Source:
 def checked(kind: type[D], source: Source, see: Mapping[str, str] = MappingProxyType({})) -> D:
     """Check what was read from YAML.
 
-    Args:
-        kind: What it should be.
-        source: What was read.
-        see: By part of the file, where all that may stand there is explained.
+    Raises UserError: a field is wrong; the message says file and line, and names field and value.
 
-    Raises:
-        UserError: A field is wrong; the message says file and line, and names field and value.
+    Args:
+        see: By part of the file, where all that may stand there is explained.
     """
     try:
         return kind.model_validate(source.values)
@@ -377,8 +367,7 @@ def checked(kind: type[D], source: Source, see: Mapping[str, str] = MappingProxy
 def load_map(path: str | Path) -> MapDocument:
     """Read a semantic map from a YAML file.
 
-    Raises:
-        UserError: The file cannot be used; the message names file, line, field and value.
+    Raises UserError: the file cannot be used; the message names file, line, field and value.
     """
     return map_of(read_yaml(path))
 
@@ -386,8 +375,7 @@ def load_map(path: str | Path) -> MapDocument:
 def map_of(source: Source) -> MapDocument:
     """Check a semantic map.
 
-    Raises:
-        UserError: It cannot be used; the message says where it is from and names line, field and value.
+    Raises UserError: it cannot be used; the message says where it is from and names line, field and value.
     """
     document = checked(MapDocument, source)
     _named_once(document, source)
@@ -442,7 +430,6 @@ def notes_of(document: MapDocument, source: Source) -> list[str]:
 
 
 def _named_once(document: MapDocument, source: Source) -> None:
-    """Refuse a name that two things have, also one that the robot's own servers know two of them by."""
     named = [
         (entry.name, (part, index, "name"))
         for part in ("rooms", "receptacles", "expected", "persons")
@@ -483,14 +470,12 @@ def _properties(document: MapDocument, name: str, place: str, *, of: Use) -> fro
 
 
 def _described(word: str, of: Use) -> str:
-    """Return how a word is described of which the map has a receptacle, or an object."""
     if of is Use.RECEPTACLE:
         return f"words: {{{word}: [SURFACES]}}, or [CONTAINERS] where things are put into it"
     return f"words: {{{word}: [GRABBABLE]}}"
 
 
 def _nearest(word: str, of: Use) -> str:
-    """Return the word of the vocabulary that people mean by another one, where that is of use here; else nothing."""
     words = [correct(one) for one in word.lower().split()]
     found = look_up(words, 0) if words else None
     if found is None or found[1] < len(words) or len(found[0].words) > 1:

@@ -40,24 +40,14 @@ def _finite(origin: tuple[float, float, float]) -> tuple[float, float, float]:
 
 
 class Nav2Map(Document):
-    """The YAML of map_server.
-
-    Attributes:
-        image: The image, relative to the file.
-        resolution: Of a pixel, in metres.
-        origin: Where the lower left pixel is: x, y and yaw.
-        negate: Whether dark is free.
-        occupied_thresh: What is at least this much occupied is no place to stand.
-        free_thresh: What is at most this much occupied is free.
-        mode: How the image is read.
-    """
-
-    image: str
-    resolution: Annotated[FiniteFloat, Field(gt=0, lt=100)]
+    image: str  # the image, relative to the file
+    resolution: Annotated[FiniteFloat, Field(gt=0, lt=100)]  # of a pixel, in metres
+    # where the lower left pixel is: x, y and yaw
     origin: Annotated[tuple[float, float, float], AfterValidator(_finite)]
-    negate: int = 0
-    occupied_thresh: FiniteFloat = 0.65
-    free_thresh: FiniteFloat = 0.196
+    negate: int = 0  # whether dark is free
+    occupied_thresh: FiniteFloat = 0.65  # what is at least this much occupied is no place to stand
+    free_thresh: FiniteFloat = 0.196  # what is at most this much occupied is free
+    # how the image is read
     mode: Annotated[Literal["trinary", "scale", "raw"], BeforeValidator(lambda said: str(said).lower())] = "trinary"
 
 
@@ -72,14 +62,10 @@ def map_of_nav2(path: Path, *, regions: Path | None = None) -> dict[str, Any]:
     """Return a semantic map as a document of :class:`reactree_ros.robot.map_file.MapDocument`.
 
     The robot stands on free cells only: in a room as far from everything as may be, at furniture as near to it as the
-    robot gets.
+    robot gets. Raises UserError: a file cannot be used, or they do not fit together; the message is one line.
 
     Args:
-        path: The YAML of map_server.
         regions: The file of labelme; by default that of the image's name with ``.json``.
-
-    Raises:
-        UserError: A file cannot be used, or they do not fit together; the message is one line.
     """
     check_modules("--from nav2", "reactree_ros[pictures]", ["PIL"])
     found = checked(Nav2Map, read_yaml(path))
@@ -106,11 +92,8 @@ def _values(shapes: Sequence[_Shape], free: Any, of: Nav2Map, *, where: str) -> 
 
 
 def _free(path: Path, of: Nav2Map) -> Any:
-    """Return which cells map_server calls free, by rows from the top; in trinary mode no 205, whatever the threshold.
-
-    map_saver writes 205 for what nobody has seen. With the threshold of 0.25 that it wrote beside it for years, the
-    same map read again would be free there.
-    """
+    # map_saver writes 205 for what nobody has seen. With the threshold of 0.25 that it wrote beside it for years, the
+    # same map read again would be free there.
     import numpy as np
 
     try:
@@ -169,7 +152,6 @@ def _shapes(values: Any, size: tuple[int, int]) -> list[_Shape]:
 
 
 def _called(said: str, word: str) -> str:
-    """Return a label as a name; one with a number of its own, as `office 204`, keeps it."""
     kept = " ".join(said.replace("_", " ").split())
     return kept if parts_of(kept)[1] and kept.casefold() == word else word
 
@@ -185,11 +167,6 @@ def _area(outline: Sequence[Corner]) -> float:
 
 
 def _room(room: _Shape, furniture: Sequence[_Shape], free: Any, of: Nav2Map, *, where: str) -> DrawnRoom:
-    """Return a room in which the robot stands on free cells, and not within furniture.
-
-    Raises:
-        UserError: It has none.
-    """
     import numpy as np
 
     rows = free.shape[0]
@@ -220,7 +197,6 @@ def _room(room: _Shape, furniture: Sequence[_Shape], free: Any, of: Nav2Map, *, 
 
 
 def _inside(outline: Sequence[Corner], xs: Any, ys: Any) -> Any:
-    """Return which points are inside an outline, as :func:`~reactree_ros.robot.poses.surrounds` does for one."""
     inside = xs != xs
     for (ax, ay), (bx, by) in zip(outline, (*outline[1:], outline[0]), strict=True):
         if ay != by:
@@ -229,7 +205,6 @@ def _inside(outline: Sequence[Corner], xs: Any, ys: Any) -> Any:
 
 
 def _widest(ground: Any) -> Any:
-    """Return those cells that are as far from all that is no ground as may be."""
     import numpy as np
 
     left = np.pad(ground, 1)

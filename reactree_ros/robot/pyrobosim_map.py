@@ -24,14 +24,11 @@ def map_of_pyrobosim(path: Path, *, robot: str = "") -> dict[str, Any]:
     """Return a semantic map as a document of :class:`reactree_ros.robot.map_file.MapDocument`.
 
     A receptacle is what things are put on there, an object spawn: the robot stands at one of those and sees what is on
-    it. One that is open and locked stays as it is; any other can be opened and closed. Hallways are left out.
+    it. One that is open and locked stays as it is; any other can be opened and closed. Hallways are left out. Raises
+    UserError: pyrobosim is not installed or cannot read the world, or the world is not the same at every start.
 
     Args:
-        path: The world file.
         robot: Name of the robot that starts in the map's first room; empty: the first one.
-
-    Raises:
-        UserError: pyrobosim is not installed or cannot read the world, or the world is not the same at every start.
     """
     check_modules("--from pyrobosim", "pyrobosim", ["pyrobosim"])
     source = read_yaml(path)
@@ -39,7 +36,7 @@ def map_of_pyrobosim(path: Path, *, robot: str = "") -> dict[str, Any]:
     world, numbers = _loaded(path), Counter[str]()
     rooms = {room.name: _room(room, numbers) for room in world.rooms}
     spawns = [(location, spawn) for location in world.locations for spawn in location.children]
-    classes = {category: said(category) for category in sorted({one.category for one in world.objects})}
+    classes = {category: in_words(category) for category in sorted({one.category for one in world.objects})}
     words = {word: ["GRABBABLE"] for word in classes.values()}
     for location, spawn in spawns:
         word, opens = _word(location, spawn), not (location.is_open and location.is_locked)
@@ -56,17 +53,12 @@ def map_of_pyrobosim(path: Path, *, robot: str = "") -> dict[str, Any]:
     return document
 
 
-def said(name: str) -> str:
+def in_words(name: str) -> str:
     """Return a name of pyrobosim in words, without its number: ``trash_can0`` is a trash can."""
     return " ".join(re.sub(r"[^A-Za-z]+", " ", name).split())
 
 
 def _same_at_every_start(source: Source) -> None:
-    """Refuse a location that is put somewhere else at every start: a map would be right once.
-
-    Raises:
-        UserError: There is one, or the file is no world.
-    """
     values = source.values if isinstance(source.values, dict) else {}
     if not values.get("rooms"):
         raise UserError(f"{source.at('rooms')}: there are none; is this a world file of pyrobosim?")
@@ -91,7 +83,6 @@ def _loaded(path: Path) -> Any:
 
 
 def _start(world: Any, source: Source, robot: str) -> str:
-    """Return the room that a robot is in at first."""
     robots = {one.name: one for one in world.robots}
     if robot and robot not in robots:
         there = f"{', '.join(robots) or 'none'}{or_nearest(robot, robots)}"
@@ -106,7 +97,7 @@ def _start(world: Any, source: Source, robot: str) -> str:
 def _room(room: Any, numbers: Counter[str]) -> dict[str, Any]:
     stand = (room.nav_poses or [room.pose])[0]
     return {
-        "name": _numbered(said(room.name) or "room", numbers),
+        "name": _numbered(in_words(room.name) or "room", numbers),
         "own": room.name,
         "pose": _pose(stand),
         "outline": [[_rounded(x), _rounded(y)] for x, y, *_ in list(room.polygon.exterior.coords)[:-1]],
@@ -115,7 +106,7 @@ def _room(room: Any, numbers: Counter[str]) -> dict[str, Any]:
 
 def _word(location: Any, spawn: Any) -> str:
     part = spawn.name.removeprefix(f"{location.name}_") if len(location.children) > 1 else ""
-    return said(f"{location.category} {part}")
+    return in_words(f"{location.category} {part}")
 
 
 def _receptacle(
@@ -139,7 +130,6 @@ def _receptacle(
 
 
 def _footprint(spawn: Any) -> tuple[Pose, tuple[float, float]]:
-    """Return middle and size of the smallest box around an outline that is turned as its owner is."""
     own = Pose.upright(FRAME, spawn.pose.x, spawn.pose.y, yaw=spawn.pose.get_yaw())
     corners = [own.seen_from_above(Pose(FRAME, x, y)) for x, y, *_ in spawn.polygon.exterior.coords]
     (left, right), (low, high) = ((min(axis), max(axis)) for axis in zip(*corners, strict=True))
@@ -149,7 +139,6 @@ def _footprint(spawn: Any) -> tuple[Pose, tuple[float, float]]:
 
 
 def _properties(word: str, *, opens: bool) -> Iterator[str]:
-    """Yield whether things are on a place or in it: as the vocabulary says, or else in what opens."""
     try:
         known = class_of_word(word).properties & {"SURFACES", "CONTAINERS"}
     except ValueError:

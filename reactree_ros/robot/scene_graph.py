@@ -23,7 +23,7 @@ from reactree_ros.files.read_back import read_json, shown
 from reactree_ros.household.tasks import ROOMS
 from reactree_ros.robot.drawn_map import Corner, DrawnRoom, DrawnThing, box_of, map_values, word_of
 from reactree_ros.robot.map_file import read_yaml
-from reactree_ros.robot.poses import surrounds
+from reactree_ros.robot.poses import Pose, surrounds
 
 #: How far around what is in a room without a box its walls are taken to be, in metres.
 _AROUND = 0.5
@@ -35,8 +35,6 @@ _HYDRA_ROOM, _HYDRA_OBJECT = "RoomNodeAttributes", ("ObjectNodeAttributes", "Khr
 
 @dataclass(frozen=True)
 class _Node:
-    """A node: a room, or a thing with its box."""
-
     id: str
     label: str
     middle: tuple[float, float, float]
@@ -49,8 +47,6 @@ class _Node:
 
 @dataclass(frozen=True)
 class _Graph:
-    """The nodes, what each is in or on, and further positions that are in a room."""
-
     nodes: Sequence[_Node]
     within: Mapping[str, str]
     ground: Mapping[str, Sequence[Corner]] = field(default_factory=dict)
@@ -59,12 +55,10 @@ class _Graph:
 def map_of_scene_graph(path: Path, *, labels: Path | None = None) -> dict[str, Any]:
     """Return a semantic map as a document of :class:`reactree_ros.robot.map_file.MapDocument`.
 
-    Args:
-        path: The graph.
-        labels: For Hydra, the names of its labels: YAML with ``{7: chair}`` or with ``label_names``.
+    Raises UserError: it is no scene graph that is known, or no map comes of it; the message is one line.
 
-    Raises:
-        UserError: It is no scene graph that is known, or no map comes of it; the message is one line.
+    Args:
+        labels: For Hydra, the names of its labels: YAML with ``{7: chair}`` or with ``label_names``.
     """
     names = _labels_of(labels) if labels is not None else {}
     graph = read_json(path, "scene graph of a known form", lambda values: _read(values, names))
@@ -163,7 +157,6 @@ def _hydra_labels(metadata: Any) -> dict[int, str]:
 def _hydra_box(
     box: Any, at: tuple[float, float, float]
 ) -> tuple[tuple[float, float, float], tuple[float, float, float] | None, float]:
-    """Return middle with lower edge, size and yaw of a box of spark_dsg, of this version or an older one."""
     if not isinstance(box, dict):
         return at, None, 0.0
     turn, yaw = box.get("world_R_center"), 0.0
@@ -233,7 +226,7 @@ def _three(value: Any) -> tuple[float, float, float]:
 def _drawn(graph: _Graph) -> tuple[list[DrawnRoom], list[DrawnThing]]:
     things = [node for node in graph.nodes if not node.is_room]
     rooms = [_room(node, graph) for node in graph.nodes if node.is_room]
-    left = [node for node in things if not any(surrounds(room.outline, _at(node)) for room in rooms)]
+    left = [node for node in things if not any(surrounds(room.outline, Pose("", *node.middle)) for room in rooms)]
     if left and not rooms:
         rooms.append(DrawnRoom("room", _around(left, ())))
     places = {node.id: at for at, node in enumerate(things)}
@@ -252,12 +245,7 @@ def _drawn(graph: _Graph) -> tuple[list[DrawnRoom], list[DrawnThing]]:
     return rooms, drawn
 
 
-def _at(node: _Node) -> Any:
-    return DrawnThing(node.label, node.middle).pose
-
-
 def _room(node: _Node, graph: _Graph) -> DrawnRoom:
-    """Return a room with its box, or around all that is in it."""
     if node.size is not None:
         (x, y, _), (depth, width, _) = node.middle, node.size
         corners = [(x + a * depth / 2, y + b * width / 2) for a, b in ((1, 1), (-1, 1), (-1, -1), (1, -1))]
@@ -267,7 +255,6 @@ def _room(node: _Node, graph: _Graph) -> DrawnRoom:
 
 
 def _room_of(id: str, within: Mapping[str, str]) -> str:
-    """Return what a thing is in at last."""
     seen = {id}
     while (above := within.get(id)) is not None and above not in seen:
         seen.add(above)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from reactree_ros.agent.household import named
 from reactree_ros.agent.parameters import Named, Person
@@ -12,12 +12,14 @@ from reactree_ros.agent.skill import Offer, Skill, SkillCall
 from reactree_ros.household import corrections, looking
 from reactree_ros.household.scene import STATES, Thing
 from reactree_ros.household.tasks import parts_of
+from reactree_ros.robot.detections import Detection, lies, matched
 from reactree_ros.robot.house import House, Item, MapPerson, MapThing, Receptacle, Room
-from reactree_ros.robot.map_file import MapDocument
-from reactree_ros.robot.matching import Detection, lies, matched
+from reactree_ros.robot.map_file import MapDocument, Passage, Ways
 from reactree_ros.robot.poses import Pose
-from reactree_ros.robot.ways import Passage, Ways
 from reactree_ros.world.port import Observation
+
+#: Of words, and of places of one word, at which something was seen that is no thing yet, the most.
+_MOST_CANDIDATES = 100
 
 
 class SemanticMap(House):
@@ -28,7 +30,6 @@ class SemanticMap(House):
     is settled.
 
     Args:
-        document: The map.
         now: Time in seconds, as for every method.
         hands: How many things the robot can hold.
         in_map: Turns a pose into one in the map's frame; None if that cannot be done.
@@ -48,7 +49,8 @@ class SemanticMap(House):
     ) -> None:
         super().__init__(document, in_map)
         self._unknown = unknown
-        self._candidates: dict[str, list[_Candidate]] = {}  # of words that nobody has described, the latest last
+        # of words that nobody has described, the latest last: where something was seen, and how often about there
+        self._candidates: dict[str, list[tuple[Pose, int]]] = {}
         self.hands = hands
         self.ways = Ways(document)
         self._numbers: dict[str, int] = defaultdict(int)
@@ -135,7 +137,6 @@ class SemanticMap(House):
         """Say that a thing is not where it should be detected, or is detected though it should be gone; else nothing.
 
         Args:
-            name: The thing's.
             place: Where it should be detected; empty: anywhere.
             gone: Whether it should not be detected.
             since: What was detected before does not count.
@@ -191,10 +192,7 @@ class SemanticMap(House):
         return door is not None and "OPEN" in door.states
 
     def _pass(self, call: SkillCall, now: float) -> None:
-        """Take in that the robot has passed a connection by its last skill; a pose that is heard later knows better.
-
-        A door that was opened is no move yet.
-        """
+        # A door that was opened is no move yet.
         for one in self.ways.leaving(self.agent_room.name):
             if one.skills and one.skills[-1] == str(call) and not self._is_open(one):
                 self.agent_room, self._passed = self.by_name[one.to], now
@@ -205,7 +203,6 @@ class SemanticMap(House):
         """Take in where the robot is, in the map's frame.
 
         Args:
-            pose: Its pose.
             heard: When that was heard, in seconds; what was heard before it passed a connection is out of date.
         """
         if heard > self._passed:
@@ -246,16 +243,15 @@ class SemanticMap(House):
             return self._unknown
 
     def _is_thing(self, detection: Detection) -> bool:
-        """Whether something new is a thing; of a word that nobody has described, once it was seen often enough."""
         others, word = self.document.objects.others, detection.word
         if others is None or word in self.document.objects.classes.values():
             return True
         before = self._candidates.pop(word, [])
-        near = [one for one in before if one.pose.distance(detection.pose) <= self.document.objects.same_within]
-        times = 1 + max((one.times for one in near), default=0)
+        near = [one for one in before if one[0].distance(detection.pose) <= self.document.objects.same_within]
+        times = 1 + max((times for _, times in near), default=0)
         left = [one for one in before if one not in near]
         if times < others.times:
-            left.append(_Candidate(detection.pose, times))
+            left.append((detection.pose, times))
         self._candidates[word] = left[-_MOST_CANDIDATES:]
         while len(self._candidates) > _MOST_CANDIDATES:
             del self._candidates[next(iter(self._candidates))]
@@ -264,7 +260,6 @@ class SemanticMap(House):
         return times >= others.times
 
     def _make_room(self, most: int) -> None:
-        """Forget what was seen longest ago of words that nobody has described, so that there is room for one more."""
         described = {
             *self.document.objects.classes.values(),
             *(parts_of(one.name)[0] for one in self.document.expected),
@@ -449,18 +444,6 @@ class SemanticMap(House):
         """Say of an observation where the robot is, and what is seen, and further things."""
         seen = (self.by_name.get(named(one.word, one.instance)) for one in observation.seen if not one.held)
         return replace(observation, spots=self.spots((*things, *filter(None, seen))))
-
-
-#: Of words, and of places of one word, at which something was seen that is no thing yet, the most.
-_MOST_CANDIDATES = 100
-
-
-@dataclass(frozen=True)
-class _Candidate:
-    """Something of a word that nobody has described, and how often it was seen at about the same place."""
-
-    pose: Pose
-    times: int
 
 
 def _the(name: str) -> str:

@@ -18,11 +18,7 @@ _LOOKING = frozenset({"at", "open", "held", "released"})
 
 
 class MapSkills:
-    """Skills that are declared: what is offered, what keeps one from being done, and what is told of it.
-
-    Args:
-        skills: The skills.
-    """
+    """Skills that are declared: what is offered, what keeps one from being done, and what is told of it."""
 
     def __init__(self, skills: Sequence[Skill]) -> None:
         self.skills = skills
@@ -33,7 +29,6 @@ class MapSkills:
         return [offer for offer in offers if offer.skill.words.possible(offer.now)]
 
     def read(self, map: SemanticMap, said: str) -> SkillCall | str:
-        """Read a skill, or say what is wrong with it."""
         try:
             is_read = isinstance(said, SkillCall) and said.skill in self.skills
             call = said if is_read else read_skill(said, self.skills)
@@ -48,9 +43,6 @@ class MapSkills:
         """Check what a skill needs; returns ``DONE`` or ``PRECONDITION``, and what is said.
 
         Args:
-            map: What is known.
-            call: What is to be done.
-            now: The time.
             unseen: Whether what was not detected lately may be taken, as in a dry run.
         """
         if far := map.in_the_way(call):
@@ -72,7 +64,6 @@ class MapSkills:
         return Outcome.DONE, f"You {call}".rstrip(".") + "."
 
     def failed(self, map: SemanticMap, call: SkillCall, reason: str) -> str:
-        """Say that a skill failed."""
         return f"You could not {call}: {reason}."
 
     def after(
@@ -87,11 +78,6 @@ class MapSkills:
         """Word what is observed after a skill, with its first sentence given.
 
         Args:
-            map: What is known now.
-            call: What was done.
-            outcome: How it ended.
-            text: The first sentence.
-            data: What came back.
             pictures: Those that were taken; what is detected is told with them.
         """
         near = map.look() if outcome is Outcome.DONE and (pictures or looks(call.skill)) else []
@@ -117,7 +103,6 @@ def looks(skill: Skill) -> bool:
 
 
 def _may_stand(map: SemanticMap, parameter: Parameter, takes: bool) -> Iterator[str]:
-    """Yield the names that may stand in a place of a skill now; ``takes``: also of what a person has."""
     assert isinstance(parameter, Named)
     if parameter.names or isinstance(parameter, Person):
         yield from parameter.names or (person.name for person in map.persons)
@@ -135,7 +120,6 @@ def _may_stand(map: SemanticMap, parameter: Parameter, takes: bool) -> Iterator[
 
 
 def _is(map: SemanticMap, thing: MapThing, which: str) -> bool:
-    """Whether a thing is held, is called so, or can be used so."""
     if which == HELD:
         return thing.id in map.held
     return not which or f" {thing.word}".endswith(f" {which}") or which in thing.properties

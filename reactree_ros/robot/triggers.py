@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, time, timedelta
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, FiniteFloat, model_validator
+from pydantic import BeforeValidator, Field, FiniteFloat
 
 from reactree_ros.agent.budget import LIMITS
 from reactree_ros.plugins.settings import did_you_mean
@@ -19,7 +19,6 @@ Positive = Annotated[FiniteFloat, Field(gt=0)]
 
 
 def _as_written(value: Any) -> Any:
-    """Return a time as it was written: YAML takes ``18:30`` for a number of minutes, and a date with time for one."""
     if isinstance(value, datetime):
         return value.isoformat(" ")
     if isinstance(value, int) and not isinstance(value, bool):
@@ -28,45 +27,35 @@ def _as_written(value: Any) -> Any:
 
 
 class TriggerEntry(Document):
-    """What starts an instruction by itself. One of `when`, `at` and `every` says when.
-
-    Attributes:
-        instruction: The instruction.
-        when: Name of a condition: each time when it begins to hold.
-        again: Where it still holds so many seconds after the instruction ended, that starts again; 0: it does not.
-        at: A time of day such as ``"08:00"``, or once, such as ``"2026-12-24 18:00"``; by the node's clock, in the
-            machine's time zone.
-        days: The days of the week for a time of day; empty: every day.
-        every: Each time after so many seconds.
-        limits: What the run may take, as in a goal, e.g. ``{max_seconds: 600}``; the planner's parameters say the rest.
-    """
+    """What starts an instruction by itself. One of `when`, `at` and `every` says when."""
 
     instruction: Annotated[str, Field(min_length=1, max_length=2000)]
-    when: str = ""
+    when: str = ""  # name of a condition: each time when it begins to hold
+    # where it still holds so many seconds after the instruction ended, that starts again; 0: it does not
     again: Annotated[FiniteFloat, Field(ge=0)] = 0.0
+    # a time of day such as `"08:00"`, or once, such as `"2026-12-24 18:00"`; by the node's clock, in the machine's time
+    # zone
     at: Annotated[str, BeforeValidator(_as_written)] = ""
+    # the days of the week for a time of day; empty: every day
     days: list[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]] = Field(default_factory=list)
-    every: Positive | None = None
+    every: Positive | None = None  # each time after so many seconds
+    # what the run may take, as in a goal, e.g. `{max_seconds: 600}`; the planner's parameters say the rest
     limits: dict[str, Annotated[FiniteFloat, Field(gt=0, le=1e9)]] = Field(default_factory=dict)
 
-    @model_validator(mode="after")
-    def _one_occasion(self) -> TriggerEntry:
+    def faults(self) -> Iterator[str]:
         if sum(map(bool, (self.when, self.at, self.every))) != 1:
-            raise ValueError("say one of when, at and every")
+            yield "say one of when, at and every"
         if self.again and not self.when:
-            raise ValueError("again is for a trigger with when; leave it out")
-        if self.at:
-            moment = _moment(self.at)
-            if self.days and isinstance(moment, datetime):
-                raise ValueError(f"days are for a time of day, and '{self.at}' is one day; leave them out")
-        elif self.days:
-            raise ValueError("days are for a trigger with at; leave them out")
+            yield "again is for a trigger with when; leave it out"
+        if self.days and not self.at:
+            yield "days are for a trigger with at; leave them out"
+        if self.at and isinstance(_moment(self.at), datetime) and self.days:
+            yield f"days are for a time of day, and '{self.at}' is one day; leave them out"
         for name, value in self.limits.items():
             if name not in LIMITS:
-                raise ValueError(f"limits: '{name}' is no limit; {did_you_mean(name, LIMITS)}")
+                yield f"limits: '{name}' is no limit; {did_you_mean(name, LIMITS)}"
             if name not in ("max_seconds", "max_cost") and value % 1:
-                raise ValueError(f"limits: {name} is {value:g}; it must be a whole number")
-        return self
+                yield f"limits: {name} is {value:g}; it must be a whole number"
 
     @property
     def occasion(self) -> str:
@@ -76,11 +65,6 @@ class TriggerEntry(Document):
 
 
 def _moment(at: str) -> time | datetime:
-    """Return the time of day or the moment that is written.
-
-    Raises:
-        ValueError: It is none.
-    """
     try:
         if re.fullmatch(r"\d{1,2}:\d{2}", at):
             hour, minute = map(int, at.split(":"))
@@ -96,7 +80,6 @@ class Occasions:
     """Says when a trigger is due.
 
     Args:
-        entry: The trigger.
         now: Time in seconds since 1970, as for every method.
     """
 
@@ -150,7 +133,6 @@ class Occasions:
             self._again = now + seconds
 
     def _after(self, now: float) -> float | None:
-        """Return when it is due next; None: by no time any more."""
         entry = self._entry
         if entry.every:
             return now + entry.every

@@ -44,18 +44,14 @@ class Mention:
 
 @dataclass(frozen=True)
 class Fit:
-    """A routine with a value for each of its roles.
-
-    Attributes:
-        near: Whether the goal is only like that of the routine, so that somebody has to say that it is the same.
-    """
+    """A routine with a value for each of its roles."""
 
     routine: Routine
     values: Mapping[str, str]
+    # whether the goal is only like that of the routine, so that somebody has to say that it is the same
     near: bool = False
 
     def __str__(self) -> str:
-        """Return the goal with the values in it."""
         return self.routine.goal.format(**self.values)
 
     def as_data(self) -> dict[str, Any]:
@@ -74,7 +70,6 @@ class Vocabulary:
     """The words that a house knows, each with the kinds of role that it may fill.
 
     Args:
-        words: What skills are done to.
         carried: Those of it, or others, that can be carried; empty: nobody knows.
         skills: Declared skills, whose names of persons, rooms and so on are words, too.
     """
@@ -113,7 +108,6 @@ class Vocabulary:
         """Return a text's words, without articles and with None for each of its mentions, and the mentions.
 
         Args:
-            text: The text.
             after: Whether it stands after a mention, so that it may begin with the ending of several.
         """
         found, shape, at = tuple(self.mentions(text)), list[str | None](), 0
@@ -125,14 +119,12 @@ class Vocabulary:
 
 
 def _plain(text: str, *, after: bool) -> list[str]:
-    """Return the words of a text without articles, and before them, ``after`` a mention, that it is of several."""
     several = _IS_PLURAL.match(text) if after else None
     rest = text[several.end() :] if several else text
     return [*([_SEVERAL] if several else []), *(word for word in words(rest) if word not in _ARTICLES)]
 
 
 def _uncounted(shape: Iterable[str | None], numbers: Sequence[bool]) -> tuple[str | None, ...]:
-    """Leave out that something is of several where one of the ``numbers`` stands before it, which says how many."""
     kept, count = list[str | None](), 0
     for word in shape:
         count += word is None
@@ -143,15 +135,8 @@ def _uncounted(shape: Iterable[str | None], numbers: Sequence[bool]) -> tuple[st
 
 @dataclass(frozen=True)
 class _Form:
-    """The shape of a routine's goal."""
-
-    shape: tuple[str | None, ...]  # as of :meth:`Vocabulary.shape`, with None for its roles, too
+    shape: tuple[str | None, ...]  # of a routine's goal, as of :meth:`Vocabulary.shape`, with None for its roles, too
     slots: tuple[Role | str, ...]  # what each None stands for: a role, or a word of the goal itself
-
-    @property
-    def literals(self) -> tuple[str | None, ...]:
-        """The words in its slots; None for a role."""
-        return tuple(slot if isinstance(slot, str) else None for slot in self.slots)
 
 
 def _form(routine: Routine, known: Vocabulary) -> _Form:
@@ -171,44 +156,28 @@ def _form(routine: Routine, known: Vocabulary) -> _Form:
 
 
 class Routines:
-    """Finds the routines that fit a goal, whatever their number, in about the same time.
-
-    Args:
-        routines: The routines.
-        known: The words of the house.
-    """
+    """Finds the routines that fit a goal, whatever their number, in about the same time."""
 
     def __init__(self, routines: Iterable[Routine], known: Vocabulary) -> None:
         self._known = known
-        #: By shape, then by which slots are roles, then by the words in the others, then by name.
-        self._by_shape: dict[
-            tuple[str | None, ...],
-            dict[tuple[bool, ...], defaultdict[tuple[str | None, ...], dict[str, tuple[Routine, _Form]]]],
-        ] = defaultdict(lambda: defaultdict(lambda: defaultdict(dict)))
-        self._alike: dict[str, dict[str, tuple[Routine, _Form]]] = {}  # where each is in it, by name
+        #: By shape, then by the words in the slots, None for a role.
+        self._by_shape: dict[tuple[str | None, ...], dict[tuple[str | None, ...], list[tuple[Routine, _Form]]]] = {}
         for routine in routines:
-            self.put(routine)
-
-    def put(self, routine: Routine) -> None:
-        """Take a routine in, in the place of the one of its name."""
-        self.drop(routine.name)
-        form = _form(routine, self._known)
-        mask = tuple(isinstance(slot, Role) for slot in form.slots)
-        alike = self._alike[routine.name] = self._by_shape[form.shape][mask][form.literals]
-        alike[routine.name] = routine, form
-
-    def drop(self, name: str) -> None:
-        """Leave out the routine of a name, if there is one."""
-        self._alike.pop(name, {}).pop(name, None)
+            form = _form(routine, known)
+            literals = tuple(slot if isinstance(slot, str) else None for slot in form.slots)
+            self._by_shape.setdefault(form.shape, {}).setdefault(literals, []).append((routine, form))
+        masks = {
+            shape: {tuple(one is None for one in literals) for literals in by} for shape, by in self._by_shape.items()
+        }
+        self._masks = masks
 
     def fitting(self, goal: str) -> list[Fit]:
         """Return the routines that fit a goal, the most specific first: that with the fewest roles, then the best."""
         shape, mentions = self._known.shape(goal)
         found = []
-        for mask, by_words in self._by_shape.get(shape, {}).items():
-            pairs = zip(mentions, mask, strict=True)
-            literals = tuple(None if is_role else mention.word for mention, is_role in pairs)
-            for routine, form in by_words.get(literals, {}).values():
+        for mask in self._masks.get(shape, ()):
+            literals = tuple(None if is_role else one.word for one, is_role in zip(mentions, mask, strict=True))
+            for routine, form in self._by_shape[shape].get(literals, ()):
                 values = _values(form, mentions)
                 if values is not None:
                     found.append(Fit(routine, values))
@@ -216,7 +185,6 @@ class Routines:
 
 
 def _values(form: _Form, mentions: tuple[Mention, ...]) -> dict[str, str] | None:
-    """Return the values of a routine's roles; None if one is of another kind, or two things would be one."""
     values = {}
     for slot, mention in zip(form.slots, mentions, strict=True):
         if isinstance(slot, Role):
@@ -239,18 +207,16 @@ def fillings(routine: Routine, goal: str, known: Vocabulary) -> Iterator[Fit]:
 
 
 def _asked(goal: str, known: Vocabulary) -> object:
-    """Return what any goal has to have in common with one that is like it: things, numbers, and what turns it round."""
     shape, mentions = known.shape(goal)
     return Counter(mention.word for mention in mentions), Counter(word for word in shape if word in _TURNING)
 
 
 def _merit(routine: Routine) -> float:
-    """Return how far a routine is trusted: its share of successes, as if it had succeeded once and failed once."""
     counts = routine.counts
     return (counts.successes + 1) / (counts.uses + 2)
 
 
-def told(fit: Fit) -> str:
+def describe(fit: Fit) -> str:
     """Return how people are told of a routine that fits."""
     origin = fit.routine.origin
     of = f"learnt from run {shortened_line(origin.run, 60)}" if origin.run else "written by a person"

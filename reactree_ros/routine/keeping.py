@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -13,17 +12,8 @@ from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.plugins.settings import did_you_mean
+from reactree_ros.routine import model
 from reactree_ros.routine.fitting import Fit, Routines, Vocabulary, fillings
-from reactree_ros.routine.model import (
-    MOST_COUNTED,
-    Children,
-    Counts,
-    Node,
-    Routine,
-    RoutineError,
-    Search,
-    children_of,
-)
 
 #: The most routines of one memory; beyond it, the one that has helped least makes room.
 MOST = 10_000
@@ -40,56 +30,30 @@ class Kept:
     """The routines of a memory. All methods but :meth:`find` may wait for a disk.
 
     Args:
-        memory: The memory.
         most: How many it keeps at most.
     """
 
     def __init__(self, memory: EpisodicMemory, *, most: int = MOST) -> None:
         self.memory, self._most = memory, most
         self._texts: Mapping[str, str] = {}
-        self._routines: dict[str, Routine] = {}
+        self._read: dict[str, model.Routine | None] = {}  # by name; None: damaged
+        self._routines: dict[str, model.Routine] = {}
         self._indexes: dict[tuple[str, Vocabulary], Routines] = {}
-        self._by_instruction: defaultdict[str, dict[str, Routine]] = defaultdict(dict)  # then by name
         self._lock = threading.RLock()
 
-    def all(self) -> Mapping[str, Routine]:
+    def all(self) -> Mapping[str, model.Routine]:
         """Return every routine by its name; what is damaged is left out."""
         with self._lock:
             texts = self.memory.routines()
             if texts is not self._texts:
                 before, self._texts = self._texts, texts
-                for name in before.keys() - texts.keys():
-                    self._forget(name)
-                known = self._routines
-                self._routines = {
-                    name: routine
-                    for name, text in texts.items()
-                    if (
-                        routine := known[name]
-                        if text == before.get(name) and name in known
-                        else self._taken_in(name, text)
-                    )
-                }
+                same = {name: one for name, one in self._read.items() if before[name] == texts.get(name)}
+                self._read = {name: same[name] if name in same else _read(name, text) for name, text in texts.items()}
+                self._routines = {name: one for name, one in self._read.items() if one is not None}
+                self._indexes.clear()
             return self._routines
 
-    def _taken_in(self, name: str, text: str) -> Routine | None:
-        """Read a routine that is new, or not as it was; returns None if it is damaged."""
-        self._forget(name)
-        if (routine := _read(name, text)) is not None:
-            self._by_instruction[routine.origin.instruction][name] = routine
-            for (household, _), index in self._indexes.items():
-                if routine.origin.household in ("", household):
-                    index.put(routine)
-        return routine
-
-    def _forget(self, name: str) -> None:
-        """Forget what a routine was for."""
-        if (routine := self._routines.get(name)) is not None:
-            self._by_instruction[routine.origin.instruction].pop(name, None)
-        for index in self._indexes.values():
-            index.drop(name)
-
-    def named(self, name: str) -> Routine:
+    def named(self, name: str) -> model.Routine:
         """Return a routine by its name; a UserError if there is none."""
         routines = self.all()
         if name not in routines:
@@ -105,9 +69,6 @@ class Kept:
         """Return the routines that fit a goal in a household, the best first, without those that fail too often.
 
         Args:
-            goal: The goal.
-            known: The words of the house.
-            household: Its name.
             near: Whether those are returned, if none fits, that were learnt from instructions like it.
         """
         with self._lock:
@@ -119,23 +80,22 @@ class Kept:
         return found or (tuple(self._near(goal, known, household)) if near else ())
 
     def _near(self, goal: str, known: Vocabulary, household: str) -> Iterator[Fit]:
-        """Yield the routines of runs whose instruction is like a goal, the most similar first, with its words."""
         options: dict[str, Fit] = {}
         looked_at = {""}  # those that a person wrote are of no run
-        for similarity, experience in islice(self.memory.ranked(goal), _LOOKED_AT) if self._routines else ():
+        routines = tuple(self.all().values())
+        for similarity, experience in islice(self.memory.ranked(goal), _LOOKED_AT) if routines else ():
             if similarity < LIKE or len(options) >= _MOST_OPTIONS:
                 break
             if (instruction := experience.subgoal) in looked_at:
                 continue
             looked_at.add(instruction)
-            with self._lock:
-                routines = tuple(self._by_instruction.get(instruction, {}).values())
             for routine in routines:
-                if routine.origin.household in ("", household) and is_trusted(routine):
+                is_here = routine.origin.instruction == instruction and routine.origin.household in ("", household)
+                if is_here and is_trusted(routine):
                     options |= {str(fit): fit for fit in islice(fillings(routine, goal, known), _MOST_FILLINGS)}
         yield from islice(options.values(), _MOST_OPTIONS)
 
-    def add(self, routine: Routine) -> str:
+    def add(self, routine: model.Routine) -> str:
         """Keep a routine; returns the name under which it is found.
 
         One that is there for the same goal but for its roles is merged with it: of the same tree, where things were
@@ -149,7 +109,7 @@ class Kept:
         self.memory.change_routine(name, lambda text: _merged(_read(name, text), routine, name).to_json())
         return name
 
-    def replace(self, name: str, routine: Routine) -> None:
+    def replace(self, name: str, routine: model.Routine) -> None:
         """Put a routine in the place of another one, or beside the others if there is none of that name."""
         if name != routine.name and routine.name in self.all():
             raise UserError(f"{self.memory.path}: there is a routine '{routine.name}' already; name it otherwise")
@@ -166,7 +126,6 @@ class Kept:
         """Count in the background that a routine was run.
 
         Args:
-            fit: The routine.
             reason: What was not as expected; empty if it reached its goal.
             found: In what its searches have found what they looked for, by what they call it.
         """
@@ -187,76 +146,72 @@ class Kept:
         return free
 
     def _make_room(self) -> None:
-        """Remove those that have helped least, also where other processes have added some meanwhile."""
         routines = sorted(self.all().values(), key=lambda one: (one.counts.successes, one.counts.uses, one.name))
         for least in routines[: max(0, len(routines) - self._most + 1)]:
             self.memory.change_routine(least.name, lambda text: None)
 
 
-def is_trusted(routine: Routine) -> bool:
+def is_trusted(routine: model.Routine) -> bool:
     """Whether a routine is used: it has not failed too often."""
     return (routine.counts.successes + 1) / (routine.counts.uses + 2) >= _LEAST_MERIT
 
 
-def _read(name: str, text: object) -> Routine | None:
-    """Return a routine of a store, which others may have written; None if it is damaged."""
+def _read(name: str, text: object) -> model.Routine | None:
     if not isinstance(text, str):
         return None
     try:
-        routine = Routine.of_json(text, where=name)
-        return routine if routine.name == name else Routine.of({**routine.model_dump(), "name": name}, where=name)
-    except RoutineError:
+        routine = model.Routine.of_json(text, where=name)
+        return routine if routine.name == name else model.Routine.of({**routine.model_dump(), "name": name}, where=name)
+    except model.RoutineError:
         return None
 
 
-def _is_for_the_same(one: Routine, other: Routine) -> bool:
-    def key(routine: Routine) -> object:
+def _is_for_the_same(one: model.Routine, other: model.Routine) -> bool:
+    def key(routine: model.Routine) -> object:
         return " ".join(routine.goal.casefold().split()), routine.roles, routine.origin.household
 
     return key(one) == key(other)
 
 
-def _merged(there: Routine | None, new: Routine, name: str) -> Routine:
+def _merged(there: model.Routine | None, new: model.Routine, name: str) -> model.Routine:
     if there is None:
-        return new.model_copy(update={"name": name, "counts": Counts(runs=1)})
-    runs = min(there.counts.runs + 1, MOST_COUNTED)
+        return new.model_copy(update={"name": name, "counts": model.Counts(runs=1)})
+    runs = min(there.counts.runs + 1, model.MOST_COUNTED)
     if _without_orders(there.body) == _without_orders(new.body):
-        orders = [node.order for node in new.nodes if isinstance(node, Search)]
+        orders = [node.order for node in new.nodes if isinstance(node, model.Search)]
         body = _with_orders(there.body, iter(orders))
         return there.model_copy(update={"body": body, "counts": there.counts.model_copy(update={"runs": runs})})
     if there.counts.last_failure:
-        changed = {"name": name, "version": there.next_version, "counts": Counts(runs=runs)}
+        changed = {"name": name, "version": there.next_version, "counts": model.Counts(runs=runs)}
         return new.model_copy(update=changed)
     return there.model_copy(update={"counts": there.counts.model_copy(update={"runs": runs})})
 
 
-def _counted(routine: Routine, reason: str, found: Mapping[str, Sequence[str]]) -> Routine:
+def _counted(routine: model.Routine, reason: str, found: Mapping[str, Sequence[str]]) -> model.Routine:
     counts = routine.counts
     new = counts.and_one(shortened_line(reason, 500))
-    orders = (found.get(node.finds, ()) for node in routine.nodes if isinstance(node, Search))
+    orders = (found.get(node.finds, ()) for node in routine.nodes if isinstance(node, model.Search))
     return routine.model_copy(update={"counts": new, "body": _with_orders(routine.body, orders)})
 
 
-def _without_orders(node: Node) -> Node:
+def _without_orders(node: model.Node) -> model.Node:
     return _changed(node, lambda search: search.model_copy(update={"order": ()}))
 
 
-def _with_orders(node: Node, orders: Iterable[Sequence[str]]) -> Node:
-    """Return a tree whose searches begin where things were found lately, in the order of its searches."""
+def _with_orders(node: model.Node, orders: Iterable[Sequence[str]]) -> model.Node:
     latest = iter(orders)
 
-    def change(search: Search) -> Search:
+    def change(search: model.Search) -> model.Search:
         order = tuple(dict.fromkeys((*next(latest, ()), *search.order)))[:_MOST_PLACES]
         return search.model_copy(update={"order": order})
 
     return _changed(node, change)
 
 
-def _changed(node: Node, change: Callable[[Search], Search]) -> Node:
-    """Return a tree with its searches changed, in order."""
-    if isinstance(node, Search):
+def _changed(node: model.Node, change: Callable[[model.Search], model.Search]) -> model.Node:
+    if isinstance(node, model.Search):
         return change(node)
-    children: Children = tuple(_changed(child, change) for child in children_of(node))
+    children: model.Children = tuple(_changed(child, change) for child in model.children_of(node))
     if not children:
         return node
     return node.model_copy(update={"child": children[0]} if node.kind == "decorator" else {"children": children})

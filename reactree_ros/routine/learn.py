@@ -49,8 +49,6 @@ class NotLearnt(UserError):
 
 @dataclass(frozen=True)
 class _Did:
-    """A skill of the run, with what came of it."""
-
     call: SkillCall
     observation: Observation
 
@@ -61,8 +59,6 @@ class _Did:
 
 @dataclass(frozen=True)
 class _Under:
-    """What was done under a control flow: a part for each subgoal that was begun, and whether that succeeded."""
-
     flow: ControlFlow
     parts: tuple[tuple[bool, tuple[_Item, ...]], ...]
 
@@ -74,16 +70,8 @@ def learnt(root: GoalNode, known: Vocabulary, *, run: str) -> model.Routine:
     """Return the routine of a tree that has reached its goal.
 
     Left out is what only searched, was refused or failed, asked memory, or was done again in vain. A search stays a
-    search. A branch of a fallback that tried something stays before the one that succeeded.
-
-    Args:
-        root: The tree's root.
-        known: The words of the house.
-        run: The id of the run.
-
-    Raises:
-        NotLearnt: The tree is none of agent nodes, did nothing, a person's words were needed, or its skills are not
-            declared.
+    search. A branch of a fallback that tried something stays before the one that succeeded. Raises NotLearnt: the tree
+    is none of agent nodes, did nothing, a person's words were needed, or its skills are not declared.
     """
     household, context = root.context.household, root.context
     if told := [*context.answers.values(), *context.words]:
@@ -107,11 +95,8 @@ def learnt(root: GoalNode, known: Vocabulary, *, run: str) -> model.Routine:
 
 
 def _of_two_purposes(routine: model.Routine) -> set[str]:
-    """Return the roles that the goal names once though something is put there and something else is done with it.
-
-    With an ``it`` after it, the goal may mean the same: ``into the oven and start it``. Else it may name it a second
-    time in words that nobody knows: ``into the cooker and start the oven``.
-    """
+    # With an ``it`` after it, the goal may mean the same: ``into the oven and start it``. Else it may name it a second
+    # time in words that nobody knows: ``into the cooker and start the oven``.
     roles = {f"{{{role.name}}}": role.name for role in routine.roles}
     of = {node.finds: roles.get(node.of, "") for node in routine.nodes if isinstance(node, model.Search)}
     targets, handled, here = set[str](), set[str](), ""
@@ -189,7 +174,6 @@ def overlooked(routine: model.Routine, known: Vocabulary) -> str:
 
 
 def _quality(before: str, *, counted: bool) -> str:
-    """Return what is said of a thing between an article, or a number, and its word; empty if nothing is."""
     said = words(before)
     begins = max(
         (number for number, word in enumerate(said, 1) if word in _BEFORE), default=0 if counted else len(said)
@@ -202,7 +186,6 @@ def _quality(before: str, *, counted: bool) -> str:
 
 
 def _items(node: GoalNode, household: Household) -> Iterator[_Item]:
-    """Yield what a node did, in order: also its first look, which says where things are."""
     if not isinstance(node, AgentNode):
         raise NotLearnt(f"'{node.name}' is no agent node, and only what those decide can be learnt")
     expansions = iter([child for child in node.children if flow_over(child) is not None])
@@ -245,7 +228,6 @@ def _flat(items: Sequence[_Item]) -> Iterator[_Did | Observation]:
 
 
 def _targets(items: Sequence[_Item]) -> frozenset[str]:
-    """Return where things were put."""
     at, found = "", set[str]()
     for item in _flat(items):
         if isinstance(item, _Did) and item.done:
@@ -255,8 +237,6 @@ def _targets(items: Sequence[_Item]) -> frozenset[str]:
 
 
 class _Things:
-    """What the run saw of everything, by name."""
-
     def __init__(self, household: Household) -> None:
         self._household = household
         self.rooms: set[str] = set()
@@ -268,7 +248,6 @@ class _Things:
             self._words[self._household.name_of(seen.word, seen.instance)] = seen.word
 
     def word_of(self, name: str) -> str:
-        """Return the word of something by its name; a room's and an unseen thing's is the name without its number."""
         head, _, number = name.rpartition(" ")
         return self._words.get(name) or (head if head and number.isdigit() else name)
 
@@ -278,8 +257,6 @@ class _Things:
 
 @dataclass
 class _Maker:
-    """Makes the nodes of a routine, one part of the run after the other."""
-
     household: Household
     things: _Things
     known: Vocabulary
@@ -314,7 +291,6 @@ class _Maker:
         }
 
     def routine(self, body: model.Node, run: str) -> model.Routine:
-        """Return the routine of a body that this has made."""
         goal, at = "", 0
         for mention in sorted(self._mentions.values(), key=lambda one: one.begin):
             if (role := self.roles.get(mention.word)) is not None:
@@ -326,7 +302,6 @@ class _Maker:
         return model.Routine(name=_named(goal, roles), goal=goal, roles=roles, body=body, origin=origin)
 
     def sequence(self, items: Sequence[_Item], *, last: bool = False) -> model.Node | None:
-        """Return a node that does what was needed of some items, if anything; ``last``: nothing comes after them."""
         made = list(self._nodes(items))
         if last:
             made += self._end()
@@ -362,7 +337,6 @@ class _Maker:
             raise NotLearnt(f"a routine has no '{flow}'")
 
     def _fallback(self, parts: Sequence[tuple[bool, tuple[_Item, ...]]]) -> Iterator[model.Node]:
-        """Keep the branches that tried something, and the one that succeeded; what only searched is left out."""
         tried: list[model.Node | None] = []
         for succeeded, part in parts:
             if succeeded and not tried:
@@ -377,14 +351,11 @@ class _Maker:
         elif branches:
             yield model.Fallback(children=branches) if len(branches) > 1 else branches[0]
 
-    def _tries(self, part: Sequence[_Item]) -> bool:
-        """Whether something was done, or refused, beside going and opening."""
-        return any(isinstance(item, _Did) and not self._only_looks(item) for item in _flat(part))
-
     @staticmethod
-    def _only_looks(did: _Did) -> bool:
-        effect = did.call.skill.effect
-        return did.call.skill.moves or (bool(effect) and {*effect} <= {"open", "closed"})
+    def _tries(part: Sequence[_Item]) -> bool:
+        """Whether something was done, or refused, beside going and opening."""
+        skills = [item.call.skill for item in _flat(part) if isinstance(item, _Did)]
+        return any(not (one.moves or (one.effect and {*one.effect} <= {"open", "closed"})) for one in skills)
 
     # ------------------------------------------------------------------ one skill
 
@@ -413,7 +384,6 @@ class _Maker:
         self._going.clear()
 
     def _kept(self, did: _Did) -> Iterator[model.Node]:
-        """Yield a skill that is kept, after a search for where it is done and what it is done to."""
         call = did.call
         wanted = [name for name in self._named(call) if name not in self._held]
         if not wanted or "released" in call.skill.effect:
@@ -428,7 +398,6 @@ class _Maker:
         yield self._skill(call)
 
     def _named(self, call: SkillCall) -> list[str]:
-        """Return the names of the things and places that a skill is done to."""
         parameters = call.skill.parameters.items()
         return [str(call.values[one]) for one, kind in parameters if isinstance(kind, Named) and not _is_person(kind)]
 
@@ -438,7 +407,6 @@ class _Maker:
         self._going = [one for one in self._going if one.call.value("open") != closed]
 
     def _end(self) -> Iterator[model.Node]:
-        """Yield what the run ended with, if the goal names it: it stands somewhere, or has opened something."""
         if not self._searches:
             yield from self._gone()
         for did in self._going:
@@ -450,24 +418,19 @@ class _Maker:
                     yield self._skill(did.call)
 
     def _is_asked(self, name: str) -> bool:
-        """Whether the goal names something, however often."""
         return self.things.word_of(name) in self._asked
 
     def _search(self, name: str) -> model.Search:
         known = name in self.names
         seen = self._where.get(name)
         finds = self._name(name)
-        kind = "thing" if self._is_carried(name) else self._place_kind(name)
-        of = _escaped(name) if name in self._numbered else self._said(self.things.word_of(name), kind)
+        word = self.things.word_of(name)
+        is_carried = name in self._held or "thing" in self.known.kinds_of(word)
+        kind = "thing" if is_carried else "room" if name in self.things.rooms else "place"
+        of = _escaped(name) if name in self._numbered else self._role_or_word(word, kind)
         where = () if seen is None or known else (seen.place or "", seen.room or "")
         order = tuple(dict.fromkeys(self.things.word_of(one) for one in where if one and one != name))
         return model.Search(finds=finds, of=of, order=order)
-
-    def _is_carried(self, name: str) -> bool:
-        return name in self._held or "thing" in self.known.kinds_of(self.things.word_of(name))
-
-    def _place_kind(self, name: str) -> str:
-        return "room" if name in self.things.rooms else "place"
 
     def _skill(self, call: SkillCall) -> model.Skill:
         named = {
@@ -483,24 +446,19 @@ class _Maker:
         effect = [
             model.Fact(what, named[one]) for what, one in call.skill.effect.items() if one in named and what != "place"
         ]
-        self._take_in(call)
-        return model.Skill(wording=wording, needs=tuple(needs), effect=tuple(effect))
-
-    def _take_in(self, call: SkillCall) -> None:
         if held := call.value("held"):
             self._held.add(held)
         self._held.discard(call.value("released"))
+        return model.Skill(wording=wording, needs=tuple(needs), effect=tuple(effect))
 
     def _value(self, call: SkillCall, parameter: str) -> str:
-        """Return a value that is no thing's name: a role if the goal names it, too."""
         kind, value = call.skill.parameters[parameter], call.values[parameter]
         written = call.skill.words.written(parameter, value)
         if _is_person(kind):
-            return self._said(written, "person")
-        return self._said(written, "number") if isinstance(kind, Number) else _escaped(written)
+            return self._role_or_word(written, "person")
+        return self._role_or_word(written, "number") if isinstance(kind, Number) else _escaped(written)
 
-    def _said(self, word: str, kind: str) -> str:
-        """Return a role for a word if the goal names it, once and as something of this kind; else the word."""
+    def _role_or_word(self, word: str, kind: str) -> str:
         mention = self._mentions.get(word)
         if mention is None or kind not in mention.kinds:
             return _escaped(word)
@@ -511,7 +469,6 @@ class _Maker:
         return f"{{{self.roles[word].name}}}"
 
     def _name(self, name: str) -> str:
-        """Return what something of the run is called in the routine."""
         if name not in self.names:
             if len(self.names) >= _MOST_NAMES:
                 raise NotLearnt(f"it handled more than {_MOST_NAMES} things")
@@ -536,6 +493,5 @@ def _escaped(text: str) -> str:
 
 
 def _named(goal: str, roles: Sequence[model.Role]) -> str:
-    """Return what a routine is called: its goal with the kinds of its roles, such as ``put-1-thing-on-the-place``."""
     said = goal.format(**{role.name: role.kind for role in roles})
     return "-".join(re.findall(r"\w+", said.casefold()))[:70].strip("-") or "routine"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import string
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from pydantic import (
@@ -18,8 +19,11 @@ from pydantic import (
 from typing_extensions import Self
 
 from reactree_ros.agent.observation import Outcome
+from reactree_ros.agent.parameters import Choice, ParameterError, Text, Value
 from reactree_ros.agent.skill import EFFECTS
+from reactree_ros.agent.skill import Skill as Declared
 from reactree_ros.agent.text import LONGEST_TEMPLATE, check_template, shortened_line
+from reactree_ros.agent.wording import Wording
 from reactree_ros.errors import UserError
 from reactree_ros.plugins.settings import did_you_mean, fault_of
 
@@ -63,44 +67,25 @@ class Data(BaseModel):
 
 
 class Fact(NamedTuple):
-    """Something that holds of a thing.
+    """Something that holds of a thing."""
 
-    Attributes:
-        what: One of :data:`~reactree_ros.agent.skill.EFFECTS`, e.g. ``held``.
-        about: What it holds of, e.g. ``{thing}``.
-    """
-
-    what: str
-    about: Template
+    what: str  # one of `EFFECTS`, e.g. `held`
+    about: Template  # what it holds of, e.g. `{thing}`
 
 
 class Role(Data):
-    """What another goal may name in its place.
+    """What another goal may name in its place."""
 
-    Attributes:
-        name: What stands in braces.
-        kind: What may stand there.
-    """
-
-    name: Name
-    kind: Literal["thing", "place", "room", "person", "number", "text"]
+    name: Name  # what stands in braces
+    kind: Literal["thing", "place", "room", "person", "number", "text"]  # what may stand there
 
 
 class Skill(Data):
-    """One skill of the world.
-
-    Attributes:
-        wording: How it is said.
-        expected: How it has to end.
-        needs: What has to hold before.
-        effect: What holds after it.
-    """
-
     kind: Literal["skill"] = "skill"
-    wording: Template
-    expected: Outcome = Outcome.DONE
-    needs: tuple[Fact, ...] = ()
-    effect: tuple[Fact, ...] = ()
+    wording: Template  # how it is said
+    expected: Outcome = Outcome.DONE  # how it has to end
+    needs: tuple[Fact, ...] = ()  # what has to hold before
+    effect: tuple[Fact, ...] = ()  # what holds after it
 
 
 class Goal(Data):
@@ -111,31 +96,21 @@ class Goal(Data):
 
 
 class Search(Data):
-    """Looks for a thing or a place until the robot stands where it is.
-
-    Attributes:
-        finds: What the nodes after it call what was found, in braces.
-        of: What is looked for: a role, or words such as ``kitchen table``. Two searches find two things.
-        order: Where such things were found, the latest first: the words of rooms and places, never their numbers.
-    """
+    """Looks for a thing or a place until the robot stands where it is."""
 
     kind: Literal["search"] = "search"
-    finds: Name
-    of: Template
+    finds: Name  # what the nodes after it call what was found, in braces
+    of: Template  # what is looked for: a role, or words such as `kitchen table`. Two searches find two things
+    # where such things were found, the latest first: the words of rooms and places, never their numbers
     order: tuple[Annotated[str, Field(min_length=1, max_length=120)], ...] = ()
 
 
 class WaitFor(Data):
-    """Waits until a condition of the world holds.
-
-    Attributes:
-        condition: As the world says it.
-        seconds: Longest wait; 0: it only looks; None: any.
-    """
+    """Waits until a condition of the world holds."""
 
     kind: Literal["wait for"] = "wait for"
-    condition: Template
-    seconds: Seconds | None = None
+    condition: Template  # as the world says it
+    seconds: Seconds | None = None  # longest wait; 0: it only looks; None: any
 
 
 class Always(Data):
@@ -146,14 +121,9 @@ class Always(Data):
 
 
 class InTurn(Data):
-    """One after the other.
-
-    Attributes:
-        memory: Whether it goes on where it was. Otherwise each tick begins with the first child, and breaks off what
-            runs after one that takes time. So just one of its children may take time, as a skill, a look and a goal do.
-    """
-
     children: Children
+    # whether it goes on where it was. Otherwise each tick begins with the first child, and breaks off what runs after
+    # one that takes time. So just one of its children may take time, as a skill, a look and a goal do
     memory: bool = True
 
     @model_validator(mode="after")
@@ -211,19 +181,15 @@ class Within(Data):
 
 
 class Decorator(Data):
-    """Changes how its child ends.
-
-    Attributes:
-        does: ``invert`` turns success and failure round, ``succeed`` and ``fail`` end so whatever the child's end is,
-            ``retry`` begins it again after a failure, ``repeat`` after a success.
-        times: How often it is begun at most, by ``retry`` and ``repeat``; 0: for ever.
-        child: What is changed.
-    """
+    """Changes how its child ends."""
 
     kind: Literal["decorator"] = "decorator"
+    # `invert` turns success and failure round, `succeed` and `fail` end so whatever the child's end is, `retry` begins
+    # it again after a failure, `repeat` after a success
     does: Literal["invert", "succeed", "fail", "retry", "repeat"]
+    # how often it is begun at most, by `retry` and `repeat`; 0: for ever
     times: Annotated[int, Field(ge=0, le=10_000)] = 1
-    child: Node
+    child: Node  # what is changed
 
 
 Node: TypeAlias = Annotated[
@@ -245,32 +211,17 @@ Children: TypeAlias = Annotated[tuple[Node, ...], Field(min_length=1, max_length
 
 
 class Origin(Data):
-    """Where a routine comes from.
-
-    Attributes:
-        run: The run it was learnt from; empty if a person wrote it.
-        instruction: What that run was asked.
-        household: The household whose skills it has; empty: any that knows them.
-    """
-
-    run: Annotated[str, Field(max_length=500)] = ""
-    instruction: Annotated[str, Field(max_length=LONGEST_TEMPLATE)] = ""
+    run: Annotated[str, Field(max_length=500)] = ""  # the run it was learnt from; empty if a person wrote it
+    instruction: Annotated[str, Field(max_length=LONGEST_TEMPLATE)] = ""  # what that run was asked
+    # the household whose skills it has; empty: any that knows them
     household: Annotated[str, Field(max_length=200)] = ""
 
 
 class Counts(Data):
-    """What came of it.
-
-    Attributes:
-        runs: From how many runs it was learnt.
-        uses: How often it was begun.
-        successes: How often it reached its goal by itself.
-        last_failure: What was not as expected, the last time; empty after a success.
-    """
-
-    runs: Count = 0
-    uses: Count = 0
-    successes: Count = 0
+    runs: Count = 0  # from how many runs it was learnt
+    uses: Count = 0  # how often it was begun
+    successes: Count = 0  # how often it reached its goal by itself
+    # what was not as expected, the last time; empty after a success
     last_failure: Annotated[str, Field(max_length=2000)] = ""
 
     @model_validator(mode="after")
@@ -291,25 +242,15 @@ class Counts(Data):
 
 
 class Routine(Data):
-    """A tree that needs no language model, or only at its goals.
+    """A tree that needs no language model, or only at its goals."""
 
-    Attributes:
-        name: What it is called; no two of a memory are called alike.
-        goal: What it is for, with each of its roles once, e.g. ``bring me the {thing}``.
-        roles: What another goal may name otherwise.
-        body: The tree.
-        origin: Where it comes from.
-        counts: What came of it.
-        version: It counts up with each change of the tree.
-    """
-
-    name: Annotated[str, Field(pattern=r"^\w[\w .-]{0,79}$")]
-    goal: Template
-    roles: tuple[Role, ...] = ()
+    name: Annotated[str, Field(pattern=r"^\w[\w .-]{0,79}$")]  # what it is called; no two of a memory are called alike
+    goal: Template  # what it is for, with each of its roles once, e.g. `bring me the {thing}`
+    roles: tuple[Role, ...] = ()  # what another goal may name otherwise
     body: Node
-    origin: Origin = Origin()
-    counts: Counts = Counts()
-    version: Annotated[int, Field(ge=1, le=MOST_COUNTED)] = 1
+    origin: Origin = Origin()  # where it comes from
+    counts: Counts = Counts()  # what came of it
+    version: Annotated[int, Field(ge=1, le=MOST_COUNTED)] = 1  # it counts up with each change of the tree
 
     @model_validator(mode="after")
     def _is_sound(self) -> Self:
@@ -333,7 +274,6 @@ class Routine(Data):
 
     @property
     def next_version(self) -> int:
-        """The version of what takes its place."""
         return min(self.version + 1, MOST_COUNTED)
 
     def to_json(self) -> str:
@@ -344,8 +284,7 @@ class Routine(Data):
     def of_json(cls, text: str | bytes, *, where: str = "routine") -> Self:
         """Read what :meth:`to_json` wrote, or somebody else.
 
-        Raises:
-            RoutineError: It is no routine; the message says in one line where and why.
+        Raises RoutineError: it is no routine; the message says in one line where and why.
         """
         return _checked(lambda: cls.model_validate_json(text), len(text), where)
 
@@ -356,7 +295,6 @@ class Routine(Data):
 
 
 def children_of(node: Node) -> tuple[Node, ...]:
-    """Return what stands under a node."""
     if isinstance(node, Decorator):
         return (node.child,)
     children: tuple[Node, ...] = getattr(node, "children", ())
@@ -385,7 +323,6 @@ def templates_of(node: Node) -> tuple[str, ...]:
 
 
 def _check_names(nodes: list[tuple[int, Node]], roles: list[str]) -> None:
-    """Look whether every name in braces is a role, or found by an earlier search; a ValueError if not."""
     known = list(roles)
     for _, node in nodes:
         for text in templates_of(node):
@@ -418,6 +355,66 @@ def _checked(read: Callable[[], R], length: int, where: str) -> R:
         raise RoutineError(shortened_line(f"{where}: {at + ': ' if at else ''}{fault.said}", 500)) from None
     except RecursionError:
         raise RoutineError(f"{where}: its nodes stand too deep in one another; the most levels are {DEEPEST}") from None
+
+
+# ---------------------------------------------------------------------- wordings of skills, with roles in braces
+
+
+def say(skill: Declared, values: Mapping[str, str]) -> str:
+    """Return a skill's wording with values in its places; roles in braces may be in them.
+
+    Raises ParameterError: a value may not stand in its place.
+    """
+    said: dict[str, Value] = {}
+    places = dict(skill.parameters)
+    for name, value in values.items():
+        if has_role(value):
+            said[name] = value
+            if not isinstance(places[name], Text):
+                places[name] = Choice((value,))  # a number would not be written in words
+            continue
+        try:
+            said[name] = places[name].read(value)
+        except ParameterError as error:
+            raise ParameterError(f"{name}: {error}") from None
+    return Wording(skill.wording, places).write(said)
+
+
+def taken_apart(wording: str, skill: Declared) -> dict[str, str] | None:
+    """Return the values that stand in a skill's places in a wording; None if the wording is another skill's."""
+    values: dict[str, str] = {}
+    pieces = [(literal, name) for literal, name, _, _ in string.Formatter().parse(skill.wording)]
+    rest = wording
+    for (literal, name), (after, _) in zip(pieces, [*pieces[1:], ("", None)], strict=True):
+        if not rest.startswith(literal):
+            return None
+        rest = rest[len(literal) :]
+        if name is not None:
+            end = rest.find(after) if after else len(rest)
+            quoted = isinstance(skill.parameters[name], Text) and rest.startswith('"')
+            if quoted:  # its end is known, whatever is in it
+                match = re.match(r'"(?:[^"\\]|\\.)*"', rest)
+                end = match.end() if match else -1
+            if end < 1:
+                return None
+            values[name] = re.sub(r"\\(.)", r"\1", rest[1 : end - 1]) if quoted else rest[:end]
+            rest = rest[end:]
+    try:
+        return values if not rest and say(skill, values) == wording else None
+    except ParameterError:
+        return None
+
+
+def has_role(text: str) -> bool:
+    try:
+        return any(name is not None for _, name, _, _ in string.Formatter().parse(text))
+    except ValueError:
+        return False
+
+
+def effect_of(skill: Declared, values: Mapping[str, str]) -> tuple[Fact, ...]:
+    """Return what holds after a skill, as it is declared."""
+    return tuple(Fact(what, values[about]) for what, about in skill.effect.items() if values.get(about))
 
 
 for _model in (Sequence, Fallback, Parallel, RepeatUntil, While, Within, Decorator, Routine):

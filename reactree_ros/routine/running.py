@@ -18,7 +18,7 @@ from reactree_ros.agent.parameters import ParameterError, Room
 from reactree_ros.agent.skill import SkillCall
 from reactree_ros.agent.told import Tried
 from reactree_ros.routine import model
-from reactree_ros.routine.fitting import Fit, told
+from reactree_ros.routine.fitting import Fit, describe
 from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.attempt import OfAttempt
 from reactree_ros.tree.flows.fallback import FallbackFlow
@@ -46,7 +46,7 @@ class Unusable(ValueError):
 
 
 class _Interrupted(Exception):
-    """A person has said something; the message says what."""
+    pass
 
 
 class Run:
@@ -57,7 +57,6 @@ class Run:
         fit: The routine, with its roles filled.
         found: What its searches have found, by the names in braces.
         where: The words of the places and rooms in which it was found.
-        done: What was done.
         reason: What was not as expected; empty as long as all is.
     """
 
@@ -81,7 +80,7 @@ class Run:
                 if not one.held:
                     self.seen[one.name] = Seen(one.word, one.instance, one.room, one.place)
 
-    def said(self, template: str) -> str:
+    def render(self, template: str) -> str:
         """Return a text with the values in its places; a :class:`KeyError` names one that was not found."""
         return template.format(**self.fit.values, **self.found)
 
@@ -91,7 +90,6 @@ class Run:
         return f"the person says {said}" if said else ""
 
     def name_of(self, seen: Seen) -> str:
-        """Return what something is called."""
         return self.node.context.household.name_of(seen.word, seen.instance)
 
     def words_around(self, name: str) -> Sequence[str]:
@@ -126,21 +124,21 @@ class Run:
     def lost(self, facts: Sequence[model.Fact], holds: Sequence[Seen]) -> str:
         """Say what was held and is not any more, though it has to be; empty if there is nothing."""
         held = {self.name_of(seen) for seen in holds}
-        names = (self.said(fact.about) for fact in facts if fact.what == "held")
+        names = (self.render(fact.about) for fact in facts if fact.what == "held")
         return next((f"{name} is not held any more" for name in names if name in self._held and name not in held), "")
 
     def holds_already(self, facts: Sequence[model.Fact], holds: Sequence[Seen]) -> bool:
         """Whether all that a skill brings is to be seen already, of what can be seen: states, and what is held."""
         held = {self.name_of(seen) for seen in holds}
         return bool(facts) and all(
-            self.said(fact.about) in held if fact.what == "held" else self._is_so(fact) for fact in facts
+            self.render(fact.about) in held if fact.what == "held" else self._is_so(fact) for fact in facts
         )
 
     def denied(self, facts: Sequence[model.Fact], seen: Sequence[Seen]) -> str:
         """Say what a skill should have brought and has not, as the observation after it shows; empty if it may have."""
         here = {self.name_of(one): one for one in seen}
         for fact in facts:
-            name = self.said(fact.about)
+            name = self.render(fact.about)
             one = here.get(name)
             if fact.what == "held" and here and name in here and not here[name].held:
                 return f"{name} is not held"
@@ -149,8 +147,7 @@ class Run:
         return ""
 
     def _is_so(self, fact: model.Fact) -> bool:
-        """Whether a state is to be seen; what is seen without a door, where others are with one, is open."""
-        one = self.seen.get(self.said(fact.about))
+        one = self.seen.get(self.render(fact.about))
         if one is None or fact.what not in _STATES:
             return False
         is_open = fact.what == "open" and not _has_inside(one) and any(map(_has_inside, self.seen.values()))
@@ -158,28 +155,22 @@ class Run:
 
 
 class _Leaf(SkillNode):
-    """A leaf of a routine.
-
-    Status: As of :class:`~reactree_ros.tree.own_tree.SkillNode`; FAILURE also if something is not as expected.
-    """
+    # Status: As of :class:`~reactree_ros.tree.own_tree.SkillNode`; FAILURE also if something is not as expected.
 
     def __init__(self, name: str, run: Run) -> None:
         super().__init__(name, run.node.context, parent=run.node)
         self._routine = run
 
     def fails(self, reason: str) -> bool:
-        """Note what is not as expected."""
         self.feedback_message = self._routine.reason = reason
         return False
 
     def wait_for_leave(self) -> Generator[Step, Any, None]:
-        """Wait as long as the run is held; what a person has said, also meanwhile, ends the routine."""
         yield from super().wait_for_leave()
         if said := self._routine.interrupted():
             raise _Interrupted(said)
 
     def carries_out(self, call: SkillCall | str) -> Generator[Step, Any, Observation | None]:
-        """Carry a skill out and take in what is seen; None if a person has said something before."""
         try:
             seen = yield from self.do(call)
         except _Interrupted as said:
@@ -194,7 +185,6 @@ class _Leaf(SkillNode):
         return seen
 
     def call(self, words: str) -> SkillCall | str:
-        """Return the skill that words say; a ParameterError if there is none."""
         household = self.context.household
         declared = household.skills and not household.says_text(words)
         return household.call(words) if declared else household.say(words, {})
@@ -211,7 +201,7 @@ class SkillStep(_Leaf):
         """Look whether it can be done and has to be, do it, and look what came of it."""
         run, skill = self._routine, self._skill
         try:
-            call = self.call(run.said(skill.wording))
+            call = self.call(run.render(skill.wording))
         except (ParameterError, KeyError) as error:
             return self.fails(f"'{self.subgoal}' cannot be done: {error}")
         if run.holds_already(skill.effect, self.post.robot.holds):
@@ -261,7 +251,7 @@ class GoalStep(_Leaf):
     def program(self) -> Program:
         """Let the agent node grow, and end as it does."""
         try:
-            goal = self._routine.said(self._goal.text)
+            goal = self._routine.render(self._goal.text)
         except KeyError as error:
             return self.fails(f"{error} was not found")
         if not goal.strip():
@@ -283,7 +273,7 @@ class SearchStep(_Leaf):
         run, finds = self._routine, self._search.finds
         run.reason = ""
         try:
-            self._word = run.said(self._search.of)
+            self._word = run.render(self._search.of)
         except KeyError as error:
             return self.fails(f"{error} was not found")
         if finds in run.found:
@@ -316,7 +306,6 @@ class SearchStep(_Leaf):
                 return False
 
     def _put_before(self) -> str:
-        """Say what the run has put where the goal wants one already: whether another is meant nobody knows."""
         wanted, mine = {*self._routine.fit.values.values()}, {*self._routine.found.values()}
         for name, place in self.context.placed.items():
             if name not in mine and self._word in (name, _word(name)) and {place, _word(place)} & wanted:
@@ -324,7 +313,6 @@ class SearchStep(_Leaf):
         return ""
 
     def _in_hand(self) -> str:
-        """Return what the robot holds already that fits and no other search has found; empty if there is none."""
         taken, holds = {*self._routine.found.values()}, self.post.robot.holds
         names = (
             self._routine.name_of(seen) for seen in holds if self._word in (seen.word, self._routine.name_of(seen))
@@ -332,7 +320,6 @@ class SearchStep(_Leaf):
         return next((name for name in names if name not in taken), "")
 
     def _fitting(self) -> list[str]:
-        """Return what is known that fits and no other search has found, the nearest first."""
         run, taken = self._routine, {*self._routine.found.values()}
         held = {run.name_of(seen) for robot in self.context.team.robots for seen in robot.holds}
         if self._word in run.rooms or any(_word(room) == self._word for room in run.rooms):
@@ -344,7 +331,6 @@ class SearchStep(_Leaf):
         return sorted(names, key=lambda name: (name not in run.near, name in run.seen and run.seen[name].room != room))
 
     def _means_one(self) -> bool:
-        """Whether the goal means just one, and there is a person to say which."""
         goal = self._routine.node.subgoal
         carried = self._word in self.context.world.recallable
         named = re.search(rf"{_ONE_OF_A_KIND}{re.escape(self._word)}(?!\w)", goal, re.IGNORECASE)
@@ -353,7 +339,6 @@ class SearchStep(_Leaf):
     # ------------------------------------------------------------------ going
 
     def _reach(self, name: str) -> Program:
-        """Go to where something is; returns whether it is there."""
         run, robot = self._routine, self.post.robot
         if name in run.rooms:
             return robot.room == name or (yield from self._go(name))
@@ -368,7 +353,6 @@ class SearchStep(_Leaf):
         return (yield from self._visit(place)) and (name == place or name in run.near)
 
     def _visit(self, place: str) -> Program:
-        """Go to a room, or to a place and look into it."""
         run = self._routine
         if place in run.rooms:
             return (yield from self._go(place))
@@ -389,7 +373,6 @@ class SearchStep(_Leaf):
         return True
 
     def _is_carried(self, word: str) -> bool:
-        """Whether something may be inside of something else, and be carried, as far as anybody knows."""
         carried = self.context.world.recallable
         return not carried or word in carried or _word(word) in carried
 
@@ -400,7 +383,6 @@ class SearchStep(_Leaf):
         return reached
 
     def _does(self, effect: str, name: str) -> Program:
-        """Do the skill that has an effect on something; returns whether it was done."""
         call = self._skill(effect, name)
         if call is None:
             return self.fails(f"no skill is for '{name}' to be '{effect}'")
@@ -410,7 +392,6 @@ class SearchStep(_Leaf):
         return seen.outcome is Outcome.DONE or self.fails(f"{call}: {seen.text}")
 
     def _skill(self, effect: str, name: str) -> SkillCall | None:
-        """Return the skill with an effect on something, of a room's that which takes rooms."""
         skills = [one for one in self.context.household.skills if one.does(effect)]
         is_room = name in self._routine.rooms
         skills.sort(key=lambda one: isinstance(one.parameters[one.effect[effect]], Room) is not is_room)
@@ -422,10 +403,7 @@ class SearchStep(_Leaf):
         return None
 
     def _next(self) -> str | None:
-        """Return where to look next: where the chance of finding it is the best for the steps that it takes.
-
-        Before all that, where a map that is kept takes one to be.
-        """
+        # Before all that, where a map that is kept takes one to be.
         run, carried, memory = self._routine, self.context.world.recallable, self.context.working_memory
         for place in memory.likely(self._word) if memory is not None else ():
             if place not in (run.entered if place in run.rooms else run.searched):
@@ -442,7 +420,6 @@ class SearchStep(_Leaf):
         return max(worth, key=lambda name: worth[name], default=None)
 
     def _worth(self, name: str, seen: Seen) -> float:
-        """Return the chance of finding it at a place, by a rule of thumb, for each of the steps that this takes."""
         is_closed = "CLOSED" in seen.states
         chance = self._likely(name) * self._likely(seen.room or "")
         if name in self._routine.shown and not is_closed:
@@ -450,7 +427,6 @@ class SearchStep(_Leaf):
         return chance / (1 + is_closed + (seen.room != self.post.robot.room))
 
     def _likely(self, name: str) -> float:
-        """Return how much likelier than elsewhere it is there: such things were found in such places."""
         return _FOUND_THERE if _word(name) in self._search.order else 1.0
 
 
@@ -464,7 +440,6 @@ def _word(name: str) -> str:
 
 
 def _shown(template: str, run: Run) -> str:
-    """Return how a leaf is called before it is known what its names stand for."""
     words = {node.finds: node.of for node in run.fit.routine.nodes if isinstance(node, model.Search)}
     return template.format(**run.fit.values, **{name: of.format(**run.fit.values) for name, of in words.items()})
 
@@ -475,17 +450,15 @@ def _shown(template: str, run: Run) -> str:
 class RoutineNode(GoalNode):
     """Runs a routine; its name says which, and where that comes from.
 
+    Status: As of :class:`~reactree_ros.tree.program_node.ProgramNode`. Raises Unusable: the world does not know one of
+    its conditions.
+
     Attributes:
         fit: The routine, with its roles filled.
-
-    Status: As of :class:`~reactree_ros.tree.program_node.ProgramNode`.
-
-    Raises:
-        Unusable: The world does not know one of its conditions.
     """
 
     def __init__(self, run: Run) -> None:
-        super().__init__(str(run.fit), run.node.context, name=told(run.fit), parent=run.node)
+        super().__init__(str(run.fit), run.node.context, name=describe(run.fit), parent=run.node)
         self.fit, self._run = run.fit, run
         self._tree = _built(run.fit.routine.body, run)
 
@@ -549,24 +522,18 @@ class AllOrNone(Parallel):
 
 
 class _Again(decorators.Decorator):
-    """Begins its child again, but not after a round in which nothing was decided or done, as where a limit is reached.
-
-    Nor after :data:`~reactree_ros.routine.model.MOST_ALIKE` rounds in a row that came to the same failure.
-
-    Status: As of the decorator; FAILURE after such a round, too.
-    """
+    # Nor after :data:`~reactree_ros.routine.model.MOST_ALIKE` rounds in a row that came to the same failure. Status: As
+    # of the decorator; FAILURE after such a round, too.
 
     def __init__(self, name: str, child: Behaviour, times: int, run: Run) -> None:
         super().__init__(name, child, times)  # type: ignore[call-arg]
         self._run, self._used, self._alike = run, (0, 0), ("", 0)
 
     def initialise(self) -> None:
-        """Begin the first round."""
         super().initialise()
         self._used, self._alike = self._counts(), ("", 0)
 
     def update(self) -> Status:
-        """Look whether another round begins, in the next tick, which is not to be waited for."""
         status = super().update()
         if status != Status.RUNNING or self.decorated.status == Status.RUNNING:
             return status

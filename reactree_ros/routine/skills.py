@@ -19,25 +19,8 @@ from reactree_ros.agent.text import shortened_line
 from reactree_ros.background.pending import Pending, asked, mapped, where_late
 from reactree_ros.errors import UserError
 from reactree_ros.plugins import Registry
-from reactree_ros.routine.model import (
-    MOST_ALIKE,
-    Always,
-    Decorator,
-    Fallback,
-    Node,
-    Parallel,
-    RepeatUntil,
-    Routine,
-    RoutineError,
-    Skill,
-    WaitFor,
-    While,
-    Within,
-)
-from reactree_ros.routine.model import (
-    Sequence as InOrder,
-)
-from reactree_ros.routine.wordings import taken_apart
+from reactree_ros.routine import model
+from reactree_ros.routine.model import taken_apart
 from reactree_ros.world.check import REFUSALS
 from reactree_ros.world.port import Observation, Offer, Offered, Outcome, Seen, World
 from reactree_ros.world.team import SharedWorld, Use
@@ -51,20 +34,18 @@ MOST_STEPS = 1000
 Steps: TypeAlias = Generator[Pending[Observation], Observation, Observation]
 
 
-def routines_in(path: Path, skills: Sequence[Declared], names: Names) -> list[Routine]:
+def routines_in(path: Path, skills: Sequence[Declared], names: Names) -> list[model.Routine]:
     """Read the routines of a file of XML, or of a folder of them.
 
+    Raises UserError: they cannot be read, or nothing that reads XML is installed.
+
     Args:
-        path: The file or the folder.
         skills: The declared skills of the world, which are the nodes.
         names: Says which names can ever stand in a place of a skill.
-
-    Raises:
-        UserError: They cannot be read, or nothing that reads XML is installed.
     """
     if "xml" not in FORMS.names:
         raise UserError(f"{path}: routines in XML need reactree_doors: install it beside reactree_ros")
-    read: list[Routine] = FORMS.get("xml")(path, skills, names)
+    read: list[model.Routine] = FORMS.get("xml")(path, skills, names)
     return read
 
 
@@ -72,28 +53,27 @@ class RoutineSkills(AddedSkills):
     """Adds routines to the skills of a world; their steps are carried out in the world that is wrapped.
 
     A skill policy around that world judges each step. An emergency stop breaks a routine off, as it does any skill.
+    Raises RoutineError: a routine cannot be a skill here; the message says why.
 
     Args:
-        inner: The world.
         routines: The routines. Their goals are the wordings of the skills, and their roles the parameters.
-
-    Raises:
-        RoutineError: A routine cannot be a skill here; the message says why.
     """
 
     _added: Mapping[Declared, _Added]
 
-    def __init__(self, inner: World, routines: Iterable[Routine]) -> None:
+    def __init__(self, inner: World, routines: Iterable[model.Routine]) -> None:
         known, mine = list(inner.household.skills), dict[Declared, _Added]()
         for one in routines:
             added = _added(one, inner.household.skills)
             skill = added.skill
             if skill.name in [before.name for before in known]:
-                raise RoutineError(f"routine '{skill.name}': there is a skill of this name already; give it another")
+                raise model.RoutineError(
+                    f"routine '{skill.name}': there is a skill of this name already; give it another"
+                )
             try:
                 check_told_apart(skill, known)
             except ValueError as error:
-                raise RoutineError(f"routine '{skill.name}': {error}") from None
+                raise model.RoutineError(f"routine '{skill.name}': {error}") from None
             known.append(skill)
             mine[skill] = added
         super().__init__(inner, mine)
@@ -124,31 +104,21 @@ class RoutineSkills(AddedSkills):
         return offers
 
     def use(self, skill: str) -> Use:
-        """See :meth:`SharedWorld.use`."""
         call = self._call(skill)
         return super().use(skill) if call is None else SharedWorld.use(self, call)
 
     def _carry_out(self, call: SkillCall) -> Pending[Observation]:
-        """Carry a routine out; it is one skill, whose observation tells of all its steps."""
         return _Run(self.inner, call, self._added[call.skill].routine).begin()
 
 
 class _Added(NamedTuple):
-    """A routine as a skill.
-
-    Attributes:
-        skill: Its declaration.
-        routine: The routine.
-        first: For each role that the first step takes the name of that step's skill, with the place there.
-    """
-
     skill: Declared
-    routine: Routine
+    routine: model.Routine
+    # for each role that the first step takes the name of that step's skill, with the place there
     first: Mapping[str, tuple[str, str]]
 
 
 def _names(offered: Sequence[Offered], skill: Declared, place: str) -> Iterator[str]:
-    """Yield what may stand now in a place of a skill."""
     for one in offered:
         if isinstance(one, Offer):
             yield from one.now.get(place, ()) if one.skill == skill else ()
@@ -156,12 +126,7 @@ def _names(offered: Sequence[Offered], skill: Declared, place: str) -> Iterator[
             yield values[place]
 
 
-def _added(routine: Routine, skills: Sequence[Declared]) -> _Added:
-    """Return a routine as a skill: its goal is the wording, and a role takes what the first step takes that names it.
-
-    Raises:
-        RoutineError: It has a node that no world can carry out, or a role that no step takes.
-    """
+def _added(routine: model.Routine, skills: Sequence[Declared]) -> _Added:
     where, roles = f"routine '{routine.name}'", {role.name for role in routine.roles}
     takes: dict[str, Parameter] = {}
     first: dict[str, tuple[str, str]] = {}
@@ -169,8 +134,10 @@ def _added(routine: Routine, skills: Sequence[Declared]) -> _Added:
     for node in routine.nodes:
         if type(node) not in _CARRIED_OUT or not getattr(node, "memory", True):
             kind = node.kind if getattr(node, "memory", True) else f"{node.kind} without memory"
-            raise RoutineError(f"{where}: a {kind} cannot be part of a skill, which has no language model and no ticks")
-        if not isinstance(node, Skill) or (said := _apart(node.wording, skills)) is None:
+            raise model.RoutineError(
+                f"{where}: a {kind} cannot be part of a skill, which has no language model and no ticks"
+            )
+        if not isinstance(node, model.Skill) or (said := _apart(node.wording, skills)) is None:
             continue
         skill, values = said
         named = {value.strip("{}"): place for place, value in values.items() if value.strip("{}") in roles}
@@ -180,39 +147,32 @@ def _added(routine: Routine, skills: Sequence[Declared]) -> _Added:
             at = values.get(skill.effect.get("at", ""), "").strip("{}")
             effect = {"at": at} if at in roles else {"away": "true"}
     if lost := sorted(roles - takes.keys()):
-        raise RoutineError(f"{where}: no step in it takes '{{{lost[0]}}}' alone, so nobody knows what may stand there")
+        raise model.RoutineError(
+            f"{where}: no step in it takes '{{{lost[0]}}}' alone, so nobody knows what may stand there"
+        )
     parameters = {role.name: takes[role.name] for role in routine.roles}
     try:
         made = Declared(name=routine.name, wording=routine.goal, parameters=parameters, effect=effect)
     except ValueError as error:
-        raise RoutineError(f"{where}: its goal is no wording of a skill: {error}") from None
+        raise model.RoutineError(f"{where}: its goal is no wording of a skill: {error}") from None
     return _Added(made, routine, first)
 
 
 def _apart(wording: str, skills: Sequence[Declared]) -> tuple[Declared, dict[str, str]] | None:
-    """Return the skill of a step with what stands in its places; None if it is none of the declared ones."""
     found = ((skill, taken_apart(wording, skill)) for skill in skills)
     return next(((skill, values) for skill, values in found if values is not None), None)
 
 
 class _TimeIsOver(Exception):
-    """The time of one ``within`` is over."""
+    pass
 
 
 class _Endless(Exception):
-    """As many steps were taken as one skill may have."""
+    pass
 
 
 class _Run:
-    """Carries the steps of one skill out, one after the other, as their results come.
-
-    Args:
-        world: The world.
-        call: The skill, with its values.
-        routine: Its routine.
-    """
-
-    def __init__(self, world: World, call: SkillCall, routine: Routine) -> None:
+    def __init__(self, world: World, call: SkillCall, routine: model.Routine) -> None:
         self._world, self._call, self._routine = world, call, routine
         self._values = {name: call.skill.parameters[name].write(value) for name, value in call.values.items()}
         self._ends: list[tuple[float, _TimeIsOver]] = []  # when each ``within`` ends, the outer ones first
@@ -223,17 +183,11 @@ class _Run:
         self._asked = 0  # how many steps the world was asked for
 
     def begin(self) -> Pending[Observation]:
-        """Begin; cancelling the result cancels the step that is under way."""
-        self._result: Pending[Observation] = Pending(on_cancel=self._cancel)
+        self._result: Pending[Observation] = Pending(on_cancel=lambda: self._now and self._now.cancel())
         self._go_on(lambda: next(self._steps))
         return self._result
 
-    def _cancel(self) -> None:
-        if self._now is not None:
-            self._now.cancel()
-
     def _go_on(self, resume: Callable[[], Pending[Observation]]) -> None:
-        """Take the steps whose results are there at once, and wait for the first other one."""
         while not self._result.done():
             try:
                 self._now = step = resume()
@@ -241,7 +195,7 @@ class _Run:
                     step.cancel()
                     return
             except StopIteration as end:
-                self._result.succeed(self._told(end.value))
+                self._result.succeed(self._summed_up(end.value))
                 return
             except Exception as error:
                 self._result.fail(error)
@@ -258,7 +212,6 @@ class _Run:
             where_late(step, max(left, 0.0), lambda late: late.cancel())
 
     def _after(self, step: Future[Observation]) -> Callable[[], Pending[Observation]]:
-        """Return what goes on after a step."""
         over = next((error for end, error in self._ends if end <= time.monotonic()), None)
         if step.cancelled():
             error = over or RuntimeError("somebody else cancelled a step")
@@ -267,8 +220,7 @@ class _Run:
             return lambda: self._steps.throw(failed)
         return lambda: self._steps.send(step.result())
 
-    def _told(self, last: Observation) -> Observation:
-        """Return what came of all steps."""
+    def _summed_up(self, last: Observation) -> Observation:
         outcome = last.outcome
         if outcome in REFUSALS and len(self._texts) > 1:
             outcome = Outcome.EXECUTION  # something may have moved
@@ -276,18 +228,17 @@ class _Run:
 
     # ------------------------------------------------------------------ the steps
 
-    def _whole(self, body: Node) -> Steps:
+    def _whole(self, body: model.Node) -> Steps:
         try:
             return (yield from self._node(body))
         except _Endless:
             return self._given_up(0, self._texts[-1], f"It did not end in {MOST_STEPS:,} steps.")
 
     def _given_up(self, begun: int, last: str, reason: str) -> Observation:
-        """Return the end of what went round and round; of all that was told since it had begun, the last stays."""
         self._texts[begun:] = [last, reason]
         return Observation(reason, Outcome.EXECUTION)
 
-    def _node(self, node: Node) -> Steps:
+    def _node(self, node: model.Node) -> Steps:
         carry_out: Callable[[_Run, Any], Steps] = _CARRIED_OUT[type(node)]
         return (yield from carry_out(self, node))
 
@@ -302,9 +253,9 @@ class _Run:
             self._seen[one.word, one.instance] = one
         return seen
 
-    def _skill(self, node: Skill) -> Steps:
+    def _skill(self, node: model.Skill) -> Steps:
         try:
-            seen = yield from self._does(self._said(node.wording))
+            seen = yield from self._does(self._rendered(node.wording))
         except ParameterError as error:
             text = f"'{shortened_line(node.wording, 80)}' cannot be done: {error}."
             self._texts.append(text)
@@ -313,15 +264,14 @@ class _Run:
             return replace(seen, outcome=Outcome.DONE)
         return seen if seen.outcome is not Outcome.DONE else replace(seen, outcome=Outcome.POSTCONDITION)
 
-    def _said(self, wording: str) -> str:
-        """Return a step with the values in its places; a text stays one, whatever stands in it."""
+    def _rendered(self, wording: str) -> str:
         apart = _apart(wording, self._world.household.skills)
         if apart is None:
             return wording.format(**self._values)
         skill, values = apart
         return skill.read({name: value.format(**self._values) for name, value in values.items()})
 
-    def _wait_for(self, node: WaitFor) -> Steps:
+    def _wait_for(self, node: model.WaitFor) -> Steps:
         left = LONGEST if node.seconds is None else int(node.seconds)
         while True:
             now = min(left, LONGEST)
@@ -330,14 +280,14 @@ class _Run:
             if seen.outcome is not Outcome.TIMEOUT or left < 1:
                 return seen
 
-    def _always(self, node: Always) -> Steps:
+    def _always(self, node: model.Always) -> Steps:
         yield from ()
         return Observation("", Outcome.DONE if node.succeeds else Outcome.EXECUTION)
 
     def _holds(self, condition: str) -> Steps:
-        return (yield from self._wait_for(WaitFor(condition=condition, seconds=0)))
+        return (yield from self._wait_for(model.WaitFor(condition=condition, seconds=0)))
 
-    def _in_order(self, node: InOrder | RepeatUntil | While | Within) -> Steps:
+    def _in_order(self, node: model.Sequence | model.RepeatUntil | model.While | model.Within) -> Steps:
         seen = None
         for child in node.children:
             seen = yield from self._node(child)
@@ -346,7 +296,7 @@ class _Run:
         assert seen is not None  # there is a child
         return seen
 
-    def _fallback(self, node: Fallback) -> Steps:
+    def _fallback(self, node: model.Fallback) -> Steps:
         seen = None
         for child in node.children:
             seen = yield from self._node(child)
@@ -355,10 +305,9 @@ class _Run:
         assert seen is not None  # there is a child
         return seen
 
-    def _parallel(self, node: Parallel) -> Steps:
-        """One after the other: a world carries one skill out at a time."""
+    def _parallel(self, node: model.Parallel) -> Steps:
         if node.policy == "all":
-            return (yield from self._in_order(InOrder(children=node.children)))
+            return (yield from self._in_order(model.Sequence(children=node.children)))
         ends = []
         for child in node.children:
             ends.append((yield from self._node(child)))
@@ -368,7 +317,7 @@ class _Run:
         bad = [one for one in ends if one.outcome is not Outcome.DONE]
         return good[-1] if len(good) > len(bad) else bad[-1]
 
-    def _repeat_until(self, node: RepeatUntil) -> Steps:
+    def _repeat_until(self, node: model.RepeatUntil) -> Steps:
         while True:
             seen = yield from self._in_order(node)
             if seen.outcome is not Outcome.DONE:
@@ -377,7 +326,7 @@ class _Run:
             if seen.outcome is not Outcome.TIMEOUT:
                 return seen
 
-    def _while(self, node: While) -> Steps:
+    def _while(self, node: model.While) -> Steps:
         while True:
             seen = yield from self._holds(node.condition)
             if seen.outcome is Outcome.TIMEOUT:
@@ -387,7 +336,7 @@ class _Run:
             if seen.outcome is not Outcome.DONE:
                 return seen
 
-    def _within(self, node: Within) -> Steps:
+    def _within(self, node: model.Within) -> Steps:
         over = _TimeIsOver()
         self._ends.append((time.monotonic() + node.seconds, over))
         try:
@@ -401,7 +350,7 @@ class _Run:
         self._texts.append(text)
         return (yield mapped(asked(self._world.at_rest), lambda _: Observation(text, Outcome.TIMEOUT)))
 
-    def _decorated(self, node: Decorator) -> Steps:
+    def _decorated(self, node: model.Decorator) -> Steps:
         count = alike = 0
         begun, failure = 0, ("", Outcome.DONE)
         while True:
@@ -419,7 +368,7 @@ class _Run:
             if (seen.text, seen.outcome) != failure:
                 alike, failure, begun = 0, (seen.text, seen.outcome), told
             alike += 1
-            if node.does == "retry" and alike == MOST_ALIKE:
+            if node.does == "retry" and alike == model.MOST_ALIKE:
                 return self._given_up(begun, seen.text, f"A retry came to that {alike} times in a row.")
         if node.does in ("retry", "repeat"):
             return seen
@@ -431,14 +380,14 @@ class _Run:
 
 #: What carries out each kind of node that a world can.
 _CARRIED_OUT: Mapping[type, Callable[[_Run, Any], Steps]] = {
-    Skill: _Run._skill,
-    WaitFor: _Run._wait_for,
-    Always: _Run._always,
-    InOrder: _Run._in_order,
-    Fallback: _Run._fallback,
-    Parallel: _Run._parallel,
-    RepeatUntil: _Run._repeat_until,
-    While: _Run._while,
-    Within: _Run._within,
-    Decorator: _Run._decorated,
+    model.Skill: _Run._skill,
+    model.WaitFor: _Run._wait_for,
+    model.Always: _Run._always,
+    model.Sequence: _Run._in_order,
+    model.Fallback: _Run._fallback,
+    model.Parallel: _Run._parallel,
+    model.RepeatUntil: _Run._repeat_until,
+    model.While: _Run._while,
+    model.Within: _Run._within,
+    model.Decorator: _Run._decorated,
 }

@@ -10,7 +10,7 @@ from reactree_ros.agent.told import told_broken_off
 from reactree_ros.agent.turns import About, Told, Turn
 from reactree_ros.background.pending import Pending, asked
 from reactree_ros.llm.port import Choice, InvalidReply
-from reactree_ros.routine.fitting import Fit, told
+from reactree_ros.routine.fitting import Fit, describe
 from reactree_ros.routine.running import RoutineNode, Run, Unusable
 from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.context import Call
@@ -35,7 +35,6 @@ class Use:
     """Does what an agent node is for by a routine; it is what :attr:`RunContext.routines` is.
 
     Args:
-        find: Finds routines.
         proposes: Whether a person has to agree before each.
         tells: Told of each that was run.
     """
@@ -46,7 +45,6 @@ class Use:
         self.used: list[tuple[Fit, str]] = []
 
     def __call__(self, node: AgentNode) -> Generator[Step, Any, Literal[True] | Turn | None]:
-        """Find a routine for a node, and run it."""
         above = [one.fit.routine.name for one in _above(node)]
         if normal(node.subgoal) in node.parent_goals or len(above) >= MOST_NESTED:
             return None
@@ -55,7 +53,7 @@ class Use:
         fit = (yield from self._chosen(node, found)) if found else None
         if fit is None:
             return None
-        question = f"May I do '{fit}' by {told(fit)}?"
+        question = f"May I do '{fit}' by {describe(fit)}?"
         if self._proposes and not (yield from node.dialogue.agrees(question, f"routine {node.index}")):
             return None
         if above:  # one has this goal in it: they end with the budget, however many goals they have
@@ -64,7 +62,6 @@ class Use:
         return (yield from self._run(node, fit))
 
     def _chosen(self, node: AgentNode, found: Sequence[Fit]) -> Generator[Step, Any, Fit | None]:
-        """Return the first that fits; of those that are only near, what the language model says is meant, if any."""
         if not found[0].near:
             return found[0]
         options = {str(fit): fit for fit in found}
@@ -109,7 +106,6 @@ class Use:
 
 
 def _above(node: AgentNode) -> Iterator[RoutineNode]:
-    """Yield the routines that a node is part of."""
     above = node.parent
     while above is not None:
         if isinstance(above, RoutineNode):

@@ -20,8 +20,7 @@ from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.text import in_one_line
 from reactree_ros.agent.turns import decision_from_dict, kind_in
 from reactree_ros.episode import EpisodeResult
-from reactree_ros.llm.port import LanguageModel, Reply
-from reactree_ros.llm.tally import requests_in_words
+from reactree_ros.llm.port import LanguageModel, Reply, requests_in_words
 from reactree_ros.llm.waiting import kept_out_of_the_log, words_of
 from reactree_ros.record.moment import Moment, Node
 from reactree_ros.record.reader import RecordError, read_record

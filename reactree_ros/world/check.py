@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
-from reactree_ros.background.pending import Pending
+from reactree_ros.background.pending import Pending, mapped
 from reactree_ros.background.worker import Worker
 from reactree_ros.world.port import Household, Observation, Offer, Offered, Outcome, Score, Seen, World, WorldError
 from reactree_ros.world.spec import asks_for
@@ -58,7 +58,7 @@ def check_world(
 
 
 class _CannotGoOn(Exception):
-    """There is a problem, and without what was asked for the rest cannot be tried."""
+    pass
 
 
 class _Check:
@@ -70,7 +70,6 @@ class _Check:
         self._closed = False
 
     def run(self) -> None:
-        """Try everything, one after the other."""
         self._household()
         if self._task is not None:
             self._says_what_it_asks_for(self._task)
@@ -88,7 +87,6 @@ class _Check:
         self._closes()
 
     def let_go(self) -> None:
-        """Close the world where the check did not come to that."""
         if not self._closed:
             _settles(self.caller.do(self._world.close), self._timeout)
 
@@ -96,10 +94,13 @@ class _Check:
         if problem not in self.problems:
             self.problems.append(problem)
 
+    def _hopeless(self, problem: str) -> NoReturn:
+        self._wrong(problem)
+        raise _CannotGoOn
+
     # ------------------------------------------------------------------ asking
 
     def _call(self, what: str, call: Callable[[], T]) -> T:
-        """Make a call that must return at once."""
         returned = self.caller.do(call)
         if not _settles(returned, self._at_once):
             self._wrong(
@@ -110,42 +111,32 @@ class _Check:
         try:
             return returned.take()
         except Exception as error:
-            self._wrong(f"{what} raises {_named(error)}; let its pending result fail instead")
-            raise _CannotGoOn from error
+            self._hopeless(f"{what} raises {_named(error)}; let its pending result fail instead")
 
     def _asked(self, what: str, ask: Callable[[], Pending[T]]) -> T:
-        """Ask for something and wait for it; whatever goes wrong is a problem."""
         try:
             return self._answer(what, ask)
         except WorldError as error:
-            self._wrong(f"{what} failed: {error}")
-            raise _CannotGoOn from error
+            self._hopeless(f"{what} failed: {error}")
 
     def _answer(self, what: str, ask: Callable[[], Pending[T]]) -> T:
-        """Ask for something and wait for it; it may fail with a WorldError."""
         pending = self._call(what, ask)
         if not isinstance(pending, Pending):
-            self._wrong(f"{what} returns {_shown(pending)}, which is no Pending")
-            raise _CannotGoOn
+            self._hopeless(f"{what} returns {_shown(pending)}, which is no Pending")
         if not _settles(pending, self._timeout):
-            self._wrong(f"{what} did not settle within {self._timeout:g} s")
-            raise _CannotGoOn
+            self._hopeless(f"{what} did not settle within {self._timeout:g} s")
         try:
             return pending.take()
-        except CancelledError as error:
-            self._wrong(f"{what} was cancelled by the world itself")
-            raise _CannotGoOn from error
+        except CancelledError:
+            self._hopeless(f"{what} was cancelled by the world itself")
         except WorldError:
             raise
         except Exception as error:
-            self._wrong(f"{what} failed with {_named(error)}, which is no WorldError")
-            raise _CannotGoOn from error
+            self._hopeless(f"{what} failed with {_named(error)}, which is no WorldError")
 
     def _observation(self, what: str, observation: Any) -> Observation:
-        """Look whether something is an observation; returns it without its pictures, which may differ."""
         if not isinstance(observation, Observation):
-            self._wrong(f"{what} gives {_shown(observation)}, which is no Observation")
-            raise _CannotGoOn
+            self._hopeless(f"{what} gives {_shown(observation)}, which is no Observation")
         if not isinstance(observation.text, str) or not observation.text.strip():
             self._wrong(f"{what} gives an observation whose text is {_shown(observation.text)}")
         if not isinstance(observation.outcome, Outcome):
@@ -173,8 +164,7 @@ class _Check:
         skills = self._asked("available_skills", self._world.available_skills)
         listed = isinstance(skills, Sequence) and not isinstance(skills, str)
         if not listed or not all(isinstance(one, Offered) for one in skills):
-            self._wrong(f"available_skills gives {_shown(skills)}, which is no list of texts and declared skills")
-            raise _CannotGoOn
+            self._hopeless(f"available_skills gives {_shown(skills)}, which is no list of texts and declared skills")
         lines = self._lines(skills)
         for skill, times in Counter(lines).items():
             if times > 1:
@@ -187,18 +177,19 @@ class _Check:
         return [line for one in skills for line in ([one] if isinstance(one, str) else self._examples(one))]
 
     def _examples(self, offer: Offer) -> list[str]:
-        """Return what may be said of a declared skill, or one call of it if there is no end to that."""
         if offer.skill not in self._world.household.skills:
             self._wrong(f"available_skills offers '{offer.skill.name}', which the household does not declare")
         return offer.lines() or [offer.example()]
 
     def _fits(self, skill: str) -> None:
-        """Look whether a skill is one of the household's, with a thing that is called as it says."""
         household = self._world.household
         verb, name = household.split_skill(skill)
         if not verb and skill not in household.actions:
             self._wrong(f"the skill '{skill}' begins with none of the household's actions")
-        elif verb and household.naming and verb not in _whole(household) and not _pattern(household).fullmatch(name):
+            return
+        whole = {one.verb for one in household.skills if one.listed != one.verb}
+        pattern = re.escape(household.naming).replace(r"\{word\}", r"\S.*").replace(r"\{instance\}", r"\d+")
+        if verb and household.naming and verb not in whole and not re.fullmatch(pattern, name):
             self._wrong(f"the skill '{skill}' does not name a thing as the household does: '{household.naming}'")
 
     # ------------------------------------------------------------------ what is tried
@@ -206,11 +197,9 @@ class _Check:
     def _household(self) -> None:
         household = getattr(self._world, "household", None)
         if not isinstance(household, Household):
-            self._wrong(f"household is {_shown(household)}, which is no Household")
-            raise _CannotGoOn
+            self._hopeless(f"household is {_shown(household)}, which is no Household")
         if household.naming and not all(field in household.naming for field in ("{word}", "{instance}")):
-            self._wrong(f"the household's naming '{household.naming}' lacks {{word}} or {{instance}}")
-            raise _CannotGoOn
+            self._hopeless(f"the household's naming '{household.naming}' lacks {{word}} or {{instance}}")
         for name in ("recallable", "words", *(["places"] if isinstance(self._world, SharedWorld) else [])):
             words = getattr(self._world, name)
             if isinstance(words, str) or not all(isinstance(word, str) and word.strip() for word in words):
@@ -219,13 +208,11 @@ class _Check:
     def _says_what_it_asks_for(self, task: Any) -> None:
         for name in ("instruction", "task_name"):
             if not isinstance(said := getattr(task, name, None), str) or not said.strip():
-                self._wrong(f"the task's {name} is {_shown(said)}, which is no text")
-                raise _CannotGoOn
+                self._hopeless(f"the task's {name} is {_shown(said)}, which is no text")
         if self._call("asks_for", lambda: asks_for(task, task.instruction)) is not True:
             self._wrong(f"the task does not ask for its own instruction, '{task.instruction}'")
 
     def _resets(self) -> Observation | None:
-        """Reset twice; returns the first observation, or None if the world says that it cannot be reset."""
         try:
             first = self._observation("reset", self._answer("reset", lambda: self._world.reset(self._seed)))
         except WorldError:  # as a robot does
@@ -257,15 +244,13 @@ class _Check:
     def _refuses_what_it_does_not_know(self) -> None:
         household, skills = self._world.household, self._skills()
         if not skills:
-            self._wrong("available_skills lists nothing")
-            raise _CannotGoOn
+            self._hopeless("available_skills lists nothing")
         unheard = household.name_of("unheardof", 1)
         for skill in ("levitate", f"levitate {unheard}", f"{household.actions[0]} {unheard}", f"{skills[0]} please"):
             if self._execute(skill) not in REFUSALS:
                 self._wrong(f"'{skill}' is no skill of this world, but it was not refused")
 
     def _says_what_is_meant(self) -> None:
-        """Look whether a skill that is written otherwise is refused, or said to be the skill: a policy judges that."""
         skills, refused = self._skills(), self._world.household.free_skills
         for skill in skills[:1]:
             if self._canonical(skill) != skill:
@@ -281,8 +266,7 @@ class _Check:
     def _canonical(self, skill: str) -> str | Observation:
         meant = self._asked(f"canonical of '{skill}'", lambda: self._world.canonical(skill))
         if not isinstance(meant, str | Observation):
-            self._wrong(f"canonical gives {_shown(meant)}, which is neither a text nor an Observation")
-            raise _CannotGoOn
+            self._hopeless(f"canonical gives {_shown(meant)}, which is neither a text nor an Observation")
         if isinstance(meant, str) and meant != skill:
             again = self._asked(f"canonical of '{meant}'", lambda: self._world.canonical(meant))
             if again != meant:
@@ -290,7 +274,6 @@ class _Check:
         return meant
 
     def _execute(self, skill: str) -> Outcome:
-        """Carry out a skill; returns its outcome. A refused skill must leave the world unchanged."""
         before = self._observe(), self._skills()
         result = self._observation(f"'{skill}'", self._asked(f"'{skill}'", lambda: self._world.execute(skill)))
         if result.outcome in REFUSALS and (self._observe(), self._skills()) != before:
@@ -310,7 +293,6 @@ class _Check:
                 self._wrong(f"available_skills lists '{skill}', which the world then does not know")
 
     def _stops(self) -> None:
-        """Cancel a skill, where there still is one, and see that the world goes on."""
         skills = self._skills()
         if not skills:
             return
@@ -324,11 +306,9 @@ class _Check:
         self._execute(skill)
 
     def _shares(self) -> None:
-        """If several robots are in the world, let each of them do something, all at the same time."""
         team = self._call("team", lambda: team_of(self._world))
         if not isinstance(team, Mapping) or not all(isinstance(one, SharedWorld) for one in team.values()):
-            self._wrong(f"team gives {_shown(team)}; it must be robots by name, each a SharedWorld")
-            raise _CannotGoOn
+            self._hopeless(f"team gives {_shown(team)}; it must be robots by name, each a SharedWorld")
         if len(team) == 1:
             self._wrong(f"team names '{next(iter(team))}' alone; it must be empty if there is one robot")
         if wrong := [name for name in team if not isinstance(name, str) or not name.strip()]:
@@ -342,7 +322,9 @@ class _Check:
             if skills:
                 doing[name] = self._call(f"'{skills[0]}' of '{name}'", partial(robot.execute, skills[0]))
         for name, pending in doing.items():
-            self._observation(f"a skill of '{name}'", self._asked(f"a skill of '{name}'", partial(_itself, pending)))
+            self._observation(
+                f"a skill of '{name}'", self._asked(f"a skill of '{name}'", partial(mapped, pending, lambda seen: seen))
+            )
             self._observation(f"observe of '{name}'", self._asked(f"observe of '{name}'", team[name].observe))
 
     def _uses(self, skill: str, use: Any) -> None:
@@ -359,46 +341,25 @@ class _Check:
         self._close("a second close", self._world.close)
 
     def _close(self, what: str, close: Callable[[], None]) -> None:
-        """Close the world, which may wait for a simulator to end."""
         closed = self.caller.do(close)
         if not _settles(closed, self._timeout):
-            self._wrong(f"{what} did not return within {self._timeout:g} s")
-            raise _CannotGoOn
+            self._hopeless(f"{what} did not return within {self._timeout:g} s")
         if (error := closed.exception()) is not None:
-            self._wrong(f"{what} raises {_named(error)}")
-            raise _CannotGoOn
+            self._hopeless(f"{what} raises {_named(error)}")
 
 
 class _AlwaysFree:
-    """A right of way that nobody contends for."""
-
     def ask(self, way: str) -> Pending[None]:
-        """See :meth:`RightOfWay.ask`."""
         return Pending.of(None)
 
     def leave(self, place: str) -> None:
         """See :meth:`RightOfWay.leave`."""
 
 
-def _itself(pending: Pending[T]) -> Pending[T]:
-    return pending
-
-
 def _settles(pending: Pending[Any], seconds: float) -> bool:
     settled = threading.Event()
     pending.add_done_callback(lambda _: settled.set())
     return settled.wait(seconds)
-
-
-def _whole(household: Household) -> set[str]:
-    """Return the verbs of declared skills that take more than one name."""
-    return {one.verb for one in household.skills if one.listed != one.verb}
-
-
-def _pattern(household: Household) -> re.Pattern[str]:
-    """Return what a household's names look like."""
-    escaped = re.escape(household.naming)
-    return re.compile(escaped.replace(r"\{word\}", r"\S.*").replace(r"\{instance\}", r"\d+"))
 
 
 def _named(error: BaseException) -> str:

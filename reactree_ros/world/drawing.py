@@ -31,8 +31,6 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Piece:
-    """Something in a picture."""
-
     word: str  # its class in words; empty: it is a floor
     number: int  # its number; 0: it has none
     outline: tuple[Point, ...]  # its corners in pixels
@@ -45,7 +43,6 @@ class Piece:
 
     @property
     def name(self) -> str:
-        """What is written beside it."""
         return named(self.word, self.number)
 
 
@@ -58,17 +55,12 @@ class Group:
 
 
 def colour_of(word: str) -> tuple[int, int, int]:
-    """Return the colour of a class of things."""
     red, green, blue = (40 + one % 176 for one in hashlib.sha256(word.encode()).digest()[:3])
     return red, green, blue
 
 
 def drawn(pieces: Sequence[Piece], held: Sequence[tuple[str, int]], *, camera: str, title: str) -> Picture:
-    """Draw pieces, the first at the bottom, and what the hand holds.
-
-    Raises:
-        UserError: Pillow is not installed.
-    """
+    """Draw pieces, the first at the bottom, and what the hand holds. Raises UserError: pillow is not installed."""
     check_modules("pictures", "reactree_ros[pictures]", ("PIL",))
     from PIL import Image, ImageDraw
 
@@ -111,7 +103,6 @@ def arranged(groups: Sequence[Group]) -> list[Piece]:
 
 
 def _draw(draw: Any, piece: Piece) -> None:
-    """Draw a piece with its name, and a mark for each of its number."""
     corners = [(round(x), round(y)) for x, y in piece.outline]
     colour = colour_of(piece.word) if piece.word else _FLOOR
     draw.polygon(corners, fill=colour, outline=_LINE)

@@ -49,5 +49,4 @@ class RecordedWorld(World):
         return Pending.of(Observation(self._acts.pop()[1].text))
 
     def score(self) -> Pending[Score | None]:
-        """Know of no goal."""
         return Pending.of(None)

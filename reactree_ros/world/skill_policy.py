@@ -39,8 +39,6 @@ class PolicyError(UserError, ValueError):
 
 
 class Verdict(enum.Enum):
-    """What a policy says of a skill."""
-
     ALLOW = "allow"
     CONFIRM = "confirm"
     DENY = "deny"
@@ -62,7 +60,6 @@ class Range(BaseModel):
         return below
 
     def has(self, value: Value) -> bool:
-        """Whether a value is one of them."""
         return isinstance(value, int | float) and self.above < value < self.below
 
 
@@ -71,19 +68,12 @@ _Wanted = Range | list[str | float] | str | float
 
 
 class Rule(BaseModel):
-    """One rule.
-
-    Attributes:
-        skill: The verb or the name of a skill, e.g. ``turn on``.
-        object: Class of what it is done to, in words, e.g. ``stove``; None: every class.
-        when: Of a declared skill, by parameter, the values that it is about: one, a list of them, or numbers ``above``
-            or ``below`` one. To forbid, it is enough that a free text has the words; to allow, it must have no others.
-    """
-
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    skill: str
-    object: str | None = None
+    skill: str  # the verb or the name of a skill, e.g. `turn on`
+    object: str | None = None  # class of what it is done to, in words, e.g. `stove`; None: every class
+    # of a declared skill, by parameter, the values that it is about: one, a list of them, or numbers `above` or `below`
+    # one. To forbid, it is enough that a free text has the words; to allow, it must have no others
     when: dict[str, _Wanted] = Field(default_factory=dict)
     verdict: Verdict
 
@@ -100,12 +90,10 @@ class Rule(BaseModel):
         return is_it and all(self.wants(name, one, call.values[name]) for name, one in parameters.items())
 
     def wants(self, name: str, parameter: Parameter, value: Value) -> bool:
-        """Whether it is about a value of a parameter."""
         is_any, allows = name not in self.when, self.verdict is Verdict.ALLOW
         return is_any or _is_one(parameter, value, self.when[name], whole=allows)
 
     def has_object(self, name: str, skill: Skill, value: Value) -> bool:
-        """Whether a value of a parameter names its object."""
         named = [one for one, parameter in skill.parameters.items() if isinstance(parameter, Named)]
         may_name = named[:1] if self.verdict is Verdict.ALLOW else named
         return self.object is not None and name in may_name and _folded(self.object) in self.named_by(str(value))
@@ -124,16 +112,13 @@ class _Document(BaseModel):
 
 @dataclass(frozen=True)
 class SkillPolicy:
-    """Rules for skills: the first that fits decides, and what no rule fits is denied.
-
-    Attributes:
-        otherwise: The verdict on a skill that no rule names; only of policies that no user wrote is it another.
-        written: How many of the rules, the first ones, a user wrote: those that have to decide; None: all.
-    """
+    """Rules for skills: the first that fits decides, and what no rule fits is denied."""
 
     rules: Sequence[Rule]
     where: str = field(default="the skill policy", compare=False)  # where they come from, for errors
+    # the verdict on a skill that no rule names; only of policies that no user wrote is it another
     otherwise: Verdict = Verdict.DENY
+    # how many of the rules, the first ones, a user wrote: those that have to decide; None: all
     written: int | None = None
 
     def then(self, rules: Iterable[Rule]) -> SkillPolicy:
@@ -168,24 +153,20 @@ class SkillPolicy:
         return self.otherwise, f"the skill policy has no rule for {what}"
 
     def unnamed(self, household: Household) -> list[str]:
-        """Return the skills of a household of which no rule speaks."""
         named = {rule.skill for rule in self.rules}
         declared = (skill.name for skill in household.skills if not {skill.name, skill.verb} & named)
         return [*declared, *(verb for verb in household.texts if verb not in named)]
 
     def _goes_on(self, named: str) -> bool:
-        """Whether a further skill stands in what is to be the name of a thing."""
         verbs = "|".join(sorted({re.escape(rule.skill) for rule in self.rules}))
         lines = "\n".join(filter(None, (" ".join(line.split()) for line in named.splitlines())))
         return re.search(rf"(?:[;,&\n]|\b(?:and|then)\b) ?(?:{verbs})\b", lines, re.IGNORECASE) is not None
 
     def _by_words(self, skill: Skill) -> bool:
-        """Whether a declared skill is judged by its words: a verb with one name, of whose value no rule speaks."""
         of_values = any(rule.when for rule in self.rules if rule.skill == skill.verb)
         return skill.listed == skill.verb == skill.name and not of_values
 
     def _judge_values(self, call: SkillCall) -> tuple[Verdict, str]:
-        """Judge a declared skill by its values: no word of a text that it takes is a skill or a thing."""
         named = [call.values[name] for name, one in call.skill.parameters.items() if isinstance(one, Named)]
         if any(self._goes_on(str(name)) for name in named):
             return Verdict.DENY, f"'{call}' is more than one skill"
@@ -211,10 +192,7 @@ class SkillPolicy:
 
         What the world cannot name before is not looked at. Of a verb of which it cannot say before what a skill will
         do, a rule names no object: ``take lamp`` may take a knife that is called so, too, and ``turn lamp on`` turn it
-        on.
-
-        Raises:
-            PolicyError: A rule cannot; the message names it, and what may have been meant.
+        on. Raises PolicyError: a rule cannot; the message names it, and what may have been meant.
         """
         free = [(index, rule) for index, rule in enumerate(self.rules) if rule.skill in world.free_verbs]
         for index, rule in free:
@@ -246,7 +224,6 @@ class SkillPolicy:
                 raise PolicyError(f"{at} never decides, {why if before else none}")
 
     def _decides_before(self, index: int, skills: Sequence[Skill], world: World) -> set[int]:
-        """Return which rules decide, each somewhere, where a rule is about a skill: with it, if it ever does."""
         if not skills:  # those that are texts
             rule = self.rules[index]
             same = [one for one, other in enumerate(self.rules[:index]) if other.skill == rule.skill]
@@ -256,7 +233,6 @@ class SkillPolicy:
 
 
 def _fitting(rules: Sequence[Rule], skill: Skill, world: World) -> set[frozenset[int]]:
-    """Return the numbers of the rules that fit together, for each way in which some do fit a call of a skill."""
     about = {index: rule for index, rule in enumerate(rules) if rule.skill in (skill.name, skill.verb)}
     ways = {(frozenset(about), frozenset[int]())}  # those that the values fit so far, and those whose object is named
     for name, parameter in skill.parameters.items():
@@ -273,7 +249,6 @@ def _fitting(rules: Sequence[Rule], skill: Skill, world: World) -> set[frozenset
 
 
 def _samples(parameter: Parameter, asked: Sequence[_Wanted], world: World) -> set[Value]:
-    """Return values of each sort that rules tell apart by what they ask for."""
     single = [one for each in asked for one in (each if isinstance(each, list) else [each])]
     if isinstance(parameter, Number):
         ranges = [one for one in single if isinstance(one, Range)]
@@ -290,7 +265,6 @@ def _samples(parameter: Parameter, asked: Sequence[_Wanted], world: World) -> se
 
 
 def _check_values(rule: Rule, skills: Sequence[Skill], world: World, at: str) -> None:
-    """Look whether the object and the values that a rule is about may be those of a skill."""
     named = [one for skill in skills for one in skill.parameters.values() if isinstance(one, Named)]
     if rule.object is not None and skills and not named:
         known = ", ".join(dict.fromkeys(name for skill in skills for name in skill.parameters)) or "nothing"
@@ -310,7 +284,6 @@ def _check_values(rule: Rule, skills: Sequence[Skill], world: World, at: str) ->
 
 
 def _problem(parameter: Parameter, wanted: _Wanted, world: World) -> str:
-    """Say why no value of a parameter can be what a rule is about; empty if one can."""
     if isinstance(wanted, Range) and not isinstance(parameter, Number):
         return f"above and below are of numbers, and it is {parameter.words()}"
     if isinstance(wanted, Range) and isinstance(parameter, Number):
@@ -332,7 +305,6 @@ def _problem(parameter: Parameter, wanted: _Wanted, world: World) -> str:
 
 
 def _is_one(parameter: Parameter, value: Value, wanted: _Wanted, *, whole: bool) -> bool:
-    """Whether a value is what a rule is about; ``whole``: a free text must have no other words."""
     if isinstance(wanted, Range):
         return wanted.has(value)
     if isinstance(wanted, list):
@@ -351,34 +323,27 @@ def _is_one(parameter: Parameter, value: Value, wanted: _Wanted, *, whole: bool)
 
 
 def _is_named(value: Value, wanted: str) -> bool:
-    """Whether a name is that of a rule, or of its class, without a number."""
     return _folded(wanted) in (_folded(str(value)), _folded(_INSTANCE.sub("", str(value))))
 
 
 def _words(text: str) -> str:
-    """Return the words of a text in their letters alone, without accents and invisible signs, each between blanks."""
     plain = (one for one in unicodedata.normalize("NFKD", text) if unicodedata.category(one) not in ("Cf", "Mn"))
     said = "".join(one if one.isalnum() else " " for one in "".join(plain).casefold())
     return f" {' '.join(said.split())} "
 
 
 def _is_of_two_scripts(word: str) -> bool:
-    """Whether a word has letters of two scripts, so that it may look like one that a rule forbids."""
     return len({unicodedata.name(one, "").partition(" ")[0] for one in word if one.isalpha()}) > 1
 
 
 def _is_among(name: str, names: Sequence[str], *, numbered: bool = False) -> bool:
-    """Whether a rule may be about one of some names; ``numbered``: of a word it may name one by its number."""
     return any(_is_named(one, name) or (numbered and _is_named(one, _INSTANCE.sub("", name))) for one in names)
 
 
 def _things(target: str, *, one_name: bool) -> tuple[set[str], set[str]]:
-    """Return what a skill is done to, and all that may be a thing which it names: ``knife 1 from countertop 1``.
-
-    To forbid, it is enough that a thing is named; to allow, it must be the first. Numbers tell where a name ends: the
-    first one is taken whole, as ``butter knife`` is no ``knife``. Without them, names may be of any of the words.
-    ``one_name``: it is one name, as in ``click[buy now]``.
-    """
+    # To forbid, it is enough that a thing is named; to allow, it must be the first. Numbers tell where a name ends: the
+    # first one is taken whole, as ``butter knife`` is no ``knife``. Without them, names may be of any of the words.
+    # ``one_name``: it is one name, as in ``click[buy now]``.
     whole = {_folded(target), _folded(_INSTANCE.sub("", target))}
     head, *others = map(_folded, _INSTANCE.split(target))
     numbered = bool(others)
@@ -391,7 +356,6 @@ def _things(target: str, *, one_name: bool) -> tuple[set[str], set[str]]:
 
 
 def _runs(words: Sequence[str]) -> set[str]:
-    """Return all words that stand one behind the other."""
     return {" ".join(words[begin:end]) for begin in range(len(words)) for end in range(begin + 1, len(words) + 1)}
 
 

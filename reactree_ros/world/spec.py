@@ -15,7 +15,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.plugins import REGISTRIES, Registry, Spec
 from reactree_ros.plugins.settings import Settings
 from reactree_ros.world.port import Household, World
-from reactree_ros.world.tools.skills import with_tools
+from reactree_ros.world.tools.settings import with_tools
 
 #: What a robot is called in records; it is no world that can be made.
 ROBOT = "robot"
@@ -66,11 +66,7 @@ class TasksOnDemand(Mapping[int, T]):
 
     @classmethod
     def by_kind(
-        cls,
-        kinds: Iterable[str],
-        stride: int,
-        numbers: Mapping[str, Iterable[int]],
-        make: Callable[[str, int], T],
+        cls, kinds: Iterable[str], stride: int, numbers: Mapping[str, Iterable[int]], make: Callable[[str, int], T]
     ) -> TasksOnDemand[T]:
         """Number tasks of several kinds: the number of the kind, from 1, times a stride, and a number within the kind.
 

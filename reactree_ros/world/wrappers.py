@@ -7,13 +7,12 @@ import logging
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
 from reactree_ros.agent.parameters import ParameterError
-from reactree_ros.agent.picture import Picture
-from reactree_ros.agent.skill import Offer, Offered, Skill, SkillCall
+from reactree_ros.agent.skill import Offered, Skill, SkillCall
 from reactree_ros.background.pending import (
     Pending,
     asked,
@@ -24,7 +23,7 @@ from reactree_ros.background.pending import (
     settle_as,
     where_late,
 )
-from reactree_ros.world.port import Household, Observation, Outcome, Score, World, WorldError
+from reactree_ros.world.port import Household, Observation, Outcome, World, WorldError
 from reactree_ros.world.skill_policy import PolicyError, Rule, SkillPolicy, Verdict
 from reactree_ros.world.team import RightOfWay, SharedWorld, Use, team_of
 
@@ -33,8 +32,6 @@ _log = logging.getLogger(__name__)
 
 
 class _Inner:
-    """An attribute or a method of a wrapper that is the inner world's."""
-
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
@@ -100,7 +97,6 @@ class AddedSkills(WorldWrapper):
     """Adds declared skills to those of a world.
 
     Args:
-        inner: The world.
         added: What carries out each of them.
     """
 
@@ -125,25 +121,33 @@ class AddedSkills(WorldWrapper):
         known = self.inner.household
         if skill in known.actions or known.split_skill(skill)[0]:
             return self.inner.execute(skill)
-        return mapped(asked(self.inner.execute, skill), self._told)
+        return mapped(asked(self.inner.execute, skill), self._with_added)
 
     @abc.abstractmethod
     def _carry_out(self, call: SkillCall) -> Pending[Observation]:
         """Carry out one of the added skills."""
 
     def _call(self, skill: str) -> SkillCall | None:
-        """Return the added skill that a text says; None if it says another one."""
         try:
             call = self.household.call(skill)
         except ParameterError:
             return None
         return call if call.skill in self._added else None
 
-    def _told(self, seen: Observation) -> Observation:
+    def _with_added(self, seen: Observation) -> Observation:
         if seen.outcome is not Outcome.UNKNOWN_SKILL or not self._added:
             return seen
         also = ", ".join(f"'{skill.listed}'" for skill in self._added)
         return replace(seen, text=f"{seen.text} Skills are also {also}.")
+
+
+def _limited(name: str) -> Any:
+    """Return a method that asks the inner world, with a limit, as soon as what was cancelled has ended."""
+
+    def ask(self: SkillTimeLimit, *given: Any) -> Pending[Any]:
+        return self._rested(lambda: self._answered(name, partial(getattr(self.inner, name), *given)))
+
+    return ask
 
 
 class SkillTimeLimit(WorldWrapper):
@@ -153,7 +157,6 @@ class SkillTimeLimit(WorldWrapper):
     :class:`WorldError`, and so does what is asked next.
 
     Args:
-        inner: The world.
         seconds: Longest time for one skill, in seconds.
         stop_seconds: Longest wait for the world to come to rest, in seconds.
         answer_seconds: Longest wait for anything else that is asked of the world, in seconds; None: no limit.
@@ -167,36 +170,20 @@ class SkillTimeLimit(WorldWrapper):
         self._ending = ""  # the skill that was cancelled and may not have ended yet
 
     def around(self, world: World) -> SharedWorld:
-        """Limit one of the robots likewise."""
         return SkillTimeLimit(world, self._seconds, self._stop_seconds, answer_seconds=self._answer_seconds)
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
         """See :meth:`World.reset`; waits for what was cancelled, and goes on if nobody knows that it has ended."""
         return self._rested(lambda: self._answered("reset", lambda: self.inner.reset(seed)), in_any_case=True)
 
-    def observe(self) -> Pending[Observation]:
-        return self._rested(lambda: self._answered("observe", self.inner.observe))
-
-    def survey(self) -> Pending[Observation]:
-        return self._rested(lambda: self._answered("survey", self.inner.survey))
-
-    def available_skills(self) -> Pending[Sequence[Offered]]:
-        return self._rested(lambda: self._answered("available_skills", self.inner.available_skills))
-
-    def corrections(self) -> Pending[Sequence[Offer]]:
-        return self._rested(lambda: self._answered("corrections", self.inner.corrections))
-
-    def correct(self, correction: SkillCall) -> Pending[Observation]:
-        return self._rested(lambda: self._answered("correct", lambda: self.inner.correct(correction)))
-
-    def canonical(self, skill: str) -> Pending[str | Observation]:
-        return self._rested(lambda: self._answered("canonical", lambda: self.inner.canonical(skill)))
-
-    def pictures(self, camera: str = "") -> Pending[Sequence[Picture]]:
-        return self._rested(lambda: self._answered("pictures", lambda: self.inner.pictures(camera)))
-
-    def score(self) -> Pending[Score | None]:
-        return self._rested(lambda: self._answered("score", self.inner.score))
+    observe: Any = _limited("observe")
+    survey: Any = _limited("survey")
+    available_skills: Any = _limited("available_skills")
+    corrections: Any = _limited("corrections")
+    correct: Any = _limited("correct")
+    canonical: Any = _limited("canonical")
+    pictures: Any = _limited("pictures")
+    score: Any = _limited("score")
 
     def execute(self, skill: str) -> Pending[Observation]:
         return self._rested(lambda: self._timed(skill))
@@ -212,21 +199,19 @@ class SkillTimeLimit(WorldWrapper):
             if not (done.cancelled() and outer.late):
                 settle_as(done, outer)
 
+        too_late = refusal(f"took longer than {self._seconds:g} s and was stopped", Outcome.TIMEOUT)
+
         def stop() -> None:
             inner, late = running(), timed()
             if inner is not None and late is not None and self._cancel(skill, inner):
-                self._after_rest(late, lambda error: late.succeed(self._late()) if error is None else late.fail(error))
+                self._after_rest(late, lambda error: late.succeed(too_late) if error is None else late.fail(error))
 
         inner.add_done_callback(settle)
         outer.stop = stop
         where_late(outer, self._seconds, _stop)  # the alarm keeps nothing alive, not the world either
         return outer
 
-    def _late(self) -> Observation:
-        return refusal(f"took longer than {self._seconds:g} s and was stopped", Outcome.TIMEOUT)
-
     def _cancel(self, skill: str, running: Pending[Observation]) -> bool:
-        """Cancel a skill; returns False if it had ended."""
         self._ending = skill
         cancelled = running.cancel()
         if not cancelled:
@@ -234,10 +219,7 @@ class SkillTimeLimit(WorldWrapper):
         return cancelled
 
     def _after_rest(self, waiting: Pending[Any], then: Callable[[BaseException | None], object]) -> None:
-        """Go on when what was cancelled has ended: with None, or with why nobody knows that it has.
-
-        ``waiting`` waits for it, and keeps that alive: the world and the alarm need not.
-        """
+        # ``waiting`` waits for it, and keeps that alive: the world and the alarm need not.
         skill = self._ending
         rest: Pending[None] = Pending()
 
@@ -256,7 +238,6 @@ class SkillTimeLimit(WorldWrapper):
         give_up_after(rest, self._stop_seconds, restless)
 
     def _rested(self, ask: Callable[[], Pending[T]], *, in_any_case: bool = False) -> Pending[T]:
-        """Ask for something as soon as what was cancelled has ended; in any case, or only where it is known to."""
         if not self._ending:
             return ask()
         outer: Pending[T] = Pending()
@@ -283,8 +264,6 @@ class SkillTimeLimit(WorldWrapper):
 
 
 class _Timed(Pending[Observation]):
-    """A skill with a time limit."""
-
     late = False
     stop: Callable[[], None]
 
@@ -302,8 +281,6 @@ class PolicyGuard(WorldWrapper):
     fit. What the policy denies is not offered, either. Cancelling a skill that waits for a person cancels the question.
 
     Args:
-        inner: The world.
-        policy: The policy.
         confirm: Asks a person about a skill, given the policy's reason for asking; the answer is empty if it is
             approved, and says otherwise why not.
     """
@@ -313,7 +290,6 @@ class PolicyGuard(WorldWrapper):
         self._policy, self._confirm, self.is_guarded = policy, confirm, True
 
     def around(self, world: World) -> SharedWorld:
-        """Guard one of the robots likewise."""
         return PolicyGuard(world, self._policy, self._confirm)
 
     @property
@@ -337,7 +313,6 @@ class PolicyGuard(WorldWrapper):
         return followed(asked(world.canonical, skill), lambda meant: self._judged(meant, skill))
 
     def _judged(self, meant: str | Observation, said: str) -> Pending[Observation]:
-        """Carry out what is meant, where the policy allows it or a person does."""
         if isinstance(meant, Observation):
             return Pending.of(meant)
         household = self.inner.household
@@ -363,7 +338,6 @@ class PolicyGuard(WorldWrapper):
         return followed(outer, lambda objection: self._confirmed(meant, objection))
 
     def _confirmed(self, meant: str, objection: str) -> Pending[Observation]:
-        """Carry out what a person has confirmed, where that is still what the text means."""
         if objection:
             return Pending.of(_refused(objection))
 
@@ -383,23 +357,15 @@ def guarded(
 ) -> World:
     """Return a world in which every skill is judged before it is carried out: what starts skills gets it here.
 
-    The first of these that speaks of a skill decides:
-
-    1. the rules of the user's policy, in their order;
-    2. the world's own settings, such as the ``policy`` of a tool, in its file or in ``robot.yaml``;
-    3. without a user's policy it is allowed; with one it is denied, and told once, here.
-
-    So a file loosens a tool's own policy only where it names the tool. What is to be confirmed is denied where nobody
-    can be asked. A world that is guarded already, such as one behind a bridge, stays as it is.
+    The first of these that speaks of a skill decides: 1. the rules of the user's policy, in their order; 2. the world's
+    own settings, such as the ``policy`` of a tool, in its file or in ``robot.yaml``; 3. without a user's policy it is
+    allowed; with one it is denied, and told once, here. So a file loosens a tool's own policy only where it names the
+    tool. What is to be confirmed is denied where nobody can be asked. A world that is guarded already, such as one
+    behind a bridge, stays as it is. Raises PolicyError: the policy does not fit the world.
 
     Args:
-        world: The world.
         policy: The user's policy; None: there is none.
-        confirm: See :class:`PolicyGuard`.
         tell: Takes the line that names what no rule speaks of.
-
-    Raises:
-        PolicyError: The policy does not fit the world.
     """
     if world.is_guarded:
         return world
@@ -414,7 +380,6 @@ def guarded(
 
 
 def unwrapped(world: World) -> World:
-    """Return the world within all that is around it."""
     return unwrapped(world.inner) if isinstance(world, WorldWrapper) else world
 
 
@@ -425,3 +390,56 @@ def _refused(reason: str) -> Observation:
 def refusal(reason: str, outcome: Outcome) -> Observation:
     """Return the observation of a skill that was not carried out, for a reason that is not the world's."""
     return Observation(f"The skill was not carried out: {reason}.", outcome)
+
+
+# ---------------------------------------------------------------------- several robots in one house
+
+
+@dataclass
+class _Position:
+    room: str = ""
+    holds: tuple[str, ...] = ()
+
+
+def with_teammates(robots: Mapping[str, World]) -> dict[str, SharedWorld]:
+    """Return robots that see one another: an observation names the others in the room.
+
+    A robot counts as being where it observed something last; one that drives has not arrived before it says so.
+    """
+    positions = {name: _Position() for name in robots}
+    return {name: _WithTeammates(world, name, positions) for name, world in robots.items()}
+
+
+def teammate_here(robot: str, holds: tuple[str, ...]) -> str:
+    """Say that another robot is in the room, and with what; after a space."""
+    return f" {robot} is here, too{''.join(f', with {name}' for name in holds)}."
+
+
+class _WithTeammates(WorldWrapper):
+    def __init__(self, inner: World, name: str, positions: Mapping[str, _Position]) -> None:
+        super().__init__(inner)
+        self._name, self._positions = name, positions
+
+    def reset(self, seed: int | None = None) -> Pending[Observation]:
+        return mapped(self.inner.reset(seed), self._added(looked=True))
+
+    def observe(self) -> Pending[Observation]:
+        return mapped(self.inner.observe(), self._added(looked=True))
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        return mapped(self.inner.execute(skill), self._added(looked=False))
+
+    def _added(self, *, looked: bool) -> Callable[[Observation], Observation]:
+        def add(observation: Observation) -> Observation:
+            own, before = self._positions[self._name], self._positions[self._name].room
+            own.room = next((seen.room for seen in observation.seen if seen.room), before)
+            own.holds = tuple(
+                self.household.name_of(seen.word, seen.instance) for seen in observation.seen if seen.held
+            )
+            if not own.room or not (looked or own.room != before):
+                return observation
+            others = [(name, one) for name, one in self._positions.items() if one is not own]
+            there = "".join(teammate_here(name, one.holds) for name, one in others if one.room == own.room)
+            return replace(observation, text=observation.text + there) if there else observation
+
+        return add

@@ -27,7 +27,7 @@ from reactree_ros.files.read_back import DEEPEST, NoYaml, parse_json, parse_yaml
 from reactree_ros.files.whole_file import whole_folder, write_whole
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.tasks import load_tasks
-from reactree_ros.llm.openai.address import read_key
+from reactree_ros.llm.openai.connection import read_key
 from reactree_ros.record import checking
 from reactree_ros.record.reader import RecordError, follow, is_record, read_record
 from reactree_ros.view.terminal import next_steps

@@ -275,26 +275,6 @@ class Peer:
     Its tokens are the words of a text. It says what :attr:`say` makes of the prompt; held to a constraint that it
     obeys, it says that within the constraint: for a choice, the first option that :attr:`choose` likes.
 
-    Args:
-        owned_by: What it calls itself; its fields for constraints are that server's.
-        speaks: Whose fields it understands, where that is not what it calls itself.
-        obeys: The constraints it obeys; it ignores the others silently.
-        refuses: The constraints it answers with an error.
-        chats: Whether the model has a chat template.
-        template: That template.
-        markers: The markers that are tokens of the model.
-        build: The build that llama.cpp's server tells.
-        completes: Whether it knows /v1/completions.
-        lacks: Parameters that it does not take, and how it says so.
-        thinks: Where a model that thinks first leaves its thoughts: in its ``text``, ``hidden``, or the field that is
-            named; empty: it does not think. What it thinks takes tokens of the limit.
-        calls: The field in which it calls a tool instead of saying something; empty: it says it.
-        context: Tokens that prompt and reply may have together.
-        key: The key it wants; empty: none.
-        blind: What it does with a request that holds pictures; None: it sees them.
-        modalities: What llama.cpp's server tells that its model takes besides text.
-        port: Where; 0: anywhere.
-
     Attributes:
         requests: Every request, in order.
         held: Requests that are not answered, as they come.
@@ -306,22 +286,22 @@ class Peer:
     def __init__(
         self,
         *,
-        owned_by: str = "vllm",
-        speaks: str = "",
-        obeys: Iterable[ConstraintKind] = tuple(ConstraintKind),
+        owned_by: str = "vllm",  # what it calls itself; its fields for constraints are that server's
+        speaks: str = "",  # whose fields it understands, where that is not what it calls itself
+        obeys: Iterable[ConstraintKind] = tuple(ConstraintKind),  # it ignores the others silently
         refuses: Iterable[ConstraintKind] = (),
-        chats: bool = False,
+        chats: bool = False,  # whether the model has a chat template
         template: Template = written,
-        markers: Sequence[str] = (),
-        build: str = "b1",
-        completes: bool = True,
-        lacks: Mapping[str, Behaviour] | None = None,
-        thinks: str = "",
-        calls: str = "",
+        markers: Sequence[str] = (),  # the markers that are tokens of the model
+        build: str = "b1",  # that llama.cpp's server tells
+        completes: bool = True,  # whether it knows /v1/completions
+        lacks: Mapping[str, Behaviour] | None = None,  # parameters that it does not take, and how it says so
+        thinks: str = "",  # where a model leaves its thoughts: in its ``text``, ``hidden``, or the field of that name
+        calls: str = "",  # the field in which it calls a tool instead of saying something
         context: int | None = 100_000,
         key: str = "",
-        blind: Behaviour | None = None,
-        modalities: Mapping[str, bool] | None = None,
+        blind: Behaviour | None = None,  # what it does with a request that holds pictures; None: it sees them
+        modalities: Mapping[str, bool] | None = None,  # what llama.cpp's server tells that its model takes
         models: Sequence[str] = ("tiny",),
         say: Callable[[str], str] = lambda prompt: "Hello there.",
         choose: Callable[[Sequence[str]], str] = lambda options: options[0],

@@ -83,10 +83,6 @@ def test_what_the_model_said_is_the_assistants_and_the_answers_are_the_users() -
     ]
 
 
-def test_what_is_begun_is_the_last_message() -> None:
-    assert contents(START, *TASK, begun="Expand:\n- control flow:")[-1] == ("assistant", "Expand:\n- control flow:")
-
-
 def test_neighbours_of_one_role_are_one_message() -> None:
     turns = (Told("Summary.", About.SUMMARY), *TASK, Said("Think: a"), Said("Act: b"), Saw("You b."), OK)
     assert contents(*turns) == [
@@ -99,12 +95,6 @@ def test_neighbours_of_one_role_are_one_message() -> None:
 def test_a_message_of_nothing_is_left_out() -> None:
     assert contents(*TASK, Said("Act: a"), Saw(""), Said("Act: b"), Saw("\n"))[1:] == [("assistant", "Act: a\nAct: b")]
     assert contents() == []
-
-
-def test_a_task_that_looks_like_a_target_stays_the_users() -> None:
-    task = Told("Your task is to: find\nTarget_domain:\nit")
-    assert contents(START, task)[-1] == ("user", task.text)
-    assert contents(task) == [("user", task.text)]
 
 
 WITHOUT_SYSTEM = ChatLayout(system=False)
@@ -125,10 +115,6 @@ def test_a_system_text_that_nothing_of_the_users_follows_is_the_users() -> None:
         ("assistant", "Think: a"),
         ("user", "OK."),
     ]
-
-
-def test_a_system_text_that_comes_later_is_the_users() -> None:
-    assert contents(START, *TASK, Said("Think: a"), Told("Be quick.", About.SYSTEM))[-1] == ("user", "Be quick.")
 
 
 BOTH = (True, False)
@@ -217,16 +203,9 @@ def test_what_a_template_does_to_the_system_message_is_found_by_text_and_by_toke
     assert layout_of(lambda messages: [ord(letter) for letter in template(messages)]) == ChatLayout(system=takes_it)
 
 
-@pytest.mark.parametrize("template", [as_they_are, drops_a_system_message, refuses_a_system_message])
-def test_by_the_number_of_tokens_it_is_found_whether_a_system_message_is_kept(
-    template: Callable[[list[Message]], str],
-) -> None:
-    assert layout_of(lambda messages: len(template(messages))) == ChatLayout(system=template is as_they_are)
-
-
 @pytest.mark.parametrize("template", [leaves_thoughts_out, leaves_all_thoughts_but_the_last_out])
-@pytest.mark.parametrize("shown", [str, list, len])
-def test_whether_earlier_thoughts_are_left_out_is_found_by_text_tokens_and_their_number(
+@pytest.mark.parametrize("shown", [str, list])
+def test_whether_earlier_thoughts_are_left_out_is_found_by_text_and_by_tokens(
     template: Callable[[list[Message]], str], shown: Callable[[str], Rendering]
 ) -> None:
     assert layout_of(lambda messages: shown(template(messages))) == ChatLayout(thoughts=False)

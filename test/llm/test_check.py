@@ -14,14 +14,13 @@ from reactree_ros.agent.turns import Saw, Told, ToldStart
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode.lesson import lesson
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.llm.check import Given, Lesson, Report, chance, check
+from reactree_ros.llm.check import Given, Lesson, Report, check
 from reactree_ros.llm.port import (
     DecisionRequest,
     LanguageModel,
     NoAnswerInTime,
     PromptTooLong,
     Reply,
-    ServerUnavailable,
 )
 from reactree_ros.llm.spec import MODELS
 
@@ -116,13 +115,6 @@ def test_the_first_prompt_is_that_of_the_planner_in_the_world_with_the_examples_
     assert asked.may_say.control_flows
 
 
-def test_another_planner_has_another_prompt() -> None:
-    openai = MODELS.get("openai")
-    start = lesson(ExpertModel(), (openai, openai.settings()), "react").first[0]
-    assert isinstance(start, ToldStart)
-    assert "Expand" not in start.system
-
-
 def test_of_three_skills_each_is_right_at_its_moment_and_stands_everywhere_equally_often(asked: Lesson) -> None:
     right = [moment.acts[moment.now] for moment in asked.moments]
     assert right == [
@@ -134,11 +126,6 @@ def test_of_three_skills_each_is_right_at_its_moment_and_stands_everywhere_equal
     assert places == {0: 2, 1: 2, 2: 2}, "whoever always names the same place is as good as guessing"
 
 
-def test_a_skill_may_be_done_at_its_moment(asked: Lesson) -> None:
-    for moment in asked.moments:
-        assert moment.acts[moment.now] in moment.may_say.skills
-
-
 SAID = {
     "Act: {}": "6 of 6 right (guessing: 2); 6 allowed at the first try",
     "**Act:** {}\n": "6 of 6 right (guessing: 2); 6 allowed at the first try",
@@ -146,12 +133,6 @@ SAID = {
     "Act: fly": "0 of 6 right (guessing: 2); 0 allowed at the first try",
     "": "0 of 6 right (guessing: 2); 0 allowed at the first try",
 }
-
-
-@pytest.mark.parametrize(("said", "worth"), SAID.items())
-def test_a_reply_is_read_as_in_a_run(asked: Lesson, said: str, worth: str) -> None:
-    says = lambda request: said.format(understood(request.prompt).removeprefix("Act: "))  # noqa: E731
-    assert checked(Answering(says), asked).facts["three skills"] == worth
 
 
 def test_the_requests_are_few_share_their_beginnings_and_are_new_to_every_cache(asked: Lesson) -> None:
@@ -239,16 +220,6 @@ def test_a_check_that_breaks_off_says_how_far_it_came_and_which_time_to_raise(
     assert min(one.patience for one in model.asked) == max(300.0, limit)
 
 
-def test_each_line_says_how_far_the_check_is(asked: Lesson) -> None:
-    told, shown = list[str](), set[str]()
-    model = Answering(understands)
-    assert check(model, asked, tell=told.append, show=shown.add).is_whole
-    last = len(model.asked)
-    numbers = [int(line.partition(" of ")[0]) for line in told[1:]]
-    assert (numbers[-1], numbers) == (last, sorted(numbers))
-    assert all(line.partition(" of ")[2].startswith(f"{last}: ") for line in told[1:])
-
-
 def says_late() -> str:
     raise NoAnswerInTime("no answer within 120 s")
 
@@ -273,12 +244,6 @@ def test_a_context_without_room_for_what_is_done_is_told(asked: Lesson) -> None:
     ]
 
 
-def test_guessing_is_told_from_knowing() -> None:
-    assert chance(0, 6) == 1.0
-    assert chance(6, 6) == pytest.approx(1 / 729)
-    assert chance(2, 6) > 0.6
-
-
 @pytest.mark.slow
 def test_the_expert_passes_and_is_asked_nothing_but_its_own_prompt() -> None:
     expert = MODELS.get("expert")
@@ -286,17 +251,6 @@ def test_the_expert_passes_and_is_asked_nothing_but_its_own_prompt() -> None:
     report = check(ExpertModel(), own)
     assert (report.problems, report.advice, own.moments) == ([], [], ())
     assert report.facts["it said"].startswith("'")
-
-
-def test_a_model_that_cannot_decide_is_asked_once(asked: Lesson) -> None:
-    class Gone(Answering):
-        def decide(self, request: DecisionRequest) -> Pending[Reply]:
-            super().decide(request)
-            return Pending.failed(ServerUnavailable("nothing listens there"))
-
-    model = Gone(understands)
-    assert check(model, asked).problems == ["no decision: nothing listens there"]
-    assert len(model.asked) == 1
 
 
 def test_an_interrupt_ends_the_request_under_way(asked: Lesson) -> None:

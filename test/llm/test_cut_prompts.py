@@ -6,16 +6,15 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
-from clients import Model, ask, clients
+from clients import Model, clients
 from openai_peer import Exchange, Peer, answers
 
-from reactree_ros.agent.turns import Told
 from reactree_ros.episode import Episode
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import load_tasks
-from reactree_ros.llm.decoding import Noticed
 from reactree_ros.llm.engine import Generated
+from reactree_ros.llm.usage import Noticed
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.writer import Recorder
 from reactree_ros.tree.options import TreeOptions
@@ -77,11 +76,6 @@ def test_counts_that_show_nothing_are_not_told(counts: list[tuple[str, int | Non
     assert told(counts) == []
 
 
-def test_a_count_without_what_was_cached_shows_nothing() -> None:
-    counts: Any = [(prompt(n), 1000) for n in range(300, 400, 10)]
-    assert told(counts, cached=lambda tokens: tokens * 3) == []
-
-
 # ---------------------------------------------------------------------- over a server
 
 
@@ -102,15 +96,6 @@ def cutting(most: int, **more: Any) -> Peer:
 
     peer.text = answer  # type: ignore[method-assign]
     return peer
-
-
-def test_a_reply_says_that_its_prompt_was_cut(model: Model) -> None:
-    with cutting(500) as peer:
-        one = model(peer)
-        turns = [Told(SENTENCE) for _ in range(60)]
-        assert ask(one, *turns[:20]).warning == ""
-        assert ask(one, *turns[:50]).warning == ""
-        assert "tokens went from 500 to 500" in ask(one, *turns).warning
 
 
 def test_it_is_told_once_a_run_and_is_in_its_record(model: Model) -> None:

@@ -28,12 +28,10 @@ from reactree_ros.llm.port import (
     DecisionRequest,
     FreeText,
     InvalidReply,
-    LanguageModelError,
     PromptTooLong,
     Reply,
     RequestRejected,
 )
-from reactree_ros.tree.flows.fallback import FallbackFlow
 from reactree_ros.tree.flows.sequence import SequenceFlow
 
 GRAMMAR, REGEX, JSON_SCHEMA, CHOICE = (
@@ -239,13 +237,6 @@ def test_without_retries_it_is_asked_once() -> None:
         get(ScriptedEngine("fly"), Choice(("walk", "swim")), retries=0)
 
 
-def test_every_refusal_so_far_is_shown() -> None:
-    engine = ScriptedEngine("Act: fly", "Act: swim", "Act: done")
-    get(engine)
-    swim = NO_FLY.replace("fly", "swim")
-    assert engine.asked[2].prompt == f"{PROMPT}Act: fly\n{NO_FLY}\nAct: swim\n{swim}\n"
-
-
 def test_of_a_long_refused_reply_the_beginning_is_shown() -> None:
     engine = ScriptedEngine("I would go. " * 200, "Act: done")
     get(engine)
@@ -315,51 +306,9 @@ def test_form_first_holds_to_a_decision_of_any_skill_and_then_to_those_that_may_
     assert re.fullmatch(second, "Act: failure")
 
 
-@pytest.mark.parametrize("said", ["failure", "recall location of banana", "recall location of cup of tea"])
-def test_form_first_has_a_way_to_say_that_what_is_wanted_is_not_offered(said: str) -> None:
-    remembers = DecisionGrammar(["done", "failure", "recall location of apple", "go to kitchen 1"])
-    engine = ScriptedEngine(f"Act: {said}", obeys=[REGEX])
-    assert get(engine, remembers, method=Method.FORM_FIRST).said == (Said(f"Act: {said}", Act(said)),)
-    (asked,) = engine.asked
-    assert asked.constraint is not None
-    assert re.fullmatch(asked.constraint.value, f"Act: {said}")
-    engine = ScriptedEngine("Act: recall location of banana", "Act: done", obeys=[REGEX])
-    assert get(engine, method=Method.FORM_FIRST).said == (Said("Act: done", Act("done")),)  # without such a memory
-
-
-@pytest.mark.parametrize("method", [Method.FREE_FIRST, Method.FORM_FIRST])
-def test_what_may_be_said_is_taken_at_once_by_either_method(method: Method) -> None:
-    engine = ScriptedEngine("Act: go to kitchen 1\n", obeys=[REGEX])
-    assert get(engine, method=method).said == (Said("Act: go to kitchen 1", Act("go to kitchen 1")),)
-    assert len(engine.asked) == 1
-
-
-def test_what_is_no_json_is_shown_as_it_was_said() -> None:
-    engine = ScriptedEngine(
-        '{"decision": {"Act": "fly"}}', '{"decision"', '{"decision": {"Act": "done"}}', obeys=[JSON_SCHEMA]
-    )
-    assert get(engine).said == (Said("Act: done", Act("done")),)
-    assert engine.asked[1].prompt.startswith(f'{PROMPT}{{"decision": {{"Act": "fly"}}}}\n\'fly\' is not')
-    assert '\n{"decision"\nA decision starts with' in engine.asked[2].prompt
-
-
-def test_a_control_flow_that_is_not_allowed_is_refused() -> None:
-    engine = ScriptedEngine("Expand:\n- control flow: parallel\n- subgoals: a", "Act: done")
-    assert get(engine, DecisionGrammar(SKILLS, [SequenceFlow])).text == "Act: done"
-    assert "The control flow 'parallel' is not allowed here; allowed: sequence." in engine.asked[1].prompt
-
-
 @pytest.mark.parametrize("said", ["Think: I was cu", "Act: done", "Act: go to kitchen 12", "Act: go to kitchen 1\n"])
 def test_what_is_whole_is_taken_though_the_limit_was_reached(said: str) -> None:
     assert get(ScriptedEngine((said, "length"))).text == said.strip()
-
-
-@pytest.mark.parametrize("error", [LanguageModelError("gone"), ValueError("a bug of the engine")])
-def test_an_error_of_the_engine_is_no_objection(error: Exception) -> None:
-    engine = ScriptedEngine(error)
-    with pytest.raises(type(error), match=str(error)):
-        get(engine)
-    assert len(engine.asked) == 1
 
 
 # ---------------------------------------------------------------------- a reply that has begun
@@ -376,19 +325,6 @@ def test_what_was_refused_is_shown_with_how_it_began() -> None:
     assert get(engine, Choice((" walk", " swim")), begun="Act:").text == " walk"
     assert engine.asked[1].turns[1] == Said("Act: fly")
     assert engine.asked[1].begun == "Act:"
-
-
-@pytest.mark.parametrize("obeys", [GRAMMAR, None])
-def test_a_decision_that_comes_with_an_objection_follows_how_it_begins_too(obeys: ConstraintKind | None) -> None:
-    engine = ScriptedEngine("fly", obeys=[obeys] if obeys else [])
-    reply = get(engine, begun="Well. ", retries=0)
-    assert (reply.text, bool(reply.objection)) == ("fly", True)
-
-
-def test_rounds_go_on_from_how_it_begins() -> None:
-    engine = ScriptedEngine("Act:", " done", obeys=[CHOICE])
-    assert get(engine, begun="Well. ").text == "Act: done"
-    assert [asked.begun for asked in engine.asked] == ["Well. ", "Well. Act:"]
 
 
 # ---------------------------------------------------------------------- rounds
@@ -418,20 +354,6 @@ def test_the_rounds_of_a_skill_and_of_a_thought() -> None:
         ("", ["Think:", "Act:", "Expand:"]),
         ("Think:", None),
     ]
-
-
-def test_rounds_offer_only_what_may_be_said() -> None:
-    engine = ScriptedEngine("Think:", " a", "Think:", " b", obeys=[CHOICE])
-    get(engine, DecisionGrammar(SKILLS, []))
-    get(engine, DecisionGrammar([], [FallbackFlow]))
-    offered = [asked.constraint.value for asked in engine.asked if asked.constraint]
-    assert offered == [["Think:", "Act:"], ["Think:", "Expand:"]]
-
-
-def test_rounds_ask_for_a_free_skill_as_for_a_thought() -> None:
-    engine = ScriptedEngine("Act:", " pour jug in pot", obeys=[CHOICE])
-    assert get(engine, DecisionGrammar(SKILLS, [], free=True)).text == "Act: pour jug in pot"
-    assert engine.asked[-1].constraint is None
 
 
 @pytest.mark.parametrize("kind", [CHOICE, REGEX, GRAMMAR])
@@ -470,19 +392,6 @@ def test_what_the_world_is_made_to_say_after_a_decision_is_left_out(said: str) -
         reply = get(engine)
         assert reply.said == (Said(said, parse_decision(said)),)
         assert engine.asked[0].constraint is None
-
-
-def test_a_server_may_stop_without_a_constraint_where_nothing_can_be_lost() -> None:
-    engine = ScriptedEngine("Act: done", obeys=())
-    get(engine)
-    assert engine.asked[0].stops == ("\nOK.", "\nObservation:", "\nYou")
-
-
-def test_a_decision_that_was_cut_is_not_taken_without_a_constraint_either() -> None:
-    engine = ScriptedEngine(("Act: go to kitchen 1", "length"), (EXPANSION, "length"), "Act: done", obeys=())
-    assert get(engine).text == "Act: done"
-    assert "'go to kitchen 1' was cut." in engine.asked[1].prompt
-    assert f"\n{EXPANSION}\nThe list of subgoals was cut" in engine.asked[2].prompt
 
 
 def test_only_the_decision_is_shown_again_without_a_constraint() -> None:
@@ -591,13 +500,6 @@ def test_thinking_that_does_not_end_is_asked_to_be_shorter(open_end: Line, may_s
     assert (reply.text, reply.reasoning) == (said, "I could say Act: done")
     refusal = Told("Your reply ended while you were still thinking. Think less, and then answer.", About.REFUSAL)
     assert engine.asked[1].turns == (TASK, Said(""), refusal)
-
-
-def test_thinking_that_never_ends_comes_with_the_objection() -> None:
-    engine = ScriptedEngine(*[("<think>hm", "length")] * 2)
-    reply = get(engine, retries=1)
-    assert (reply.text, reply.said, reply.reasoning) == ("", (), "hm\nhm")
-    assert reply.objection.startswith("Your reply ended while you were still thinking.")
 
 
 def test_thinking_that_filled_the_context_means_a_prompt_that_is_too_long() -> None:
@@ -768,30 +670,3 @@ def test_a_reply_that_was_refused_is_kept_with_its_words_and_their_objection() -
     assert len(long.text) <= LONGEST_ERROR
     assert (cut.text, cut.finish_reason, cut.objection[:14]) == ("Act: swim", "length", "'swim' was cut")
     assert (reply.attempts[-1].text, reply.attempts[-1].objection) == ("", "")
-
-
-def test_a_tool_that_was_called_in_vain_is_kept_in_words() -> None:
-    called = Generated("", "stop", calls=(ToolCall("fly", "{}"),))
-    assert get(ScriptedEngine(called, "Act: done")).in_vain[0].text == "fly({})"
-
-
-@given(st.lists(st.text(min_size=1, max_size=20), min_size=1, max_size=6, unique=True), st.data())
-def test_a_choice_as_regular_expression_allows_its_options_and_no_other(
-    options: list[str], data: st.DataObject
-) -> None:
-    options = [option for option in options if not option.endswith("\n")] or ["a"]
-    engine = ScriptedEngine(options[0], obeys=[REGEX])
-    assert get(engine, Choice(tuple(options))).text == options[0]
-    assert engine.asked[0].constraint is not None
-    pattern: str = engine.asked[0].constraint.value
-    other = data.draw(st.text(max_size=20).filter(lambda text: text.removesuffix("\n") not in options))
-    assert all(re.fullmatch(pattern, option) and re.fullmatch(pattern, f"{option}\n") for option in options)
-    assert not re.fullmatch(pattern, other)
-
-
-def test_a_choice_of_many_keeps_its_order() -> None:
-    options: Sequence[str] = [f"go to cabinet {number}" for number in range(200)]
-    engine = ScriptedEngine(options[7], obeys=[CHOICE])
-    assert get(engine, Choice(tuple(options))).text == options[7]
-    assert engine.asked[0].constraint is not None
-    assert engine.asked[0].constraint.value == options

@@ -19,12 +19,9 @@ from reactree_ros.llm.engine import Engine, Generated, Generation
 from reactree_ros.llm.engine_model import EngineModel
 from reactree_ros.llm.port import (
     FAILED,
-    Choice,
     DecisionRequest,
-    InvalidReply,
     LanguageModelError,
     NoAnswerInTime,
-    PromptTooLong,
     RequestRejected,
     ServerUnavailable,
 )
@@ -90,13 +87,6 @@ def test_a_bug_of_an_engine_is_a_failure_of_the_port_told_once(
     assert model.decide(REQUEST).result(PATIENCE).text == "Act: done"
 
 
-@pytest.mark.parametrize("error", [RequestRejected("no"), PromptTooLong(1, 2), ServerUnavailable("gone")])
-def test_a_failure_of_the_port_stays_what_it_is(engine: Moody, model: EngineModel, error: Exception) -> None:
-    engine.mood = error
-    assert failure(model) is error
-    assert engine.asked == 1
-
-
 def test_an_engine_that_cannot_be_opened_is_opened_again(engine: Moody, model: EngineModel) -> None:
     engine.on_open = ImportError("No module named 'x'")
     with pytest.raises(ServerUnavailable, match="an engine failed: ImportError: No module named 'x'"):
@@ -154,6 +144,22 @@ def test_a_server_that_is_tried_has_its_time_again_after_each_answer() -> None:
         with pytest.raises(NoAnswerInTime, match="no answer within 120 s"):
             one.decide(patient).result(PATIENCE)
         assert engine.opened == 0
+    with (
+        closing(EngineModel(Tried(*[100.0] * 6), request_timeout=120.0)) as one,
+        pytest.raises(NoAnswerInTime, match="it answers, but was not tried out within 480 s"),
+    ):
+        one.decide(patient).result(PATIENCE)
+
+
+@pytest.mark.slow
+def test_the_limit_grows_with_the_prompt_and_with_each_late_reply(engine: Moody) -> None:
+    engine.mood, limits = None, []
+    with closing(EngineModel(engine, request_timeout=0.05)) as one:
+        for prompt in ("Your task is to: x", "word " * 2_000, "word " * 2_000):
+            with pytest.raises(NoAnswerInTime) as raised:
+                one.decide(replace(REQUEST, turns=(Told(prompt),))).result(PATIENCE)
+            limits.append(float(str(raised.value).split()[-2]))
+    assert 0.05 == limits[0] < limits[1] < limits[2]
 
 
 @pytest.mark.slow
@@ -184,20 +190,6 @@ def test_what_failed_tells_of_every_request_and_why_it_brought_nothing(engine: M
     model.close()
 
 
-def test_words_without_use_in_a_request_that_failed_are_kept_as_refused(engine: Moody, model: EngineModel) -> None:
-    engine.mood = "fly"
-    with pytest.raises(InvalidReply) as raised:
-        model.decide(replace(REQUEST, may_say=Choice(("walk", "swim")))).result(PATIENCE)
-    assert raised.value.took is not None
-    assert [(one.text, one.refused) for one in raised.value.took.attempts] == [("fly", True)] * 4
-    engine.mood, engine.context = Generated("Act: go", "length", prompt_tokens=90, output_tokens=10), 100
-    took = failure(model).took
-    assert took is not None
-    (attempt,) = took.attempts
-    assert (attempt.text, attempt.refused, took.prompt_tokens) == ("Act: go", True, 90)
-    assert attempt.objection.startswith("the prompt is")
-
-
 def test_closing_fails_what_is_under_way_and_what_comes_later(engine: Moody, model: EngineModel) -> None:
     engine.mood = None
     pending = model.decide(REQUEST)
@@ -206,25 +198,6 @@ def test_closing_fails_what_is_under_way_and_what_comes_later(engine: Moody, mod
         with pytest.raises(ServerUnavailable, match="an engine: the language model is closed"):
             one.result(PATIENCE)
     model.close()
-
-
-@pytest.mark.parametrize("error", [asyncio.TimeoutError("of the engine"), TimeoutError("of the engine")])
-def test_a_time_limit_of_the_engine_is_its_failure(engine: Moody, model: EngineModel, error: Exception) -> None:
-    engine.mood = error
-    told = failure(model)
-    assert (type(told), str(told)) == (ServerUnavailable, "an engine failed: TimeoutError: of the engine")
-    engine.mood, engine.on_open = "Act: done", error
-    model._opening = None
-    told = failure(model)
-    assert (type(told), str(told)) == (ServerUnavailable, "an engine failed: TimeoutError: of the engine")
-
-
-def test_an_engine_that_cancels_what_it_was_asked_has_failed(engine: Moody, model: EngineModel) -> None:
-    engine.mood = asyncio.CancelledError()
-    told = failure(model)
-    assert (type(told), str(told)) == (ServerUnavailable, "an engine failed: it cancelled the request")
-    engine.mood = "Act: done"
-    assert model.decide(REQUEST).result(PATIENCE).text == "Act: done"
 
 
 def test_a_request_that_is_handed_in_while_it_is_closed_settles(

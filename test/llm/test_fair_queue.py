@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 import threading
-from collections import Counter
 
 import pytest
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import Told
 from reactree_ros.background.pending import Pending
-from reactree_ros.llm.fair_queue import FairQueue
+from reactree_ros.llm.engine_model import FairQueue
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, LanguageModelError, Reply
 
 PATIENCE = 20.0
@@ -92,27 +90,6 @@ def test_a_planner_with_a_hundred_requests_does_not_hold_up_one_with_one() -> No
     assert model.ids == ["a0", "a1", "b0", "c0", "a2", "b1", "a3"]
 
 
-def test_whoever_waits_is_answered_after_at_most_one_request_of_each_other_planner() -> None:
-    generator = random.Random(1)
-    model = Held()
-    queue = FairQueue(model, 1)
-    planners = "abcde"
-    for number in range(300):
-        planner = generator.choice(planners)
-        queue.decide(request(f"{planner}{number}", planner))
-    while queue.running:
-        model.answer(model.ids[-1])
-    order = [one.planner for one in model.asked]
-    assert len(order) == 300
-    for planner in planners:
-        places = [place for place, one in enumerate(order) if one == planner]
-        for earlier, later in itertools.pairwise(places):
-            between = Counter(order[earlier + 1 : later])
-            assert all(count <= 1 for count in between.values())
-        numbers = [int(one.id[1:]) for one in model.asked if one.planner == planner]
-        assert numbers == sorted(numbers)
-
-
 def test_a_waiting_request_that_is_cancelled_is_never_asked() -> None:
     model = Held()
     queue = FairQueue(model, 1)
@@ -143,21 +120,6 @@ def test_an_error_frees_the_place(raises: bool) -> None:
         with pytest.raises(LanguageModelError, match="gone"):
             queue.decide(request("0")).take()
     assert (queue.running, queue.waiting) == (0, 0)
-
-
-def test_any_number_of_waiting_requests_may_be_answered_at_once() -> None:
-    class FirstHeld(AtOnce):
-        first = Pending[Reply]()
-
-        def decide(self, request: DecisionRequest) -> Pending[Reply]:
-            return self.first if request.id == "0" else super().decide(request)
-
-    model = FirstHeld()
-    queue = FairQueue(model, 1)
-    pending = [queue.decide(request(str(number))) for number in range(5000)]
-    model.first.fail(LanguageModelError("gone"))
-    assert all(one.done() for one in pending)
-    assert (model.asked, queue.running) == (4999, 0)
 
 
 def test_a_request_that_is_made_when_another_is_answered_is_answered_too() -> None:
@@ -207,34 +169,3 @@ def test_the_bound_holds_under_threads_and_nothing_is_lost() -> None:
         assert not thread.is_alive()
     assert model.most <= 3
     assert (queue.running, queue.waiting, len(pending)) == (0, 0, 400)
-
-
-def test_the_bound_is_at_least_one() -> None:
-    with pytest.raises(ValueError, match="at_most is 0; it must be at least 1"):
-        FairQueue(Held(), 0)
-
-
-def test_everything_else_is_the_models() -> None:
-    class Whole(Held):
-        closed = False
-
-        def ready(self) -> Pending[None]:
-            return Pending.failed(LanguageModelError("never"))
-
-        def count_tokens(self, text: str) -> int:
-            return 7
-
-        def status(self) -> dict[str, str]:
-            return {"engine": "x"}
-
-        def close(self) -> None:
-            self.closed = True
-
-    model = Whole()
-    queue = FairQueue(model, 1)
-    assert queue.count_tokens("a") == 7
-    assert queue.status()["engine"] == "x"
-    with pytest.raises(LanguageModelError, match="never"):
-        queue.ready().take()
-    queue.close()
-    assert model.closed

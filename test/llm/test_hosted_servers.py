@@ -11,7 +11,6 @@ from clients import PATIENCE, Model
 from hosted_peers import (
     fastapi_lacks,
     groq_lacks,
-    mistral_lacks,
     openai_lacks,
     openai_takes_only,
     takes_no_system_role,
@@ -60,9 +59,6 @@ ONE_SCHEMA = {"method": "one_schema", "constraints": "json_schema"}
 FREE = {"method": "unconstrained", "constraints": "none"}
 SERVERS = {
     "vLLM": Server({}, {**CHAT, "method": "one_request", "constraints": "choice, grammar, json_schema, regex"}),
-    "vLLM with a reasoning parser": Server(
-        {"thinks": "reasoning"}, {**CHAT, "thinks": "in a field of its own", "method": "one_request"}
-    ),
     "vLLM without a reasoning parser": Server(
         {"thinks": "text"},
         {**CHAT, "thinks": "in its text", "method": "one_request"},
@@ -81,27 +77,7 @@ SERVERS = {
         {**CHAT, "chat layout": JOINED, "method": "one_request", "constraints": "grammar, json_schema"},
         (NO_CACHE,),
     ),
-    "SGLang with a template that knows no system role": Server(
-        {"owned_by": "sglang", "template": takes_no_system_role},
-        {**CHAT, "chat layout": JOINED, "method": "one_request"},
-        (NO_CACHE,),
-    ),
     "an older vLLM without a chat template": Server({"chats": False}, {"prompts": "completion"}),
-    "OpenAI's reasoning models": Server(
-        {
-            "owned_by": "system",
-            "speaks": "openai",
-            "thinks": "hidden",
-            "completes": False,
-            "lacks": {
-                "temperature": openai_takes_only("temperature", 1),
-                "max_tokens": openai_lacks("max_tokens", instead="max_completion_tokens"),
-                "stop": openai_lacks("stop"),
-            },
-        },
-        {**CHAT, **ONE_SCHEMA, "thinks": "unseen", "left out": "temperature"},
-        (SCHEMAS_ONLY, NO_CACHE),
-    ),
     "OpenAI's reasoning models behind a gateway": Server(
         {
             "owned_by": "a gateway",
@@ -121,11 +97,6 @@ SERVERS = {
         },
         (SCHEMAS_ONLY, NO_CACHE),
     ),
-    "Mistral": Server(
-        {"owned_by": "mistralai", "speaks": "openai", "completes": False, "lacks": {"seed": mistral_lacks("seed")}},
-        {**CHAT, **ONE_SCHEMA, "left out": "seed"},
-        (SCHEMAS_ONLY, NO_CACHE),
-    ),
     "a strict server of FastAPI that obeys nothing": Server(
         {"owned_by": "strict", "obeys": (), "lacks": {name: fastapi_lacks(name) for name in ("seed", "temperature")}},
         {**CHAT, **FREE, "left out": "temperature, seed"},
@@ -143,14 +114,6 @@ SERVERS = {
     ),
     "a server that answers with calls of tools": Server(
         {"owned_by": "caller", "obeys": (), "calls": "tool_calls"}, {**CHAT, **FREE}, (NOTHING, NO_CACHE)
-    ),
-    "an older server that answers with calls of functions": Server(
-        {"owned_by": "caller", "obeys": (), "calls": "function_call"}, {**CHAT, **FREE}, (NOTHING, NO_CACHE)
-    ),
-    "a hosted model that thinks in its text": Server(
-        {"owned_by": "hosted", "obeys": (), "thinks": "text"},
-        {**CHAT, **FREE, "thinks": "in its text"},
-        (NOTHING, NO_CACHE),
     ),
     "a hosted model that thinks though it is told not to": Server(
         {"owned_by": "system", "speaks": "openai", "obeys": {JSON_SCHEMA}, "thinks": "reasoning_content"},
@@ -238,14 +201,3 @@ def test_a_run_takes_the_decisions_of_the_expert_with_a_request_each(
     for count in ("decisions", "steps", "agent_nodes", "max_depth"):
         assert getattr(result, count) == getattr(of_the_expert, count)
     assert len(peer.asked) == requests
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["one_schema", "unconstrained"])
-def test_one_schema_serves_a_whole_run(model: Model, method: str) -> None:
-    with Peer(owned_by="system", speaks="openai", chats=True, say=as_the_expert, context=1_000_000) as peer:
-        result = carried_out(model(peer, method=method))
-        assert (result.gsr, result.end) == (1.0, "done")
-        forms = {str(request.body.get("response_format")) for request in peer.asked}
-        assert len(forms) == 1
-        assert ("json_schema" in forms.pop()) is (method == "one_schema")

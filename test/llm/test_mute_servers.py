@@ -15,7 +15,8 @@ from openai_peer import Behaviour, Exchange, Peer, fails, never_answers
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import Told
 from reactree_ros.background.pending import Pending
-from reactree_ros.llm.fair_queue import FairQueue
+from reactree_ros.household.expert.model import ExpertModel
+from reactree_ros.llm.engine_model import FairQueue
 from reactree_ros.llm.fallback import Backup, FallbackModel
 from reactree_ros.llm.port import (
     DecisionRequest,
@@ -25,8 +26,7 @@ from reactree_ros.llm.port import (
     Reply,
     Wait,
 )
-from reactree_ros.llm.recording import RecordingModel
-from reactree_ros.llm.waiting import RARELY, SOON, Rarely, log, words_of
+from reactree_ros.llm.waiting import RARELY, SOON, Rarely, log
 
 THOUGHT = "Think: well"
 REQUEST = DecisionRequest((Told("Say."),), DecisionGrammar(("done",)))
@@ -142,24 +142,10 @@ def test_trials_and_retries_share_the_limit(model: Model) -> None:
         assert len(peer.requests) <= 3
 
 
-def test_what_the_asker_has_less_patience_for_is_given_up_sooner(model: Model) -> None:
-    with black_hole() as url:
-        request = DecisionRequest(REQUEST.turns, REQUEST.may_say, patience=0.25)
-        with pytest.raises(NoAnswerInTime, match=r"no answer within 0\.25 s"):
-            model(url).decide(request).result(PATIENCE)
-
-
-def test_cancelling_ends_the_wait_also_while_it_gets_ready(model: Model) -> None:
-    with black_hole() as url:
-        pending = model(url, request_timeout=PATIENCE).decide(REQUEST)
-        assert pending.cancel()
-        assert pending.cancelled()
-
-
 @pytest.mark.slow
 def test_the_next_language_model_answers_within_the_limit_of_the_mute_one(model: Model) -> None:
     with black_hole() as url:
-        backups = [Backup(model(url), "mute", LIMIT), Backup(RecordingModel([THOUGHT]), "other", LIMIT)]
+        backups = [Backup(model(url), "mute", LIMIT), Backup(ExpertModel(), "other", LIMIT)]
         both = FallbackModel(backups)
         both.ready().result(PATIENCE)
         assert both.decide(REQUEST).result(PATIENCE).answered_by == "other"
@@ -181,7 +167,7 @@ class Held(LanguageModel):
 
 def test_what_is_waited_for_in_the_queue_is_part_of_the_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr("reactree_ros.llm.fair_queue.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("reactree_ros.llm.engine_model.time.monotonic", lambda: now[0])
     held = Held()
     queue = FairQueue(held, 1)
     requests = [DecisionRequest((Told("Say."),), REQUEST.may_say, patience=10.0) for _ in range(3)]
@@ -197,12 +183,6 @@ def test_what_is_waited_for_in_the_queue_is_part_of_the_patience(monkeypatch: py
 
 
 # ---------------------------------------------------------------------- a word soon
-
-
-def test_a_wait_is_said_in_one_line_with_its_seconds() -> None:
-    assert str(Wait("the server at http://gpu:8000/v1", 14.2)) == "waiting for the server at http://gpu:8000/v1, 14 s"
-    assert words_of(None) == words_of(Wait("x", SOON / 2)) == ""
-    assert words_of(Wait("x", SOON)) == "waiting for x, 2 s"
 
 
 def test_a_log_has_a_line_soon_and_then_rarely() -> None:
@@ -230,14 +210,3 @@ def test_a_mute_server_is_told_in_the_log_while_it_is_waited_for(
         waits = [record.message for record in caplog.records if record.name == log.name]
         assert waits == [f"waiting for the server at {url}, 0 s"]
         assert one.waits_for() is None
-
-
-def test_whoever_stands_in_front_says_what_is_waited_for() -> None:
-    class Waiting(Held):
-        def waits_for(self) -> Wait | None:
-            return Wait("a server", 3.0)
-
-    assert FairQueue(Waiting(), 1).waits_for() == Wait("a server", 3.0)
-    backups = [Backup(Held(), "one", 1.0), Backup(Waiting(), "two", 1.0)]
-    assert FallbackModel(backups).waits_for() == Wait("a server", 3.0)
-    assert Held().waits_for() is None

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from clients import Model, ask, clients, decided, refusal
-from openai_peer import Behaviour, Exchange, Peer, answers, fails, says
+from openai_peer import Behaviour, Exchange, Peer, answers, fails
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import Told
@@ -235,11 +235,6 @@ def test_thinking_up_to_the_limit_is_a_reply_of_nothing_also_where_that_is_an_er
 # ---------------------------------------------------------------------- half characters
 
 
-def test_half_a_character_in_an_answer_becomes_a_question_mark(peer: Peer, model: Model) -> None:
-    peer.script.append(says("Think: fine \ud83d"))
-    assert decided(ask(model(peer))) == "Think: fine ?"
-
-
 @pytest.mark.parametrize("chat", [True, False])
 def test_half_a_character_in_a_prompt_or_a_skill_is_sent_as_a_question_mark(
     peer: Peer, model: Model, chat: bool
@@ -263,20 +258,6 @@ def test_a_count_that_is_none_is_not_counted(odd: Any) -> None:
     assert read == Generated("yes", "stop")
     assert read_answer(answer({"content": "yes"}, prompt_tokens_details=odd)) == Generated("yes", "stop")
     assert read_answer({"choices": [{"text": "yes"}], "usage": odd}) == Generated("yes", "stop")
-
-
-def test_a_server_that_counts_nothing_saves_nothing() -> None:
-    read = read_answer(answer({"content": "yes"}, prompt_tokens=0, completion_tokens=0))
-    assert (read.prompt_tokens, read.output_tokens) == (None, None)
-    more = read_answer(answer({"content": ""}, prompt_tokens=5, prompt_tokens_details={"cached_tokens": 99}))
-    assert (more.prompt_tokens, more.cached_tokens) == (5, 5)
-
-
-def test_thoughts_that_are_nested_are_no_reason_to_end() -> None:
-    nested: Any = "hm"
-    for _ in range(5000):
-        nested = [{"type": "thinking", "thinking": nested}]
-    assert read_answer(answer({"content": nested})) == Generated("", "stop")
 
 
 def packed(exchange: Exchange) -> None:

@@ -20,9 +20,8 @@ from hosted_peers import (
 from openai_peer import JSON_SCHEMA, REGEX, Behaviour, Peer, answers, fails
 
 from reactree_ros.agent.turns import Told
-from reactree_ros.llm.openai.parameters import LIMIT, NEWER_LIMIT, Parameters
 from reactree_ros.llm.openai.refusal import Refused
-from reactree_ros.llm.port import DecisionRequest, FreeText, PromptTooLong, RequestRejected
+from reactree_ros.llm.port import DecisionRequest, FreeText, RequestRejected
 
 THOUGHT = "Think: well"
 DIALECTS = {
@@ -67,14 +66,6 @@ def test_a_parameter_that_a_refusal_names_is_left_out_from_then_on_and_that_is_s
     assert "hosted at http://127.0.0.1" in told
 
 
-def test_a_completion_without_stops_is_cut_here(model: Model) -> None:
-    peer = Peer(owned_by="hosted", lacks={"stop": groq_lacks("stop")}, say=lambda _: "a subgoal\nand more")
-    with peer:
-        one = model(peer, chat=False)
-        assert ask(one, may_say=FreeText(("\n",))).text == "a subgoal"
-        assert one.status()["left out"] == "stop"
-
-
 @pytest.mark.parametrize("lacks", DIALECTS.values(), ids=DIALECTS)
 def test_the_token_limit_gets_its_newer_name(model: Model, lacks: Callable[[str], Behaviour]) -> None:
     with hosted({"max_tokens": lacks("max_tokens")}) as peer:
@@ -82,24 +73,6 @@ def test_the_token_limit_gets_its_newer_name(model: Model, lacks: Callable[[str]
         assert ask(one, may_say=FreeText(), max_tokens=70).text == THOUGHT
         assert one.status()["renamed"] == "max_tokens to max_completion_tokens"
         assert peer.asked[-1].body["max_completion_tokens"] == 70
-
-
-def test_the_token_limit_gets_its_older_name_where_the_newer_one_is_not_known(model: Model) -> None:
-    lacks = {"max_completion_tokens": fails(400, "Unrecognized request argument supplied: max_completion_tokens")}
-    with Peer(owned_by="system", speaks="openai", chats=True, lacks=lacks, say=lambda _: THOUGHT) as peer:
-        one = model(peer, dialect="auto")
-        assert ask(one, may_say=FreeText(), max_tokens=70).text == THOUGHT
-        assert one.status()["renamed"] == "max_completion_tokens to max_tokens"
-        assert peer.asked[-1].body["max_tokens"] == 70
-
-
-def test_a_refusal_that_names_what_is_known_instead_is_followed(model: Model) -> None:
-    said = fails(400, "Unknown parameter: 'seed'. Did you mean 'random_seed'?")
-    with hosted({"seed": said}) as peer:
-        one = model(peer, chat=True)
-        ask(one, may_say=FreeText(), seed=5)
-        assert one.status()["renamed"] == "seed to random_seed"
-        assert peer.asked[-1].body["random_seed"] == 5
 
 
 def test_what_is_refused_under_every_name_is_left_out(model: Model) -> None:
@@ -188,38 +161,6 @@ def test_a_parameter_of_the_users_own_that_is_refused_stays_an_error(model: Mode
         assert "'top_k' is not supported" in str(failure)
 
 
-def test_a_refusal_that_repeats_itself_is_told_and_not_asked_about_again(model: Model) -> None:
-    with hosted({}) as peer:
-        one = model(peer, chat=True)
-        one.ready().result(PATIENCE)
-        peer.script.extend([groq_lacks("seed")] * 3)
-        assert "property 'seed' is unsupported" in str(refusal(one, may_say=FreeText()))
-        assert len(peer.asked) == 3  # with it, without it, and without anything else that is optional
-        assert one.status()["left out"] == "seed"
-
-
-def test_a_prompt_that_is_too_long_is_no_refusal_of_the_limit(model: Model) -> None:
-    with hosted({}) as peer:
-        one = model(peer, chat=True)
-        one.ready().result(PATIENCE)
-        peer.context = 3000
-        assert isinstance(refusal(one, "word " * 3000, may_say=FreeText(), max_tokens=200), PromptTooLong)
-        assert "left out" not in one.status()
-
-
-def test_a_server_that_completes_after_it_refused_a_chat_gets_the_older_name_again(model: Model) -> None:
-    with Peer(owned_by="system", speaks="openai", chats=False, say=lambda _: THOUGHT) as peer:
-        assert ask(model(peer), may_say=FreeText(), max_tokens=70).text == THOUGHT
-        assert (peer.asked[0].path, peer.asked[0].body["max_tokens"]) == ("/v1/completions", 70)
-
-
-def test_a_refusal_of_chats_is_told_where_there_are_no_completions_either(model: Model) -> None:
-    with Peer(owned_by="hosted", chats=False, completes=False) as peer:
-        failure = refusal(model(peer))
-        assert type(failure) is RequestRejected
-        assert "so you must provide a chat template" in str(failure)
-
-
 # ---------------------------------------------------------------------- by itself
 
 
@@ -255,24 +196,6 @@ def test_a_word_that_names_no_parameter_is_none(message: str) -> None:
     assert Refused(400, message).parameters(SENT) == ()
 
 
-def test_only_a_refusal_of_a_request_names_parameters() -> None:
-    assert Refused(500, "parameter 'seed' is not supported").parameters(SENT) == ()
-    assert Refused(422, "parameter 'seed' is not supported").parameters(SENT) == ("seed",)
-
-
-def test_a_name_is_given_up_once_however_often_it_is_refused() -> None:
-    parameters, values = Parameters(NEWER_LIMIT), {LIMIT: 7, "seed": 1}
-    sent = parameters.named(values)
-    refused = [Refused(400, f"'{name}' is not supported") for name in (NEWER_LIMIT, LIMIT, "seed")]
-    assert sent == {NEWER_LIMIT: 7, "seed": 1}
-    for one, after in zip(refused, ({LIMIT: 7, "seed": 1}, {"seed": 1}, {}), strict=True):
-        assert parameters.learn(one, values, sent)
-        assert parameters.named(values) == after
-        assert not parameters.learn(one, values, after)
-        sent = after
-    assert parameters.status() == {"left out": f"seed, {NEWER_LIMIT}"}
-
-
 # ---------------------------------------------------------------------- a refusal that does not say what it means
 
 
@@ -304,26 +227,6 @@ def test_what_is_optional_is_left_out_together_where_a_refusal_does_not_name_its
         assert all("seed" not in request.body for request in peer.asked)
         assert sum("seed" in request.body for request in peer.requests if request.is_a_chat) <= 2
     assert sum("from now on" in record.message for record in caplog.records) <= 2
-
-
-def test_what_a_server_took_before_stays(model: Model) -> None:
-    with hosted({"top_p": fails(400, "Bad Request")}) as peer:
-        one = model(peer, chat=True)
-        one.ready().result(PATIENCE)
-        for _ in range(2):
-            assert ask(one, may_say=FreeText(), top_p=0.5).text == THOUGHT
-        assert one.status()["left out"] == "top_p"
-        assert len(peer.asked) == 3
-
-
-def test_a_run_goes_on_where_one_parameter_after_the_other_is_named_and_a_first_one_again(model: Model) -> None:
-    with hosted({}) as peer:
-        one = model(peer, chat=True)
-        one.ready().result(PATIENCE)
-        peer.script.extend(openai_lacks(name) for name in ("temperature", "seed", "temperature"))
-        assert ask(one, may_say=FreeText(), top_p=0.5).text == THOUGHT
-        assert one.status()["left out"] == "temperature, top_p, seed"
-        assert len(peer.asked) == 4
 
 
 @pytest.mark.slow

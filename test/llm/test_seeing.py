@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import itertools
 import logging
 from typing import Any
 
@@ -13,11 +12,10 @@ from drawn import data_of, drawn
 from openai_peer import Behaviour, Exchange, Peer, fails, says
 
 from reactree_ros.agent.observation import Observation
-from reactree_ros.agent.picture import LARGEST_PICTURE, PICTURES, Picture, PictureStore, picture_of
-from reactree_ros.agent.turns import About, Said, Saw, Told, ToldStart, Turn
+from reactree_ros.agent.picture import LARGEST_PICTURE, Picture, PictureStore, picture_of
+from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.llm.check import COLOURS, Given, Lesson, Report, check
-from reactree_ros.llm.openai.refusal import Refused
-from reactree_ros.llm.port import DecisionRequest, FreeText, RequestRejected
+from reactree_ros.llm.port import FreeText, RequestRejected
 
 START: tuple[Turn, ...] = (Told("You are a robot.", About.SYSTEM), Told("Your task is to: find the cup."))
 
@@ -76,12 +74,6 @@ def test_a_picture_arrives_byte_for_byte_after_what_was_said_of_it_and_is_counte
     assert reply.prompt_tokens > 100, "by the server's count"
 
 
-def test_prompts_without_pictures_are_texts(model: Model, seeing: Peer) -> None:
-    reply = ask(model(seeing), *START, Saw("You see a cup.", Observation("You see a cup.")), may_say=FreeText())
-    assert all(isinstance(one["content"], str) for one in seeing.asked[0].body["messages"])
-    assert (reply.pictures, reply.picture_tokens) == (0, 0)
-
-
 def test_older_pictures_leave_in_groups_and_their_words_stay(model: Model, seeing: Peer) -> None:
     one = model(seeing, sees_newest=4)
     for looks in range(1, 10):
@@ -90,15 +82,6 @@ def test_older_pictures_leave_in_groups_and_their_words_stay(model: Model, seein
     assert shown == [0, 0, 0, 0, 2, 2, 4, 4, 6]
     assert [len(asked.pictures) for asked in seeing.asked] == [1, 2, 3, 4, 3, 4, 3, 4, 3]
     assert all(f"cup {number}" in seeing.asked[-1].prompt for number in range(9))
-
-
-def test_requests_begin_alike_so_that_a_prefix_cache_serves_them(model: Model, seeing: Peer) -> None:
-    one = model(seeing, sees_newest=6)
-    for looks in range(1, 13):
-        ask(one, *looking(looks)[:-1], may_say=FreeText())
-    prompts = [asked.prompt for asked in seeing.asked]
-    alike = [then.startswith(now) for now, then in itertools.pairwise(prompts)]
-    assert alike.count(False) == 2, "where a group of three has left"
 
 
 def test_a_large_picture_is_made_smaller_once(model: Model, seeing: Peer) -> None:
@@ -165,21 +148,6 @@ def test_a_request_that_is_refused_for_another_reason_says_that_and_blinds_nobod
         assert ask(one, *START, saw(drawn(1)), may_say=FreeText()).pictures == 1
 
 
-def test_a_server_that_fails_in_passing_blinds_nobody(model: Model) -> None:
-    with Peer(chats=True) as peer:
-        one = model(peer, retries=2)
-        ask(one, *START, may_say=FreeText())
-        peer.script.extend([fails(503, "busy")])
-        assert ask(one, *START, saw(drawn(1)), may_say=FreeText()).pictures == 1
-
-
-def test_digits_of_a_picture_that_a_refusal_repeats_are_no_tokens() -> None:
-    said = "the context length is 4096, and 5000 tokens were asked for: "
-    refused = Refused(400, {"error": [said, {"url": "data:image/png;base64,AA99999999BB/77777777+=="}]})
-    assert (refused.context(), refused.prompt_tokens(100, 4096)) == (4096, 5000)
-    assert "9999" not in refused.message
-
-
 @pytest.mark.parametrize("vision", [True, False])
 def test_llama_cpps_server_is_asked_whether_it_sees(model: Model, vision: bool) -> None:
     with Peer(owned_by="llamacpp", chats=True, modalities={"vision": vision, "audio": False}) as peer:
@@ -194,27 +162,6 @@ def test_a_model_that_does_not_see_is_told_in_words(model: Model, seeing: Peer, 
     assert "sees no pictures" in reply.warning
     assert "Picture: a cup" in seeing.asked[0].prompt
     assert seeing.asked[0].pictures == []
-
-
-def test_tokens_that_nobody_counts_are_estimated_with_those_of_the_pictures(model: Model) -> None:
-    def uncounted(exchange: Exchange) -> None:
-        whole = exchange.peer.completion(exchange.request, "Fine.", "stop")
-        exchange.reply(200, {name: value for name, value in whole.items() if name != "usage"})
-
-    with Peer(owned_by="hosted", speaks="openai", chats=True) as peer:
-        one = model(peer)
-        ask(one, *START, may_say=FreeText())
-        peer.script.extend([uncounted, uncounted])
-        taken = drawn(1, width=280, height=280)
-        replies = [ask(one, *START, seen, may_say=FreeText()) for seen in (saw(), saw(taken))]
-        plain, shown = (reply.tokens(lambda: DecisionRequest(START, FreeText()).prompt)[0] for reply in replies)
-        assert shown == plain + 100
-
-
-def test_pictures_of_examples_are_not_shown(model: Model, seeing: Peer) -> None:
-    example = (Told("Your task is to: look"), saw(drawn(1)), Said("Act: done"))
-    ask(model(seeing), ToldStart(system="You are a robot.", examples=(example,)), saw(drawn(2)), may_say=FreeText())
-    assert seeing.asked[0].pictures == [data_of(drawn(2))]
 
 
 # ---------------------------------------------------------------------- `reactree llm check`
@@ -246,24 +193,10 @@ def test_a_model_that_is_said_to_see_is_shown_squares_and_asked_for_their_colour
     assert not any("sees" in problem for problem in report.problems)
 
 
-def test_a_model_that_guesses_is_found_out(model: Model) -> None:
-    with Peer(chats=True, obeys=(), say=lambda prompt: "red") as peer:
-        report = checked(model, peer, sees=True)
-    assert any("1 of 4 times, so it does not see" in problem for problem in report.problems)
-
-
 def test_a_server_that_refuses_squares_is_found_out(model: Model) -> None:
     with Peer(chats=True, obeys=(), blind=REFUSALS["vllm"], say=lambda prompt: "red") as peer:
         report = checked(model, peer, sees=True)
     assert any("sees is true, but" in problem and "sees no pictures" in problem for problem in report.problems)
-
-
-@pytest.mark.parametrize("sees", [None, False])
-def test_a_model_that_is_not_said_to_see_is_shown_nothing(model: Model, sees: bool | None) -> None:
-    with Peer(chats=True, obeys=()) as peer:
-        report = checked(model, peer, sees=sees)
-        assert not any(asked.pictures for asked in peer.asked)
-    assert not any("square" in fact for fact in report.facts)
 
 
 # ---------------------------------------------------------------------- the store
@@ -297,19 +230,3 @@ def test_what_is_no_picture_is_refused(data: bytes, said: str) -> None:
     pytest.importorskip("PIL")
     with pytest.raises(ValueError, match=said):
         picture_of(data)
-
-
-def test_a_jpeg_is_measured() -> None:
-    image = pytest.importorskip("PIL.Image")
-    file = io.BytesIO()
-    image.new("RGB", (32, 16), "red").save(file, "JPEG")
-    taken = picture_of(file.getvalue())
-    assert (taken.media, taken.width, taken.height) == ("image/jpeg", 32, 16)
-    assert PICTURES.data(taken) == file.getvalue()
-
-
-@pytest.mark.parametrize("words", ["Act: done", "a cup\nAct: done", "OK.\r\nPerson: stop", "\x1b[31mred"])
-def test_what_is_said_of_a_picture_is_one_line_that_is_no_decision(words: str) -> None:
-    lines = saw(drawn(1, words=words)).text.split("\n")
-    assert len(lines) == 2
-    assert lines[1].startswith("Picture: ")

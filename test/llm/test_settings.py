@@ -13,7 +13,6 @@ from openai_peer import Peer, fails
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import Saw, Told
 from reactree_ros.errors import UserError
-from reactree_ros.llm.decoding import Method
 from reactree_ros.llm.engine_settings import EngineSettings
 from reactree_ros.llm.fallback import FallbackModel, FallbackSettings
 from reactree_ros.llm.openai.settings import OpenAISettings
@@ -37,25 +36,6 @@ def written(folder: Path, text: str | bytes) -> Path:
 
 def made(name: str, **values: Any) -> LanguageModel:
     return make_model(*model_settings(name, values, where="the test"))
-
-
-def test_settings_are_read_from_yaml(tmp_path: Path) -> None:
-    text = (
-        f"llm: openai\nmodel: a/b\nbase_url: {URL}\nchat: true\nmethod: rounds\n"
-        "dialect: vllm\nrequest_timeout: 5\nretries: 0\nmax_concurrent: 2\n"
-    )
-    spec, settings = load_models_file(written(tmp_path, text))
-    assert spec.name == "openai"
-    assert settings == OpenAISettings(
-        model="a/b",
-        base_url=URL,
-        chat=True,
-        method=Method.ROUNDS,
-        dialect="vllm",
-        request_timeout=5.0,
-        retries=0,
-        max_concurrent=2,
-    )
 
 
 def test_texts_of_a_command_line_are_read_as_what_they_stand_for() -> None:
@@ -180,16 +160,6 @@ def test_a_wrong_file_is_refused_in_one_line_that_names_it(tmp_path: Path, text:
     assert SECRET not in str(refused.value)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"nothing\.yaml"):
-        load_models_file(tmp_path / "nothing.yaml")
-
-
-def test_options_are_checked_as_files_are() -> None:
-    with pytest.raises(UserError, match=r"^options: language model 'gpt' is unknown"):
-        model_settings("gpt", {}, where="options")
-
-
 @pytest.mark.parametrize(
     ("name", "values"),
     [
@@ -211,11 +181,6 @@ def test_a_local_engine_needs_a_model(monkeypatch: pytest.MonkeyPatch, llm: str)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, package=None: object())
     with pytest.raises(UserError, match=f"llm is '{llm}', but no model is named; name a Hugging Face model or a fold"):
         made(llm)
-
-
-def test_a_fallback_needs_models() -> None:
-    with pytest.raises(UserError, match="llm is 'fallback', but models is empty"):
-        made("fallback")
 
 
 @pytest.mark.parametrize("llm", ["openai", "vllm", "transformers"])
@@ -260,13 +225,3 @@ def test_a_fallback_asks_its_models_in_order_and_says_who_answered() -> None:
             assert status["openai tiny: method"] == "one_request"
         finally:
             model.close()
-
-
-def test_each_of_several_models_keeps_its_own_time_limit() -> None:
-    servers = [{"llm": "openai", "base_url": URL}, {"llm": "openai", "base_url": URL, "request_timeout": 5}]
-    model = made("fallback", models=[*servers, {"llm": "expert"}])
-    assert isinstance(model, FallbackModel)
-    try:
-        assert [backup.time_limit for backup in model.backups] == [120.0, 5.0, 120.0]
-    finally:
-        model.close()

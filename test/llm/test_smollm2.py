@@ -16,8 +16,8 @@ import pytest
 from clients import clients
 from command_line import Cli
 from docs.blocks import blocks_of
-from metered_server import wait_until
 from smollm2 import PAGE, TOLD, Served, assert_nothing_broke, requests, served
+from tiny_models import wait_until
 
 from reactree_lab.planners import zsp
 from reactree_ros.agent.turns import Told

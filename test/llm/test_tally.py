@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reactree_ros.llm.port import FAILED, Attempt, Reply
-from reactree_ros.llm.tally import Tally
+from reactree_ros.llm.port import FAILED, Attempt, Reply, Tally
 
 REFUSED = Attempt("fly", "No.", asked="a", output_tokens=3)
 TAKEN = Attempt(asked="b", output_tokens=4)

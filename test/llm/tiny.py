@@ -1,40 +1,32 @@
-"""A tiny language model of random weights, made on the spot, and a vLLM server for it: for tests and trying out.
+"""A tiny language model of random weights, made on the spot, and a vLLM server for it.
 
-    python test/llm/tiny.py --port 8000 [--folder F] [--chat]
-
-Needs the extra `vllm`. What the model says means nothing, but every decision is one that may be said.
+What the model says means nothing, but every decision is one that may be said.
 """
 
 from __future__ import annotations
 
-import argparse
 import atexit
 import contextlib
-import importlib.util
-import json
 import os
 import random
-import shutil
-import signal
-import socket
-import subprocess
 import sys
-import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from reactree_ros.errors import UserError
-from reactree_ros.plugins.installation import install_line
+from reactree_ros.llm.vllm_engine import VllmServer
 
 #: Tokens that the model's context holds.
 CONTEXT = 16384
 #: Name under which it is served.
 NAME = "tiny"
-_MADE = "made_by_reactree_ros.json"
+#: The environment of vLLM and torch: several threads of several engines on few cores wait for each other.
+CPU = {"OMP_NUM_THREADS": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "VLLM_CPU_KVCACHE_SPACE": "1"}
+#: Arguments of vLLM for a tiny model.
+CPU_OPTIONS = {"dtype": "float32", "enforce_eager": True, "distributed_executor_backend": "uni"}
 # How much stronger the weights of the end of a thought are: at a temperature of 1 it comes within some tens of tokens,
 # at other places for other prompts and seeds.
 _END_OF_THOUGHT = 18.0
@@ -48,57 +40,25 @@ _THINKING_TEMPLATE = (
     "{% endfor %}{% if add_generation_prompt %}{{ '<|assistant|>\n<think>\n' }}"
     "{% if enable_thinking is defined and not enable_thinking %}{{ '\n</think>\n\n' }}{% endif %}{% endif %}"
 )
-# Runs the server and ends the whole group when the server has ended, or when the process that started it has: then its
-# end of the pipe closes. A signal on the parent's death is lost while vLLM starts, and comes when only a thread ends.
-_KEEPER = """
-import os, signal, subprocess, sys, threading
-
-def end():
-    os.killpg(0, signal.SIGKILL)
-
-signal.signal(signal.SIGTERM, lambda *_: None)
-threading.Thread(target=lambda: (sys.stdin.buffer.read(), end()), daemon=True).start()
-subprocess.call(sys.argv[1:], stdin=subprocess.DEVNULL)
-end()
-"""
 
 
 def make_tiny_model(folder: str | Path, *, seed: int = 0, chat: bool = False, thinking: bool = False) -> Path:
     """Make a Llama model of about 3 million random weights, with a tokenizer trained on household texts.
 
-    Does nothing where the folder holds that very model already.
+    Does nothing where the folder holds one already.
 
     Args:
         folder: Where to; made if it does not exist.
         seed: Of the weights.
         chat: Give the tokenizer a chat template.
         thinking: Give it one that opens a thought, and have the model end a thought now and then.
-
-    Returns:
-        The folder.
-
-    Raises:
-        UserError: The folder holds something else, or torch or transformers are not installed.
     """
     folder = Path(folder).resolve()
-    made = json.dumps({"seed": seed, "chat": chat, "context": CONTEXT} | ({"thinking": True} if thinking else {}))
-    with contextlib.suppress(OSError):
-        if (folder / _MADE).read_text(encoding="utf-8") == made:
-            return folder
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{folder}: holds something else; name a new folder for the tiny model")
-    if any(importlib.util.find_spec(name) is None for name in ("torch", "transformers")):
-        raise UserError(f"the tiny model needs torch and transformers: {install_line('reactree_local[transformers]')}")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    # Made beside it and then renamed, so that what is cut short leaves no half model.
-    half = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
+    if not (folder / "config.json").exists():
+        # Made beside it and then renamed, so that what is cut short leaves no half model.
+        half = folder.with_name(f".{folder.name}")
         _write_model(half, seed, _THINKING_TEMPLATE if thinking else _CHAT_TEMPLATE if chat else None)
-        (half / _MADE).write_text(made, encoding="utf-8")
-        half.chmod(0o755)
         half.replace(folder)
-    finally:
-        shutil.rmtree(half, ignore_errors=True)
     return folder
 
 
@@ -173,23 +133,7 @@ def _household_texts() -> Iterator[str]:
 
 
 class TinyServer:
-    """A vLLM server of a tiny model, in a process group of its own, on this machine only.
-
-    Args:
-        model: The model's folder.
-        port: Port to listen at; 0: a free one.
-        max_model_len: Tokens that its context holds.
-        api_key: Key that the server asks for; empty: none.
-        arguments: Further arguments of vLLM's server.
-        log: File for what it prints; None: a temporary one.
-        python: The interpreter that has vLLM.
-
-    Attributes:
-        port: Port it listens at.
-
-    Raises:
-        UserError: vLLM is not installed, or the port is in use.
-    """
+    """vLLM's server of a tiny model, as the package starts it, by an interpreter that has vLLM."""
 
     def __init__(
         self,
@@ -198,157 +142,49 @@ class TinyServer:
         port: int = 0,
         max_model_len: int = CONTEXT,
         api_key: str = "",
-        arguments: Sequence[str] = (),
-        log: Path | None = None,
         python: str = sys.executable,
+        **more: Any,
     ) -> None:
-        if python == sys.executable and importlib.util.find_spec("vllm") is None:
-            raise UserError(f"serving needs the vLLM engine: {install_line('reactree_ros[vllm]')}")
-        self.port = _free(port)
-        self._model = model
-        self._max_model_len = max_model_len
-        self._api_key = api_key
-        self._arguments = arguments
-        self._python = python
-        self._log = log or Path(tempfile.mkdtemp(prefix="tiny-server-")) / "server.log"
-        self._process: subprocess.Popen[bytes] | None = None
+        names = {"model": model, "served_model_name": NAME, "max_model_len": max_model_len}
+        self._options = {**names, **CPU_OPTIONS, **more}
+        self._python, self._key, self._port = python, api_key, port
+        self._server: VllmServer | None = None
+
+    @property
+    def port(self) -> int:
+        assert self._server is not None
+        return self._server.port
 
     @property
     def base_url(self) -> str:
-        """Base URL for clients."""
         return f"http://127.0.0.1:{self.port}/v1"
 
     def start(self) -> None:
-        """Start it; it answers some time later."""
-        command = [self._python, "-c", _KEEPER, self._python, "-m", "vllm.entrypoints.openai.api_server"]
-        command += ["--model", str(self._model), "--served-model-name", NAME]
-        command += ["--host", "127.0.0.1", "--port", str(self.port)]
-        command += ["--max-model-len", str(self._max_model_len), "--dtype", "float32", "--enforce-eager"]
-        command += ["--distributed-executor-backend", "uni", "--enable-prompt-tokens-details"]
-        command += ["--structured-outputs-config.backend", "guidance", *self._arguments]
-        environment = {
-            **os.environ,
-            "VLLM_CPU_KVCACHE_SPACE": "1",
-            "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-            "OMP_NUM_THREADS": "1",
-            "VLLM_NO_USAGE_STATS": "1",
-            "DO_NOT_TRACK": "1",
-            **({"VLLM_API_KEY": self._api_key} if self._api_key else {}),
-        }
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                command,
-                env=environment,
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        """Start it, at the port of before; it answers some time later."""
+        for name, value in CPU.items():
+            os.environ.setdefault(name, value)
+        self._server = VllmServer(self._options, key=self._key, port=self._port, python=self._python)
+        self._port = self._server.port
         atexit.register(self.stop)
 
     def wait_until_ready(self, timeout: float = 400.0) -> None:
-        """Wait until it answers.
-
-        Raises:
-            UserError: It ended, or did not answer in time; the message has the last line of its log.
-        """
-        end = time.monotonic() + timeout
-        while time.monotonic() < end:
-            if self._process is None or self._process.poll() is not None:
-                raise UserError(f"the tiny server has ended: {self._last_words()}")
-            if self._answers():
+        assert self._server is not None
+        end, url = time.monotonic() + timeout, f"http://127.0.0.1:{self.port}/health"
+        while time.monotonic() < end and not self._server.has_ended:
+            with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=2):
                 return
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(0.2)
-        raise UserError(f"the tiny server did not answer within {timeout:g} s: {self._last_words()}")
-
-    def _answers(self) -> bool:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health", timeout=2):
-                return True
-        except OSError:
-            return False
-
-    def _last_words(self) -> str:
-        lines = [line for line in self._log.read_text(errors="replace").splitlines() if line.strip()]
-        return f"{lines[-1].strip() if lines else 'it said nothing'} (all of it: {self._log})"
-
-    def wait(self) -> None:
-        """Wait until it ends."""
-        if self._process is not None:
-            self._process.wait()
-
-    def kill(self) -> None:
-        """End it at once, with all of its processes; afterwards nothing listens there."""
-        self._signal(signal.SIGKILL)
-        end = time.monotonic() + 30.0
-        while time.monotonic() < end and self._listens():  # its parent, which is waited for, may be gone before it
-            time.sleep(0.01)
-
-    def _listens(self) -> bool:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
-            return True
-        return False
+            time.sleep(0.2)
+        raise UserError(f"the tiny server does not answer: {self._server.last_words()}")
 
     def stop(self) -> None:
-        """End it, and kill what has not ended after a while."""
-        self._signal(signal.SIGTERM, 10.0)
-        self._signal(signal.SIGKILL)
+        if self._server is not None:
+            self._server.stop()
+        self._server = None
         atexit.unregister(self.stop)
-
-    def _signal(self, number: signal.Signals, patience: float = 30.0) -> None:
-        if self._process is None:
-            return
-        if self._process.poll() is None:  # else its number may be another's by now
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(patience)
 
     def __enter__(self) -> TinyServer:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
-
-
-def _free(port: int) -> int:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError as error:
-            raise UserError(f"port {port} cannot be used ({error.strerror}); name another: --port {port + 1}") from None
-        return int(probe.getsockname()[1])
-
-
-def main() -> None:
-    """Make the tiny model and serve it until Ctrl-C."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "reactree_ros"
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--port", type=int, default=8000, help="port to listen at, on 127.0.0.1")
-    parser.add_argument("--folder", type=Path, help="where the model lies; by default in the user's cache")
-    parser.add_argument("--chat", action="store_true", help="with a chat template")
-    given = parser.parse_args()
-    folder = given.folder or cache / ("tiny_chat" if given.chat else "tiny")
-    server = TinyServer(folder, port=given.port)
-    make_tiny_model(folder, chat=given.chat)
-    with server:
-        print("Starting vLLM with a tiny model of random weights (half a minute) ...", flush=True)  # noqa: T201
-        server.wait_until_ready()
-        print(f"It listens at {server.base_url} until Ctrl-C. In another terminal:", flush=True)  # noqa: T201
-        print(f"reactree llm check --base-url {server.base_url}", flush=True)  # noqa: T201
-        server.wait()
-        raise UserError(f"the tiny server has ended: {server._last_words()}")
-
-
-if __name__ == "__main__":
-    try:
-        main()
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except UserError as problem:
-        sys.exit(f"error: {problem}")

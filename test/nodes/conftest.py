@@ -130,6 +130,14 @@ def graph(domain: int) -> Iterator[Graph]:
 
 
 @pytest.fixture
+def house(graph: Graph, tmp_path: Path) -> Any:
+    """A house in such a graph, in which there is no robot and no bridge yet."""
+    from robot_house import House  # needs Nav2's messages
+
+    return House(graph, tmp_path)
+
+
+@pytest.fixture
 def processes() -> Iterator[Processes]:
     """Starts processes in a domain of the test's own; they are gone at its end."""
     for domain in unused(APART):

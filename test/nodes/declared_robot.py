@@ -64,16 +64,7 @@ def _wanted(call: MappedCall) -> dict[str, Any]:
 
 
 class DeclaredRobot(Robot):
-    """The robot.
-
-    Args:
-        config: What it is to offer.
-        drives: Whether it drives by itself.
-        journal: Where it writes what it is asked for.
-
-    Attributes:
-        silent: Topics on which nothing is said, and services that do not answer.
-    """
+    """The robot; nothing is said on topics among ``silent``, and services among them do not answer."""
 
     def __init__(
         self, config: RobotConfig, *, drives: bool = True, journal: Journal | None = None, **kwargs: Any
@@ -196,7 +187,6 @@ class DeclaredRobot(Robot):
 
 
 def main() -> None:
-    """Run the robot."""
     parser = argparse.ArgumentParser()
     parser.add_argument("config", type=Path)
     parser.add_argument("--without", default="")

@@ -55,13 +55,7 @@ def aim(goal: Any, at: Pose2D) -> Pose2D:
 
 
 class Navigation(Node):
-    """Drives the base.
-
-    Args:
-        speed: Metres per second.
-        also: Types of further actions, by name.
-        journal: Where it writes what it is asked for.
-    """
+    """Drives the base, at a speed in metres per second, also by further actions."""
 
     def __init__(
         self, *, speed: float, also: Mapping[str, Any] | None = None, journal: Journal | None = None, **kwargs: Any
@@ -134,22 +128,18 @@ class Navigation(Node):
             handle.publish_feedback(NavigateToPose.Feedback(distance_remaining=left))
 
     def begin_stop(self) -> None:
-        """Let the base stand."""
         self._end("preempted")
 
     def stopped(self) -> bool:
-        """Whether the base is not driven any more."""
         return self._goal is None
 
     def destroy_node(self) -> None:
-        """Release the servers."""
         for server in self._servers:
             server.destroy()
         super().destroy_node()
 
 
 def main() -> None:
-    """Run the node."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--speed", type=float, default=5.0)
     parser.add_argument("--also", default="")

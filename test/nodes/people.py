@@ -10,7 +10,7 @@ from reactree_interfaces.action import AskPerson
 from ros_graph import Graph
 
 from reactree_ros.agent.turns import About, Told
-from reactree_ros.nodes.people.answering import Answering
+from reactree_ros.nodes.people.answer import Answering
 from reactree_ros.nodes.planner.planner_node import PlannerNode
 from reactree_ros.person.desk import Desk, Open
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from rclpy.parameter import Parameter
 from reactree_interfaces.action import ExecuteSkill
@@ -13,6 +14,7 @@ from robot_servers import LATCHED, Robot
 from ros_graph import Goal, Graph, activate
 from std_msgs.msg import Bool
 
+from reactree_ros.errors import UserError
 from reactree_ros.nodes.robot.robot_bridge_node import RobotBridgeNode
 from reactree_ros.world.wrappers import unwrapped
 
@@ -25,7 +27,7 @@ class House:
     """A robot and its bridge in a test's graph."""
 
     def __init__(self, graph: Graph, folder: Path) -> None:
-        self.graph, self._folder = graph, folder
+        self.graph, self.folder = graph, folder
         self.robot: Any = None
         self.button: Any = None
         self.bridge: Any = None
@@ -34,15 +36,15 @@ class House:
         """Write a changed config/robot.yaml with the example's map beside it."""
         config = yaml.safe_load((CONFIG / "robot.yaml").read_text())
         change(config)
-        (self._folder / "robot.yaml").write_text(yaml.safe_dump(config))
-        if not (self._folder / "semantic_map.yaml").exists():
-            (self._folder / "semantic_map.yaml").write_text((CONFIG / "semantic_map.yaml").read_text())
-        return self._folder / "robot.yaml"
+        (self.folder / "robot.yaml").write_text(yaml.safe_dump(config))
+        if not (self.folder / "semantic_map.yaml").exists():
+            (self.folder / "semantic_map.yaml").write_text((CONFIG / "semantic_map.yaml").read_text())
+        return self.folder / "robot.yaml"
 
     def change_map(self, change: Change) -> None:
         values = yaml.safe_load((CONFIG / "semantic_map.yaml").read_text())
         change(values)
-        (self._folder / "semantic_map.yaml").write_text(yaml.safe_dump(values))
+        (self.folder / "semantic_map.yaml").write_text(yaml.safe_dump(values))
 
     def add_robot(self, *, alone: bool = False, **kwargs: Any) -> Any:
         self.robot = self.graph.add(Robot(context=self.graph.context, button=False, **kwargs), alone=alone)
@@ -71,22 +73,41 @@ class House:
         """Bring the bridge up; waits until it knows by tf where the robot is, and has heard its emergency stop."""
         self.bridge = self.graph.add(activate(self.make_bridge(change, **parameters)), alone=alone)
         if self.robot is not None:
-            self.graph.until(lambda: self.map is None or self.map.robot, "tf is there")
+            self.until(lambda: self.map is None or self.map.robot, "tf is there")
             unheard = "has not been heard yet"
-            self.graph.until(lambda: not (stop_heard and unheard in self.stop.engaged()), "the stop is heard")
+            self.until(lambda: not (stop_heard and unheard in self.stop.engaged()), "the stop is heard")
         return self.bridge
 
+    def refused(self, change: Change, **parameters: Any) -> str:
+        """Return why a robot with a changed robot.yaml cannot be hosted."""
+        node = self.graph.add(self.make_bridge(change, **parameters))
+        with pytest.raises(UserError) as refused:
+            node.load()
+        return str(refused.value)
+
     @property
-    def _world(self) -> Any:
+    def world(self) -> Any:
         return unwrapped(self.bridge.host.bare)
 
     @property
+    def parts(self) -> Any:
+        return self.world._robot
+
+    @property
+    def errand(self) -> Any:
+        """The skill that is carried out; None: none is."""
+        return self.world._errand
+
+    @property
     def stop(self) -> Any:
-        return self._world._robot.stop
+        return self.parts.stop
 
     @property
     def map(self) -> Any:
-        return self._world._robot.senses.map
+        return self.parts.senses.map
+
+    def until(self, condition: Callable[[], Any], what: str = "the condition holds") -> None:
+        self.graph.until(condition, what)
 
     def skill(self, skill: str) -> Goal:
         return self.graph.skill(skill, to="robot_bridge")
@@ -98,13 +119,22 @@ class House:
             assert result.outcome == Result.DONE, (skill, result.message)
         return result
 
+    def fails(self, skill: str) -> tuple[int, str]:
+        """Carry a skill out; returns its outcome and why it was not done."""
+        result = self.skill(skill).result
+        return result.outcome, result.message
+
+    def begins(self, skill: str, server: str, behaviour: str) -> Goal:
+        """Begin a skill whose server behaves somehow; returns when that server has the goal."""
+        self.robot.behave[server] = [behaviour]
+        before = len(self.robot.log)
+        goal = self.skill(skill)
+        self.until(lambda: f"{server}: {behaviour}" in self.robot.log[before:], f"{skill} is under way")
+        return goal
+
     def goes(self, behaviour: str) -> Goal:
         """Send the robot off with Nav2 behaving somehow; returns when it is on its way."""
-        self.robot.behave["navigate_to_pose"] = [behaviour]
-        before = len(self.robot.log)
-        goal = self.skill("go to bed 1")
-        self.graph.until(lambda: f"navigate_to_pose: {behaviour}" in self.robot.log[before:], "the robot is on its way")
-        return goal
+        return self.begins("go to bed 1", "navigate_to_pose", behaviour)
 
 
 def in_skill(verb: str, **entries: Any) -> Change:

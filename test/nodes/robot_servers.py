@@ -53,6 +53,7 @@ from reactree_ros.nodes import steady
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.robot.map_file import load_map
+from reactree_ros.robot.poses import Pose
 
 MAP = Path(__file__).parents[2] / "config/semantic_map.yaml"
 PERIOD = 0.05
@@ -61,6 +62,8 @@ LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 SIGHT = 1.6
 #: Where the camera is in the robot's frame.
 CAMERA = (0.2, 0.0, 0.5)
+#: What of the base a state file has.
+KEPT = ("x", "y", "yaw", "moved_at", "metres")
 #: For how long a base follows a velocity that it was told, in seconds.
 VELOCITY_LASTS = 0.3
 
@@ -108,11 +111,7 @@ class House:
 
 
 class StateFile:
-    """What outlasts the robot's process: where the base is, when it moved last, and the house.
-
-    Args:
-        path: The file; it is there at once, or whole again after a change.
-    """
+    """What outlasts the robot's process: where the base is, when it moved last, and the house."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -128,11 +127,7 @@ class StateFile:
 
 
 class Journal:
-    """What a robot's servers and topics were asked for, and when that ended: lines of JSON from several processes.
-
-    Args:
-        path: The file; None: nothing is written.
-    """
+    """What a robot's servers and topics were asked for, and when that ended: lines of JSON from several processes."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -163,31 +158,20 @@ class Journal:
 
 
 class Robot(Node):
-    """The robot.
-
-    Args:
-        speed: Metres per second.
-        behave: Behaviours by the name of the server.
-        frame: The frame in which the camera reports.
-        nav: Whether it navigates by itself.
-        arm: Whether it has an arm.
-        button: Whether it has an emergency stop, which is not pressed.
-        arm_seconds: How long the arm moves for a command.
-        state: What outlasts the process; None: nothing does.
-    """
+    """The robot; it may navigate by itself, and have an arm and an emergency stop, which is not pressed."""
 
     def __init__(
         self,
         name: str = "robot",
         *,
-        speed: float = 20.0,
+        speed: float = 20.0,  # in metres per second
         behave: dict[str, list[str]] | None = None,
-        frame: str = "camera_link",
+        frame: str = "camera_link",  # in which the camera reports
         nav: bool = True,
         arm: bool = True,
         button: bool = True,
         body: bool = True,
-        arm_seconds: float = 0.0,
+        arm_seconds: float = 0.0,  # how long the arm moves for a command
         state: StateFile | None = None,
         **kwargs: Any,
     ) -> None:
@@ -219,7 +203,6 @@ class Robot(Node):
         if arm:
             self.serve("arm", DummyBehavior, self._command)
             self.serve("gripper", DockRobot, self._dock)
-        if arm:
             self.create_service(SetBool, "switch", self._switch)
             self.create_service(Trigger, "put_back", self._put_back)
         if body and not nav:
@@ -257,11 +240,11 @@ class Robot(Node):
         return GoalResponse.ACCEPT
 
     def _cancel(self, server: str, handle: Any) -> CancelResponse:
-        stubborn = [future for one, future in self._running if one == handle and future.stubborn]
-        for future in stubborn:
-            future.stubborn = False
-            self.say(f"cancel refused: {server}")
-            return CancelResponse.REJECT
+        for one, future in self._running:
+            if one == handle and future.stubborn:
+                future.stubborn = False
+                self.say(f"cancel refused: {server}")
+                return CancelResponse.REJECT
         self.say(f"cancel: {server}")
         return CancelResponse.ACCEPT
 
@@ -273,9 +256,7 @@ class Robot(Node):
         self.say(f"{server}: {behaviour}")
         if behaviour.startswith("abort"):
             result.error_code, result.error_msg = int(behaviour.partition(":")[2]), "as told"
-            handle.abort()
-            return False
-        if behaviour == "quit":
+        if behaviour == "quit" or behaviour.startswith("abort"):
             handle.abort()
             return False
         waiting = behaviour in ("hold", "deaf", "stubborn")
@@ -343,15 +324,14 @@ class Robot(Node):
 
     def _restore(self, state: dict[str, Any]) -> None:
         if state:
-            self.x, self.y, self.yaw, self.moved_at, self.metres = (
-                state[name] for name in ("x", "y", "yaw", "moved_at", "metres")
-            )
+            for name in KEPT:
+                setattr(self, name, state[name])
             self.house.objects = {name: tuple(at) for name, at in state["objects"].items()}
             self.house.open, self.house.held = set(state["open"]), state["held"]
 
     def _keep(self, state: StateFile) -> None:
         house = {"objects": self.house.objects, "open": sorted(self.house.open), "held": self.house.held}
-        state.write(x=self.x, y=self.y, yaw=self.yaw, moved_at=self.moved_at, metres=self.metres, **house)
+        state.write(**{name: getattr(self, name) for name in KEPT}, **house)
 
     def _drive(self, velocity: Twist) -> None:
         self._velocity, self._told = velocity, steady.now()
@@ -402,23 +382,14 @@ class Robot(Node):
         msg.header.frame_id = self._own + seen_from
         msg.header.stamp = self.get_clock().now().to_msg()
         for name, at in objects.items():
-            detection = Detection3D()
             one = ObjectHypothesisWithPose()
             one.hypothesis.class_id, one.hypothesis.score = name, float(score)
-            dx, dy = at[0] - self.x, at[1] - self.y
-            turn = -self.yaw
             if seen_from == "camera_link":
-                position = (
-                    dx * math.cos(turn) - dy * math.sin(turn) - CAMERA[0],
-                    dx * math.sin(turn) + dy * math.cos(turn) - CAMERA[1],
-                    at[2] - CAMERA[2],
-                )
-            else:
-                position = at
+                ahead, left = Pose.upright("map", self.x, self.y, yaw=self.yaw).seen_from_above(Pose("map", *at))
+                at = (ahead - CAMERA[0], left - CAMERA[1], at[2] - CAMERA[2])
             place = one.pose.pose.position
-            place.x, place.y, place.z = map(float, position)
-            detection.results.append(one)
-            msg.detections.append(detection)
+            place.x, place.y, place.z = map(float, at)
+            msg.detections.append(Detection3D(results=[one]))
         self._seen.publish(msg)
 
     def _stamped(self, to: Any, parent: str, child: str, x: float, y: float, z: float, yaw: float = 0.0) -> None:

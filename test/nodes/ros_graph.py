@@ -207,6 +207,14 @@ class Graph:
         self.bridge(world or ScriptedWorld())
         return self.planner(**parameters)
 
+    def held(self, script: Mapping[str, Sequence[str]], **parameters: Any) -> tuple[HeldWorld, PlannerNode, Goal]:
+        """Begin a task of a household whose first skill is held."""
+        world = HeldWorld()
+        planner = self.household(script, world=world, **parameters)
+        goal = self.task()
+        self.until(lambda: world.held, "the skill runs")
+        return world, planner, goal
+
     def halt(self, node: Node) -> None:
         """Let a node stop answering, though it is there."""
         self._halted.add(node)

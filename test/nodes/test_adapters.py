@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from builtin_interfaces.msg import Time
@@ -27,6 +27,7 @@ from reactree_ros.nodes.planner.adapters import RosLanguageModel, RosWorld
 from reactree_ros.plugins import Registry
 from reactree_ros.world.port import Observation, WorldError
 
+T = TypeVar("T")
 REQUEST = DecisionRequest((Told("Your task is to: root"),), DecisionGrammar((), ()), id="0.1")
 
 
@@ -40,63 +41,59 @@ class Restless(HeldWorld):
     def at_rest(self) -> Pending[None]:
         return self.resting
 
-    def comes_to_rest(self) -> None:
-        self.resting.succeed(None)
+
+def calls(graph: Graph, patience: float) -> Calls:
+    made = Calls(graph.probe, patience=patience)
+    graph.probe.create_timer(0.02, made.watch)
+    return made
 
 
 def ros_world(graph: Graph, *, patience: float = 3600.0) -> RosWorld:
-    calls = Calls(graph.probe, patience=patience)
-    graph.probe.create_timer(0.02, calls.watch)
-    return RosWorld(graph.probe, "household_bridge", calls, Heartbeat(graph.probe))
+    return RosWorld(graph.probe, "household_bridge", calls(graph, patience), Heartbeat(graph.probe))
 
 
 def ros_model(graph: Graph, *, patience: float = 3600.0) -> RosLanguageModel:
-    calls = Calls(graph.probe, patience=patience)
-    graph.probe.create_timer(0.02, calls.watch)
-    return RosLanguageModel(graph.probe, "inference", calls)
+    return RosLanguageModel(graph.probe, "inference", calls(graph, patience))
 
 
-def test_a_skill_cancelled_before_its_goal_was_accepted_is_cancelled_on_acceptance(graph: Graph) -> None:
+def settled(graph: Graph, pending: Pending[T]) -> T:
+    graph.until(pending.done)
+    return pending.take()
+
+
+@pytest.mark.parametrize("given_up", [False, True])
+def test_a_skill_cancelled_or_given_up_before_its_goal_was_accepted_is_cancelled_on_acceptance(
+    graph: Graph, given_up: bool
+) -> None:
     world = HeldWorld()
     bridge = graph.bridge(world, alone=True)
     adapter = ros_world(graph)
     graph.until(lambda: adapter._skills.server_is_ready() and adapter._calls.introduce(adapter._full_name))
     graph.halt(bridge)
     pending = adapter.execute("open fridge 1")
-    assert pending.cancel()
+    assert pending.fail(TimeoutError()) if given_up else pending.cancel()
     graph.resume(bridge)
     graph.until(lambda: world.cancelled)
     graph.until(bridge.stopped)
     assert (world.executed, world.cancelled) == (["open fridge 1"], {"open fridge 1": 1})
-    assert pending.cancelled()
-    world_now = adapter.execute("go to kitchen 1")
+    after = adapter.execute("go to kitchen 1")
     graph.until(lambda: world.held and world.held[-1][1] == "go to kitchen 1")
     world.finish()
-    graph.until(world_now.done)
-    assert world_now.take().text == "You go to kitchen 1."
+    assert settled(graph, after).text == "You go to kitchen 1."
 
 
-def test_a_skill_cancelled_before_there_was_a_bridge_is_never_sent(graph: Graph) -> None:
-    adapter = ros_world(graph)
+def test_what_is_cancelled_before_its_server_is_there_is_never_sent(graph: Graph) -> None:
+    adapter, speaker = ros_world(graph), ros_model(graph)
+    assert adapter.at_rest().done()
     assert adapter.execute("open fridge 1").cancel()
-    world = ScriptedWorld()
+    assert settled(graph, adapter.at_rest()) is None
+    assert speaker.decide(REQUEST).cancel()
+    world, model = ScriptedWorld(), ScriptedModel({"root": ["Act: done"]})
     graph.bridge(world)
-    after = adapter.execute("go to kitchen 1")
-    graph.until(after.done)
+    graph.inference(model)
+    settled(graph, adapter.execute("go to kitchen 1"))
     assert world.executed == ["go to kitchen 1"]
-
-
-def test_a_skill_given_up_before_its_goal_was_accepted_is_cancelled_on_acceptance(graph: Graph) -> None:
-    world = HeldWorld()
-    bridge = graph.bridge(world, alone=True)
-    adapter = ros_world(graph)
-    graph.until(lambda: adapter._skills.server_is_ready() and adapter._calls.introduce(adapter._full_name))
-    graph.halt(bridge)
-    pending = adapter.execute("open fridge 1")
-    pending.fail(TimeoutError())
-    graph.resume(bridge)
-    graph.until(lambda: world.cancelled)
-    assert world.cancelled == {"open fridge 1": 1}
+    assert (settled(graph, speaker.decide(REQUEST)).text, len(model.requests)) == ("Act: done", 1)
 
 
 def test_a_late_result_after_a_cancel_does_no_harm(graph: Graph) -> None:
@@ -111,30 +108,63 @@ def test_a_late_result_after_a_cancel_does_no_harm(graph: Graph) -> None:
     after = adapter.execute("go to kitchen 1")
     graph.until(lambda: world.held)
     world.finish()
-    graph.until(after.done)
-    assert (pending.cancelled(), after.take().text) == (True, "You go to kitchen 1.")
+    assert settled(graph, after).text == "You go to kitchen 1."
+    assert pending.cancelled()
 
 
-def test_a_skill_that_ends_soon_is_known_to_have_ended_without_being_asked_for_its_result(graph: Graph) -> None:
-    graph.bridge(ScriptedWorld())
-    adapter, asked = ros_world(graph), []
-    adapter._skills._get_result.call_async = asked.append
-    for skill in ("go to kitchen 1", "open fridge 1"):
-        pending = adapter.execute(skill)
-        graph.until(pending.done)
-        assert pending.take().text == f"You {skill}."
-    assert not asked
-
-
-def test_an_end_that_was_not_heard_is_asked_for(graph: Graph) -> None:
+def test_an_end_is_heard_without_being_asked_for_and_asked_for_if_it_was_not_heard(graph: Graph) -> None:
     bridge = graph.bridge(ScriptedWorld())
+    adapter, asked = ros_world(graph), []
+    ask = adapter._skills._get_result.call_async
+    adapter._skills._get_result.call_async = lambda request: asked.append(request) or ask(request)
+    for skill in ("go to kitchen 1", "open fridge 1"):
+        assert settled(graph, adapter.execute(skill)).text == f"You {skill}."
+    assert not asked
     bridge.destroy_publisher(bridge._skills._ended)
     bridge._skills._ended = graph.probe.create_publisher(SkillEnded, "nobody_listens", 1)
-    adapter = ros_world(graph)
-    pending = adapter.execute("go to kitchen 1")
-    graph.until(pending.done)
-    assert pending.take().text == "You go to kitchen 1."
+    assert settled(graph, adapter.execute("go to kitchen 1")).text == "You go to kitchen 1."
+    assert asked
     assert adapter.at_rest().done()
+
+
+def test_every_call_of_a_server_that_is_not_there_fails_within_its_bound(graph: Graph) -> None:
+    adapter = ros_world(graph, patience=0.2)
+    calls = {
+        "household": adapter.learn(),
+        "observe": adapter.observe(),
+        "available_skills": adapter.available_skills(),
+        "evaluate": adapter.score(),
+        "reset": adapter.reset(),
+        "execute_skill": adapter.execute("open fridge 1"),
+    }
+    for name, pending in calls.items():
+        with pytest.raises(WorldError, match=rf"household_bridge/{name} is not there \(for 0.2 s\)"):
+            settled(graph, pending)
+    with pytest.raises(ServerUnavailable, match=r"inference/generate is not there \(for 0.2 s\)"):
+        settled(graph, ros_model(graph, patience=0.2).decide(REQUEST))
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_nothing_is_at_rest_before_the_bridge_has_ended_what_was_cancelled_or_has_gone(
+    graph: Graph, gone: bool
+) -> None:
+    world = Restless()
+    bridge = graph.bridge(world, alone=True)
+    adapter = ros_world(graph, patience=0.2 if gone else 3600.0)
+    pending = adapter.execute("open fridge 1")
+    graph.until(lambda: world.held)
+    pending.cancel()
+    rest = adapter.at_rest()
+    graph.until(lambda: world.cancelled)
+    assert not rest.done()
+    if gone:
+        graph.kill(bridge)
+        with pytest.raises(WorldError, match="execute_skill has gone"):
+            settled(graph, rest)
+    else:
+        world.resting.succeed(None)
+        assert settled(graph, rest) is None
+        assert adapter.at_rest().done()
 
 
 def test_an_end_that_nobody_can_tell_any_more_is_an_error_of_the_world(graph: Graph) -> None:
@@ -146,10 +176,8 @@ def test_an_end_that_nobody_can_tell_any_more_is_an_error_of_the_world(graph: Gr
     graph.probe.create_service(protocol.SendGoalService, f"{name}/send_goal", accept)
     graph.probe.create_service(protocol.CancelGoalService, f"{name}/cancel_goal", lambda request, response: response)
     graph.probe.create_service(protocol.GetResultService, f"{name}/get_result", lambda request, response: response)
-    pending = ros_world(graph).execute("go to kitchen 1")
-    graph.until(pending.done)
     with pytest.raises(WorldError, match="was restarted; what it was asked for is lost"):
-        pending.take()
+        settled(graph, ros_world(graph).execute("go to kitchen 1"))
 
 
 def test_a_generation_cancelled_before_the_node_has_seen_it_is_aborted(graph: Graph) -> None:
@@ -163,90 +191,6 @@ def test_a_generation_cancelled_before_the_node_has_seen_it_is_aborted(graph: Gr
     graph.resume(inference)
     graph.until(lambda: inference._count == 1, "it has ended")
     assert list(model.cancelled.values()) == [1] * len(model.requests)  # none where the abort overtook it
-
-
-def test_a_generation_cancelled_before_there_was_a_node_is_never_sent(graph: Graph) -> None:
-    adapter = ros_model(graph)
-    assert adapter.decide(REQUEST).cancel()
-    model = ScriptedModel({"root": ["Act: done"]})
-    graph.inference(model)
-    reply = adapter.decide(REQUEST)
-    graph.until(reply.done)
-    assert (reply.take().text, len(model.requests)) == ("Act: done", 1)
-
-
-def test_ids_of_two_lives_of_a_planner_differ(graph: Graph) -> None:
-    model = ScriptedModel({"root": ["Act: done"] * 2})
-    graph.inference(model)
-    for adapter in (ros_model(graph), ros_model(graph)):
-        graph.until(adapter.decide(REQUEST).done)
-    assert len({request.id for request in model.requests}) == 2
-
-
-def test_every_call_of_a_bridge_that_is_not_there_fails_within_its_bound(graph: Graph) -> None:
-    adapter = ros_world(graph, patience=0.2)
-    calls = {
-        "household": adapter.learn(),
-        "observe": adapter.observe(),
-        "available_skills": adapter.available_skills(),
-        "evaluate": adapter.score(),
-        "reset": adapter.reset(),
-        "execute_skill": adapter.execute("open fridge 1"),
-    }
-    graph.until(lambda: all(pending.done() for pending in calls.values()))
-    for name, pending in calls.items():
-        with pytest.raises(WorldError, match=rf"household_bridge/{name} is not there \(for 0.2 s\)"):
-            pending.take()
-
-
-def test_a_call_of_an_inference_node_that_is_not_there_fails_within_its_bound(graph: Graph) -> None:
-    reply = ros_model(graph, patience=0.2).decide(REQUEST)
-    graph.until(reply.done)
-    with pytest.raises(ServerUnavailable, match=r"inference/generate is not there \(for 0.2 s\)"):
-        reply.take()
-
-
-# ---------------------------------------------------------------------- rest
-
-
-def test_nothing_is_at_rest_before_the_bridge_has_ended_what_was_cancelled(graph: Graph) -> None:
-    world = Restless()
-    graph.bridge(world)
-    adapter = ros_world(graph)
-    pending = adapter.execute("open fridge 1")
-    graph.until(lambda: world.held)
-    pending.cancel()
-    rest = adapter.at_rest()
-    graph.until(lambda: world.cancelled)
-    assert not rest.done()
-    world.comes_to_rest()
-    graph.until(rest.done)
-    assert rest.take() is None
-    assert adapter.at_rest().done()
-
-
-def test_what_was_cancelled_before_it_was_sent_is_at_rest(graph: Graph) -> None:
-    adapter = ros_world(graph)
-    assert adapter.at_rest().done()
-    adapter.execute("open fridge 1").cancel()
-    rest = adapter.at_rest()
-    graph.until(rest.done)
-    assert rest.take() is None
-
-
-def test_who_waits_for_rest_hears_that_the_bridge_has_gone(graph: Graph) -> None:
-    world = Restless()
-    bridge = graph.bridge(world, alone=True)
-    adapter = ros_world(graph, patience=0.2)
-    pending = adapter.execute("open fridge 1")
-    graph.until(lambda: world.held)
-    pending.cancel()
-    rest = adapter.at_rest()
-    graph.until(lambda: world.cancelled)
-    graph.kill(bridge)
-    graph.until(rest.done)
-    with pytest.raises(WorldError, match="execute_skill has gone"):
-        rest.take()
 
 
 # ---------------------------------------------------------------------- the household
@@ -267,9 +211,8 @@ def test_an_observation_travels_with_where_things_are(graph: Graph) -> None:
 
     graph.bridge(Map())
     adapter = ros_world(graph)
-    for told in (adapter.observe(), adapter.execute("open fridge 1")):
-        graph.until(told.done)
-        assert told.take() == seen
+    assert settled(graph, adapter.observe()) == seen
+    assert settled(graph, adapter.execute("open fridge 1")) == seen
 
 
 @pytest.mark.parametrize(
@@ -299,9 +242,7 @@ def test_a_household_travels_whole(graph: Graph, monkeypatch: pytest.MonkeyPatch
     world.household, world.recallable, world.words = garden, ("spade",), ("spade", "shed")  # type: ignore[misc]
     graph.bridge(world)
     adapter = ros_world(graph)
-    learnt = adapter.learn()
-    graph.until(learnt.done)
-    assert learnt.take() == adapter.household == garden
+    assert settled(graph, adapter.learn()) == adapter.household == garden
     assert list(adapter.household.control_flows) == ["fallback", "sequence"]
     assert (adapter.recallable, adapter.words) == (("spade",), ("spade", "shed"))
 
@@ -312,10 +253,8 @@ def test_a_household_that_makes_no_sense_is_named(graph: Graph) -> None:
         return response
 
     graph.probe.create_service(DescribeHousehold, "household_bridge/household", answer)
-    learnt = ros_world(graph).learn()
-    graph.until(learnt.done)
     with pytest.raises(WorldError, match="household_bridge: control_flows: control flow 'loop' is unknown"):
-        learnt.take()
+        settled(graph, ros_world(graph).learn())
 
 
 def test_the_seed_of_a_reset_reaches_the_world_and_the_first_observation_comes_back(graph: Graph) -> None:
@@ -332,7 +271,5 @@ def test_the_seed_of_a_reset_reaches_the_world_and_the_first_observation_comes_b
     graph.bridge(world)
     adapter = ros_world(graph)
     for seed in (None, 0, 7):
-        reset = adapter.reset(seed)
-        graph.until(reset.done)
-        assert reset.take().text == "You are where it starts."
+        assert settled(graph, adapter.reset(seed)).text == "You are where it starts."
     assert world.seeds == [None, 0, 7]

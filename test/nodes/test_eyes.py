@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 from drawn import data_of, drawn, png
 from openai_peer import Peer, fails, never_answers
 from processes import Patience
-from rclpy.parameter import Parameter
 from reactree_interfaces.msg import Observation as ObservationMsg
 from robot_house import House, Result
-from ros_graph import Graph, activate
+from ros_graph import Graph
 from sensor_msgs.msg import CompressedImage
 from test_robot_check import checked, wrong
 
 from reactree_ros.agent.glance import CANNOT_SEE, NO, YES, Glance
 from reactree_ros.agent.observation import Observation
-from reactree_ros.errors import UserError
-from reactree_ros.nodes.bridge.bridge_node import BridgeNode
 from reactree_ros.nodes.messages import observation_from_msg, observation_to_msg
 
 SWITCH = "turn on light switch 1"
@@ -42,10 +38,10 @@ def peer() -> Iterator[Peer]:
 
 
 @pytest.fixture
-def look(graph: Graph, tmp_path: Path, peer: Peer) -> Iterator[Callable[..., House]]:
+def look(house: House, peer: Peer) -> Iterator[Callable[..., House]]:
     """Makes a robot whose `wave` is checked by its camera, which publishes in some colours in turn."""
 
-    def make(*colours: tuple[int, int, int], **check: Any) -> House:
+    def make(shown: list[tuple[int, int, int]], **check: Any) -> House:
         def with_eyes(config: dict[str, Any]) -> None:
             config |= {
                 "cameras": {"head": "head/compressed"},
@@ -65,38 +61,28 @@ def look(graph: Graph, tmp_path: Path, peer: Peer) -> Iterator[Callable[..., Hou
                 "look": {"wording": "look", "camera": "head"},
             }
 
-        house = House(graph, tmp_path)
         house.add_robot()
-        camera = graph.probe.create_publisher(CompressedImage, "head/compressed", 1)
-        shown = iter((*colours, *[colours[-1]] * 1000))
-        timer = graph.probe.create_timer(
-            0.05,
-            lambda: (
-                camera.get_subscription_count() and camera.publish(CompressedImage(format="png", data=png(next(shown))))
-            ),
-        )
-        house.camera = timer  # type: ignore[attr-defined]
-        made.append(timer)
-        house.bridge = graph.add(_activated(house, with_eyes))
-        graph.until(lambda: house.bridge.host.bare.inner._robot.senses.map.robot, "tf is there")
-        graph.until(lambda: "heard yet" not in house.bridge.host.bare.inner._robot.stop.engaged(), "the stop is heard")
+        camera = house.graph.probe.create_publisher(CompressedImage, "head/compressed", 1)
+
+        def show() -> None:
+            if camera.get_subscription_count():
+                colour = shown.pop(0) if len(shown) > 1 else shown[0]
+                camera.publish(CompressedImage(format="png", data=png(colour)))
+
+        house.camera = house.graph.probe.create_timer(0.05, show)  # type: ignore[attr-defined]
+        house.start(with_eyes, server_timeout=5.0)
         return house
 
-    made: list[Any] = []
     yield make
-    for timer in made:
-        timer.cancel()
-
-
-def _activated(house: House, change: Callable[[dict[str, Any]], Any]) -> Any:
-    return activate(house.make_bridge(change, server_timeout=5.0))
+    house.camera.cancel()  # type: ignore[attr-defined]
 
 
 def test_a_skill_that_the_camera_shows_done_is_done_and_its_picture_comes(
     look: Callable[..., House], peer: Peer
 ) -> None:
-    result = look(HELD).skill("wave 2 times").result
-    assert (result.outcome, result.message) == (Result.DONE, "")
+    shown = [HELD]
+    house = look(shown)
+    result = house.does("wave 2 times")
     (asked,) = peer.asked
     assert asked.pictures == [png(HELD)], "byte for byte"
     assert "Has the arm waved for 2 times?" in asked.prompt
@@ -104,19 +90,16 @@ def test_a_skill_that_the_camera_shows_done_is_done_and_its_picture_comes(
     assert [(one.question, one.answer) for one in seen.glances] == [("Has the arm waved for 2 times?", YES)]
     assert [data_of(one) for one in seen.pictures] == [png(HELD)]
     assert seen.pictures[0].words == "Has the arm waved for 2 times? yes"
-
-
-def test_a_skill_that_the_camera_shows_undone_is_not_done(look: Callable[..., House]) -> None:
-    result = look(FULL).skill("wave 2 times").result
-    assert result.outcome == Result.POSTCONDITION
-    assert result.message == (
-        "You could not wave 2 times: arm reported success, but the camera shows otherwise: "
-        "Has the arm waved for 2 times? no."
-    )
+    shown[:] = [FULL]
+    message = "arm reported success, but the camera shows otherwise: Has the arm waved for 2 times? no."
+    assert house.fails("wave 2 times") == (Result.POSTCONDITION, f"You could not wave 2 times: {message}")
+    seen = observation_from_msg(house.does("look").observation)
+    assert seen.pictures[0].words == "A green square."
+    assert "Picture of camera head: A green square." in seen.told
 
 
 def test_what_more_than_half_of_the_pictures_show_counts(look: Callable[..., House], peer: Peer) -> None:
-    assert look(FULL, HELD, HELD, looks=3).skill("wave 1 times").result.outcome == Result.DONE
+    look([FULL, HELD, HELD], looks=3).does("wave 1 times")
     assert [one.pictures for one in peer.asked] == [[png(FULL)], [png(HELD)], [png(HELD)]]
 
 
@@ -125,7 +108,7 @@ def test_what_more_than_half_of_the_pictures_show_counts(look: Callable[..., Hou
 def test_where_nobody_can_see_it_the_skill_goes_on_unless_it_has_to_be_seen(
     look: Callable[..., House], peer: Peer, trouble: str, necessary: bool, outcome: str
 ) -> None:
-    house = look(HELD, necessary=necessary, time_limit=1.0)
+    house = look([HELD], necessary=necessary, time_limit=1.0)
     if trouble == "cannot see":
         peer.choose = lambda options: CANNOT_SEE if CANNOT_SEE in options else options[0]
     elif trouble == "no picture":
@@ -138,16 +121,16 @@ def test_where_nobody_can_see_it_the_skill_goes_on_unless_it_has_to_be_seen(
     assert result.outcome == getattr(Result, outcome), result.message
     said = result.observation.text if outcome == "DONE" else result.message
     assert ("he camera cannot see" if trouble == "cannot see" else "obody could look") in said
-    assert house.skill("go to bed 1").result.outcome == Result.DONE, "and the robot is there for the next"
+    house.does("go to bed 1")
 
 
 def test_a_check_under_way_can_be_cancelled_and_is_stopped_by_the_emergency_stop(
     look: Callable[..., House], peer: Peer
 ) -> None:
-    house = look(HELD)
+    house = look([HELD])
     peer.script.append(never_answers)
     goal = house.skill("wave 1 times")
-    house.graph.until(lambda: not peer.held.empty(), "the eyes are asked")
+    house.until(lambda: not peer.held.empty(), "the eyes are asked")
     house.press(True)
     assert goal.result.outcome == Result.HALTED
     Patience().take(peer.gone)
@@ -155,34 +138,22 @@ def test_a_check_under_way_can_be_cancelled_and_is_stopped_by_the_emergency_stop
     peer.script.append(never_answers)
     goal = house.skill("wave 1 times")
     peer.held.get()
-    house.graph.until(lambda: not peer.held.empty(), "the eyes are asked again")
+    house.until(lambda: not peer.held.empty(), "the eyes are asked again")
     goal.cancel()
     Patience().take(peer.gone)
 
 
-def test_what_is_looked_at_comes_in_words(look: Callable[..., House]) -> None:
-    seen = observation_from_msg(look(HELD).skill("look").result.observation)
-    assert seen.pictures[0].words == "A green square."
-    assert "Picture of camera head: A green square." in seen.told
-
-
-def test_a_wrong_model_of_the_eyes_is_found_before_the_robot_moves(graph: Graph, tmp_path: Path) -> None:
-    def blind(config: dict[str, Any]) -> None:
-        config["vision"] = {"llm": "openai", "modl": "tiny"}
-
-    house = House(graph, tmp_path)
+def test_a_wrong_model_of_the_eyes_is_found_before_the_robot_moves(house: House) -> None:
     house.add_robot()
-    (found,) = (one for one in wrong(checked(house, blind)) if one.what == "vision")
+    blind = checked(house, lambda config: config.update(vision={"llm": "openai", "modl": "tiny"}))
+    (found,) = (one for one in wrong(blind) if one.what == "vision")
     assert "there is no setting 'modl'" in found.said
-    with pytest.raises(UserError, match="there is no setting 'modl'"):
-        house.make_bridge(blind).load()
 
 
 def test_a_household_over_ros_has_the_eyes_that_its_bridge_names(graph: Graph, peer: Peer) -> None:
     pytest.importorskip("PIL", reason="its pictures are drawn")
     vision = f"openai:base_url={peer.base_url}:model=tiny"
-    parameters = [Parameter("pictures", value=True), Parameter("vision", value=vision)]
-    graph.add(activate(BridgeNode(context=graph.context, parameter_overrides=parameters)))
+    graph.bridge(pictures=True, vision=vision)
     seen = observation_from_msg(graph.skill("look", to="household_bridge").result.observation)
     assert seen.pictures[0].words == "A green square."
     assert [one.answer for one in seen.glances] == ["A green square."]

@@ -19,9 +19,8 @@ from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import About, Said, Saw, Told
 from reactree_ros.background.pending import Pending
-from reactree_ros.errors import UserError
 from reactree_ros.llm.port import Attempt, Choice, DecisionRequest, FreeText, LanguageModel, LanguageModelError, Reply
-from reactree_ros.nodes.messages import reply_from_msg, request_from_msg, request_to_msg
+from reactree_ros.nodes.messages import reply_from_msg
 from reactree_ros.tree.flows.fallback import FallbackFlow
 
 OK, FAILED = Generate.Response.NONE, Generate.Response
@@ -125,13 +124,6 @@ def test_a_request_reaches_the_model_and_the_reply_comes_back_whole(graph: Graph
     assert response.seconds > 0
 
 
-def test_token_counts_that_are_not_known_are_minus_one(graph: Graph) -> None:
-    graph.inference(PromptModel())
-    response = answer(graph, ask(graph))
-    assert (response.prompt_tokens, response.cached_tokens, response.output_tokens) == (-1, -1, -1)
-    assert response.reasoning_tokens == -1
-
-
 def test_what_a_reply_is_taken_for_comes_as_data(graph: Graph) -> None:
     said = (
         Said("Think: so", Think("so")),
@@ -159,12 +151,6 @@ def test_a_decision_of_a_message_that_is_none_is_refused(kind: str, arguments: d
     told = [Argument(name=name, values=values) for name, values in arguments.items()]
     with pytest.raises(ValueError, match=says):
         reply_from_msg(Generate.Response(said=[SpokenDecision(kind=kind, arguments=told)]))
-
-
-@pytest.mark.parametrize("longest", [0, 300, 1000])
-def test_how_long_a_thought_may_be_reaches_the_model(longest: int) -> None:
-    may_say = DecisionGrammar(("done",), longest_thought=longest)
-    assert request_from_msg(request_to_msg(DecisionRequest((), may_say))).may_say == may_say
 
 
 def test_choice_and_text_reach_the_model_as_such(graph: Graph) -> None:
@@ -241,16 +227,6 @@ def test_a_model_that_fails_is_named_and_the_node_lives_on(graph: Graph, prompt:
     assert answer(graph, ask(graph)).text == "p"
 
 
-@pytest.mark.parametrize(
-    "prompt", ["", "\n", "no prompt of an agent node", "Your task is to: ", "Your task is to: é\0"]
-)
-def test_the_expert_answers_whatever_the_prompt(graph: Graph, prompt: str) -> None:
-    graph.inference()
-    response = answer(graph, ask(graph, turns=told(prompt)))
-    assert response.error_code in (OK, FAILED.MODEL_ERROR)
-    assert response.text or response.message
-
-
 # ---------------------------------------------------------------------- several at once
 
 
@@ -304,13 +280,6 @@ def test_abort_stops_a_generation_once(graph: Graph) -> None:
     response = answer(graph, future)
     assert (response.error_code, response.message) == (FAILED.ABORTED, "aborted")
     assert model.cancelled == ["1"]
-
-
-def test_abort_of_what_is_not_there_is_no_error(graph: Graph) -> None:
-    graph.inference(PromptModel())
-    answer(graph, ask(graph))
-    assert not abort(graph, "1")
-    assert not abort(graph, "")
 
 
 def test_abort_of_a_request_that_waits_takes_it_out(graph: Graph) -> None:
@@ -389,13 +358,6 @@ def test_taken_down_in_the_midst_of_a_generation_the_node_stays_whole(graph: Gra
     assert answer(graph, ask(graph)).error_code == FAILED.NOT_ACTIVE
 
 
-def test_a_node_can_be_cleaned_up_and_brought_up_again(graph: Graph) -> None:
-    node = graph.inference()
-    for transition in (node.trigger_deactivate, node.trigger_cleanup, node.trigger_configure, node.trigger_activate):
-        assert transition() == TransitionCallbackReturn.SUCCESS
-    assert answer(graph, ask(graph, turns=told("Your task is to: Open the fridge."))).error_code == OK
-
-
 def test_diagnostics_tell_what_runs_what_waits_and_what_it_took(graph: Graph) -> None:
     model = HeldModel()
     graph.inference(model, max_concurrent=1)
@@ -418,24 +380,3 @@ def values(array: DiagnosticArray) -> dict[str, str]:
 
 
 # ---------------------------------------------------------------------- parameters
-
-
-def test_a_setting_of_another_language_model_is_refused_with_what_it_belongs_to(graph: Graph) -> None:
-    with pytest.raises(UserError, match="base_url is 'http://localhost', but language model 'expert' has no such"):
-        graph.inference(base_url="http://localhost")
-
-
-def test_an_unknown_language_model_is_refused_with_what_could_be_meant(graph: Graph) -> None:
-    with pytest.raises(UserError, match="language model 'experd' is unknown; did you mean 'expert'"):
-        graph.inference(llm="experd")
-
-
-def test_lists_and_mappings_are_texts_that_the_settings_read(graph: Graph) -> None:
-    node = graph.inference(active=False, llm="vllm", engine_args="{max_num_seqs: 64}", max_model_len=4096)
-    assert node.get_parameter("engine_args").value == "{max_num_seqs: 64}"
-    assert node.describe_parameter("engine_args").description
-
-
-def test_a_bound_that_cannot_be_kept_is_refused(graph: Graph) -> None:
-    with pytest.raises(UserError, match=r"request_timeout is '0\.0': input should be greater than 0"):
-        graph.inference(request_timeout=0.0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,9 @@ from doubles import ScriptedModel
 from navigation import Navigation
 from processes import Process, Processes
 from reactree_interfaces.action import ExecuteSkill, ExecuteTask
+from robot_house import House, in_skill
 from robot_servers import VELOCITY_LASTS
 from ros_graph import Goal, Graph
-from test_robot_bridge import House, in_skill
 
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import AWAY
@@ -27,12 +26,7 @@ ACTS = ("go to kitchen 1", "go to fridge 1", "open fridge 1", "pick up apple 1",
 SCRIPT = {"root": [f"Act: {skill}" for skill in ACTS]}
 
 
-@pytest.fixture
-def house(graph: Graph, tmp_path: Path) -> Any:
-    return House(graph, tmp_path)
-
-
-def task(house: Any, **of_bridge: Any) -> tuple[Goal, ScriptedModel]:
+def task(house: House, **of_bridge: Any) -> tuple[Goal, ScriptedModel]:
     """Begin a task whose robot never arrives at first; returns goal and model when the robot is on its way."""
     robot = house.add_robot(alone=True, behave={"navigate_to_pose": ["hold"]})
     house.start(**{"server_timeout": 600.0, "stop_timeout": 600.0} | of_bridge)
@@ -40,24 +34,19 @@ def task(house: Any, **of_bridge: Any) -> tuple[Goal, ScriptedModel]:
     house.graph.inference(model)
     house.graph.planner(bridge="robot_bridge")
     goal = house.graph.task()
-    house.graph.until(lambda: "navigate_to_pose: hold" in robot.log, "the robot is on its way")
-    house.graph.until(lambda: house.bridge.host.bare._errand.underway.accepted, "the bridge has heard so")
+    house.until(lambda: "navigate_to_pose: hold" in robot.log, "the robot is on its way")
+    house.until(lambda: house.errand.underway.accepted, "the bridge has heard so")
     return goal, model
-
-
-def waits(house: Any) -> Callable[[], bool]:
-    """Whether the bridge carries a skill out, or waits to."""
-    return lambda: bool(house.bridge.host.bare._errand or house.bridge.host.bare._next)
 
 
 # ---------------------------------------------------------------------- restarted, gone
 
 
-def test_a_task_whose_navigation_is_restarted_decides_as_if_nothing_had_been(house: Any, tmp_path: Path) -> None:
+def test_a_task_whose_navigation_is_restarted_decides_as_if_nothing_had_been(house: House, tmp_path: Path) -> None:
     goal, disturbed = task(house)
-    (waiting,) = house.bridge.host.bare._robot._calls._waiting
+    (waiting,) = house.parts._calls._waiting
     house.graph.kill(house.robot)
-    house.graph.until(lambda: waiting.sent_to == AWAY, "the bridge has seen it go")
+    house.until(lambda: waiting.sent_to == AWAY, "the bridge has seen it go")
     robot = house.add_robot(alone=True)
     assert (goal.result.success, goal.result.decisions, goal.result.steps) == (True, 4, 4)
     assert robot.house.held == "apple"
@@ -72,21 +61,21 @@ def test_a_task_whose_navigation_is_restarted_decides_as_if_nothing_had_been(hou
     assert [request.prompt for request in disturbed.requests] == [request.prompt for request in undisturbed.requests]
 
 
-def test_a_base_whose_navigation_is_killed_stands_and_is_driven_on_by_the_next(house: Any) -> None:
+def test_a_base_whose_navigation_is_killed_stands_and_is_driven_on_by_the_next(house: House) -> None:
     robot = house.add_robot(nav=False)
     navigation = house.graph.add(Navigation(speed=1.0, context=house.graph.context), alone=True)
     house.start(server_timeout=600.0)
     goal = house.skill("go to kitchen 1")
-    house.graph.until(lambda: robot.x > 3.0, "the base is driven")
+    house.until(lambda: robot.x > 3.0, "the base is driven")
     house.graph.kill(navigation)
-    house.graph.until(lambda: steady.now() - robot.moved_at > VELOCITY_LASTS, "the base stands")
+    house.until(lambda: steady.now() - robot.moved_at > VELOCITY_LASTS, "the base stands")
     assert robot.x < 7.0
     house.graph.add(Navigation(speed=20.0, context=house.graph.context), alone=True)
     assert goal.result.outcome == Result.DONE
     assert abs(robot.x - 7.5) < 0.1
 
 
-def test_a_navigation_that_never_comes_back_ends_the_task_with_that_reason(house: Any) -> None:
+def test_a_navigation_that_never_comes_back_ends_the_task_with_that_reason(house: House) -> None:
     goal, model = task(house, server_timeout=0.3)
     house.graph.kill(house.robot)
     assert (goal.result.end, goal.result.error_code) == ("world_gone", ExecuteTask.Result.WORLD_UNAVAILABLE)
@@ -94,59 +83,52 @@ def test_a_navigation_that_never_comes_back_ends_the_task_with_that_reason(house
     assert len(model.requests) == 1, "nothing is decided by it"
 
 
-def test_an_arm_that_is_restarted_in_the_midst_is_not_told_the_same_again(house: Any) -> None:
+def test_an_arm_that_is_restarted_in_the_midst_is_not_told_the_same_again(house: House) -> None:
     robot = house.add_robot(alone=True)
     house.start(server_timeout=600.0)
     house.does("go to kitchen table 1")
-    robot.behave["arm"] = ["hold"]
-    goal = house.skill("pick up pudding 1")
-    house.graph.until(lambda: "arm: hold" in robot.log, "the arm moves")
-    underway = house.bridge.host.bare._errand.underway
+    goal = house.begins("pick up pudding 1", "arm", "hold")
+    underway = house.errand.underway
     house.graph.kill(robot)
-    house.graph.until(lambda: underway.away, "the bridge sees that it has gone")
+    house.until(lambda: underway.away, "the bridge sees that it has gone")
     robot = house.add_robot(alone=True)
-    assert goal.result.outcome == Result.WORLD_UNAVAILABLE
-    lost = "arm was restarted; what it was asked for is lost"
-    assert goal.result.message == f"{lost}; nobody knows how far 'pick up pudding 1' got"
+    lost = "arm was restarted; what it was asked for is lost; nobody knows how far 'pick up pudding 1' got"
+    assert (goal.result.outcome, goal.result.message) == (Result.WORLD_UNAVAILABLE, lost)
     assert robot.log == []
 
 
-def test_a_server_that_ends_a_goal_without_a_word_and_then_itself_has_lost_it(house: Any) -> None:
+def test_a_server_that_ends_a_goal_without_a_word_and_then_itself_has_lost_it(house: House) -> None:
     robot = house.add_robot(alone=True, behave={"navigate_to_pose": ["quit"]})
     house.start(in_skill("go to", retries=0), server_timeout=600.0)
     goal = house.skill("go to bed 1")
-    house.graph.until(lambda: waits(house)() and house.bridge.host.bare._errand.unexplained, "it has ended the goal")
+    house.until(lambda: house.errand and house.errand.trouble, "it has ended the goal")
     house.graph.kill(robot)
-    house.graph.until(
-        lambda: not house.bridge.host.bare._errand or house.bridge.host.bare._errand.again_at, "it has gone"
-    )
+    house.until(lambda: not house.errand or "has gone" in house.errand.trouble, "it has gone")
     house.add_robot(alone=True)
     assert goal.result.outcome == Result.DONE
 
 
-def test_a_twin_of_a_server_that_comes_and_goes_does_not_end_a_goal(house: Any) -> None:
+def test_a_twin_of_a_server_that_comes_and_goes_does_not_end_a_goal(house: House) -> None:
     robot = house.add_robot(alone=True)
     house.start(server_timeout=600.0)
     goal = house.goes("hold")
-    house.graph.until(lambda: house.bridge.host.bare._errand.underway.accepted, "the bridge has heard so")
+    house.until(lambda: house.errand.underway.accepted, "the bridge has heard so")
     twin = house.graph.add(type(robot)("twin", context=house.graph.context, button=False, body=False), alone=True)
-    (waiting,) = house.bridge.host.bare._robot._calls._waiting
-    house.graph.until(lambda: waiting.sent_to == 2, "the twin is seen")
+    (waiting,) = house.parts._calls._waiting
+    house.until(lambda: waiting.sent_to == 2, "the twin is seen")
     house.graph.kill(twin)
-    house.graph.until(lambda: waiting.sent_to == 1, "its end is seen")
+    house.until(lambda: waiting.sent_to == 1, "its end is seen")
     robot._running[0][1].forever = False  # it arrives
     assert goal.result.outcome == Result.DONE
     assert "cancel: navigate_to_pose" not in robot.log
 
 
-def test_a_goal_that_is_answered_twice_ends_neither_skill_nor_bridge(house: Any) -> None:
+def test_a_goal_that_is_answered_twice_ends_neither_skill_nor_bridge(house: House) -> None:
     """As where two servers of one action are there; rclpy raises where the second answer follows at once."""
     house.add_robot(alone=True)
     house.start()
     (client,) = {
-        server._client
-        for server in house.bridge.host.bare._robot.servers._servers.values()
-        if server.name == "navigate_to_pose"
+        server._client for server in house.parts.servers._servers.values() if server.name == "navigate_to_pose"
     }
     take_in = client.execute
 
@@ -188,52 +170,56 @@ def test_bring_up_waits_for_a_robot_that_comes_later(processes: Processes) -> No
 # ---------------------------------------------------------------------- not ready, late, not stopped yet
 
 
-def test_a_server_that_rejects_because_it_starts_is_asked_again(house: Any) -> None:
+def test_a_server_that_rejects_because_it_starts_is_asked_again(house: House) -> None:
     robot = house.add_robot(behave={"navigate_to_pose": ["reject"] * 2})
     house.start(server_timeout=600.0)
     house.does("go to bed 1")
     assert robot.log[:3] == ["rejected: navigate_to_pose"] * 2 + ["navigates to 2.4 6.6"]
+    robot.behave["navigate_to_pose"] = ["reject"] * 999
+    goal = house.skill("go to bed 1")
+    house.until(lambda: house.errand and house.errand.trouble, "it is tried again")
+    house.press(True)
+    assert goal.result.outcome == Result.HALTED
 
 
-def test_a_server_that_goes_on_rejecting_is_named_within_its_bound(house: Any) -> None:
+def test_a_server_that_goes_on_rejecting_is_named_within_its_bound(house: House) -> None:
     house.add_robot(behave={"navigate_to_pose": ["reject"] * 999})
     house.start(server_timeout=0.3)
-    result = house.skill("go to bed 1").result
-    assert result.outcome == Result.WORLD_UNAVAILABLE
-    assert result.message == "navigate_to_pose rejected the goal (again and again for 0.3 s)"
+    message = "navigate_to_pose rejected the goal (again and again for 0.3 s)"
+    assert house.fails("go to bed 1") == (Result.WORLD_UNAVAILABLE, message)
 
 
-def test_a_goal_that_is_accepted_late_is_waited_for(house: Any) -> None:
+def test_a_goal_that_is_accepted_late_is_waited_for(house: House) -> None:
     robot = house.add_robot(alone=True)
     house.start(server_timeout=600.0)
     house.graph.halt(robot)
     goal = house.skill("go to bed 1")
-    house.graph.until(lambda: waits(house)() and house.bridge.host.bare._errand.underway.sent_at, "the goal was sent")
+    house.until(lambda: house.errand and house.errand.underway.sent_at, "the goal was sent")
     house.graph.resume(robot)
     assert goal.result.outcome == Result.DONE
 
 
-def test_a_skill_waits_until_what_was_cancelled_has_stopped(house: Any) -> None:
+def test_a_skill_waits_until_what_was_cancelled_has_stopped(house: House) -> None:
     robot = house.add_robot()
     house.start(stop_timeout=600.0)
     house.goes("deaf")
-    world = house.bridge.host.bare
-    world._errand.pending.cancel()  # the bridge itself would wait: this is the world's own
-    house.graph.until(lambda: "cancel: navigate_to_pose" in robot.log, "it is told to stop")
+    world = house.world
+    house.errand.pending.cancel()  # the bridge itself would wait: this is the world's own
+    house.until(lambda: "cancel: navigate_to_pose" in robot.log, "it is told to stop")
     second = world.execute("go to sofa 1")
-    house.graph.until(lambda: world._next, "the second waits")
+    house.until(lambda: world._next, "the second waits")
     robot._running[0][1].deaf = False
-    house.graph.until(second.done, "the second is carried out")
+    house.until(second.done, "the second is carried out")
     assert second.take().text.startswith("You arrive at the sofa (1).")
     stopped, began = robot.log.index("stopped: navigate_to_pose"), robot.log.index("navigates to 1.5 2.0")
     assert stopped < began
 
 
-def test_a_skill_that_waits_for_a_server_is_cancelled_and_never_sent(house: Any) -> None:
+def test_a_skill_that_waits_for_a_server_is_cancelled_and_never_sent(house: House) -> None:
     house.add_robot(nav=False)
     house.start(server_timeout=600.0)
     goal = house.skill("go to bed 1")
-    house.graph.until(waits(house), "it waits")
+    house.until(lambda: house.errand or house.world._next, "it waits")
     goal.cancel()
     assert goal.result.outcome == Result.CANCELED
     late = house.graph.add(type(house.robot)("nav", context=house.graph.context, arm=False, button=False))
@@ -241,42 +227,20 @@ def test_a_skill_that_waits_for_a_server_is_cancelled_and_never_sent(house: Any)
     assert late.log.count("navigate_to_pose: succeed") == 1
 
 
-def test_a_stop_that_is_pressed_while_a_skill_is_tried_again_holds_it(house: Any) -> None:
-    house.add_robot(behave={"navigate_to_pose": ["reject"] * 999})
-    house.start(server_timeout=600.0)
-    goal = house.skill("go to bed 1")
-    house.graph.until(lambda: waits(house)() and house.bridge.host.bare._errand.again_at, "it is tried again")
-    house.press(True)
-    assert goal.result.outcome == Result.HALTED
-
-
-# ---------------------------------------------------------------------- done although it was to be stopped
-
-
-def test_what_was_picked_up_although_the_skill_was_cancelled_is_known_to_be_held(house: Any) -> None:
-    robot = house.add_robot()
-    house.start()
-    house.does("go to kitchen table 1")
-    robot.behave["arm"] = ["deaf"]
-    goal = house.skill("pick up pudding 1")
-    house.graph.until(lambda: "arm: deaf" in robot.log, "the arm moves")
-    goal.cancel()
-    house.graph.until(lambda: "cancel: arm" in robot.log, "it is told to stop")
-    robot._running[0][1].forever = False  # it does what it was asked for
-    assert goal.result.outcome == Result.CANCELED
-    assert robot.house.held == "pudding"
-    assert [thing.name for thing in map(house.map.things.get, house.map.held)] == ["pudding 1"]
-
-
-def test_what_was_picked_up_although_the_stop_was_pressed_is_told(house: Any) -> None:
+@pytest.mark.parametrize("stop", ["a cancel", "the emergency stop"])
+def test_what_was_picked_up_although_it_was_to_be_stopped_is_known_to_be_held(house: House, stop: str) -> None:
     robot = house.add_robot()
     house.start(stop_timeout=600.0)
     house.does("go to kitchen table 1")
-    robot.behave["arm"] = ["deaf"]
-    goal = house.skill("pick up pudding 1")
-    house.graph.until(lambda: "arm: deaf" in robot.log, "the arm moves")
-    house.press(True)
-    house.graph.until(lambda: "cancel: arm" in robot.log, "it is told to stop")
-    robot._running[0][1].forever = False
-    assert goal.result.outcome == Result.HALTED
-    assert goal.result.observation.text.endswith(" You hold pudding (1).")
+    goal = house.begins("pick up pudding 1", "arm", "deaf")
+    if stop == "a cancel":
+        goal.cancel()
+    else:
+        house.press(True)
+    house.until(lambda: "cancel: arm" in robot.log, "it is told to stop")
+    robot._running[0][1].forever = False  # it does what it was asked for
+    assert goal.result.outcome == (Result.CANCELED if stop == "a cancel" else Result.HALTED)
+    assert robot.house.held == "pudding"
+    assert [thing.name for thing in map(house.map.things.get, house.map.held)] == ["pudding 1"]
+    if stop != "a cancel":
+        assert goal.result.observation.text.endswith(" You hold pudding (1).")

@@ -20,7 +20,8 @@ from reactree_ros.agent.turns import Prompt, Said, Saw, Told, ToldStart, Turn
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import Choice, DecisionRequest, LanguageModel, LanguageModelError, Reply
 from reactree_ros.nodes.calls import Calls
-from reactree_ros.nodes.inference.known_prompts import KeptPrompts, Known, SentPrompts, UnknownPrompt
+from reactree_ros.nodes.inference.inference_node import KeptPrompts, UnknownPrompt
+from reactree_ros.nodes.messages import Known
 from reactree_ros.nodes.planner.adapters import RosLanguageModel
 
 START = (ToldStart(system="You are a robot.", examples=((Told("Your task is to: a"), Said("Act: done")),)),)
@@ -95,17 +96,6 @@ def test_a_childs_prompt_has_its_start_from_its_parents(graph: Graph) -> None:
     asker.ask(Prompt(START, parent))
     assert asker.kinds[1:] == [[TurnMsg.KNOWN, TurnMsg.TASK], [TurnMsg.KNOWN, TurnMsg.SAID]]
     assert model.heard[1:] == [wholly(child), wholly((*START, *parent))]
-
-
-def test_what_differs_in_the_midst_is_sent_from_there(graph: Graph) -> None:
-    model = Hearing()
-    graph.inference(model)
-    asker, turns = Asker(graph), [Told("Your task is to: b"), Said("Act: x"), Saw("You see it."), Said("Act: y")]
-    asker.ask(Prompt(START, turns))
-    other = [turns[0], Told("Much."), *turns[2:]]
-    asker.ask(Prompt(START, other))
-    assert (asker.sent[1].turns[0].example, len(asker.sent[1].turns)) == (2, 4)
-    assert model.heard[1] == wholly((*START, *other))
 
 
 def test_any_prompts_in_any_order_reach_the_model_whole(graph: Graph) -> None:
@@ -235,25 +225,3 @@ def test_a_picture_whose_bytes_are_gone_is_sent_again(monkeypatch: pytest.Monkey
     with pytest.raises(UnknownPrompt, match="a picture in the prompt of request '1' is not kept any more"):
         kept.turns("", Known("1", 2))
     assert kept.turns("", Known("1", 1)) == turns[:1]
-
-
-def test_equal_words_with_other_pictures_are_another_turn() -> None:
-    sent, words = SentPrompts(), "You see it."
-    first, second = (Saw(words, Observation(words, data={"at": number})) for number in range(2))
-    sent.add("1", (Told("a"), first), None)
-    start = Told("a")
-    assert sent.longest((start, second)) is None
-    sent.add("2", (start, first), None)
-    assert sent.longest((start, second, Said("Act: x"))) == Known("2", 1)
-
-
-def test_a_prompt_that_is_too_large_is_not_kept() -> None:
-    kept = KeptPrompts(characters=100)
-    kept.keep("", "1", (Told("a" * 60),))
-    kept.keep("", "1", (Told("a" * 70),))  # in the place of the first
-    kept.keep("", "2", (Told("b" * 200),))
-    for id in ("1", "2"):
-        with pytest.raises(UnknownPrompt):
-            kept.turns("", Known(id, 1))
-    kept.keep("", "3", (Told("c" * 100),))
-    assert kept.turns("", Known("3", 1)) == (Told("c" * 100),)

@@ -17,7 +17,7 @@ from ros_graph import Graph, activate
 
 from reactree_local.small import PACKAGED
 from reactree_ros.agent.grammar import DecisionGrammar
-from reactree_ros.agent.turns import About, Said, Saw, Told, ToldStart
+from reactree_ros.agent.turns import Told
 from reactree_ros.background.pending import Pending
 from reactree_ros.household.expert.policy import decide
 from reactree_ros.llm.port import (
@@ -123,11 +123,6 @@ def test_a_long_prompt_has_more_time_and_the_next_one_after_a_late_reply_more_ye
     assert model.slowness(long) > before
 
 
-TOLD = Told("Zähl: eins", About.SYSTEM)
-EXAMPLES = ((Told("Tu:"), Saw("da"), Said("so"), Told("OK.", About.ANSWER)), (Told("Text", About.SYSTEM),))
-START = ToldStart(system="Zähl: eins", examples=EXAMPLES, rule="Zähl weiter.")
-
-
 # ---------------------------------------------------------------------- loading, settings
 
 
@@ -159,14 +154,10 @@ def test_a_model_that_cannot_be_loaded_is_named_and_can_be_tried_again(graph: Gr
     "parameters",
     [
         {"llm": "vllm"},
-        {"llm": "fallback"},
         {"llm": "openai", "base_url": "nonsense"},
-        {"llm": "openai", "base_url": "http://localhost", "constraints": "regex, magic"},
         {"llm": "openai", "base_url": "http://localhost", "api_key_file": "/no/such/file"},
         {"models_file": "/no/such/file"},
-        {"llm": "vllm", "engine_args": "[1, 2]"},
         {"llm": "vllm", "engine_args": "{"},
-        {"llm": "openai", "base_url": "http://localhost", "chat": "perhaps"},
     ],
 )
 def test_settings_that_make_no_sense_fail_the_configuration(graph: Graph, parameters: dict[str, str]) -> None:
@@ -224,13 +215,6 @@ def test_the_small_model_decides_for_the_launch_with_the_planner_that_it_was_tra
     (record,) = tmp_path.rglob("*.jsonl")
     own, *_ = trained_for(PACKAGED)
     assert read_record(record).run["planner"]["name"] == own
-
-
-def test_a_planner_that_the_small_model_was_not_trained_for_is_warned_of(processes: Processes) -> None:
-    need_in_nodes("small", "onnxruntime", "tokenizers", "llguidance")
-    launch = (f"instruction:={INSTRUCTION}", "llm:=small", "planner:=react:questions=1", "max_decisions:=5")
-    output = ended(processes.launch(*launch), 1)
-    assert "planner react:questions=1: the language model was trained for " in output
 
 
 def test_a_server_that_is_not_there_ends_the_launch_with_1(processes: Processes) -> None:

@@ -10,30 +10,21 @@ from typing import Any
 import pytest
 from action_msgs.msg import GoalStatus
 from chatting import Chatting, saying
-from doubles import ScriptedModel, ScriptedWorld, expand, scripted_episode
-from memory.word_hash_embedder import WordHashEmbedder, experience
+from doubles import ScriptedModel, ScriptedWorld, expand
 from rcl_interfaces.msg import Log
 from rclpy.action import ActionServer
 from rclpy.parameter import Parameter
 from reactree_interfaces.action import ExecuteTask
-from reactree_interfaces.msg import Decision as DecisionMsg
 from ros_graph import Graph, HeldWorld
 
-from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.grammar import DecisionGrammar
-from reactree_ros.agent.turns import Said
 from reactree_ros.episode.player import replay
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.llm.engine import Generated
-from reactree_ros.llm.port import Reply
-from reactree_ros.memory.spec import memory as named
-from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.nodes.planner.execute_task import TaskClient
 from reactree_ros.planners.spec import planner_names
 from reactree_ros.record.reader import read_record
-from reactree_ros.tree.context import Listener
-from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import RunOptions
 from reactree_ros.world.port import Score
 
@@ -50,34 +41,6 @@ FAMILY = {
     "one way": ["Act: recall location of apple", "Act: failure"],
     "another way": ["Think: so", "Act: go to kitchen 1", "Act: done"],
 }
-
-
-class Notes(Listener):
-    """Notes every decision as a line."""
-
-    def __init__(self) -> None:
-        self.lines: list[tuple[Any, ...]] = []
-        self.episode: Any = None
-
-    def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
-        self._note(node, decision.name, reply.text, decision)
-
-    def refused(self, node: GoalNode, said: Said, reason: str) -> None:
-        self._note(node, reason, said.text, said.decision)
-
-    def _note(self, node: GoalNode, kind: str, text: str, decision: Decision | None) -> None:
-        said = {} if decision is None else decision.as_dict()
-        values = [(name, [value] if isinstance(value, str) else value) for name, value in said.items()]
-        count = self.episode.context.budget.decisions
-        self.lines.append((node.index, node.subgoal, node.depth, count, kind, text, values))
-
-
-def line(msg: DecisionMsg) -> tuple[Any, ...]:
-    values = [(one.name, list(one.values)) for one in msg.arguments]
-    return msg.node_id, msg.subgoal, msg.depth, msg.count, msg.reason or msg.kind, msg.text, values
-
-
-# ---------------------------------------------------------------------- speed
 
 
 # ---------------------------------------------------------------------- results
@@ -104,17 +67,6 @@ def test_what_the_model_said_in_vain_is_told_with_the_decision_and_counted_in_th
     assert result.refused_tokens == 3
     graph.until(lambda: len(decisions) == 2)
     assert [[one.text for one in decision.attempts] for decision in decisions] == [["Act: fly", ""], [""]]
-
-
-def test_what_is_refused_is_told_with_every_request_that_it_took(graph: Graph) -> None:
-    said = iter(["Act: fly", expand("sequence", "root", "it"), "Act: done"])
-    graph.household({}, model=Chatting(lambda generation: Generated(next(said), "stop", output_tokens=3)))
-    decisions = graph.decisions()
-    assert graph.task("root").result.replies == 2
-    graph.until(lambda: len(decisions) == 2)
-    assert [bool(decision.reason) for decision in decisions] == [True, False]
-    assert [[one.text for one in decision.attempts] for decision in decisions] == [["Act: fly", ""], [""]]
-    assert [decision.output_tokens for decision in decisions] == [6, 3]
 
 
 def test_a_task_that_fails_aborts_without_an_error(graph: Graph) -> None:
@@ -159,22 +111,7 @@ def test_the_bridge_judges_what_is_no_tasks_by_the_goal_that_it_reads(
     assert result.goal == ('{"on_apple_coffeetable": 1}' if goal else "")
 
 
-def test_a_task_of_the_house_is_carried_out_by_the_expert(graph: Graph) -> None:
-    graph.inference()
-    graph.bridge()
-    graph.planner()
-    result = graph.task("").result
-    assert (result.success, result.end, result.gsr, result.ssr) == (True, "done", 1.0, 1.0)
-
-
 # ---------------------------------------------------------------------- options
-
-
-def test_limits_of_the_goal_hold(graph: Graph) -> None:
-    script = {"root": ["Think: a", "Act: open fridge 1"] * 4}
-    graph.household(script)
-    assert graph.task(max_decisions=3).result.end == "out_of_decisions"
-    assert graph.task(max_steps=1).result.end == "out_of_steps"
 
 
 def test_limits_of_the_parameters_hold_where_the_goal_gives_none_and_may_be_changed(graph: Graph) -> None:
@@ -220,21 +157,6 @@ def test_working_memory_is_on_or_off_for_each_goal(graph: Graph, parameter: bool
     assert ("recall location of apple" in may_say.skills) is remembers
 
 
-@pytest.mark.parametrize(("most", "found"), [(0, ["apple", "pudding"]), (1, ["apple"])])
-def test_examples_of_episodic_memory_are_as_many_as_asked_for(
-    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, found: list[str]
-) -> None:
-    monkeypatch.setattr("reactree_ros.memory.embedding.default_embedder", WordHashEmbedder)
-    file, model = tmp_path / "memory.db", ScriptedModel({"find the apple": ["Act: pick up apple 1", "Act: done"]})
-    with SqliteMemory(file, WordHashEmbedder()) as memory:
-        for task, thing in enumerate(("apple", "pudding")):
-            memory.add_run([experience(f"look for the {thing}", task=task)])
-    graph.household({}, model=model, memory=str(file), max_examples=most)
-    assert graph.task("find the apple").result.success
-    prompt = model.requests[0].prompt
-    assert [thing for thing in ("apple", "pudding") if f"Your task is to: look for the {thing}" in prompt] == found
-
-
 @pytest.mark.parametrize(("given", "shown"), [("", True), ("none", False)])
 def test_a_planner_that_names_no_memory_has_the_examples_of_the_household(
     graph: Graph, monkeypatch: pytest.MonkeyPatch, given: str, shown: bool
@@ -250,26 +172,6 @@ def test_a_planner_that_names_no_memory_has_the_examples_of_the_household(
     graph.planner(memory=given)
     assert graph.task(goal).result.success
     assert (model.requests[0].prompt.count(f"Your task is to: {goal}\n") > 1) is shown
-
-
-def test_a_memory_of_another_store_is_named_by_the_same_parameter(graph: Graph, tmp_path: Path) -> None:
-    pytest.importorskip("reactree_garden.memory", reason="needs test/plugin; `make test` installs it")
-    name, model = (
-        f"notebook:path={tmp_path / 'notebook'}",
-        ScriptedModel({"find the apple": ["Act: pick up apple 1", "Act: done"] * 2}),
-    )
-    with named(name).open() as memory:
-        memory.add_run([experience("look for the apple")])
-    graph.household({}, model=model, memory=name)
-    assert graph.task("find the apple").result.success
-    assert "Your task is to: look for the apple" in model.requests[0].prompt
-
-
-def test_the_seed_reaches_the_model(graph: Graph) -> None:
-    model = ScriptedModel(DONE)
-    graph.household({}, model=model)
-    assert graph.task(seed=-7).result.success
-    assert model.requests[0].seed == -7
 
 
 def test_what_may_be_tried_is_asked_anew_when_a_task_begins(graph: Graph) -> None:
@@ -336,15 +238,6 @@ def test_parameters_that_make_no_sense_are_refused(graph: Graph) -> None:
         graph.planner(memory="sqlit:path=m.db")
 
 
-def test_a_change_that_makes_no_sense_is_refused_and_the_parameter_stays(graph: Graph) -> None:
-    planner = graph.household({})
-    for name, value in (("parallel", "most"), ("max_decisions", -1), ("decision_timeout", 0.0), ("memory", "other.db")):
-        before = planner.get_parameter(name).value
-        (answer,) = planner.set_parameters([Parameter(name, value=value)])
-        assert not answer.successful, name
-        assert planner.get_parameter(name).value == before
-
-
 def test_every_choice_of_a_run_is_a_parameter_with_its_meaning(graph: Graph) -> None:
     planner = graph.household({})
     for name, field in RunOptions.model_fields.items():
@@ -374,20 +267,6 @@ def test_without_py_trees_ros_tasks_are_carried_out_and_one_warning_says_that_no
     assert not [name for name in offered if "snapshot" in name]
 
 
-def test_the_decisions_topic_is_what_the_run_in_this_process_decides(graph: Graph) -> None:
-    notes = Notes()
-    notes.episode = scripted_episode(FAMILY, listener=notes, working_memory=True)
-    notes.episode.run()
-    graph.household(FAMILY)
-    heard = graph.decisions()
-    assert graph.task().result.success
-    graph.until(lambda: len(heard) == len(notes.lines))
-    assert [line(msg) for msg in heard] == notes.lines
-    assert any("is not among the skills that are available now" in msg.reason for msg in heard)
-    stamps = [(msg.stamp.sec, msg.stamp.nanosec) for msg in heard]
-    assert stamps == sorted(stamps)
-
-
 def test_feedback_tells_where_the_run_is(graph: Graph) -> None:
     graph.household(FAMILY)
     goal = graph.task()
@@ -408,39 +287,33 @@ def test_feedback_tells_where_the_run_is(graph: Graph) -> None:
     assert "is not among the skills that are available now" in refused[1]
 
 
-def test_who_sends_a_goal_from_a_terminal_reads_what_was_refused_and_why(
-    graph: Graph, capsys: pytest.CaptureFixture[str]
-) -> None:
-    graph.household(FAMILY)
+def terminal(graph: Graph, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """What somebody reads who sends a goal from a terminal."""
     client = graph.add(TaskClient("reactree_planner", ExecuteTask.Goal(instruction="root"), context=graph.context))
     graph.until(client.planner_is_there)
     client.send()
     graph.until(client.ended)
     client.conclude()
-    lines = capsys.readouterr().out.splitlines()
+    return capsys.readouterr().out.splitlines()
+
+
+def test_a_terminal_shows_what_was_refused_and_why(graph: Graph, capsys: pytest.CaptureFixture[str]) -> None:
+    graph.household(FAMILY)
+    lines = terminal(graph, capsys)
     said = next(number for number, line in enumerate(lines) if line.endswith("Act: open the door"))
     assert lines[said + 1].startswith("    refused: 'open the door' is not among the skills that are available now")
 
 
-def test_who_sends_a_goal_from_a_terminal_reads_why_the_model_was_asked_again_and_how_often(
-    graph: Graph, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_terminal_shows_why_the_model_was_asked_again(graph: Graph, capsys: pytest.CaptureFixture[str]) -> None:
     graph.household({}, model=Chatting(saying("Act: fly", "Act: done")))
-    client = graph.add(TaskClient("reactree_planner", ExecuteTask.Goal(instruction="root"), context=graph.context))
-    graph.until(client.planner_is_there)
-    client.send()
-    graph.until(client.ended)
-    client.conclude()
-    why, said, *_, counts = capsys.readouterr().out.splitlines()
+    why, said, *_, counts = terminal(graph, capsys)
     assert why.startswith("    asked again: ")
     assert "fly" in why
     assert said == "[0] Act: done"
     assert counts == "2 requests for 1 replies of the language model: 1 refused, 0 repeated"
 
 
-def test_who_sends_a_goal_from_a_terminal_reads_also_what_comes_after_the_result(
-    graph: Graph, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_terminal_shows_also_what_comes_after_the_result(graph: Graph, capsys: pytest.CaptureFixture[str]) -> None:
     said = ["Act: go to kitchen 1", "Act: done"]
     late = [ExecuteTask.Feedback(decisions=number, last_decision=text) for number, text in enumerate(said, 1)]
 
@@ -451,12 +324,7 @@ def test_who_sends_a_goal_from_a_terminal_reads_also_what_comes_after_the_result
 
     server = graph.add_node("reactree_planner")
     ActionServer(server, ExecuteTask, "~/execute_task", execute)
-    client = graph.add(TaskClient("reactree_planner", ExecuteTask.Goal(instruction="root"), context=graph.context))
-    graph.until(client.planner_is_there)
-    client.send()
-    graph.until(client.ended)
-    assert client.conclude() == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = terminal(graph, capsys)
     assert [line for line in lines if line.startswith("[")] == ["[1] Act: go to kitchen 1", "[2] Act: done"]
     assert "Goal reached" in lines[-2]
 

@@ -35,10 +35,7 @@ def assert_preempted(goal: Goal) -> None:
 
 
 def test_cancel_during_a_skill_stops_it_once_and_the_planner_goes_on(graph: Graph) -> None:
-    world = HeldWorld()
-    graph.household({"root": ["Act: open fridge 1", "Think: so", "Act: done"]}, world=world)
-    goal = graph.task()
-    graph.until(lambda: world.held)
+    world, _, goal = graph.held({"root": ["Act: open fridge 1", "Think: so", "Act: done"]})
     goal.cancel()
     assert_canceled(goal)
     assert (goal.result.decisions, goal.result.steps) == (1, 1)
@@ -142,10 +139,7 @@ def test_cancel_as_soon_as_the_goal_is_accepted_ends_it(graph: Graph) -> None:
 
 
 def test_a_second_cancel_changes_nothing(graph: Graph) -> None:
-    world = HeldWorld()
-    graph.household({"root": ["Act: open fridge 1"]}, world=world)
-    goal = graph.task()
-    graph.until(lambda: world.held)
+    world, _, goal = graph.held({"root": ["Act: open fridge 1"]})
     goal.cancel()
     goal.cancel()
     assert_canceled(goal)
@@ -213,15 +207,6 @@ def test_queue_when_it_is_full_a_goal_is_not_accepted(graph: Graph) -> None:
     assert settled(graph, world, waits).success
 
 
-def test_queue_a_malformed_goal_does_not_hold_up_the_next_one(graph: Graph) -> None:
-    world, goal = busy(graph, "queue")
-    bad, good = graph.task("a", planner="zsp2"), graph.task("b")
-    assert good.accepted
-    assert settled(graph, world, goal).success
-    assert bad.result.error_code == Result.INVALID_GOAL
-    assert settled(graph, world, good).success
-
-
 def test_preempt_a_newer_goal_takes_over(graph: Graph) -> None:
     world, goal = busy(graph, "preempt")
     newer = graph.task("a")
@@ -241,22 +226,11 @@ def test_preempt_of_several_goals_the_newest_is_carried_out(graph: Graph) -> Non
     assert world.executed.count("go to kitchen 1") <= 3
 
 
-def test_a_rejected_goal_does_not_disturb_a_skill(graph: Graph) -> None:
-    world, goal = busy(graph, "reject")
-    for name in "abcd":
-        assert not graph.task(name).accepted
-    assert world.cancelled == {}
-    assert settled(graph, world, goal).success
-
-
 # ---------------------------------------------------------------------- the end
 
 
 def test_shutdown_stops_what_runs_and_what_waits(graph: Graph) -> None:
-    world = HeldWorld()
-    planner = graph.household({"root": ["Act: open fridge 1"]}, world=world, on_busy="queue")
-    goal = graph.task()
-    graph.until(lambda: world.held)
+    world, planner, goal = graph.held({"root": ["Act: open fridge 1"]}, on_busy="queue")
     waits = graph.task("a")
     assert waits.accepted
     planner.begin_stop()
@@ -298,9 +272,3 @@ def test_shutdown_during_a_generation_reaches_the_model(graph: Graph) -> None:
     planner.begin_stop()
     assert goal.result.error_code == Result.SHUTDOWN
     graph.until(lambda: model.cancelled)
-
-
-def test_shutdown_without_a_task_is_at_once(graph: Graph) -> None:
-    planner = graph.household({})
-    planner.begin_stop()
-    assert planner.stopped()

@@ -122,30 +122,3 @@ def test_a_bridge_that_is_back_at_once_has_lost_the_skill_and_is_given_the_next_
     task.interrupt()
     bridge.wait_for("stopped: go to kitchen 1")
     assert task.end() == 130
-
-
-def test_watchers_see_the_tree_grow_while_it_runs(processes: Processes) -> None:
-    bridge, inference = processes.held("bridge"), processes.held("inference")
-    start_planner(processes)
-    assert processes.node("bring_up", "held_inference", "held_bridge").end() == 0
-    task = processes.node("execute_task", INSTRUCTION)
-    inference.wait_for("holds: a decision")
-
-    watcher = processes.start("py-trees-tree-watcher")
-    watcher.wait_for(f"[o] {INSTRUCTION} [*]")
-    assert "parallel" not in watcher.output
-    release(inference)
-    bridge.wait_for("holds: go to kitchen 1")
-    watcher.wait_for("--> go to kitchen 1 [*]")
-    for line in (
-        "/_/ parallel [*]",
-        "{-} sequence [*]",
-        "{o} fallback [*]",
-        "[o] move the apple on the coffee table\n",
-    ):
-        assert line in watcher.output
-
-    release(bridge)
-    assert task.end() == 0
-    late = processes.start("py-trees-tree-watcher")
-    late.wait_for("--> put down apple 2")

@@ -13,14 +13,11 @@ from doubles import START, ScriptedModel, expand
 from processes import Processes
 from reactree_interfaces.action import ExecuteTask
 from ros_graph import Graph, HeldWorld
-from std_srvs.srv import Trigger
 
-from reactree_lab.household.generator import generate_house
 from reactree_ros.agent.observation import Observation, Seen
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode.player import LATER, replay
 from reactree_ros.record.reader import Record, read_record
-from reactree_ros.view.steering import PAUSED
 
 NAV2 = bool(importlib.util.find_spec("nav2_msgs"))
 APPLE = "Put 1 apple on the coffee table"
@@ -85,36 +82,6 @@ def test_nothing_is_done_again_and_what_stands_done_stays_done(graph: Graph, tmp
     assert replay(after).difference == ""
 
 
-def test_paused_it_goes_on_once_a_person_lets_it(graph: Graph, tmp_path: Path) -> None:
-    world = HeldWorld()
-    graph.household(SCRIPT, world=world, save_to=str(tmp_path))
-    before = broken_off(graph, world)
-    assert graph.call(Trigger, "reactree_planner/pause").success
-    goal = graph.task("", resume=before.saved_to)
-    graph.until(lambda: goal.feedback and goal.feedback[-1].held == PAUSED, "it holds")
-    assert len(world.executed) == 2
-    assert graph.call(Trigger, "reactree_planner/resume").success
-    graph.until(lambda: len(world.executed) == 3 and world.held, "the next skill runs")
-    world.finish()
-    assert goal.result.success
-
-
-def test_only_what_is_decided_from_then_on_is_told(graph: Graph, tmp_path: Path) -> None:
-    world = HeldWorld()
-    graph.household(SCRIPT, world=world, save_to=str(tmp_path))
-    before = broken_off(graph, world)
-    heard = graph.decisions()
-    goal = graph.task("", resume=before.saved_to)
-    graph.until(lambda: world.held, "the next skill runs")
-    world.finish()
-    assert goal.result.success
-    graph.until(lambda: len(heard) >= 2, "it is heard")
-    now = before.decisions + 1
-    assert [(msg.text, msg.count) for msg in heard] == [("Act: pick up apple 1", now), ("Act: done", now)]
-    graph.until(lambda: goal.feedback[-1].last_decision == "Act: done", "it is told")
-    assert {one.decisions for one in goal.feedback} <= {before.decisions, now}
-
-
 def test_what_is_not_where_the_record_has_it_is_told(graph: Graph, tmp_path: Path) -> None:
     class Moving(HeldWorld):
         """The apple stands on the counter, later in the fridge."""
@@ -136,27 +103,6 @@ def test_what_is_not_where_the_record_has_it_is_told(graph: Graph, tmp_path: Pat
     assert differences == {
         ("apple 1 is at fridge 1 in kitchen 1, the record has it at kitchen counter 1 in kitchen 1",)
     }
-
-
-def test_a_run_of_a_household_goes_on_to_its_goal(graph: Graph, tmp_path: Path) -> None:
-    house = generate_house(seed=7, tasks=1)
-    (tmp_path / "house.json").write_text(json.dumps(house), encoding="utf-8")
-    graph.inference()
-    graph.bridge(tasks=str(tmp_path / "house.json"))
-    graph.planner(planner="reactree_wm", save_to=str(tmp_path / "runs"))
-    heard = graph.decisions()
-    goal = graph.task("", task_id=house[0]["task_id"])
-    graph.until(lambda: len(heard) > 8, "it is in the midst of it")
-    goal.cancel()
-    before = goal.result
-    assert goal.status == GoalStatus.STATUS_CANCELED
-    assert not before.success
-    result = graph.task("", resume=before.saved_to).result
-    assert (result.success, result.gsr) == (True, 1.0)
-    first, second = saved(before), saved(result)
-    assert carried_out(second)[: len(carried_out(first))] == carried_out(first)
-    assert second.run["world"] == first.run["world"]
-    assert second.run["world"]["name"] == "virtualhome"
 
 
 def test_a_run_is_stopped_on_its_way_back(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

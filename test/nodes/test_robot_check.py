@@ -12,7 +12,6 @@ from nav2_msgs.action import ComputePathToPose
 from rclpy.action import ActionServer
 from robot_house import Change, House, in_skill
 from robot_servers import LATCHED
-from ros_graph import Graph
 from std_msgs.msg import Bool, Int32
 
 from reactree_ros.nodes.robot.robot_check import Walk
@@ -20,8 +19,7 @@ from reactree_ros.plugins.diagnosis import Diagnosis, Level
 
 
 @pytest.fixture
-def house(graph: Graph, tmp_path: Path) -> House:
-    house = House(graph, tmp_path)
+def house(house: House) -> House:
     house.add_robot()
     return house
 
@@ -42,6 +40,11 @@ def plans_paths(house: House, but: tuple[float, float] = (-99.0, -99.0)) -> None
 
 def checked(house: House, change: Change = lambda config: None, *, patience: float = 0.6) -> list[Diagnosis]:
     """Walk through what a changed robot.yaml names."""
+    return checked_file(house, house.config(change), patience=patience)
+
+
+def checked_file(house: House, config: Path, *, patience: float) -> list[Diagnosis]:
+    """Walk through what a robot.yaml names."""
 
     def until(done: Callable[[], bool], seconds: float) -> bool:
         end = time.monotonic() + seconds
@@ -51,7 +54,7 @@ def checked(house: House, change: Change = lambda config: None, *, patience: flo
             house.graph.step()
         return True
 
-    return Walk(house.graph.add_node("robot_check"), until, patience).walk(house.config(change))
+    return Walk(house.graph.add_node("robot_check"), until, patience).walk(config)
 
 
 def wrong(found: list[Diagnosis]) -> list[Diagnosis]:

@@ -158,23 +158,6 @@ def test_what_was_done_once_needs_no_request_and_every_place_says_so(graph: Grap
     assert found["fits"][0]["routine"]["origin"]["run"] == first
 
 
-def test_of_another_thing_and_place_the_same_is_done(house: House) -> None:
-    house.model.requests.clear()
-    result = house.graph.task("Robot, please put 1 juice on the coffee table.").result
-    assert (result.end, house.model.requests) == ("done", [])
-    put = skills_of(result).index("put down juice 1")
-    assert skills_of(result)[put - 1 :] == ["go to coffee table 1", "put down juice 1"]
-
-
-@pytest.mark.parametrize("routines", ["off", False])
-def test_without_being_wanted_nothing_is_learnt(graph: Graph, tmp_path: Path, routines: object) -> None:
-    house = House(graph, tmp_path, routines=routines)
-    house.learn()
-    house.learn()
-    with SqliteMemory(house.memory, WordHashEmbedder()) as memory:
-        assert memory.routines() == {}
-
-
 def test_the_planner_answers_while_a_routine_is_tried_out(
     graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,14 +192,6 @@ def is_taken(world: World, skill: str) -> None:
     assert world.correct(moved).result().outcome is Outcome.DONE
 
 
-def test_what_is_elsewhere_when_the_robot_comes_is_looked_for_without_a_request(house: House) -> None:
-    house.meddle("go to kitchen counter 2", is_taken)
-    result = house.begin().result
-    assert by_routine(house, result)
-    did = skills_of(result)
-    assert did.index("pick up water glass 1") > did.index(house.meddled.happened) + 1  # it was not there
-
-
 @pytest.mark.parametrize(("happens", "before"), [(slips, "pick up"), (slips, "put down"), (is_taken, "put down")])
 def test_what_is_disturbed_the_model_goes_on_with_and_does_nothing_twice(
     house: House, happens: Callable[[World, str], Pending[Observation] | None], before: str
@@ -231,7 +206,7 @@ def test_what_is_disturbed_the_model_goes_on_with_and_does_nothing_twice(
     done = told.partition(": ")[2].partition(". Then")[0].split("; ")
     assert done == did[: len(done)]
     assert did.index(house.meddled.happened) == len(done)
-    house.graph.until(lambda: any("did not do it alone: " in one.msg for one in log), "the log says what differed")
+    house.until(lambda: any("did not do it alone: " in one.msg for one in log), "the log says what differed")
     routines = [one.routine for one in goal.feedback]
     assert routines[0].startswith("routine '")
     assert routines[-1] == ""
@@ -261,7 +236,7 @@ def test_a_stop_in_its_midst_ends_it_and_its_skill(house: House, ends: Callable[
     under = Under()
     house.meddle("put down", under)
     goal = house.begin()
-    house.graph.until(lambda: under, "the skill is under way")
+    house.until(lambda: under, "the skill is under way")
     ends(house, goal)
     result = goal.result
     assert (result.error_code, result.end) == (ExecuteTask.Result.CANCELED, "interrupted")
@@ -273,7 +248,7 @@ def test_a_run_that_was_broken_off_in_it_goes_on_in_it(house: House) -> None:
     under = Under()
     house.meddle("put down", under)
     goal = house.begin()
-    house.graph.until(lambda: under, "the skill is under way")
+    house.until(lambda: under, "the skill is under way")
     goal.cancel()
     before = goal.result
     result = house.graph.task("", resume=before.saved_to).result
@@ -285,10 +260,10 @@ def test_a_pause_in_its_midst_holds_it_and_a_person_may_say_something_then(house
     under = Under()
     house.meddle("pick up", under)
     goal = house.begin()
-    house.graph.until(lambda: under, "the skill is under way")
+    house.until(lambda: under, "the skill is under way")
     house.graph.call(Trigger, "/reactree_planner/pause")
-    house.graph.until(lambda: goal.feedback and goal.feedback[-1].held, "it holds")
-    house.graph.until(under[0][0].cancelled, "the skill is cancelled")
+    house.until(lambda: goal.feedback and goal.feedback[-1].held, "it holds")
+    house.until(under[0][0].cancelled, "the skill is cancelled")
     assert house.model.requests == []
     house.graph.call(Trigger, "/reactree_planner/resume")
     result = goal.result
@@ -318,32 +293,7 @@ def test_a_step_is_one_skill_of_it_and_what_is_said_while_it_holds_ends_it(house
     assert told.partition(": ")[2].partition(". Then")[0].split("; ") == skills_of(result)[:3]
 
 
-def test_what_a_person_says_meanwhile_is_taken_in_by_the_model(house: House) -> None:
-    def says(world: World, skill: str) -> None:
-        said.append(house.graph.send(Hear, "/reactree_planner/hear", words="the small one, please"))
-
-    said: list[Any] = []
-    house.meddle("pick up", says)
-    result = house.begin().result
-    assert result.gsr == 1.0
-    assert 'The person says: "the small one, please"' in house.model.requests[0].prompt
-
-
 # ---------------------------------------------------------------------- a person may say no before
-
-
-@pytest.mark.parametrize(("words", "used"), [("yes", True), ("no", False), ("", False)])
-def test_a_person_may_say_no_before(graph: Graph, tmp_path: Path, words: str, used: bool) -> None:
-    house = House(graph, tmp_path, routines="propose")
-    first = house.learn()
-    goal = house.begin()
-    if words:
-        person = Answerer(graph)
-        asked = person.is_asked("May I do 'Robot, please put 1 water glass on the kitchen table.' by routine '")
-        assert f"learnt from run {read_record(Path(first.saved_to)).run['id']}" in asked.question.text
-        person.says(words)
-    assert goal.result.gsr == 1.0
-    assert by_routine(house, goal.result) is used
 
 
 def test_stop_before_it_begins_ends_the_run(graph: Graph, tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 from action_msgs.msg import GoalStatus
-from doubles import ScriptedModel, ScriptedWorld, expand
+from doubles import ScriptedModel, ScriptedWorld
 from memory.word_hash_embedder import WordHashEmbedder
 from rclpy.lifecycle import LifecycleNode
 from reactree_interfaces.action import ExecuteTask
@@ -16,31 +17,33 @@ from ros_graph import Goal, Graph, HeldWorld, activate
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.background.pending import Pending
-from reactree_ros.llm.port import DecisionRequest, LanguageModel, PromptTooLong, Reply, ServerUnavailable
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.port import EpisodicMemoryError
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.nodes.planner.planner_node import PlannerNode
-from reactree_ros.world.port import Observation, Outcome, Score, WorldError
+from reactree_ros.world.port import Observation, Score, WorldError
 
 Result = ExecuteTask.Result
 
 
 ACT = ["Act: open fridge 1", "Act: done"]
+ENDS = {"world_gone": (Result.WORLD_UNAVAILABLE, "the world"), "model_gone": (Result.MODEL_GONE, "the language model")}
+
+
+def assert_gone(goal: Goal, end: str, message: str) -> None:
+    """The task ended because the bridge or its world is gone, or the inference node or its model, which is named."""
+    code, who = ENDS[end]
+    assert (goal.status, goal.result.success) == (GoalStatus.STATUS_ABORTED, False)
+    assert (goal.result.end, goal.result.error_code) == (end, code)
+    assert goal.result.message == f"{who} does not answer: {message}"
 
 
 def assert_world_gone(goal: Goal, message: str) -> None:
-    """The task ended because the bridge or its world is gone, which is named."""
-    assert (goal.status, goal.result.success) == (GoalStatus.STATUS_ABORTED, False)
-    assert (goal.result.end, goal.result.error_code) == ("world_gone", Result.WORLD_UNAVAILABLE)
-    assert goal.result.message == f"the world does not answer: {message}"
+    assert_gone(goal, "world_gone", message)
 
 
 def assert_model_gone(goal: Goal, message: str) -> None:
-    """The task ended because the inference node or its language model is gone, which is named."""
-    assert (goal.status, goal.result.success) == (GoalStatus.STATUS_ABORTED, False)
-    assert (goal.result.end, goal.result.error_code) == ("model_gone", Result.MODEL_GONE)
-    assert goal.result.message == f"the language model does not answer: {message}"
+    assert_gone(goal, "model_gone", message)
 
 
 def let_tick(graph: Graph, planner: PlannerNode) -> None:
@@ -51,14 +54,7 @@ def let_tick(graph: Graph, planner: PlannerNode) -> None:
 
 @dataclass(frozen=True)
 class Waiting:
-    """A task that waits for a node, which is alone in a context of its own and can be killed.
-
-    Attributes:
-        goal: The task.
-        planner: Carries it out.
-        node: It waits for that.
-        model: Decides.
-    """
+    """A task that waits for a node, which is alone in a context of its own and can be killed."""
 
     goal: Goal
     planner: PlannerNode
@@ -109,12 +105,15 @@ def test_an_episodic_memory_that_cannot_be_read_is_named_and_the_planner_lives_o
 # ---------------------------------------------------------------------- the bridge
 
 
-def test_a_slow_bridge_is_waited_for_while_the_planner_ticks_on(graph: Graph) -> None:
-    world = HeldWorld()
-    planner = graph.household({"root": ACT}, world=world)
+def test_slow_nodes_are_waited_for_while_the_planner_ticks_on(graph: Graph) -> None:
+    world, model = HeldWorld(), ScriptedModel({"root": [*ACT, "Act: done"]}, settle=False)
+    planner = graph.household({}, model=model, world=world)
     goal = graph.task()
-    graph.until(lambda: world.held)
+    graph.until(lambda: model.in_flight)
     let_tick(graph, planner)
+    model.settle = True
+    model.settle_all()
+    graph.until(lambda: world.held)
     let_tick(graph, planner)
     world.finish()
     assert goal.result.success
@@ -133,26 +132,6 @@ def test_a_bridge_that_rejects_is_named_and_the_next_task_works(graph: Graph) ->
     graph.until(lambda: world.held)
     world.finish()
     assert goal.result.steps == 1
-
-
-def test_a_skill_that_the_bridge_aborts_is_an_observation_for_the_agent_node(graph: Graph) -> None:
-    class Clumsy(ScriptedWorld):
-        def execute(self, skill: str) -> Pending[Observation]:
-            return Pending.of(Observation("It slipped.", Outcome.EXECUTION))
-
-    model = ScriptedModel({"root": [*ACT, "Act: done"]})  # it is asked back
-    graph.household({}, model=model, world=Clumsy())
-    assert graph.task().result.success
-    assert model.requests[1].prompt.endswith("Act: open fridge 1\nIt slipped.\n")
-
-
-def test_a_world_that_breaks_under_the_bridge_is_named(graph: Graph) -> None:
-    class Broken(ScriptedWorld):
-        def execute(self, skill: str) -> Pending[Observation]:
-            return Pending.failed(WorldError("the simulator is gone"))
-
-    graph.household({"root": ACT}, world=Broken())
-    assert_world_gone(graph.task(), "'open fridge 1' failed: household_bridge: the simulator is gone")
 
 
 def test_a_skill_that_never_ends_is_cancelled_after_the_planners_bound_and_the_agent_node_told(graph: Graph) -> None:
@@ -198,6 +177,15 @@ def test_a_bridge_that_never_answers_a_goal_is_named_after_the_planners_bound(gr
     graph.until(lambda: world.executed, "the bridge goes on")
 
 
+def test_a_world_that_breaks_under_the_bridge_is_named(graph: Graph) -> None:
+    class Broken(ScriptedWorld):
+        def execute(self, skill: str) -> Pending[Observation]:
+            return Pending.failed(WorldError("the simulator is gone"))
+
+    graph.household({"root": ACT}, world=Broken())
+    assert_world_gone(graph.task(), "'open fridge 1' failed: household_bridge: the simulator is gone")
+
+
 def test_a_bridge_that_never_answers_a_look_is_named_after_the_planners_bound(graph: Graph) -> None:
     graph.inference(ScriptedModel({}))
     bridge = graph.bridge(ScriptedWorld(), alone=True)
@@ -206,29 +194,10 @@ def test_a_bridge_that_never_answers_a_look_is_named_after_the_planners_bound(gr
     assert_world_gone(graph.task(), "the bridge did not answer within 0.3 s")
 
 
-def test_a_bridge_that_never_answers_a_reset_is_named_after_the_planners_bound(graph: Graph) -> None:
-    graph.inference(ScriptedModel({}))
-    bridge = graph.bridge(ScriptedWorld(), alone=True)
-    graph.planner(skill_timeout=0.3)
-    graph.halt(bridge)
-    goal = graph.task("", task_id=3)
-    assert (goal.result.error_code, goal.result.message) == (
-        Result.WORLD_UNAVAILABLE,
-        "the world does not answer: the bridge did not answer within 0.3 s",
-    )
-    assert goal.result.end == "world_gone"
-
-
-def test_a_score_that_never_comes_is_named_after_the_planners_bound(graph: Graph) -> None:
-    class Undecided(ScriptedWorld):
-        def score(self) -> Pending[Score | None]:
-            return Pending()
-
-    graph.household({"root": ["Think: so", "Act: done"]}, world=Undecided(), decision_timeout=2.0)
-    assert_world_gone(graph.task(), "no score: the bridge did not answer within 2 s")
-
-
-def test_a_cancel_does_not_wait_for_a_score_that_never_comes(graph: Graph) -> None:
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_a_score_that_never_comes_is_named_after_the_planners_bound_and_a_cancel_does_not_wait_for_it(
+    graph: Graph, cancelled: bool
+) -> None:
     class Undecided(ScriptedWorld):
         asked = False
 
@@ -236,12 +205,15 @@ def test_a_cancel_does_not_wait_for_a_score_that_never_comes(graph: Graph) -> No
             self.asked = True
             return Pending()
 
-    world = Undecided()
-    graph.household({"root": ["Think: so", "Act: done"]}, world=world, decision_timeout=3600.0)
+    world, patience = Undecided(), 3600.0 if cancelled else 2.0
+    graph.household({"root": ["Think: so", "Act: done"]}, world=world, decision_timeout=patience)
     goal = graph.task()
     graph.until(lambda: world.asked)
-    goal.cancel()
-    assert (goal.status, goal.result.error_code) == (GoalStatus.STATUS_CANCELED, Result.CANCELED)
+    if cancelled:
+        goal.cancel()
+        assert (goal.status, goal.result.error_code) == (GoalStatus.STATUS_CANCELED, Result.CANCELED)
+    else:
+        assert_world_gone(goal, "no score: the bridge did not answer within 2 s")
 
 
 def test_a_bridge_that_is_not_there_is_named_and_the_planner_goes_on_when_it_comes(graph: Graph) -> None:
@@ -250,16 +222,6 @@ def test_a_bridge_that_is_not_there_is_named_and_the_planner_goes_on_when_it_com
     assert_world_gone(graph.task(), "household_bridge/household is not there (for 0.3 s)")
     graph.bridge(ScriptedWorld())
     assert graph.task().result.success
-
-
-def test_a_task_waits_for_a_bridge_that_comes_in_time(graph: Graph) -> None:
-    graph.inference(ScriptedModel({"root": ACT}))
-    planner = graph.planner(server_timeout=600.0)
-    goal = graph.task()
-    assert goal.accepted
-    graph.until(lambda: planner._queue.running.asked is not None)
-    graph.bridge(ScriptedWorld())
-    assert goal.result.success
 
 
 def test_an_inactive_bridge_is_named(graph: Graph) -> None:
@@ -298,37 +260,26 @@ def test_a_bridge_that_dies_in_the_midst_of_a_skill_is_named_and_the_next_task_f
     assert "open fridge 1" not in may_say.skills
 
 
-def test_a_bridge_that_is_restarted_in_the_midst_of_a_skill_has_forgotten_it(graph: Graph) -> None:
-    waits = wait_for_skill(graph)
-    graph.kill(waits.node)
-    let_tick(graph, waits.planner)
-    graph.bridge(ScriptedWorld())
-    assert_world_gone(
-        waits.goal,
-        "'open fridge 1' failed: household_bridge/execute_skill was restarted; what it was asked for is lost",
-    )
-    assert graph.task().result.success
-
-
-def test_a_bridge_whose_successor_is_there_before_it_has_gone_has_forgotten_the_skill(graph: Graph) -> None:
+@pytest.mark.parametrize("noticed", [True, False])
+def test_a_bridge_that_is_restarted_in_the_midst_of_a_skill_has_forgotten_it(graph: Graph, noticed: bool) -> None:
     waits = wait_for_skill(graph)
     let_tick(graph, waits.planner)  # so that the result is asked for
-    graph.halt(waits.node)  # killed, but the middleware has not noticed yet
-    graph.bridge(ScriptedWorld())
-    let_tick(graph, waits.planner)
-    graph.kill(waits.node)
-    assert_world_gone(
-        waits.goal,
-        "'open fridge 1' failed: household_bridge/execute_skill was restarted; what it was asked for is lost",
-    )
+    if noticed:
+        graph.kill(waits.node)
+        let_tick(graph, waits.planner)
+        graph.bridge(ScriptedWorld())
+    else:  # its successor is there before the middleware has noticed that it has gone
+        graph.halt(waits.node)
+        graph.bridge(ScriptedWorld())
+        let_tick(graph, waits.planner)
+        graph.kill(waits.node)
+    lost = "household_bridge/execute_skill was restarted; what it was asked for is lost"
+    assert_world_gone(waits.goal, f"'open fridge 1' failed: {lost}")
     assert graph.task().result.success
 
 
 def test_a_twin_of_the_bridge_that_comes_and_goes_does_not_end_a_skill(graph: Graph) -> None:
-    world = HeldWorld()
-    planner = graph.household({"root": ACT}, world=world, server_timeout=3600.0)
-    goal = graph.task()
-    graph.until(lambda: world.held)
+    world, planner, goal = graph.held({"root": ACT}, server_timeout=3600.0)
     let_tick(graph, planner)  # so that the result is asked for
     graph.until(lambda: planner._lives.life("/household_bridge"))
     first = planner._lives.life("/household_bridge")
@@ -354,17 +305,6 @@ def test_an_inference_node_that_is_not_there_is_named_and_the_planner_goes_on_wh
     assert graph.task().result.success
 
 
-def test_a_slow_inference_node_is_waited_for_while_the_planner_ticks_on(graph: Graph) -> None:
-    model = ScriptedModel({"root": ["Act: done"]}, settle=False)
-    planner = graph.household({}, model=model, world=ScriptedWorld(score=Score(1, 1)))
-    goal = graph.task()
-    graph.until(lambda: model.in_flight)
-    let_tick(graph, planner)
-    let_tick(graph, planner)
-    model.settle_all()
-    assert goal.result.success
-
-
 def test_a_decision_that_never_comes_is_aborted_after_the_planners_bound(graph: Graph) -> None:
     model = ScriptedModel({"root": ["Think: so", "Act: done"]}, settle=False)
     graph.household({}, model=model, decision_timeout=1.0)
@@ -384,20 +324,15 @@ def test_an_inference_node_that_fails_is_named_and_the_next_task_works(graph: Gr
     assert graph.task().result.success
 
 
-def test_an_inference_node_that_dies_in_the_midst_of_a_decision_is_named_and_the_next_task_finds_its_successor(
-    graph: Graph,
-) -> None:
-    waits = wait_for_decision(graph, server_timeout=0.3)
-    graph.kill(waits.node)
-    assert_model_gone(waits.goal, "no reply: inference/generate has gone (for 0.3 s)")
-    graph.inference(ScriptedModel({"root": ["Think: so", "Act: done"]}))
-    assert graph.task().result.success
-
-
-def test_a_decision_whose_inference_node_is_restarted_is_asked_again_and_counted_once(graph: Graph) -> None:
+@pytest.mark.parametrize("how", ["restarted", "silent"])
+def test_a_decision_whose_inference_node_is_restarted_is_asked_again_and_counted_once(graph: Graph, how: str) -> None:
     waits = wait_for_decision(graph)
-    graph.kill(waits.node)
     let_tick(graph, waits.planner)
+    if how == "restarted":
+        graph.kill(waits.node)
+        let_tick(graph, waits.planner)
+    else:
+        graph.halt(waits.node)  # killed: the middleware does not notice
     again = ScriptedModel({"root": ACT})
     graph.inference(again)
     assert waits.goal.result.success
@@ -405,57 +340,33 @@ def test_a_decision_whose_inference_node_is_restarted_is_asked_again_and_counted
     assert (waits.goal.result.decisions, len(again.requests)) == (1, 2)
 
 
-def test_a_dead_inference_node_under_a_fallback_of_five_is_asked_once(graph: Graph) -> None:
-    class Dead(LanguageModel):
-        asked = 0
-
-        def decide(self, request: DecisionRequest) -> Pending[Reply]:
-            self.asked += 1
-            if self.asked == 1:
-                return Pending.of(Reply(expand("fallback", *"abcde")))
-            return Pending.failed(ServerUnavailable("the server is dead"))
-
-    model = Dead()
-    graph.household({}, model=model)
-    assert_model_gone(graph.task(), "no reply: the server is dead")
-    assert model.asked == 2
-
-
-def test_a_prompt_that_does_not_fit_is_a_result_and_no_error(graph: Graph) -> None:
-    class Short(LanguageModel):
-        def decide(self, request: DecisionRequest) -> Pending[Reply]:
-            return Pending.failed(PromptTooLong(17, 64))
-
-    graph.household({}, model=Short())
-    goal = graph.task()
-    assert (goal.status, goal.result.end) == (GoalStatus.STATUS_ABORTED, "context_full")
-    assert goal.result.error_code == Result.NONE
-    assert "17 tokens too long" in goal.result.message
-
-
-def test_an_inference_node_that_is_deactivated_in_the_midst_of_a_decision_is_named(graph: Graph) -> None:
-    model = ScriptedModel({"root": ["Think: so", "Act: done"]}, settle=False)
-    inference = graph.inference(model)
-    graph.bridge(ScriptedWorld())
-    graph.planner(server_timeout=0.3)
-    goal = graph.task()
-    graph.until(lambda: model.in_flight)
-    inference.trigger_deactivate()
-    assert_model_gone(goal, "no reply: inference: the inference node is not active (for 0.3 s)")
+@pytest.mark.parametrize("how", ["dies", "is deactivated"])
+def test_an_inference_node_that_ends_in_the_midst_of_a_decision_is_named_and_the_next_task_finds_it_again(
+    graph: Graph, how: str
+) -> None:
+    waits = wait_for_decision(graph, server_timeout=0.3)
+    if how == "dies":
+        graph.kill(waits.node)
+        assert_model_gone(waits.goal, "no reply: inference/generate has gone (for 0.3 s)")
+        graph.inference(ScriptedModel({"root": ["Think: so", "Act: done"]}))
+    else:
+        waits.node.trigger_deactivate()
+        reason = "the inference node is not active"
+        assert_model_gone(waits.goal, f"no reply: inference: {reason} (for 0.3 s)")
+        waits.model.script["root"] = ["Think: so", "Act: done"]
+        waits.model.settle = True
+        waits.node.trigger_activate()
+    assert graph.task().result.success
 
 
 def test_a_decision_whose_inference_node_is_deactivated_is_asked_again_when_it_is_active(graph: Graph) -> None:
-    model = ScriptedModel({"root": ["Act: open fridge 1", *ACT]}, settle=False)
-    inference = graph.inference(model)
-    graph.bridge(ScriptedWorld())
-    graph.planner(server_timeout=3600.0)
-    goal = graph.task()
-    graph.until(lambda: model.in_flight)
-    inference.trigger_deactivate()
-    model.settle = True
-    inference.trigger_activate()
-    assert goal.result.success
-    assert goal.result.decisions == 1
+    waits = wait_for_decision(graph)
+    waits.node.trigger_deactivate()
+    waits.model.script["root"] = list(ACT)
+    waits.model.settle = True
+    waits.node.trigger_activate()
+    assert waits.goal.result.success
+    assert waits.goal.result.decisions == 1
 
 
 def test_a_bridge_that_is_deactivated_in_the_midst_of_a_skill_ends_the_task_and_nothing_is_decided_by_it(
@@ -482,16 +393,6 @@ def test_the_death_of_a_bridge_is_heard_before_the_middleware_notices(graph: Gra
     graph.halt(waits.node)
     assert_world_gone(waits.goal, "'open fridge 1' failed: household_bridge/execute_skill has gone (silent for 0.6 s)")
     assert graph.probe.count_services("/household_bridge/execute_skill/_action/send_goal") == 1
-
-
-def test_a_decision_of_an_inference_node_that_falls_silent_is_asked_of_its_successor(graph: Graph) -> None:
-    waits = wait_for_decision(graph)
-    let_tick(graph, waits.planner)
-    graph.halt(waits.node)  # killed: the middleware does not notice
-    again = ScriptedModel({"root": ACT})
-    graph.inference(again)
-    assert waits.goal.result.success
-    assert (waits.goal.result.decisions, len(again.requests)) == (1, 2)
 
 
 def test_a_decision_is_asked_of_a_successor_only_when_that_answers_and_not_of_the_dead_that_are_listed(

@@ -12,19 +12,15 @@ from geometry_msgs.msg import Twist
 from nav2_msgs.action import NavigateToPose
 from rcl_interfaces.msg import Log
 from rclpy.task import Future
-from robot_house import CONFIG, House, Result
+from robot_house import House, Result
 from robot_servers import LATCHED
-from ros_graph import Graph, activate
+from ros_graph import Graph
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, Int32, String
 from test_robot_check import checked, plans_paths, wrong
 
-from reactree_ros.errors import UserError
-from reactree_ros.nodes.robot.wanted import Field
+from reactree_ros.nodes.robot.goal_templates import Field
 from reactree_ros.world.skill_policy import Range
-
-OFFICE = CONFIG / "robots/office.yaml"
-
 
 SECONDS = {"number": {"from": 1, "to": 60, "unit": "s"}}
 ARM = {"action": "arm", "type": "nav2_msgs/action/DummyBehavior"}
@@ -144,8 +140,7 @@ def own(config: dict[str, Any]) -> None:
 
 
 @pytest.fixture
-def house(graph: Graph, tmp_path: Path) -> House:
-    house = House(graph, tmp_path)
+def house(house: House) -> House:
     house.add_robot()
     house.start(own, server_timeout=5.0)
     return house
@@ -153,23 +148,19 @@ def house(graph: Graph, tmp_path: Path) -> House:
 
 def failed(house: House, skill: str) -> tuple[int, str]:
     """Return how a skill ended that did not go well, and why."""
-    result = house.skill(skill).result
-    reason = result.message.removeprefix(f"You could not {skill}: ")
-    return result.outcome, reason.removesuffix(" You hold pudding (1).")
+    outcome, message = house.fails(skill)
+    return outcome, message.removeprefix(f"You could not {skill}: ").removesuffix(" You hold pudding (1).")
 
 
 # ---------------------------------------------------------------------- a topic that is published on
 
 
-def test_a_text_is_published_whole(house: House) -> None:
+def test_a_text_is_published_whole_as_soon_as_somebody_hears_it(house: House) -> None:
+    assert failed(house, "say Hello") == (Result.WORLD_UNAVAILABLE, "who hears speech is not there (for 5 s)")
     heard = house.graph.listen(String, "speech")
     house.does("say Hello Anna. This is from Bob.")
-    house.graph.until(lambda: heard, "it is heard")
+    house.until(lambda: heard, "it is heard")
     assert [one.data for one in heard] == ["Hello Anna. This is from Bob."]
-
-
-def test_where_nobody_hears_a_topic_the_world_is_not_there_within_a_bound(house: House) -> None:
-    assert failed(house, "say Hello") == (Result.WORLD_UNAVAILABLE, "who hears speech is not there (for 5 s)")
 
 
 def test_what_lasts_is_published_until_it_has_lasted_and_nothing_stops_it(house: House) -> None:
@@ -184,14 +175,14 @@ def test_what_lasts_is_stopped_in_the_middle_by_what_its_cancel_says(house: Hous
     heard = house.graph.listen(Twist, "turning")
     house.does(AT_TABLE)
     goal = house.skill("turn for 60 s")
-    house.graph.until(lambda: len(heard) > 3, "the robot turns")
+    house.until(lambda: len(heard) > 3, "the robot turns")
     if by == "a cancel":
         goal.cancel()
         assert goal.status == GoalStatus.STATUS_CANCELED
     else:
         house.press(True)
         assert goal.result.outcome == Result.HALTED
-    house.graph.until(lambda: heard[-1].angular.z == 0.0, "it is told to stand")
+    house.until(lambda: heard[-1].angular.z == 0.0, "it is told to stand")
     house.press(False)
     assert [one.angular.z for one in heard][-2:] == [0.5, 0.0]
     assert house.map.look() == []  # it may have left the table
@@ -205,16 +196,17 @@ def test_what_lasts_is_stopped_in_the_middle_by_what_its_cancel_says(house: Hous
 def test_a_wait_ends_by_a_message_that_has_all_that_is_waited_for(house: House) -> None:
     says = house.graph.probe.create_publisher(KeyValue, "door_state", 10)
     goal = house.skill("wait up to 60 s for fridge 1")
-    house.graph.until(says.get_subscription_count, "it is waited for")
+    house.until(says.get_subscription_count, "it is waited for")
     for door, state in (("fridge 1", "closed"), ("bed 1", "open"), ("fridge 1", "ajar")):
         says.publish(KeyValue(key=door, value=state))
     assert goal.result.outcome == Result.DONE
-    house.graph.until(lambda: not says.get_subscription_count(), "nobody waits any more")
-
-
-def test_what_was_latched_before_the_wait_counts(house: House) -> None:
+    house.until(lambda: not says.get_subscription_count(), "nobody waits any more")
+    goal = house.skill("wait up to 60 s for bed 1")
+    house.until(says.get_subscription_count, "it is waited for")
+    goal.cancel()
+    assert goal.status == GoalStatus.STATUS_CANCELED
     house.graph.probe.create_publisher(KeyValue, "door_state", LATCHED).publish(KeyValue(key="bed 1", value="open"))
-    house.does("wait up to 60 s for bed 1")
+    house.does("wait up to 60 s for bed 1")  # what was latched before counts
 
 
 def test_a_wait_takes_no_longer_than_its_parameter_says_and_tells_what_was_heard(house: House) -> None:
@@ -230,18 +222,9 @@ def test_a_wait_ends_by_a_code_with_its_outcome_or_with_data(house: House) -> No
     assert failed(house, "charge") == (Result.PRECONDITION, "level: error code -1.")
     says.publish(Int32(data=50))
     goal = house.skill("charge")
-    house.graph.until(says.get_subscription_count, "it is waited for")
+    house.until(says.get_subscription_count, "it is waited for")
     says.publish(Int32(data=51))
     assert "It returned level: 51." in goal.result.observation.text
-
-
-def test_a_wait_is_cancelled(house: House) -> None:
-    goal = house.skill("wait up to 60 s for bed 1")
-    topics = house.bridge.get_topic_names_and_types
-    house.graph.until(lambda: "/door_state" in dict(topics()), "it is waited for")
-    goal.cancel()
-    assert goal.status == GoalStatus.STATUS_CANCELED
-    house.does("go to bed 1")
 
 
 # ---------------------------------------------------------------------- several steps in a row
@@ -258,36 +241,30 @@ def holding(house: House) -> House:
 LAY = "lay pudding 1 on kitchen table 1"
 
 
-def test_steps_are_done_one_after_the_other(holding: House) -> None:
-    holding.does(LAY)
-    began = [line for line in holding.robot.log if line.endswith("succeed")]
-    assert began == ["arm: succeed", "navigate_to_pose: succeed"]
-    assert holding.map.held == []
-
-
-def test_a_step_that_fails_ends_the_skill_and_what_was_done_before_is_known(holding: House) -> None:
-    holding.robot.behave["navigate_to_pose"] = ["abort:8", "abort:9"]
+def test_steps_are_done_one_after_the_other_and_one_that_fails_ends_the_skill(holding: House) -> None:
+    robot = holding.robot
+    robot.behave["arm"] = ["abort:7", "hold"]
+    assert failed(holding, LAY) == (Result.EXECUTION, "in step 1 of 2, arm: error code 7, as told.")
+    assert failed(holding, LAY) == (Result.TIMEOUT, "in step 1 of 2, it took longer than 5 s and was stopped.")
+    assert not any("navigate" in line for line in robot.log)
+    assert len(holding.map.held) == 1
+    robot.behave["navigate_to_pose"] = ["abort:8", "abort:9"]
     reason = "in step 2 of 2, navigate_to_pose: error code 9, as told."
     assert failed(holding, LAY) == (Result.PRECONDITION, reason)
-    assert holding.robot.log.count("arm: succeed") == 1  # the second step alone was tried again
+    assert robot.log.count("arm: succeed") == 1  # the second step alone was tried again
+    assert holding.map.held == []  # what was done before is known
+    holding.does(AT_TABLE, "pick up pudding 1")
+    robot.log.clear()
+    holding.does(LAY)
+    began = [line for line in robot.log if line.endswith("succeed")]
+    assert began == ["arm: succeed", "navigate_to_pose: succeed"]
     assert holding.map.held == []
-
-
-def test_nothing_is_begun_after_a_step_that_failed_or_took_too_long(holding: House) -> None:
-    holding.robot.behave["arm"] = ["abort:7", "hold"]
-    assert failed(holding, LAY) == (Result.EXECUTION, "in step 1 of 2, arm: error code 7, as told.")
-    late = "in step 1 of 2, it took longer than 5 s and was stopped."
-    assert failed(holding, LAY) == (Result.TIMEOUT, late)
-    assert not any("navigate" in line for line in holding.robot.log)
-    assert len(holding.map.held) == 1
 
 
 @pytest.mark.parametrize("step", [1, 2])
 def test_steps_are_cancelled_in_the_middle_and_no_other_begins(holding: House, step: int) -> None:
     server = "arm" if step == 1 else "navigate_to_pose"
-    holding.robot.behave[server] = ["hold"]
-    goal = holding.skill(LAY)
-    holding.graph.until(lambda: f"{server}: hold" in holding.robot.log, "the step is under way")
+    goal = holding.begins(LAY, server, "hold")
     goal.cancel()
     assert goal.status == GoalStatus.STATUS_CANCELED
     assert holding.robot.log[-1] == f"stopped: {server}"
@@ -296,48 +273,43 @@ def test_steps_are_cancelled_in_the_middle_and_no_other_begins(holding: House, s
     assert len(holding.map.held) == (1 if step == 1 else 0)
 
 
-def test_no_step_begins_after_the_emergency_stop_was_engaged(holding: House) -> None:
-    holding.robot.behave["arm"] = ["deaf"]
-    goal = holding.skill(LAY)
-    holding.graph.until(lambda: "arm: deaf" in holding.robot.log, "the first step is under way")
-    holding.press(True)
-    holding.graph.until(lambda: holding.stop.engaged(), "the stop is heard")
-    for _, future in holding.robot._running:
-        future.set_result("done")
-    assert goal.result.outcome == Result.HALTED
-    assert not any("navigate" in line for line in holding.robot.log)
-    assert holding.map.held == []  # the arm has let it go all the same
-
-
 @pytest.mark.parametrize("why", ["the stop", "the time"])
 def test_no_step_begins_where_the_one_before_ends_before_anybody_looks_why_it_may_not(holding: House, why: str) -> None:
-    holding.robot.behave["arm"] = ["deaf"]
-    goal = holding.skill(LAY)
-    errand = lambda: holding.bridge.host.bare._errand  # noqa: E731
-    holding.graph.until(lambda: errand() and errand().underway.accepted, "the first step is under way")
+    goal = holding.begins(LAY, "arm", "deaf")
+    holding.until(lambda: holding.errand.underway.accepted, "the first step is under way")
+    errand = holding.errand
     if why == "the stop":
         holding.stop._hear(Bool(data=True), {"source_timestamp": 2**62})
     else:
-        errand()._limit = 1e-9
+        errand._limit = 1e-9
     ended = Future()
     ended.set_result(NavigateToPose.Impl.GetResultService.Response(status=GoalStatus.STATUS_SUCCEEDED))
-    errand()._server._finished(errand().underway, ended)  # before the bridge looks again
+    errand._server._finished(errand.underway, ended)  # before the bridge looks again
     assert goal.result.outcome == (Result.HALTED if why == "the stop" else Result.TIMEOUT)
     assert not any("navigate" in line for line in holding.robot.log)
     assert holding.map.held == []  # the arm has let it go all the same
 
 
 def test_a_cancel_of_ones_own_is_sent_besides(house: House) -> None:
-    house.robot.behave["arm"] = ["hold"]
-    goal = house.skill("ring")
-    house.graph.until(lambda: "arm: hold" in house.robot.log, "it rings")
+    goal = house.begins("ring", "arm", "hold")
     goal.cancel()
     assert goal.status == GoalStatus.STATUS_CANCELED
     assert house.robot.log[-1] == "stopped: arm"
-    house.graph.until(lambda: house.robot.switched == [False], "the switch is told")
+    house.until(lambda: house.robot.switched == [False], "the switch is told")
 
 
 # ---------------------------------------------------------------------- not as reported
+
+
+@pytest.mark.parametrize(("joints", "value"), [([0.0], None), ([0.0, 0.25], 0.25), ([0.0, 0.001], 0.001)])
+def test_one_of_a_list_may_tell_whether_it_was_done(house: House, joints: list[float], value: float | None) -> None:
+    field = Field(JointState, "position[1]", Range(above=-0.01, below=0.01), "squeeze", {})
+    read = field.read(JointState(position=joints))
+    assert read == value
+    assert field.wanted({})(read) == (value == 0.001)
+    if value == 0.001:
+        house.graph.probe.create_publisher(JointState, "joints", LATCHED).publish(JointState(position=joints))
+        house.does("squeeze")
 
 
 def test_what_a_topic_does_not_confirm_was_not_done(house: House) -> None:
@@ -350,19 +322,6 @@ def test_what_a_topic_does_not_confirm_was_not_done(house: House) -> None:
     answers.publish(Bool(data=True))
     house.does("knock at fridge 1")
     assert house.map.by_name["fridge 1"].states == {"OPEN", "ON"}
-
-
-@pytest.mark.parametrize(("joints", "value"), [([0.0], None), ([0.0, 0.25], 0.25), ([0.0, 0.001], 0.001)])
-def test_one_of_a_list_may_tell_whether_it_was_done(joints: list[float], value: float | None) -> None:
-    field = Field(JointState, "position[1]", Range(above=-0.01, below=0.01), "squeeze", {})
-    read = field.read(JointState(position=joints))
-    assert read == value
-    assert field.wanted({})(read) == (value == 0.001)
-
-
-def test_a_check_by_one_of_a_list_goes_over_ros(house: House) -> None:
-    house.graph.probe.create_publisher(JointState, "joints", LATCHED).publish(JointState(position=[0.0, 0.001]))
-    house.does("squeeze")
 
 
 def test_what_a_service_does_not_confirm_was_not_done(house: House) -> None:
@@ -405,55 +364,6 @@ def test_a_dry_run_logs_all_that_would_be_asked(graph: Graph, tmp_path: Path) ->
     ]
     graph.until(lambda: all(any(line in one.msg for one in said) for line in lines), "all is logged")
     assert house.robot.log == []
-
-
-@pytest.mark.parametrize(
-    ("skill", "change", "said"),
-    [
-        ("say", {"goal": {"text": "{text}"}}, "say: goal: field 'text': std_msgs/msg/String has no field 'text'"),
-        ("say", {"type": "std_srvs/srv/Trigger"}, "a type of messages is written like package/msg/Type"),
-        (
-            "turn",
-            {"cancel": {"publish": "turning", "type": "a/msg/B"}},
-            "turn.cancel: the type is 'a/msg/B', but",
-        ),
-        ("wait", {"success": {"open": True}}, "wait: success: field 'open': diagnostic_msgs/msg/KeyValue has no field"),
-        ("wait", {"success": {"key": "{gate}"}}, "success: field 'key': the template '{gate}' names 'gate'; there are"),
-        ("wait", {"success": {"key": {"above": 1}}}, "field 'key': a string is no number; above and below are of"),
-        ("charge", {"success": {"data[0]": 1}}, "charge: success: field 'data[0]': 'data' is int32, not a list"),
-        ("charge", {"success": {"data": [1, "x"]}}, "charge: success: field 'data': int32 cannot be 'x'"),
-        ("lay", {"steps": [{**OWN["lay"]["steps"][0], "goal": {"order": "x"}}]}, "lay.steps.0: goal: field 'order'"),
-        ("knock", {"check": {**OWN["knock"]["check"], "success": {"is": 1}}}, "knock.check: success: field 'is'"),
-    ],
-)
-def test_what_does_not_fit_its_type_is_said_before_anything_moves(
-    graph: Graph, tmp_path: Path, skill: str, change: dict[str, Any], said: str
-) -> None:
-    house = House(graph, tmp_path)
-    node = graph.add(house.make_bridge(lambda config: config["skills"].update({skill: {**OWN[skill], **change}})))
-    with pytest.raises(UserError) as refused:
-        node.load()
-    assert said in str(refused.value)
-
-
-def test_the_office_robot_fits_its_types_and_a_dry_run_logs_each_of_its_skills(graph: Graph, tmp_path: Path) -> None:
-    house = House(graph, tmp_path)
-    said = graph.listen(Log, "/rosout")
-    house.bridge = graph.add(activate(house.make_bridge(robot_config=str(OFFICE), dry_run=True)))
-    skills = [
-        *(
-            "navigate to counter 1",
-            "grip jug 1 with low force",
-            "pour from jug 1 into cup 1",
-            "wipe counter 1 for 20 s",
-        ),
-        *("place jug 1 on counter 1 on the left", "drive forward by 0.5 m"),
-        "navigate to desk drawer 1",
-        *("open desk drawer 1 by 12 cm", "wait up to 20 s for office door 204", "press the button of floor 2"),
-        *("say Hello", "take a picture", "grip stapler 1 with low force", "hand over stapler 1 to Anna", "dock"),
-    ]
-    house.does(*skills)
-    graph.until(lambda: all(any(f"dry run: {one} -> " in log.msg for log in said) for one in skills), "all is logged")
 
 
 def test_a_check_looks_for_everyone_that_a_skill_asks(graph: Graph, tmp_path: Path) -> None:

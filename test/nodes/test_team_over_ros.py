@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-import pytest
 from doubles import ScriptedModel, ScriptedWorld, expand
 from people import Answerer, told
-from reactree_interfaces.action import ExecuteSkill, ExecuteTask
+from reactree_interfaces.action import ExecuteTask
 from ros_graph import Graph, HeldWorld
 
 from reactree_lab.household.generator import generate_house
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
-from reactree_ros.nodes.planner.planner_node import PlannerNode
 
-Result, Skill = ExecuteTask.Result, ExecuteSkill.Result
+Result = ExecuteTask.Result
 
 
 OPEN = "Act: open fridge 1"
@@ -108,43 +105,6 @@ def test_a_household_of_two_robots_has_a_bridge_for_each_and_its_goal_is_reached
     assert (result.gsr, result.end) == (1.0, "done")
     names = {name for name, namespace in graph.probe.get_node_names_and_namespaces() if namespace == "/robot_2"}
     assert names == {"household_bridge"}
-
-
-def observed(planner: PlannerNode) -> list[str]:
-    """What the robots of the last run were told that they see."""
-    assert planner._reporter._shown is not None
-    assert planner._reporter._shown.episode is not None
-    return [turn.text for node in planner._reporter._shown.episode.context.nodes for turn in node.turns]
-
-
-@pytest.mark.parametrize("apart", [False, True])
-def test_robots_are_told_of_one_another_whether_they_share_a_bridge_or_not(graph: Graph, apart: bool) -> None:
-    task = parse_tasks(generate_house(seed=9000203, tasks=1))[0]
-    rooms = [f"Act: go to {room.name}" for room in SymbolicWorld(task).scene.rooms]
-    script = {name: [*rooms, "Act: done"] for name in ("a", "b")}
-    graph.inference(ScriptedModel({"root": [expand("parallel", "a", "b")], **script}))
-    for name in ("robot_1", "robot_2") if apart else ("robot_1",):
-        graph.bridge(SymbolicWorld(task, robots=1 if apart else 2), namespace=name, alone=True)
-    planner = graph.planner(robots="robot_1, robot_2")
-    assert graph.task().result.end == "done"
-    met = [text.count("is here, too") for text in observed(planner)]
-    assert set(met) == {0, 1}, "it is told, and told once"
-
-
-def test_each_robots_bridge_asks_a_person_in_its_own_name(graph: Graph, tmp_path: Path) -> None:
-    policy = tmp_path / "policy.yaml"
-    policy.write_text("rules:\n- {skill: go to, verdict: confirm}\n")
-    task = parse_tasks(generate_house(seed=9000203, tasks=1))[0]
-    world = SymbolicWorld(task, robots=2)
-    graph.bridge(world, namespace="robot_1", policy=str(policy), confirm_timeout=60.0)
-    robots = [f"/robot_{number}/household_bridge" for number in (1, 2)]
-    person = Answerer(graph, *robots)
-    skill = f"go to {world.scene.agent_room.name}"
-    goals = [graph.skill(skill, to=robot) for robot in robots]
-    graph.until(lambda: len(person.desk.open) == 2, "both ask")
-    person.says("yes", of=robots[1])
-    person.says("no", of=robots[0])
-    assert [goal.result.outcome for goal in goals] == [Skill.REFUSED_BY_POLICY, Skill.DONE]
 
 
 def test_two_robots_ask_at_the_same_time_and_each_has_its_own_answer(graph: Graph) -> None:

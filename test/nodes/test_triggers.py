@@ -93,17 +93,6 @@ def test_a_condition_starts_its_instruction_with_its_limits_once_each_time_that_
     printer.begins(2)
 
 
-def test_it_waits_behind_another_goal_where_goals_wait(graph: Graph, tmp_path: Path) -> None:
-    printer = Printer(graph, tmp_path, {"refill": REFILL}, on_busy="queue")
-    other = graph.task("root")
-    printer.begins()
-    printer.is_empty(True)
-    graph.until(lambda: len(printer.queue) == 1, "it waits")
-    printer.world.finish()
-    assert other.result.success
-    assert printer.begins(2).instruction == "refill the printer"
-
-
 def test_it_is_refused_where_a_busy_planner_refuses_and_comes_again_while_it_holds(
     graph: Graph, tmp_path: Path
 ) -> None:
@@ -138,18 +127,14 @@ def test_a_person_stops_it_and_it_does_not_come_again_for_the_same_occasion(grap
     printer.begins(2)
 
 
-def test_where_its_condition_holds_after_its_end_it_starts_again(graph: Graph, tmp_path: Path) -> None:
-    printer = Printer(graph, tmp_path, {"refill": {**REFILL, "again": 0.05}})
+@pytest.mark.parametrize("entry", [{**REFILL, "again": 0.05}, {"instruction": "root", "every": 0.2}])
+def test_a_condition_that_still_holds_and_a_schedule_start_again_and_again(
+    graph: Graph, tmp_path: Path, entry: dict[str, Any]
+) -> None:
+    printer = Printer(graph, tmp_path, {"one": entry})
     printer.is_empty(True)
     for number in (1, 2, 3):
-        printer.begins(number)
-        printer.world.finish()
-
-
-def test_a_schedule_starts_again_and_again(graph: Graph, tmp_path: Path) -> None:
-    printer = Printer(graph, tmp_path, {"round": {"instruction": "root", "every": 0.2}})
-    for number in (1, 2, 3):
-        assert printer.begins(number).instruction == "root"
+        assert printer.begins(number).instruction == entry["instruction"]
         printer.world.finish()
 
 

@@ -6,9 +6,6 @@ import json
 import os
 import re
 import signal
-import sys
-import threading
-import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,9 +26,9 @@ from std_srvs.srv import Trigger
 from view.writing import cookie_of, origin_of
 
 from reactree_ros.errors import UserError
-from reactree_ros.nodes.people import record_follower
-from reactree_ros.nodes.people.record_follower import RecordFollower
-from reactree_ros.nodes.planner import record_topic
+from reactree_ros.nodes.people import view as record_follower
+from reactree_ros.nodes.people.view import RecordFollower
+from reactree_ros.nodes.planner import task as record_topic
 
 APPLE = "Put 1 apple on the coffee table"
 THREE = {"root": ["Think: first", "Act: open fridge 1", "Act: done"]}
@@ -75,14 +72,6 @@ def test_a_copy_is_the_record_as_the_planner_saves_it(graph: Graph, tmp_path: Pa
     assert copies(tmp_path / "copies")[0].read_bytes() == saved(result)
 
 
-def test_without_a_folder_to_save_to_the_record_is_published_all_the_same(graph: Graph, tmp_path: Path) -> None:
-    graph.household(THREE)
-    follow(graph, tmp_path / "copies")
-    assert graph.task().result.saved_to == ""
-    graph.until(lambda: ended(tmp_path / "copies"), "the end has come")
-    assert events(copies(tmp_path / "copies")[0])[-1]["result"]["end"] == "done"
-
-
 def test_growth_is_followed_while_the_run_goes_on(graph: Graph, tmp_path: Path) -> None:
     world = HeldWorld()
     graph.household(THREE, world=world)
@@ -109,14 +98,6 @@ def test_who_joins_late_has_all_of_it(
     assert copies(tmp_path / "copies")[0].read_bytes() == saved(result)
 
 
-def test_each_of_many_runs_is_followed_to_its_end(graph: Graph, tmp_path: Path) -> None:
-    graph.household({"root": [*THREE["root"]] * 12}, save_to=str(tmp_path / "saved"))
-    follow(graph, tmp_path / "copies")
-    results = [graph.task().result for _ in range(12)]
-    graph.until(lambda: ended(tmp_path / "copies", 12), "every end has come")
-    assert {path.read_bytes() for path in copies(tmp_path / "copies")} == set(map(saved, results))
-
-
 def test_of_very_many_runs_the_oldest_copies_go(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record_follower, "KEPT", 3)
     graph.household({"root": [*THREE["root"]] * 5}, save_to=str(tmp_path / "saved"))
@@ -124,13 +105,6 @@ def test_of_very_many_runs_the_oldest_copies_go(graph: Graph, tmp_path: Path, mo
     results = [graph.task().result for _ in range(5)]
     kept = set(map(saved, results[-3:]))
     graph.until(lambda: {path.read_bytes() for path in copies(tmp_path / "copies")} == kept, "the last are there")
-
-
-def test_the_planner_keeps_no_more_than_the_last_records(graph: Graph) -> None:
-    planner = graph.household({"root": [*THREE["root"]] * 5})
-    for _ in range(5):
-        assert graph.task().result.success
-    assert len(planner._runner._record._records) == record_topic.KEPT
 
 
 def test_a_planner_that_is_started_again_is_followed_on(graph: Graph, tmp_path: Path) -> None:
@@ -157,12 +131,8 @@ def test_a_planner_that_is_started_again_is_followed_on(graph: Graph, tmp_path: 
 
 def test_what_is_no_id_becomes_no_file(graph: Graph, tmp_path: Path) -> None:
     follow(graph, tmp_path / "copies")
-    heard = graph.probe.create_publisher(RecordPart, "/reactree_planner/record", record_topic.QOS)
-    graph.until(heard.get_subscription_count, "it is followed")
-    heard.publish(RecordPart(run="../evil", data="{}\n"))
-    heard.publish(RecordPart(run="a" * 32, data="{}\n"))
-    graph.until(lambda: copies(tmp_path / "copies"), "what came after it is there")
-    assert [path.name for path in copies(tmp_path / "copies")] == [f"{'a' * 32}.jsonl"]
+    parts = [RecordPart(run=run, data="{}\n") for run in ("../evil", "a" * 32)]
+    assert published(graph, tmp_path / "copies", *parts).name == f"{'a' * 32}.jsonl"
     assert list(tmp_path.iterdir()) == [tmp_path / "copies"]
 
 
@@ -234,25 +204,16 @@ def test_a_run_takes_single_steps_and_what_a_person_says(graph: Graph, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("kind", "service", "given", "said"),
-    [
-        ("Trigger", "step", {}, "no task runs; there is nothing to steer"),
-        ("SayDecision", "say", {"words": "Act: done"}, "no task runs; there is nothing to steer"),
-    ],
+    ("kind", "service", "given"), [(Trigger, "step", {}), (SayDecision, "say", {"words": "Act: done"})]
 )
-def test_without_a_task_there_is_nothing_to_steer(
-    graph: Graph, kind: str, service: str, given: dict[str, str], said: str
-) -> None:
+def test_without_a_task_there_is_nothing_to_steer(graph: Graph, kind: Any, service: str, given: Any) -> None:
     graph.household(THREE)
-    answer = graph.call({"Trigger": Trigger, "SayDecision": SayDecision}[kind], f"/reactree_planner/{service}", **given)
-    assert (answer.success, answer.message) == (False, said)
+    answer = graph.call(kind, f"/reactree_planner/{service}", **given)
+    assert (answer.success, answer.message) == (False, "no task runs; there is nothing to steer")
 
 
 def test_words_for_a_run_that_goes_on_are_refused_and_those_for_one_that_ends_are_answered(graph: Graph) -> None:
-    world = HeldWorld()
-    graph.household(THREE, world=world)
-    goal = graph.task()
-    graph.until(lambda: world.held, "the skill runs")
+    _, _, goal = graph.held(THREE)
     answer = graph.call(SayDecision, "/reactree_planner/say", words="Act: done")
     assert (answer.success, "is not paused" in answer.message) == (False, True)
     goal.cancel()
@@ -308,13 +269,20 @@ def test_a_pause_by_somebody_else_is_seen(graph: Graph, tmp_path: Path) -> None:
     graph.until(lambda: not follower.course_of(copies(tmp_path)[0]).paused, "it goes on")
 
 
-def test_where_there_is_no_planner_any_more_the_page_says_so(graph: Graph, tmp_path: Path) -> None:
-    follower = follow(graph, tmp_path)
+def published(graph: Graph, folder: Path, *parts: RecordPart) -> Path:
+    """Publish parts of records in a planner's place; returns the copy that there is then."""
     heard = graph.probe.create_publisher(RecordPart, "/reactree_planner/record", record_topic.QOS)
     graph.until(heard.get_subscription_count, "it is followed")
-    heard.publish(RecordPart(run="a" * 32, data='{"e":"run"}\n'))
-    graph.until(lambda: copies(tmp_path), "a run is followed")
-    (record,) = copies(tmp_path)
+    for part in parts or [RecordPart(run="a" * 32, data='{"e":"run"}\n')]:
+        heard.publish(part)
+    graph.until(lambda: copies(folder), "a run is followed")
+    (record,) = copies(folder)
+    return record
+
+
+def test_where_there_is_no_planner_any_more_the_page_says_so(graph: Graph, tmp_path: Path) -> None:
+    follower = follow(graph, tmp_path)
+    record = published(graph, tmp_path)
     want(follower, record, "pause")
     graph.until(lambda: follower.course_of(record).notice, "it is said")
     assert follower.course_of(record).notice.startswith("there is no planner /reactree_planner;")
@@ -328,12 +296,8 @@ def test_a_planner_that_does_not_answer_is_not_waited_for_without_end(
     silent.create_service(Trigger, "/reactree_planner/pause", lambda request, response: response)
     graph.halt(silent)
     follower = follow(graph, tmp_path)
-    heard = graph.probe.create_publisher(RecordPart, "/reactree_planner/record", record_topic.QOS)
-    graph.until(heard.get_subscription_count, "it is followed")
     graph.until(follower._steerers["pause"].service_is_ready, "the service is there")
-    heard.publish(RecordPart(run="a" * 32, data='{"e":"run"}\n'))
-    graph.until(lambda: copies(tmp_path), "a run is followed")
-    (record,) = copies(tmp_path)
+    record = published(graph, tmp_path)
     want(follower, record, "pause")
     graph.until(lambda: "has not answered within 0.2 s" in follower.course_of(record).notice, "it is said")
     assert follower._calls == {}
@@ -374,62 +338,6 @@ def test_a_question_is_asked_on_the_page_and_stop_in_its_place_ends_the_run(grap
 
 
 # ------------------------------------------------------------------ the commands
-
-
-class Looking:
-    """Looks at the latest run of a page, as a browser does: in a thread, so that what it looks at goes on.
-
-    Attributes:
-        events: What has come.
-    """
-
-    def __init__(self, url: str) -> None:
-        self.url, self.run, self.events = url, "", list[dict[str, Any]]()
-        threading.Thread(target=self._look, daemon=True).start()
-
-    def _look(self) -> None:
-        while not (found := json.loads(asked(self.url, "api/runs"))["runs"]):
-            pass
-        self.run = found[0]["run"]
-        headers = {"Cookie": cookie_of(self.url)}
-        asking = Request(f"{origin_of(self.url)}/api/events?run={self.run}", headers=headers)
-        with urlopen(asking, timeout=LONGEST) as stream:
-            self.events.extend(json.loads(line) for line in stream if line.strip())
-
-    @property
-    def course(self) -> dict[str, Any]:
-        return next((event for event in reversed(self.events) if event["e"] == "steering"), {})
-
-    def wants(self, command: str, words: str) -> None:
-        threading.Thread(
-            target=asked, args=(self.url, "api/steering", {"do": command, "run": self.run, "words": words})
-        ).start()
-
-
-@pytest.mark.usefixtures("page")
-def test_a_question_is_answered_on_the_page_by_http(graph: Graph) -> None:
-    planner = graph.household({"root": ASKED}, **ASKS)
-    graph.call(Trigger, "/reactree_planner/pause")
-    processes = Processes(graph.domain_id)
-    view = processes.start(sys.executable, "-m", "reactree_ros.cli", "view", "--ros")
-    try:
-        graph.until(lambda: "#/latest" in view.output, "the page is there")
-        goal = graph.task()
-        page = Looking(url_of(view))
-        graph.until(lambda: page.course.get("paused") and planner._person.there, "it is looked at")
-        page.wants("go on", "")
-        graph.until(lambda: page.course.get("asked"), "it is asked")
-        shown = page.course["asked"]
-        assert (shown["text"], shown["reason"], shown["asker"]) == ("Which apple?", "root", "/reactree_planner")
-        assert shown["ends"] == pytest.approx(time.time() + 600.0, abs=60.0)
-        page.wants(f"answer {shown['number']}", "the red one")
-        assert goal.result.success
-        graph.until(lambda: any(event["e"] == "end" for event in page.events), "the end has come")
-    finally:
-        processes.kill_all()
-    answers = [(event["text"], event["by"]) for event in page.events if event["e"] == "answer"]
-    assert answers == [("the red one", "page")]
-    assert told_by_the_person(planner) == ['The person answers: "the red one".']
 
 
 def url_of(process: Process) -> str:

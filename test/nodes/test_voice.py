@@ -219,14 +219,6 @@ def test_a_recogniser_may_say_several_guesses_of_which_the_first_counts(graph: G
     assert node.mouth.echo.is_echo(spoken[0].data)
 
 
-def test_where_no_planner_is_there_it_says_so(graph: Graph) -> None:
-    node = graph.add(VoiceNode(VoiceEntry(), context=graph.context))
-    spoken = graph.listen(String, "speech")
-    node.hears("bring the mug")
-    graph.until(lambda: spoken, "it says something")
-    assert "no planner /reactree_planner" in spoken[0].data
-
-
 @pytest.mark.parametrize(
     ("entry", "wrong"),
     [

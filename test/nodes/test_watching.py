@@ -7,8 +7,6 @@ from typing import Any
 import py_trees_ros
 import pytest
 from doubles import ScriptedModel, ScriptedWorld, expand
-from py_trees.behaviours import Success
-from py_trees.composites import Sequence
 from py_trees_ros.conversions import msg_to_behaviour
 from py_trees_ros_interfaces.msg import Behaviour, BehaviourTree
 from rclpy.qos import DurabilityPolicy, QoSProfile
@@ -59,13 +57,6 @@ def test_a_py_trees_ros_that_sends_a_snapshot_at_the_end_of_its_setup_sends_the_
     graph.until(lambda: trees, "the snapshot of its setup is there")
     assert [one.name for one in trees[-1].behaviours] == ["reactree_planner"]
     shown[0].setup(node=shown[0].node)
-
-
-def test_a_tree_may_change_before_its_setup() -> None:
-    tree = ShownTree(Sequence("root", memory=True))
-    tree.tree_update_handler = tree._on_tree_update_handler
-    tree.insert_subtree(Success("new"), tree.root.id, 0)
-    tree.show()
 
 
 def test_a_viewers_boxes_to_tick_work_between_two_tasks(graph: Graph) -> None:

@@ -10,7 +10,7 @@ from doubles import EVERYTHING, AgentNodes, Clock, ScriptedModel, ScriptedWorld,
 
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.episode.player import replay
-from reactree_ros.household.expert.judging import goal_of
+from reactree_ros.household.expert.instruction import goal_of
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld

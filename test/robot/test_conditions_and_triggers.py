@@ -29,10 +29,6 @@ def trigger(**values: Any) -> TriggerEntry:
     return TriggerEntry(instruction="Refill the printer", **values)
 
 
-def test_without_conditions_a_robot_has_its_skills_alone(tmp_path: Path) -> None:
-    assert office(tmp_path).waits == ()
-
-
 def test_with_conditions_it_waits_for_any_of_them(tmp_path: Path) -> None:
     (wait,) = office(tmp_path, conditions={"no paper": PAPER}).waits
     assert wait.read("wait until the printer is out of paper for up to 20 s").values == {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import math
 from pathlib import Path
@@ -10,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from robot.drawings import GRAPHS, HYDRA, LABELLED, PLAIN, VIRTUALHOME, write_nav2
+from robot.drawings import GRAPHS, HYDRA, LABELLED, PLAIN, write_nav2
 
 from reactree_ros.errors import UserError
-from reactree_ros.robot.drawn_map import word_of
 from reactree_ros.robot.map_file import load_map, notes_of, read_yaml
 from reactree_ros.robot.scene_graph import map_of_scene_graph
 from reactree_ros.robot.semantic_map import SemanticMap
@@ -59,20 +57,6 @@ def test_each_piece_of_furniture_is_in_its_room_and_the_robot_stands_there_too(t
     assert notes_of(map.document, read_yaml(tmp_path / "map.yaml")) == []
 
 
-def test_without_rooms_all_is_in_one(tmp_path: Path) -> None:
-    (room,) = made(tmp_path, GRAPHS["objects"]).rooms
-    assert room.name == "room 1"
-
-
-def test_a_turned_box_keeps_its_sides_and_the_robot_stands_before_it(tmp_path: Path) -> None:
-    map = made(tmp_path, PLAIN)
-    table = map.by_name["meeting table 1"]
-    assert table.size == (1.6, 0.8, 0.75)  # type: ignore[attr-defined]
-    approach = map.approach(table)
-    assert approach is not None
-    assert 0.3 < table.distance(approach, table.pose) < 0.6  # type: ignore[attr-defined]
-
-
 def test_the_labels_of_hydra_may_be_in_a_file_of_their_own(tmp_path: Path) -> None:
     graph = {**HYDRA, "metadata": {}}
     with pytest.raises(UserError, match="there is no"):
@@ -87,13 +71,6 @@ def test_the_labels_of_hydra_may_be_in_a_file_of_their_own(tmp_path: Path) -> No
     labels.write_text("- chair\n", encoding="utf-8")
     with pytest.raises(UserError, match="are no names of labels"):
         made(tmp_path, graph, labels=labels)
-
-
-def test_what_virtualhome_says_of_a_class_counts(tmp_path: Path) -> None:
-    graph = copy.deepcopy(VIRTUALHOME)
-    graph["nodes"][3]["properties"] = ["CONTAINERS", "CAN_OPEN"]
-    map = made(tmp_path, graph)
-    assert map.by_name["shelf 1"].properties == {"CONTAINERS", "CAN_OPEN"}
 
 
 @pytest.mark.parametrize(
@@ -115,14 +92,6 @@ def test_a_graph_that_is_none_is_an_error_of_one_line(tmp_path: Path, graph: Any
         made(tmp_path, graph)
     assert "\n" not in str(error.value)
     assert str(error.value).startswith(str(tmp_path / "graph.json"))
-
-
-@pytest.mark.parametrize(
-    ("label", "word"),
-    [("kitchen_table", "kitchen table"), ("TV-Stand", "tv stand"), ("7", ""), ("", ""), ("x" * 50, "")],
-)
-def test_a_label_is_a_word_if_it_may_be_one(label: str, word: str) -> None:
-    assert word_of(label) == word
 
 
 # ---------------------------------------------------------------------- Nav2
@@ -257,14 +226,6 @@ def test_files_that_do_not_fit_are_an_error_of_one_line(
     with pytest.raises(UserError, match=said) as error:
         nav2(write_nav2(tmp_path, labelled, text=text))
     assert "\n" not in str(error.value)
-
-
-def test_regions_that_are_nowhere_are_asked_for(tmp_path: Path, nav2: Any) -> None:
-    path = write_nav2(tmp_path)
-    (tmp_path / "floor.json").rename(tmp_path / "rooms.json")
-    with pytest.raises(UserError, match=r"label the rooms in floor\.pgm with labelme, or name it"):
-        nav2(path)
-    assert len(nav2(path, regions=tmp_path / "rooms.json")["rooms"]) == 2
 
 
 # ---------------------------------------------------------------------- the command

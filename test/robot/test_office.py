@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from typing import Any
 
 import llguidance
 import pytest
-from doubles import ScriptedWorld
 from office import OfficeWorld
 from recorded_runs import assert_replays, recorded_episode
 
@@ -19,17 +17,8 @@ from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.parameters import Value
 from reactree_ros.agent.prompt import system_text
 from reactree_ros.agent.reading import Unreadable, read, read_call, says_exactly
-from reactree_ros.agent.skill import Offer, SkillCall, as_data, offered_of, skill_of
+from reactree_ros.agent.skill import Offer, SkillCall, offered_of
 from reactree_ros.background.pending import Pending
-from reactree_ros.household.household import WAH_NL
-from reactree_ros.record.schema import (
-    household_from_dict,
-    household_to_dict,
-    observation_from_dict,
-    observation_to_dict,
-    skills_after,
-    skills_difference,
-)
 from reactree_ros.world.check import check_world
 from reactree_ros.world.port import Observation, Outcome, World
 from reactree_ros.world.skill_policy import PolicyError, SkillPolicy, Verdict, policy_from_list
@@ -165,16 +154,6 @@ def test_a_value_that_may_not_stand_there_is_refused_by_its_parameter(
         read_call([(name, json.dumps(values))], grammar)
 
 
-@pytest.mark.parametrize("name", [name for name, (_, values) in SAID.items() if values])
-def test_one_value_more_or_less_is_refused_by_its_name(grammar: DecisionGrammar, name: str) -> None:
-    values = SAID[name][1]
-    with pytest.raises(Unreadable, match="'speed' is no parameter"):
-        read_call([(name, json.dumps({**values, "speed": 9}))], grammar)
-    missing = next(iter(values))
-    with pytest.raises(Unreadable, match=rf"{missing}: it is not said"):
-        read_call([(name, json.dumps({key: value for key, value in values.items() if key != missing}))], grammar)
-
-
 @pytest.mark.parametrize(
     "said",
     [
@@ -188,52 +167,11 @@ def test_a_skill_that_lacks_a_number_or_has_a_word_more_is_asked_for_again(gramm
         read(f"Act: {said}", grammar)
 
 
-def test_a_number_is_not_filled_where_nobody_knows_what_may_stand_there(grammar: DecisionGrammar) -> None:
-    anything = DecisionGrammar(("done",), (), offers=[Offer(one.skill) for one in grammar.offers])
-    assert act(read("Act: navigate to office", anything)) == "navigate to office"
-
-
-@pytest.mark.parametrize("name", SAID)
-def test_every_notation_of_the_grammar_holds_a_skill_to_its_values(grammar: DecisionGrammar, name: str) -> None:
-    text, values = SAID[name]
-    wrong = [f"Act: {skill_text(grammar, name, {**values, one: value})}" for what, one, value in WRONG if what == name]
-    wrong += [f"Act: {text} please"] if name != "say" else []
-    assert re.fullmatch(grammar.regex(), f"Act: {text}")
-    ebnf = llguidance.LLMatcher.grammar_from_lark(llguidance.gbnf_to_lark.gbnf_to_lark(grammar.ebnf()))
-    schema = llguidance.LLMatcher.grammar_from_json_schema(json.dumps(grammar.json_schema()))
-    assert takes(ebnf, f"Act: {text}")
-    assert takes(schema, json.dumps({"decision": {"Act": {name: values}}}))
-    for said in wrong:
-        assert not re.fullmatch(grammar.regex(), said)
-        assert not takes(ebnf, said)
-    for what, one, value in WRONG:
-        if what == name and not isinstance(value, int | float):  # steps are looked at when it is read
-            assert not takes(schema, json.dumps({"decision": {"Act": {name: {**values, one: value}}}}))
-    assert says_exactly(f"Act: {text}", grammar)
-
-
-def skill_text(grammar: DecisionGrammar, name: str, values: dict[str, Any]) -> str:
-    return next(offer.skill.wording for offer in grammar.offers if offer.skill.name == name).format(**values)
-
-
 def takes(grammar: str, text: str) -> bool:
     matcher = llguidance.LLMatcher(llguidance.LLTokenizer("byte"), grammar)
     assert not matcher.get_error()
     tokens = list(text.encode())
     return bool(matcher.try_consume_tokens(tokens) == len(tokens) and matcher.is_accepting())
-
-
-def test_a_reply_that_was_cut_is_no_skill_with_less_in_it(grammar: DecisionGrammar) -> None:
-    for text in ("Act: say Hello An", "Act: drive forward by 0.5 m", "Act: press the button of floor 1"):
-        with pytest.raises(Unreadable, match="cut"):
-            read(text, grammar, cut=True)
-
-
-def test_a_template_is_not_said_as_it_stands(grammar: DecisionGrammar) -> None:
-    for offer in grammar.offers:
-        if offer.skill.parameters and offer.skill.name != "say":
-            with pytest.raises(Unreadable):
-                read(f"Act: {offer.skill.wording}", grammar)
 
 
 def test_the_office_is_a_world_that_keeps_to_the_port() -> None:
@@ -250,22 +188,6 @@ def test_skills_are_carried_out_and_change_what_is_known() -> None:
     assert office.map.by_name["desk drawer 1"].states == {"OPEN"}
     done(office, "grip stapler 1 with medium force", "hand over stapler 1 to Bob", "drive forward by -0.3 m")
     assert office.map.held == office.map.close == []
-
-
-def test_what_a_skill_returns_is_data_and_words() -> None:
-    office = OfficeWorld()
-    seen = done(office, "take a picture")
-    assert seen.data == {"picture": "pictures/1.png"}
-    assert "picture: pictures/1.png" in seen.text
-    assert observation_from_dict(json.loads(json.dumps(observation_to_dict(seen)))) == seen
-
-
-def test_what_is_offered_and_declared_is_recorded(office: OfficeWorld) -> None:
-    offered = office.available_skills().take()
-    event = json.loads(json.dumps(skills_difference(["go to desk 1"], offered)))
-    assert as_data(skills_after(["go to desk 1"], event)) == as_data(offered)
-    again = household_from_dict(json.loads(json.dumps(household_to_dict(office.household))))
-    assert again.skills == tuple(skill_of(skill.as_data()) for skill in office.household.skills)
 
 
 def test_the_prompt_lists_each_skill_as_it_is_said_and_what_its_places_take(office: OfficeWorld) -> None:
@@ -349,14 +271,6 @@ def test_no_other_way_to_write_a_skill_leads_past_the_policy(said: str) -> None:
     assert asked == []
 
 
-def test_what_a_policy_denies_altogether_is_not_offered(office: OfficeWorld) -> None:
-    guarded = PolicyGuard(office, policy(), lambda skill, reason: Pending.of(""))
-    offered = {one.skill.name for one in guarded.available_skills().take() if isinstance(one, Offer)}
-    assert "drive" in offered
-    assert offered.isdisjoint({"take picture", "wipe", "pour"})
-    assert "take a picture" not in guarded.household.listed
-
-
 @pytest.mark.parametrize(
     ("rule", "said"),
     [
@@ -381,13 +295,6 @@ def test_a_rule_that_cannot_be_kept_is_refused(office: OfficeWorld, rule: dict[s
     with pytest.raises(PolicyError) as refused:
         policy({"verdict": "deny", **rule}).check(office)
     assert said in str(refused.value)
-
-
-def test_rules_about_values_need_declared_skills() -> None:
-    texts = ScriptedWorld()
-    texts.household = replace(WAH_NL, skills=(), actions=("open",))
-    with pytest.raises(PolicyError, match="'open' is no declared skill here, and has no parameters"):
-        policy({"skill": "open", "when": {"side": "left"}, "verdict": "deny"}).check(texts)
 
 
 # ---- a whole run

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from reactree_ros.agent.skill import Offer
 from reactree_ros.errors import UserError
 from reactree_ros.robot.config import load_robot
+from reactree_ros.robot.detections import Detection, named_in
 from reactree_ros.robot.map_file import MapDocument, Source, load_map, map_of, read_yaml
-from reactree_ros.robot.matching import Detection
 from reactree_ros.robot.poses import Pose
-from reactree_ros.robot.prompts import named_in
 from reactree_ros.robot.semantic_map import SemanticMap
 from reactree_ros.robot.skills import MapSkills
 
@@ -51,10 +50,6 @@ def test_something_that_nobody_listed_is_a_thing_once_it_was_seen_often_enough()
     assert (punch.name, map.place_of(punch).name) == ("hole punch 1", "desk 1")  # type: ignore[union-attr]
     map.take_in([detected("hole punch"), detected("hole punch", 7.0, 5.0, 0.8)], 4.0)
     assert len(list(map.items())) == 1  # the second one has been seen only once
-
-
-def test_a_word_of_the_map_is_a_thing_at_once() -> None:
-    assert [thing.name for thing in seen(office(), 1, "cup").items()] == ["cup 1"]
 
 
 def test_what_is_seen_now_here_now_there_never_becomes_a_thing() -> None:
@@ -140,17 +135,6 @@ def test_a_person_is_where_they_were_seen_last_and_is_met_before_that() -> None:
     assert "Anna" in {spot.name for spot in map.around().spots}
 
 
-def test_a_detector_names_a_person_as_the_map_or_the_robot_does() -> None:
-    document = office()
-    (anna, *others) = document.persons
-    document = document.model_copy(update={"persons": [anna.model_copy(update={"own": "face_17"}), *others]})
-    assert [document.person(*called) for called in (("", "ANNA"), ("face_17", "person"), ("", "person"))] == [
-        "Anna",
-        "Anna",
-        "",
-    ]
-
-
 # ---------------------------------------------------------------------- from before
 
 
@@ -169,14 +153,6 @@ def test_what_is_recollected_is_somewhere_but_is_not_seen() -> None:
     assert [thing.name for thing in map.items()] == ["hole punch 4", "hole punch 5"]
 
 
-def test_what_the_map_may_not_name_any_more_is_not_recollected() -> None:
-    map = SemanticMap(load_map(OFFICE / "office_map.yaml"))
-    count = len(list(map.items()))
-    map.recollect("teapot 1", "teapot", 1, place="desk 1", pose=None, own="", now=1.0)
-    map.recollect("cup 1", "cup", 1, place="no such desk", pose=None, own="", now=1.0)
-    assert len(list(map.items())) == count
-
-
 def test_what_was_not_detected_where_it_was_taken_to_be_is_overlooked() -> None:
     config = load_robot(OFFICE / "office.yaml")
     map = seen(office(), 3)
@@ -186,14 +162,6 @@ def test_what_was_not_detected_where_it_was_taken_to_be_is_overlooked() -> None:
     assert [item.name for item in map.overlooked(call, 10.0)] == ["stapler 1"]
     map.take_in([detected("stapler")], 11.0)
     assert map.overlooked(call, 10.0) == []
-
-
-def test_what_is_still_believed_is_not_forgotten() -> None:
-    map = seen(office(), 3)
-    map.forget(1e6, {"stapler 1"})
-    assert [thing.name for thing in map.items()] == ["stapler 1"]
-    map.forget(1e6)
-    assert list(map.items()) == []
 
 
 # ---------------------------------------------------------------------- prompts

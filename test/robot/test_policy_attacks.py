@@ -198,20 +198,8 @@ def joined(rng: random.Random, first: str, second: str) -> str:
     """Write two skills in one text, either one first."""
     one, other = rng.sample((first, second), 2)
     between = (
-        " and ",
-        "; ",
-        ", then ",
-        "\n",
-        " && ",
-        ". ",
-        "\nAct: ",
-        " | ",
-        " after ",
-        " instead of ",
-        "\r",
-        "\u2028",
-        "\x0b",
-        "\\n",
+        *(" and ", "; ", ", then ", "\n", " && ", ". ", "\nAct: ", " | ", " after ", " instead of ", "\r", "\u2028"),
+        *("\x0b", "\\n"),
     )
     return f"{one}{rng.choice(between)}{other}"
 
@@ -320,15 +308,6 @@ def test_no_wording_of_what_is_forbidden_is_carried_out(first: tuple[str, ...]) 
     assert tried
     for question in asked:  # a person is asked about what would be done, as it would be done
         assert re.search(r"^drive forward by (1\.[1-9]|2) m$|^open .* by (2[1-9]|[34]\d) cm$", question)
-
-
-@pytest.mark.slow
-def test_there_are_as_many_wordings_of_every_skill_and_many_get_to_the_policy() -> None:
-    assert len(ATTACKS) == WORDINGS
-    assert set(ATTACKS.values()) == set(DECLARED)
-    robots = {first: Robot(*first) for first, *_ in FORBIDDEN}
-    taken = [said(text, robots[first]) for first, text, is_reply in ATTACKS if is_reply]
-    assert sum(skill is not None for skill in taken) > len(taken) / 4
 
 
 @pytest.mark.parametrize("first", [AT_COUNTER])

@@ -14,13 +14,12 @@ from reactree_ros.agent.observation import Spot
 from reactree_ros.agent.skill import SkillCall
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import SKILLS
-from reactree_ros.robot.config import RobotConfig, SkillEntry, error_code, load_robot
+from reactree_ros.robot.config import SkillEntry, error_code, load_robot
+from reactree_ros.robot.detections import Detection, Stamps
 from reactree_ros.robot.household_skills import HouseholdSkills
 from reactree_ros.robot.map_file import Source, load_map, map_of, notes_of, parse_yaml, read_yaml
-from reactree_ros.robot.matching import Detection
 from reactree_ros.robot.poses import Pose
 from reactree_ros.robot.semantic_map import SemanticMap
-from reactree_ros.robot.stamps import Stamps
 from reactree_ros.world.port import Outcome
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -71,13 +70,6 @@ def test_the_examples_are_right() -> None:
         config = load_robot(robot)
         assert load_map(config.map).objects.classes
         assert config.start or not config.of_household, robot
-
-
-def test_an_entry_of_a_robot_is_named_with_the_line_that_it_is_on() -> None:
-    file = CONFIG / "robot.yaml"
-    line = 1 + file.read_text().partition("\n  turn on:")[0].count("\n") + 1
-    assert load_robot(file).at("", "skills", "turn on") == f"{file}:{line}: skills.turn on"
-    assert RobotConfig(map="m", emergency_stop=None, skills=load_robot(file).skills).at("f", "map") == "f: map"
 
 
 @pytest.mark.parametrize(
@@ -145,15 +137,6 @@ def test_a_map_that_is_wrong_is_refused_in_one_line(path: tuple[Any, ...], value
         map_of(Source(values, "map.yaml"))
     assert str(error.value).startswith(f"map.yaml: {said}")
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize("properties", [[], ["GRABBABLE"]])
-def test_a_receptacle_of_a_word_of_ones_own_has_to_take_things_or_be_operated(properties: list[str]) -> None:
-    text = LINES.replace("desk 1", "sideboard 1")
-    with pytest.raises(UserError, match=r"^map\.yaml:9: receptacles\.0\.name: nothing can be put on or in 'sideboard'"):
-        map_of(parse_yaml(f"{text}words: {{sideboard: {properties}}}\n", where="map.yaml"))
-    for use in ("SURFACES", "CONTAINERS", "HAS_SWITCH"):
-        assert map_of(parse_yaml(f"{text}words: {{sideboard: [{use}]}}\n", where="map.yaml")).properties("sideboard")
 
 
 def test_where_a_robot_would_stand_outside_of_the_room_is_noted() -> None:
@@ -244,10 +227,7 @@ WRONG = [
         ),
         *((OWN.replace("ENTRY", entry), f"skills.a{said}") for entry, said in WRONG),
         ("{map: m, skills: {open: {type: a, action: b, retries: 99}}}", "skills.open.retries: input should be less"),
-        (
-            "{map: m, skills: {open: {type: a, action: b, outcomes: {3: sad}}}}",
-            "skills.open.outcomes.3: use one",
-        ),
+        ("{map: m, skills: {open: {type: a, action: b, outcomes: {3: sad}}}}", "skills.open.outcomes.3: use one"),
         ("{map: m, hands: 3, skills: {open: {type: a, action: b}}}", "hands: input should be less than or equal to 2"),
     ],
 )
@@ -272,13 +252,6 @@ def test_a_wrong_key_or_verb_of_a_skill_says_what_was_meant_and_where_own_skills
             load_robot(file)
         assert said in str(error.value)
         assert "see config/robots/office.yaml" in str(error.value)
-
-
-def test_a_part_that_a_households_skill_has_already_is_not_declared_anew(tmp_path: Path) -> None:
-    file = tmp_path / "robot.yaml"
-    file.write_text("{map: m, emergency_stop: null, skills: {open: {action: a, type: b, effect: {open: thing}}}}")
-    with pytest.raises(UserError, match="'open' is a skill of a household and has its effect; to say another, give"):
-        load_robot(file)
 
 
 LINES = """\
@@ -309,11 +282,7 @@ objects:
         ("      y: 0.5", "      y: here", "map.yaml:14: receptacles.0.pose.y: input should be a valid number"),
         ("      y: 0.5\n", "", "map.yaml:12: receptacles.0.pose.y: field required"),
         ("    room: hall 1", "    room: hall 2", "map.yaml:10: receptacles.0.room: there is no room 'hall 2'"),
-        (
-            "    own: desk",
-            "    owm: desk",
-            "map.yaml:11: receptacles.0.owm: there is no setting",
-        ),
+        ("    own: desk", "    owm: desk", "map.yaml:11: receptacles.0.owm: there is no setting"),
         ("name: desk 1", "name: hall 1", "map.yaml:9: receptacles.0.name: the name 'hall 1' occurs 2 times"),
         ("own: desk", "own: hall", "map.yaml:11: receptacles.0.own: the robot's own name 'hall' occurs 2 times"),
         ("    apple: apple", "    7: aple", "map.yaml:18: objects.classes.7: the word 'aple' is not known"),
@@ -329,24 +298,9 @@ def test_an_error_names_line_and_field(this: str, is_that: str, said: str) -> No
     assert map_of(parse_yaml(LINES, where="map.yaml")).rooms[0].own == "hall"
 
 
-def test_a_file_that_refers_to_itself_is_refused_and_not_followed_for_ever() -> None:
-    with pytest.raises(UserError, match=r"map\.yaml:?\d*: .*"):
-        map_of(parse_yaml("rooms: &a [*a]", where="map.yaml"))
-
-
 def test_no_robot_says_which_parameter_names_one() -> None:
     with pytest.raises(UserError, match="parameter robot_config is empty; name a file like"):
         load_robot("")
-
-
-def test_words_that_nobody_knows_can_be_described() -> None:
-    values = yaml.safe_load((CONFIG / "semantic_map.yaml").read_text())
-    values["words"] = {"dog bowl": ["GRABBABLE"]}
-    values["objects"]["classes"] = {17: "dog bowl"}
-    map = SemanticMap(map_of(Source(values, "map")))
-    see(map, 1.0, ("dog bowl", ON_TABLE))
-    do(map, "go to kitchen table 1")
-    assert do(map, "pick up dog bowl 1") == "You pick up dog bowl. You hold dog bowl (1)."
 
 
 @pytest.mark.parametrize(
@@ -418,14 +372,6 @@ def test_what_is_held_is_not_forgotten_and_not_taken_for_another_one(map: Semant
     assert [map.things[id].name for id in map.held] == ["apple 1"]
 
 
-def test_what_was_detected_before_the_robot_changed_something_is_out_of_date(map: SemanticMap) -> None:
-    see(map, 1.0, ("apple", ON_TABLE))
-    do(map, "go to kitchen table 1")
-    do(map, "pick up apple 1", 2.0)
-    see(map, 1.9, ("apple", ON_TABLE))
-    assert list(names(map)) == ["apple 1"]
-
-
 def test_what_was_put_down_keeps_its_number_when_it_is_detected_there(map: SemanticMap) -> None:
     see(map, 1.0, ("apple", ON_TABLE))
     do(map, "go to kitchen table 1")
@@ -446,20 +392,6 @@ def test_what_is_still_detected_where_it_was_was_not_picked_up(map: SemanticMap)
     assert map.settle(grasp_of()) == "the apple is still detected at the kitchen table (1)"
     assert (map.held, names(map)) == ([], {"apple 1": "kitchen table 1"})
     assert do(map, "pick up apple 1", 4.0) == "You pick up apple. You hold apple (1)."
-
-
-def test_a_detection_that_comes_and_goes_is_one_object_and_tells_of_a_grasp_late(map: SemanticMap) -> None:
-    for second in range(1, 20, 2):
-        see(map, float(second), ("apple", ON_TABLE))
-        see(map, second + 1.0)
-    assert names(map) == {"apple 1": "kitchen table 1"}
-    do(map, "go to kitchen table 1", 21.0)
-    do(map, "pick up apple 1", 22.0)
-    see(map, 23.0)
-    assert map.held
-    see(map, 24.0, ("apple", ON_TABLE))
-    assert map.settle(grasp_of())
-    assert (map.held, names(map)) == ([], {"apple 1": "kitchen table 1"})
 
 
 def test_what_is_lifted_in_the_hand_is_held_and_another_one_elsewhere_is_another(map: SemanticMap) -> None:
@@ -684,16 +616,6 @@ def test_an_observation_says_where_the_robot_is_and_what_it_sees(map: SemanticMa
     near = HOUSE.after(map, call_of("go to", "kitchen table 1"), Outcome.DONE, "You arrive.", {}).spots
     assert [spot.name for spot in near] == ["", "kitchen table 1", "apple 1"]
     assert near[2] == Spot("apple 1", 7.6, 3.1)
-
-
-def test_what_is_held_or_in_an_unknown_frame_is_nowhere(map: SemanticMap) -> None:
-    assert all(spot.name for spot in map.around().spots), "nobody has said where the robot is"
-    map.robot_is_at(Pose("map", 7.5, 2.3))
-    see(map, 1.0, ("apple", ON_TABLE))
-    do(map, "go to kitchen table 1")
-    do(map, "pick up apple 1")
-    map.in_map = lambda pose: None
-    assert [spot.name for spot in map.around().spots] == [""]
 
 
 def test_tf_says_in_which_room_the_robot_is(map: SemanticMap) -> None:

@@ -105,21 +105,6 @@ def test_every_time_the_printer_is_out_of_paper_it_is_refilled_for_an_hour_witho
     assert episode.context.replies == []
 
 
-def test_the_steps_of_the_run_bound_it() -> None:
-    episode, kept = episode_of(REFILLS, Office(), max_steps=9)
-    assert (episode.run().end, episode.context.budget.steps) == ("out_of_steps", 9)
-    assert_replays(kept, AgentNodes(Abilities(())))
-
-
-def test_a_refill_that_fails_is_left_to_the_model() -> None:
-    world = Office()
-    world.household = Household(name="office", skills=(wait_skill([OUT]),))
-    episode, kept = episode_of(REFILLS, world)
-    assert episode.run().end == "failure"
-    assert len(kept.of("request")) == 1
-    assert "'refill printer' is no skill" in str(kept.of("turn"))
-
-
 @pytest.mark.parametrize(
     ("body", "end", "did"),
     [

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
-from reactree_ros.errors import UserError
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.vocabulary import RECALLABLE, WORDS
 from reactree_ros.memory.stores.sqlite import SqliteMemory
@@ -92,35 +89,6 @@ def test_what_was_changed_meanwhile_is_not_counted_for_what_it_was(memory: Sqlit
     assert kept.named("put").counts == model.Counts()
 
 
-def test_counts_and_versions_end_at_the_most_and_are_read_again(memory: SqliteMemory) -> None:
-    kept, most = Kept(memory), model.MOST_COUNTED
-    counts = model.Counts(runs=most, uses=most, successes=most, last_failure="x")
-    kept.replace("put", routine().model_copy(update={"counts": counts, "version": most}))
-    used(kept, "put")
-    assert kept.named("put").counts == counts.model_copy(update={"last_failure": ""})
-    used(kept, "put", "it slipped")
-    kept.add(routine(last="throw"))
-    assert (kept.named("put").version, kept.named("put").counts.runs) == (most, most)
-
-
-@pytest.mark.parametrize("counts", ['"uses": 1e400', '"uses": 2, "successes": 3', f'"successes": 1{"0" * 400}'])
-def test_a_routine_whose_counts_cannot_be_is_left_out(memory: SqliteMemory, counts: str) -> None:
-    text = routine().to_json().removesuffix("}") + f', "counts": {{{counts}}}}}'
-    memory.change_routine("put", lambda _: text)
-    assert fitting(memory, "put mug on the desk") == []
-
-
-def test_what_was_removed_meanwhile_stays_removed(memory: SqliteMemory) -> None:
-    kept = Kept(memory)
-    kept.add(routine())
-    fit = Fit(kept.named("put"), {})
-    kept.remove("put")
-    kept.used(fit, "", {}).result(timeout=10)
-    assert kept.all() == {}
-    with pytest.raises(UserError, match="there is no routine 'put'; it has none yet"):
-        kept.remove("put")
-
-
 def test_one_that_fails_too_often_is_not_found_any_more(memory: SqliteMemory) -> None:
     kept = Kept(memory)
     kept.add(routine())
@@ -139,14 +107,6 @@ def test_the_one_that_helped_least_makes_room(memory: SqliteMemory) -> None:
         used(kept, verb)
     kept.add(routine("drop {thing_1} on the {place_2}", name="drop"))
     assert list(kept.all()) == ["drop", "put", "set"]
-
-
-def test_of_more_than_may_be_all_that_are_too_many_make_room(memory: SqliteMemory) -> None:
-    others = Kept(memory)
-    for verb in ("put", "lay", "set", "drop"):
-        others.add(routine(f"{verb} {{thing_1}} on the {{place_2}}", name=verb))
-    Kept(memory, most=2).add(routine("throw {thing_1} on the {place_2}", name="throw"))
-    assert len(others.all()) == 2
 
 
 @pytest.mark.parametrize(
@@ -170,11 +130,7 @@ def test_a_role_is_filled_by_a_word_of_its_kind_alone(memory: SqliteMemory) -> N
     Kept(memory).add(routine())
     assert fitting(memory, "Put the mug on a desk.") == ["put mug on the desk"]
     for other in (
-        "put desk on the mug",
-        "put mug on the mug",
-        "put gold on the desk",
-        "put mug in the desk",
-        "put mug",
+        *("put desk on the mug", "put mug on the mug", "put gold on the desk", "put mug in the desk", "put mug"),
     ):
         assert fitting(memory, other) == []
     assert fitting(memory, "put mug on the desk", "office") == []
@@ -196,20 +152,11 @@ def test_numbers_belong_to_the_words(memory: SqliteMemory) -> None:
 
 #: Of the same things as "put mug on the desk", and another task.
 OTHER_TASKS = (
-    "put the mugs on the desk",
-    "put mugs on the desks",
-    "put the mug on the desks",
-    "put 2 mugs on the desk",
-    "do not put the mug on the desk",
-    "don't put the mug on the desk",
-    "put the mug on the desk, but not the red one",
-    "put the mug on the desk and the apple on the sofa",
-    "put the mug on the desk unless it is wet",
-    "put the other mug on the desk",
-    "put each mug on the desk",
-    "never put the mug on the desk",
-    "put -1 mug on the desk",
-    "put the mug on the desk 不要",
+    *("put the mugs on the desk", "put mugs on the desks", "put the mug on the desks", "put 2 mugs on the desk"),
+    *("do not put the mug on the desk", "don't put the mug on the desk"),
+    *("put the mug on the desk, but not the red one", "put the mug on the desk and the apple on the sofa"),
+    *("put the mug on the desk unless it is wet", "put the other mug on the desk", "put each mug on the desk"),
+    *("never put the mug on the desk", "put -1 mug on the desk", "put the mug on the desk 不要"),
 )
 
 
@@ -238,20 +185,3 @@ def test_the_words_of_a_robot_are_its_own() -> None:
     assert known.kinds_of("stapler") == {"thing"}
     assert known.kinds_of("Printer 2b") == {"place", "room"}
     assert "mug" not in known
-
-
-def test_what_has_changed_is_found_as_if_all_were_read_anew(memory: SqliteMemory) -> None:
-    """Also by who has looked before: it reads no more than what is otherwise."""
-    rng, kept = random.Random(0), Kept(memory)
-    goals = [f"{verb} apple on the desk" for verb in ("put", "lay", "set")]
-    for _ in range(30):
-        other, verb = Kept(memory), rng.choice(("put", "lay", "set"))
-        if verb not in other.all():
-            other.add(routine(rng.choice((f"{verb} {{thing_1}} on the {{place_2}}", f"{verb} it away")), name=verb))
-        elif rng.random() < 0.5:
-            other.remove(verb)
-        else:
-            used(other, verb, rng.choice(("", "it slipped")))
-        found = [kept.fitting(goal, KNOWN, "wah_nl") for goal in goals]
-        assert found == [Kept(memory).fitting(goal, KNOWN, "wah_nl") for goal in goals]
-        assert list(kept.all().items()) == list(Kept(memory).all().items())

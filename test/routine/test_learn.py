@@ -162,12 +162,6 @@ def test_detours_refusals_recalls_and_what_was_done_in_vain_are_left_out() -> No
     assert leaves(of({BRING: acts}, BRING, refused=["open desk 1"])) == FETCHED
 
 
-def test_subgoals_in_a_sequence_become_one() -> None:
-    script = {BRING: [expand("sequence", "get it", "put it")], "get it": [*FETCH[:3], "done"], "put it": FETCH[3:]}
-    routine = of(script, BRING)
-    assert (leaves(routine), routine.body.kind) == (FETCHED, "sequence")
-
-
 def test_a_branch_that_only_searched_is_left_out_of_a_fallback() -> None:
     script = {BRING: [expand("fallback", "look", "do it")], "look": ["go to kitchen 1", "failure"], "do it": FETCH}
     assert leaves(of(script, BRING)) == FETCHED
@@ -217,11 +211,6 @@ def test_what_the_goal_does_not_name_or_names_twice_stays_as_it_is() -> None:
     ]
 
 
-def test_braces_in_an_instruction_are_no_roles() -> None:
-    goal = "bring the mug to the desk {now}"
-    assert of({goal: FETCH}, goal).goal == "bring the {thing_1} to the {place_2} {{now}}"
-
-
 @pytest.mark.parametrize(
     ("script", "said"),
     [
@@ -246,14 +235,6 @@ def test_what_the_goal_names_with_its_number_is_that_one() -> None:
         assert index.fitting(other) == []
 
 
-def test_what_the_goal_names_twice_or_by_number_is_closed_and_gone_to_at_the_end() -> None:
-    acts = ("pick up mug 1", "go to fridge 1", "open fridge 1", "put down mug 1", "close fridge 1", "done")
-    goal = "put the mug into the fridge and close the fridge"
-    assert leaves(of({goal: acts}, goal))[-1] == "close {found_2}"
-    goal = "bring the mug to the fridge, then go to desk 1"
-    assert leaves(of({goal: (*acts[:-1], "go to desk 1", "done")}, goal))[-1] == "find desk 1"
-
-
 BAKE = ("pick up apple 1", "go to fridge 1", "put down apple 1", "turn on fridge 1", "done")
 
 
@@ -273,12 +254,6 @@ def test_what_a_goal_may_name_twice_in_words_that_nobody_knows_is_no_role(goal: 
     assert ("place" in [role.kind for role in routine.roles]) is is_role
     assert ("fridge" in routine.goal) is not is_role
     assert leaves(routine)[-1] == "turn on {found_2}"
-
-
-def test_what_is_put_somewhere_and_opened_there_is_of_one_purpose() -> None:
-    acts = ("pick up mug 1", "go to fridge 1", "open fridge 1", "put down mug 1", "done")
-    goal = "put the mug into the fridge"
-    assert of({goal: acts}, goal).goal == "put the {thing_1} into the {place_2}"
 
 
 @pytest.mark.slow

@@ -18,12 +18,7 @@ BRING: dict[str, Any] = {
         "kind": "sequence",
         "children": [
             {"kind": "search", "finds": "a", "of": "{thing}", "order": ["fridge"]},
-            {
-                "kind": "skill",
-                "wording": "pick up {a}",
-                "needs": [["at", "{a}"]],
-                "effect": [["held", "{a}"]],
-            },
+            {"kind": "skill", "wording": "pick up {a}", "needs": [["at", "{a}"]], "effect": [["held", "{a}"]]},
             {
                 "kind": "fallback",
                 "children": [

@@ -265,15 +265,6 @@ def test_a_routine_of_any_shape_ends_and_no_run_by_a_bug(memory: SqliteMemory, s
     assert came.result.end not in ("bug", "world_gone", "memory_gone")
 
 
-def test_a_goal_that_has_no_words_is_no_agent_nodes_goal(memory: SqliteMemory) -> None:
-    body, role = model.Goal(text="{text_1}"), model.Role(name="text_1", kind="text")
-    found = Pending.of(
-        (Fit(model.Routine(name="say", goal="say {text_1}", roles=(role,), body=body), {"text_1": "\n"}),)
-    )
-    came = carry_out(tasks(1, 8)[0], memory, options=LIMITS, routines_of=lambda _, tells: (lambda goal: found, tells))
-    assert set(came.used) == {"the goal '{text_1}' has no words here"}
-
-
 class Keeps(WorldWrapper):
     """Keeps what is carried out."""
 
@@ -297,26 +288,6 @@ def test_what_a_lucky_run_teaches_is_not_kept(seed: int) -> None:
         half = body.model_copy(update={"children": model.children_of(body)[:-1]})
     bad = routine.model_copy(update={"body": half})
     assert tried_out(bad, task.instruction, again(task)) == "it ends as if all were done where it is not"
-
-
-@pytest.mark.parametrize("seed", range(1, 4))
-def test_what_only_luck_had_reached_is_found_out_in_another_house(seed: int) -> None:
-    """One of the things lay there already, so the run has not done all that its words say."""
-    task, routine = routine_of(seed)
-    worlds, body = again(task), routine.body
-    half = body.model_copy(update={"children": model.children_of(body)[:-1]})
-    bad = routine.model_copy(update={"body": half})
-    said = tried_out(bad, task.instruction, lambda seed: worlds(seed) if seed else Reached(worlds(seed)))
-    assert said == "it ends as if all were done where it is not, in another house"
-
-
-class Reached(WorldWrapper):
-    """A house in which the goal holds whatever is done."""
-
-    def score(self) -> Any:
-        from reactree_ros.world.port import Score
-
-        return Pending.of(Score(1.0, 1.0))
 
 
 def again(task: Task) -> Callable[[int], World]:
@@ -392,20 +363,6 @@ def test_where_two_things_fit_and_somebody_may_say_which_an_agent_node_decides(m
     (reason,) = asked.used
     assert reason.endswith(f"fit '{thing}'")
     assert asked.requests > 0
-
-
-@pytest.mark.parametrize("number", [1, 2])
-def test_of_two_things_that_which_the_goal_names_by_its_number(memory: SqliteMemory, number: int) -> None:
-    task = next(task for task in tasks(1, 8) if two_of_a_kind(task))
-    name = f"{two_of_a_kind(task)} {number}"
-    body = PUT.model_dump(mode="json")["body"]
-    body["children"][0]["of"] = name
-    routine = {"name": "put", "goal": f"put {name} on the sofa", "body": body}
-    body["children"][2]["of"] = "sofa"
-    Kept(memory).add(model.Routine.of(routine))
-    came = carry_out(task, memory, instruction=routine["goal"], options=LIMITS)
-    assert came.used == [""]
-    assert [skill for skill in came.skills if skill.startswith("pick up")] == [f"pick up {name}"]
 
 
 def two_of_a_kind(task: Task) -> str:

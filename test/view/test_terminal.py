@@ -11,8 +11,8 @@ import pytest
 from command_line import Cli
 from rich.console import Console
 
+from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.llm.port import Wait
-from reactree_ros.llm.recording import RecordingModel
 from reactree_ros.llm.waiting import log
 from reactree_ros.record.reader import read_record
 from reactree_ros.record.schema import Event
@@ -184,11 +184,11 @@ def test_where_nobody_reads_any_more_the_rest_is_taken_in_silence(events: Sequen
 # ---------------------------------------------------------------------- the language model
 
 
-class Waiting(RecordingModel):
+class Waiting(ExpertModel):
     """Has been waiting for a server for some seconds."""
 
     def __init__(self, seconds: float) -> None:
-        super().__init__([])
+        super().__init__()
         self._seconds = seconds
 
     def waits_for(self) -> Wait:

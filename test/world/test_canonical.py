@@ -8,10 +8,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from webshop_peer import WebShopPeer
 
-from reactree_lab.worlds.alfworld.world import HOUSEHOLD as ALFWORLD
-from reactree_lab.worlds.alfworld.world import AlfworldWorld
 from reactree_lab.worlds.jericho.story import StoryTask
-from reactree_lab.worlds.jericho.world import HOUSEHOLD as JERICHO
 from reactree_lab.worlds.jericho.world import JerichoWorld
 from reactree_lab.worlds.scienceworld.world import HOUSEHOLD as SCIENCE
 from reactree_lab.worlds.webshop.world import WebShop, WebShopTask
@@ -38,36 +35,16 @@ def wordings(verb: str, thing: str) -> list[str]:
     """Return ways to write a skill: capitals, blanks, brackets, quotes, signs, full width, articles."""
     cases = (str, str.upper, str.title, wide)
     dresses = (
-        *(
-            "{v} {t}",
-            "{v}  {t}",
-            " {v} {t} ",
-            "{v}\t{t}",
-            "{v}\n{t}",
-            "{v}\u00a0{t}",
-            "{v}[{t}]",
-            "{v} [{t}]",
-            "{v}[ {t} ]",
-        ),
-        *(
-            "{v}({t})",
-            '{v} "{t}"',
-            "{v} '{t}'",
-            "{v}['{t}']",
-            "{v}: {t}",
-            "{v} {t}.",
-            "{v} {t}!",
-            "{v} the {t}",
-            "{v} a {t}",
-        ),
+        *("{v} {t}", "{v}  {t}", " {v} {t} ", "{v}\t{t}", "{v}\n{t}", "{v}\u00a0{t}", "{v}[{t}]", "{v} [{t}]"),
+        "{v}[ {t} ]",
+        *("{v}({t})", '{v} "{t}"', "{v} '{t}'", "{v}['{t}']", "{v}: {t}", "{v} {t}.", "{v} {t}!", "{v} the {t}"),
+        "{v} a {t}",
         *("{v}[{t}].", "{v} *{t}*", "{v} <{t}>", "{v}\u200b {t}", "{v} {t}\u200b", "`{v} {t}`", "{v} - {t}", "{v},{t}"),
     )
     return [dress.format(v=case(verb), t=case(thing)) for dress in dresses for case in cases]
 
 
 # ---------------------------------------------------------------------- a shop
-
-SHOP = policy(("click", "buy now", "deny"), ("click", None, "allow"), ("search", None, "allow"))
 
 
 @pytest.mark.parametrize("rule", ["buy now", "Buy Now", " BUY  NOW", "[buy now]"])
@@ -90,17 +67,6 @@ def test_nothing_is_bought_in_whatever_words(rule: str) -> None:
         assert refused.count(Outcome.REFUSED_BY_POLICY) > SOME / 3  # those that would have bought it
         assert not inner._over
         assert "click[buy now]" not in world.available_skills().result(20)
-
-
-def test_a_search_is_said_freely_so_no_rule_is_about_its_keywords() -> None:
-    with WebShopPeer() as peer, WebShop(WebShopTask(peer.url, 20.0, 0)) as inner:
-        rules = policy(("search", "knives", "deny"), ("search", None, "allow"), ("click", None, "allow"))
-        with pytest.raises(
-            PolicyError, match=r"rules\.0\.object: 'knives' cannot be kept to: what 'search' is done to"
-        ):
-            rules.check(inner)
-        refused = PolicyGuard(inner, rules, NOBODY).execute("search[shoes]").result(20)
-        assert refused.outcome is Outcome.REFUSED_BY_POLICY
 
 
 # ---------------------------------------------------------------------- worlds of free words
@@ -173,53 +139,13 @@ def test_a_verb_cannot_be_denied_beside_others_that_may_do_the_same(name: str, v
 
 SECOND = ("drop lamp", "open door", "knife", "burn house")
 JOINTS = (
-    *(
-        ". ",
-        ".",
-        ", ",
-        ",",
-        "; ",
-        ";",
-        ": ",
-        " then ",
-        " THEN ",
-        " and ",
-        " And then ",
-        " but ",
-        "\n",
-        "\r\n",
-        "\v",
-        "! ",
-        "? ",
-    ),
-    *(
-        " & ",
-        " + ",
-        " | ",
-        " / then ",
-        "\u2028",
-        "\uff0e",
-        "\uff1b",
-        "\uff0c",
-        "\u3002",
-        "\u3001",
-        "\u060c",
-        "\u061b",
-        "\u2026",
-        " \u2192 ",
-    ),
+    *(". ", ".", ", ", ",", "; ", ";", ": ", " then ", " THEN ", " and ", " And then ", " but ", "\n", "\r\n", "\v"),
+    *("! ", "? "),
+    *(" & ", " + ", " | ", " / then ", "\u2028", "\uff0e", "\uff1b", "\uff0c", "\u3002", "\u3001", "\u060c"),
+    *("\u061b", "\u2026", " \u2192 "),
 )
 SEVERAL = (
-    "all",
-    "everything",
-    "every thing",
-    "both",
-    "each",
-    "it",
-    "them",
-    "all except lamp",
-    "ALL",
-    "lamp again",
+    *("all", "everything", "every thing", "both", "each", "it", "them", "all except lamp", "ALL", "lamp again"),
     "\uff41ll",
 )
 
@@ -243,20 +169,7 @@ def test_what_no_rule_names_is_denied_in_whatever_words(name: str) -> None:
     world, verb = FREE[name](), ALLOWED[name]
     guard = PolicyGuard(world, policy((verb, None, "allow")), NOBODY)
     others = (
-        "get",
-        "grab",
-        "pick up",
-        "steal",
-        "g",
-        "again",
-        "undo",
-        "oops",
-        "x",
-        "l",
-        "i",
-        "z",
-        "drop",
-        "burn",
+        *("get", "grab", "pick up", "steal", "g", "again", "undo", "oops", "x", "l", "i", "z", "drop", "burn"),
         "restart",
     )
     tried = [
@@ -280,17 +193,7 @@ def test_a_rule_for_a_verb_is_not_about_a_longer_one() -> None:
     assert world.done == ["turn dial", "look", "look"]
 
 
-def test_an_unguarded_world_is_as_free_as_it_was() -> None:
-    assert Free(SCIENCE).execute("take lamp. drop it").result(1).outcome is Outcome.DONE
-
-
 # ---------------------------------------------------------------------- worlds with a list
-
-
-def test_alfworld_judges_what_textworld_gets() -> None:
-    world = AlfworldWorld.__new__(AlfworldWorld)
-    assert world.canonical("  Take  APPLE 1 from\tfridge 1 ").result(1) == "take apple 1 from fridge 1"
-    assert (ALFWORLD.free_skills, JERICHO.free_skills) == (False, True)
 
 
 class Lenient(Free):
@@ -356,17 +259,3 @@ def test_what_means_something_else_once_it_is_confirmed_is_not_done() -> None:
     world.meant = "take knife"
     asked[-1].succeed("")
     assert (second.result(1).outcome, inner.done) == (Outcome.REFUSED_BY_POLICY, ["take lamp"])
-
-
-def test_a_cancel_reaches_whoever_says_what_is_meant() -> None:
-    meaning: Pending[str | Observation] = Pending()
-
-    class Slow(WorldWrapper):
-        def canonical(self, skill: str) -> Pending[str | Observation]:
-            return meaning
-
-    inner = Free(Household(name="any", actions=("take",)))
-    skill = PolicyGuard(Slow(inner), policy(("take", None, "allow")), NOBODY).execute("take lamp")
-    assert skill.cancel()
-    assert meaning.cancelled()
-    assert inner.done == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +21,7 @@ from reactree_ros.world.check import check_world
 from reactree_ros.world.port import Household, Observation, Outcome, Score, World, WorldError
 from reactree_ros.world.recorded import RecordedWorld
 from reactree_ros.world.skill_policy import Rule, SkillPolicy, Verdict
-from reactree_ros.world.team import RightOfWay, SharedWorld, Use
+from reactree_ros.world.team import SharedWorld, Use
 from reactree_ros.world.wrappers import PolicyGuard, SkillTimeLimit, WorldWrapper
 
 SHORT = 0.2  # for what never comes, in seconds
@@ -108,172 +109,39 @@ def test_a_recording_is_no_world_to_try_things_in() -> None:
     assert check_world(RecordedWorld([transcript], WAH_NL)) == ["available_skills lists nothing"]
 
 
-class Blocks(Shed):
-    """Lets whoever calls wait until its door has opened, which never happens here."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.opened = threading.Event()
-
-    def execute(self, skill: str) -> Pending[Observation]:
-        self.opened.wait(10.0)
-        return super().execute(skill)
+def does(text: str, outcome: Outcome = Outcome.DONE) -> Pending[Observation]:
+    return Pending.of(Observation(text, outcome))
 
 
-class Guesses(Shed):
-    """Takes the nearest skill for one that it does not know."""
+def fails(error: Exception) -> Any:
+    def raises(*_: object) -> Any:
+        raise error
 
-    def execute(self, skill: str) -> Pending[Observation]:
-        return super().execute("open door 1" if "door" in skill else "take rake 1")
-
-
-class RefusesButMoves(Shed):
-    """Refuses a skill and does it nevertheless."""
-
-    def execute(self, skill: str) -> Pending[Observation]:
-        super().execute(skill)
-        return Pending.of(Observation("You cannot do that.", Outcome.PRECONDITION))
+    return raises
 
 
-class Raises(Shed):
-    """Raises where its pending result should fail."""
-
-    def execute(self, skill: str) -> Pending[Observation]:
-        if skill.startswith("levitate"):
-            raise WorldError("no such skill")
-        return super().execute(skill)
+def refuses_but_moves(self: Shed, skill: str) -> Pending[Observation]:
+    Shed.execute(self, skill)
+    return does("You cannot do that.", Outcome.PRECONDITION)
 
 
-class FailsOnWhatItDoesNotKnow(Shed):
-    """Takes a skill that it does not know for an error."""
-
-    def execute(self, skill: str) -> Pending[Observation]:
-        if skill.startswith("levitate"):
-            return Pending.failed(WorldError("no such skill"))
-        return super().execute(skill)
+def cannot_be_stopped(self: Shed, skill: str) -> Pending[Observation]:
+    pending = Pending[Observation]()
+    pending.set_running_or_notify_cancel()
+    return pending if skill == "open door 1" and self.taken else Shed.execute(self, skill)
 
 
-class Bug(Shed):
-    """Fails with an error that is none of a world."""
-
-    def observe(self) -> Pending[Observation]:
-        return Pending.failed(KeyError("door"))
-
-    def reset(self, seed: int | None = None) -> Pending[Observation]:
-        return Pending.of(Observation(self.text()))
+def levitating(instead: Any) -> Any:
+    """Do something else where a skill is asked for that the world does not know."""
+    return lambda self, skill: instead() if skill.startswith("levitate") else Shed.execute(self, skill)
 
 
-class NeverAnswers(Shed):
-    """Leaves what it is asked for in flight."""
-
-    def survey(self) -> Pending[Observation]:
-        return Pending()
+def skills(*offered: str) -> dict[str, Any]:
+    return {"available_skills": lambda self: Pending.of(offered)}
 
 
-class StartsAnywhere(Shed):
-    """Starts otherwise at every reset, whatever the seed."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.resets = 0
-
-    def reset(self, seed: int | None = None) -> Pending[Observation]:
-        self.resets += 1
-        return super().reset()
-
-    def text(self) -> str:
-        return f"{super().text()} It is day {self.resets}."
-
-
-class StaysAsItIs(Shed):
-    """Does not go back to its start."""
-
-    def reset(self, seed: int | None = None) -> Pending[Observation]:
-        return self.observe()
-
-    def observe(self) -> Pending[Observation]:
-        return Pending.of(Observation(self.text() + (" You hold a rake." if self.taken else "")))
-
-
-class ResetsToNothing(Shed):
-    """Says nothing of its start, as worlds once did."""
-
-    def reset(self, seed: int | None = None) -> Pending[Any]:
-        self.open = self.taken = False
-        return Pending.of(None)
-
-
-class Offers(Shed):
-    """Offers some skills."""
-
-    def __init__(self, *skills: str) -> None:
-        super().__init__()
-        self.skills = skills
-
-    def available_skills(self) -> Pending[Sequence[str]]:
-        return Pending.of(self.skills)
-
-
-class Scores(Shed):
-    """Has a score."""
-
-    def __init__(self, score: Score) -> None:
-        super().__init__()
-        self.scored = score
-
-    def score(self) -> Pending[Score | None]:
-        return Pending.of(self.scored)
-
-
-class CannotBeStopped(Shed):
-    """Returns what cannot be cancelled, and never ends."""
-
-    def execute(self, skill: str) -> Pending[Observation]:
-        if skill == "open door 1" and self.taken:
-            pending = Pending[Observation]()
-            pending.set_running_or_notify_cancel()
-            return pending
-        return super().execute(skill)
-
-
-class NeverRests(Shed):
-    """Does not say when what was cancelled has ended."""
-
-    def at_rest(self) -> Pending[None]:
-        return Pending()
-
-
-class ClosesOnce(Shed):
-    """Cannot be closed twice."""
-
-    closed = False
-
-    def close(self) -> None:
-        if self.closed:
-            raise RuntimeError("is closed")
-        self.closed = True
-
-
-class SaysOtherWords(Shed):
-    """Begins its observations otherwise than its household says."""
-
-    def text(self) -> str:
-        return "Welcome to the shed."
-
-
-class SaysNoOutcome(Shed):
-    """Calls an outcome by a text."""
-
-    def execute(self, skill: str) -> Pending[Observation]:
-        return Pending.of(replace(super().execute(skill).take(), outcome="done"))  # type: ignore[arg-type]
-
-
-class NoHousehold(Shed):
-    household = None  # type: ignore[assignment]
-
-
-class OneWord(Shed):
-    recallable = "rake"
+def score(*of: float) -> dict[str, Any]:
+    return {"score": lambda self: Pending.of(Score(*of))}
 
 
 class Pair(Shed, SharedWorld):
@@ -291,40 +159,87 @@ class Member(Shed, SharedWorld):
     pass
 
 
-class SaysNoUse(Member):
-    def use(self, skill: str) -> Use:
-        return skill  # type: ignore[return-value]
+def but(kind: type[Shed] = Shed, **own: Any) -> Shed:
+    """Return a world of which some methods are others."""
+    return type("But", (kind,), own)()
 
 
-class UsesNothingNamed(Member):
-    def use(self, skill: str) -> Use:
-        return Use(places=("",))
+def never(*_: object) -> Pending[Any]:
+    return Pending()
 
 
-class Heedless(Member):
-    def heed(self, right_of_way: RightOfWay) -> None:
-        raise WorldError("no company, please")
-
-
-class LeavesTheOther(Pair):
-    """Leaves what its second robot is asked for in flight."""
-
-    def __init__(self) -> None:
-        super().__init__(one=Member(), two=Stuck())
-
-
-class Stuck(Member):
-    def execute(self, skill: str) -> Pending[Observation]:
-        return Pending()
-
-
-class OnePlace(Member):
-    places = "door"
-
-
-class NoTeam(Member):
-    def team(self) -> Mapping[str, SharedWorld]:
-        return ["one", "two"]  # type: ignore[return-value]
+DAYS, CLOSED, OPENED = itertools.count(), list[None](), threading.Event()
+NO_SKILL = WorldError("no such skill")
+#: What a world does wrong, and how that is said; and of those in which something never settles.
+WRONG: list[tuple[World, str]] = [
+    (but(Member, team=lambda self: ["one"]), "team gives ['one']; it must be robots by name, each a SharedWorld"),
+    (Pair(one=Shed(), two=Shed()), "it must be robots by name, each a SharedWorld"),
+    (Pair(one=Member()), "team names 'one' alone; it must be empty if there is one robot"),
+    (Pair(**{"one": Member(), " ": Member()}), "team calls a robot ' ', which is no name"),
+    (Pair(one=Member(), two=but(Member, use=lambda self, skill: skill)), "gives 'open door 1'; it must be a Use"),
+    (
+        Pair(one=Member(), two=but(Member, use=lambda self, skill: Use(places=("",)))),
+        "it must be a Use that names things, places and ways",
+    ),
+    (Pair(one=Member(), two=but(Member, heed=fails(WorldError("no company")))), "heed raises WorldError: no company"),
+    (but(Member, places="door"), "places is 'door', which are no words"),
+    (
+        but(execute=lambda self, skill: Shed.execute(self, "open door 1" if "door" in skill else "take rake 1")),
+        "'levitate' is no skill of this world, but it was not refused",
+    ),
+    (but(execute=refuses_but_moves), "'open door 1' was refused, but the world is not as it was"),
+    (
+        but(execute=levitating(fails(NO_SKILL))),
+        "'levitate' raises WorldError: no such skill; let its pending result fail instead",
+    ),
+    (but(execute=levitating(lambda: Pending.failed(NO_SKILL))), "'levitate' failed: no such skill"),
+    (
+        but(observe=lambda self: Pending.failed(KeyError("door")), reset=lambda self, seed: does(self.text())),
+        "observe failed with KeyError: 'door', which is no WorldError",
+    ),
+    (
+        but(reset=lambda self, seed: does(f"{self.text()} It is day {next(DAYS)}.")),
+        "two resets with the seed 0 give different first observations",
+    ),
+    (
+        but(
+            reset=lambda self, seed: self.observe(),
+            observe=lambda self: does(self.text() + (" You hold a rake." if self.taken else "")),
+        ),
+        "reset does not bring the world back: another first observation than before the skills",
+    ),
+    (but(reset=lambda self, seed: Pending.of(None)), "reset gives None, which is no Observation"),
+    (but(**skills()), "available_skills lists nothing"),
+    (but(**skills("open door 1", "open door 1")), "available_skills lists 'open door 1' 2 times"),
+    (but(**skills("lock door 1")), "the skill 'lock door 1' begins with none of the household's actions"),
+    (
+        but(**skills("open Door (1)")),
+        "the skill 'open Door (1)' does not name a thing as the household does: '{word} {instance}'",
+    ),
+    (but(**skills("open window 1")), "available_skills lists 'open window 1', which the world then does not know"),
+    (but(**score(1.0, 0.5)), "the goal is reached where all of its conditions hold, and only there"),
+    (but(**score(0.0, 1.5)), "gsr must be 0 or 1, and ssr between them"),
+    (
+        but(close=lambda self: fails(RuntimeError("is closed"))() if CLOSED else CLOSED.append(None)),
+        "a second close raises RuntimeError: is closed",
+    ),
+    (
+        but(text=lambda self: "Welcome to the shed."),
+        "which does not begin with the household's start line 'You are in a shed'",
+    ),
+    (
+        but(execute=lambda self, skill: Pending.of(replace(Shed.execute(self, skill).take(), outcome="done"))),  # type: ignore[arg-type]
+        "gives an observation whose outcome is 'done', which is no Outcome",
+    ),
+    (but(household=None), "household is None, which is no Household"),
+    (but(recallable="rake"), "recallable is 'rake', which are no words"),
+]
+NEVER: list[tuple[World, str]] = [
+    (Pair(one=Member(), two=but(Member, execute=never)), "a skill of 'two' did not settle within 0.2 s"),
+    (but(survey=never), "survey did not settle within 0.2 s"),
+    (but(execute=cannot_be_stopped), "'open door 1' was cancelled, but its pending result is not settled"),
+    (but(at_rest=never), "at_rest did not settle within 0.2 s"),
+]
 
 
 def test_a_world_of_several_robots_keeps_to_the_port() -> None:
@@ -333,55 +248,18 @@ def test_a_world_of_several_robots_keeps_to_the_port() -> None:
 
 
 @pytest.mark.parametrize(
-    ("world", "problem"),
-    [
-        (NoTeam(), "team gives ['one', 'two']; it must be robots by name, each a SharedWorld"),
-        (Pair(one=Shed(), two=Shed()), "it must be robots by name, each a SharedWorld"),
-        (Pair(one=Member()), "team names 'one' alone; it must be empty if there is one robot"),
-        (Pair(**{"one": Member(), " ": Member()}), "team calls a robot ' ', which is no name"),
-        (Pair(one=Member(), two=SaysNoUse()), "gives 'open door 1'; it must be a Use"),
-        (Pair(one=Member(), two=UsesNothingNamed()), "it must be a Use that names things, places and ways"),
-        (Pair(one=Member(), two=Heedless()), "heed raises WorldError: no company, please"),
-        (LeavesTheOther(), "a skill of 'two' did not settle within 0.2 s"),
-        (OnePlace(), "places is 'door', which are no words"),
-        (Blocks(), "'levitate' did not return within 0.2 s; return a pending result and settle it later"),
-        (Guesses(), "'levitate' is no skill of this world, but it was not refused"),
-        (RefusesButMoves(), "'open door 1' was refused, but the world is not as it was"),
-        (Raises(), "'levitate' raises WorldError: no such skill; let its pending result fail instead"),
-        (FailsOnWhatItDoesNotKnow(), "'levitate' failed: no such skill"),
-        (Bug(), "observe failed with KeyError: 'door', which is no WorldError"),
-        (NeverAnswers(), "survey did not settle within 0.2 s"),
-        (StartsAnywhere(), "two resets with the seed 0 give different first observations"),
-        (StaysAsItIs(), "reset does not bring the world back: another first observation than before the skills"),
-        (ResetsToNothing(), "reset gives None, which is no Observation"),
-        (Offers(), "available_skills lists nothing"),
-        (Offers("open door 1", "open door 1"), "available_skills lists 'open door 1' 2 times"),
-        (Offers("lock door 1"), "the skill 'lock door 1' begins with none of the household's actions"),
-        (
-            Offers("open Door (1)"),
-            "the skill 'open Door (1)' does not name a thing as the household does: '{word} {instance}'",
-        ),
-        (Offers("open window 1"), "available_skills lists 'open window 1', which the world then does not know"),
-        (Scores(Score(1.0, 0.5)), "the goal is reached where all of its conditions hold, and only there"),
-        (Scores(Score(0.0, 1.5)), "gsr must be 0 or 1, and ssr between them"),
-        (CannotBeStopped(), "'open door 1' was cancelled, but its pending result is not settled"),
-        (NeverRests(), "at_rest did not settle within 0.2 s"),
-        (ClosesOnce(), "a second close raises RuntimeError: is closed"),
-        (SaysOtherWords(), "which does not begin with the household's start line 'You are in a shed'"),
-        (SaysNoOutcome(), "gives an observation whose outcome is 'done', which is no Outcome"),
-        (NoHousehold(), "household is None, which is no Household"),
-        (OneWord(), "recallable is 'rake', which are no words"),
-    ],
-    ids=lambda value: type(value).__name__ if isinstance(value, World) else "",
+    ("world", "problem"), [*WRONG, *NEVER], ids=lambda value: value if isinstance(value, str) else ""
 )
 def test_what_a_world_does_wrong_is_named(world: World, problem: str) -> None:
-    never = isinstance(world, Blocks | NeverAnswers | LeavesTheOther | NeverRests | CannotBeStopped)
-    problems = check_world(
-        world, at_once=SHORT if isinstance(world, Blocks) else LONG, timeout=SHORT if never else LONG
-    )
+    is_late = any(world is one for one, _ in NEVER)
+    problems = check_world(world, at_once=LONG, timeout=SHORT if is_late else LONG)
     assert any(problem in one for one in problems), problems
-    if isinstance(world, Blocks):
-        world.opened.set()
+
+
+def test_a_world_that_lets_whoever_calls_wait_is_named() -> None:
+    problems = check_world(but(execute=lambda self, skill: OPENED.wait(10.0)), at_once=SHORT, timeout=SHORT)
+    assert "'levitate' did not return within 0.2 s; return a pending result and settle it later" in problems
+    OPENED.set()
 
 
 @pytest.mark.parametrize(
@@ -400,40 +278,17 @@ def test_a_task_says_what_it_asks_for(task: object, problem: str) -> None:
     assert check_world(Shed(), task=task) == [*filter(None, [problem])]
 
 
-class Finite(Shed):
-    """Offers the rake alone, and nothing once it is taken."""
-
-    def available_skills(self) -> Pending[Sequence[str]]:
-        return Pending.of(() if self.taken else ("take rake 1",))
-
-
 def test_a_world_may_have_no_skills_left() -> None:
-    assert check_world(Finite()) == []
+    offered = {"available_skills": lambda self: Pending.of(() if self.taken else ("take rake 1",))}
+    assert check_world(but(**offered)) == []
 
 
-class Closes(Shed):
-    """Counts how often it was closed, and may not know the rest."""
-
-    closed = 0
-
-    def close(self) -> None:
-        self.closed += 1
-
-
-class ClosesButBroken(Closes):
-    def score(self) -> Pending[Score | None]:
-        raise ZeroDivisionError
-
-
-@pytest.mark.parametrize(("world", "times"), [(Closes(), 2), (ClosesButBroken(), 1)])
-def test_a_world_is_closed_also_where_the_check_could_not_go_on(world: Closes, times: int) -> None:
-    check_world(world)
-    assert world.closed == times
+@pytest.mark.parametrize(("broken", "times"), [({}, 2), ({"score": fails(ZeroDivisionError())}, 1)])
+def test_a_world_is_closed_also_where_the_check_could_not_go_on(broken: dict[str, Any], times: int) -> None:
+    closed = list[object]()
+    check_world(but(close=lambda self: closed.append(self), **broken))
+    assert len(closed) == times
 
 
 def test_a_world_that_cannot_be_reset_may_say_so() -> None:
-    class Robot(Shed):
-        def reset(self, seed: int | None = None) -> Pending[Observation]:
-            return Pending.failed(WorldError("a robot does not tidy up"))
-
-    assert check_world(Robot()) == []
+    assert check_world(but(reset=lambda self, seed: Pending.failed(WorldError("a robot does not tidy up")))) == []

@@ -7,8 +7,8 @@ from reactree_ros.agent.observation import Seen
 from reactree_ros.background.pending import Pending
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
-from reactree_ros.world.multi_robot import with_teammates
 from reactree_ros.world.port import Observation, WorldError
+from reactree_ros.world.wrappers import with_teammates
 
 
 def pair() -> tuple[SymbolicWorld, SymbolicWorld]:
@@ -34,17 +34,6 @@ def test_who_looks_around_or_comes_into_a_room_is_told_who_is_there_and_with_wha
     back = worlds[0].scene.agent_room.name
     two.execute(f"go to {back}").take()
     assert f" two is here, too, with {item.name}." in one.observe().take().text
-
-
-def test_it_is_told_once_until_the_robot_looks_around_again() -> None:
-    worlds = pair()
-    one, two = with_teammates({"one": worlds[0], "two": worlds[1]}).values()
-    two.observe().take()
-    assert "two is here" in one.observe().take().text
-    rooms = {f"go to {room.name}" for room in worlds[0].scene.rooms}
-    here = next(skill for skill in one.available_skills().take() if skill.startswith("go to") and skill not in rooms)
-    assert "two is here" not in one.execute(here).take().text
-    assert "two is here" in one.observe().take().text
 
 
 def test_what_is_cancelled_or_fails_is_so_and_tells_nothing() -> None:

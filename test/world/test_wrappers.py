@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import gc
-import math
 import queue
 import weakref
 from collections.abc import Mapping, Sequence
-from concurrent.futures import CancelledError
 from typing import Any
 
 import pytest
@@ -15,8 +13,8 @@ import pytest
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.parameters import Number
 from reactree_ros.agent.skill import Skill
-from reactree_ros.background.pending import Pending, _Alarms
-from reactree_ros.world.port import Observation, Outcome, Score, World, WorldError
+from reactree_ros.background.pending import Pending
+from reactree_ros.world.port import Observation, Outcome, Score, WorldError
 from reactree_ros.world.skill_policy import Rule, SkillPolicy, Verdict, policy_from_list
 from reactree_ros.world.team import SharedWorld
 from reactree_ros.world.wrappers import PolicyGuard, SkillTimeLimit, WorldWrapper, guarded
@@ -70,14 +68,6 @@ class Slow(SharedWorld):
         self.closed += 1
 
 
-class Quick(Slow):
-    """Has done every skill when it returns."""
-
-    def execute(self, skill: str) -> Pending[Observation]:
-        self.in_flight.append(Pending.of(Observation(f"You {skill}.")))
-        return self.in_flight[-1]
-
-
 class Broken(Slow):
     """Raises instead of failing."""
 
@@ -105,11 +95,6 @@ def test_a_wrapper_passes_everything_on() -> None:
 
 
 # ---------------------------------------------------------------------- time limit
-
-
-def test_what_is_done_at_once_is_passed_on_as_it_is() -> None:
-    inner = Quick()
-    assert SkillTimeLimit(inner, SHORT).execute("go to kitchen 1") is inner.in_flight[0]
 
 
 def test_a_skill_in_time_ends_as_it_ends() -> None:
@@ -150,13 +135,6 @@ def test_where_the_world_breaks_while_it_comes_to_rest_the_skill_fails() -> None
         SkillTimeLimit(Broken(), SHORT).execute("go to kitchen 1").result(PATIENCE)
 
 
-def test_what_another_cancels_in_the_world_is_cancelled() -> None:
-    inner = Slow()
-    skill = SkillTimeLimit(inner, PATIENCE).execute("go to kitchen 1")
-    inner.in_flight[0].cancel()
-    assert skill.cancelled()
-
-
 def test_nothing_begins_before_what_was_cancelled_has_ended() -> None:
     inner = Slow()
     world = SkillTimeLimit(inner, PATIENCE)
@@ -175,26 +153,6 @@ def test_nothing_begins_before_what_was_cancelled_has_ended() -> None:
     begun = len(inner.rests)
     assert world.available_skills().done()
     assert len(inner.rests) == begun
-
-
-def test_what_waits_for_rest_can_be_cancelled_and_never_begins() -> None:
-    inner = Slow()
-    world = SkillTimeLimit(inner, PATIENCE)
-    world.execute("go to kitchen 1").cancel()
-    waiting = world.execute("turn on tv 1")
-    assert waiting.cancel()
-    inner.rests[0].succeed(None)
-    assert inner.skills == ["go to kitchen 1"]
-
-
-def test_a_skill_that_is_late_can_be_cancelled_while_the_world_comes_to_rest() -> None:
-    inner = Slow()
-    skill = SkillTimeLimit(inner, SHORT).execute("go to kitchen 1")
-    rest = inner.resting.get(timeout=PATIENCE)
-    assert skill.cancel()
-    rest.succeed(None)
-    with pytest.raises(CancelledError):
-        skill.result(PATIENCE)
 
 
 def test_what_else_is_asked_has_a_limit_where_one_is_given() -> None:
@@ -261,26 +219,10 @@ def test_a_world_that_does_not_come_to_rest_can_be_reset(inner: Slow) -> None:
     assert world.reset(7).result(PATIENCE).text == "reset 7"
 
 
-def test_a_limit_that_never_comes_spoils_no_other() -> None:
-    alarms, never, late = _Alarms(), Pending[None](), Pending[None]()
-    alarms.set(math.inf, never, lambda pending: pending.cancel())
-    alarms.set(SHORT, late, lambda pending: pending.cancel())
-    with pytest.raises(CancelledError):
-        late.result(PATIENCE)
-    thread = alarms._thread
-    assert thread is not None
-    thread.join(SHORT)
-    assert thread.is_alive()
-    assert not never.done()
-
-
 # ---------------------------------------------------------------------- policy
 
 POLICY = SkillPolicy(
-    (
-        Rule(skill="turn on", object="stove", verdict=Verdict.CONFIRM),
-        Rule(skill="go to", verdict=Verdict.ALLOW),
-    )
+    (Rule(skill="turn on", object="stove", verdict=Verdict.CONFIRM), Rule(skill="go to", verdict=Verdict.ALLOW))
 )
 
 
@@ -294,12 +236,6 @@ class Person:
     def __call__(self, skill: str, reason: str) -> Pending[str]:
         self.asked.append((skill, reason))
         return self.answer
-
-
-def test_what_is_allowed_is_passed_on_as_it_is() -> None:
-    inner, person = Slow(), Person()
-    assert PolicyGuard(inner, POLICY, person).execute("go to kitchen 1") is inner.in_flight[0]
-    assert person.asked == []
 
 
 @pytest.mark.parametrize(
@@ -353,19 +289,19 @@ def test_what_is_not_confirmed_never_reaches_the_world(how: str, reason: str) ->
     assert inner.skills == []
 
 
-def test_a_cancel_while_a_person_is_asked_cancels_the_question() -> None:
-    inner, person = Slow(), Person()
-    assert PolicyGuard(inner, POLICY, person).execute("turn on stove 1").cancel()
-    assert person.answer.cancelled()
-    assert inner.skills == []
-
-
 def test_a_cancel_after_it_was_confirmed_reaches_the_world() -> None:
     inner, person = Slow(), Person()
     skill = PolicyGuard(inner, POLICY, person).execute("turn on stove 1")
     person.answer.succeed("")
     assert skill.cancel()
     assert inner.in_flight[0].cancelled()
+
+
+def test_a_cancel_while_a_person_is_asked_cancels_the_question() -> None:
+    inner, person = Slow(), Person()
+    assert PolicyGuard(inner, POLICY, person).execute("turn on stove 1").cancel()
+    assert person.answer.cancelled()
+    assert inner.skills == []
 
 
 def test_what_is_denied_is_not_offered() -> None:
@@ -465,13 +401,3 @@ def test_what_the_policy_denies_reaches_no_robot() -> None:
         assert crew.robots[name].skills == []
         robot.execute("go to kitchen 1")
         assert crew.robots[name].skills == ["go to kitchen 1"]
-
-
-def test_a_wrapper_that_does_not_say_how_robots_are_wrapped_is_none_around_them() -> None:
-    class Strict(WorldWrapper):
-        def __init__(self, inner: World, rule: str) -> None:
-            super().__init__(inner)
-
-    with pytest.raises(TypeError):
-        Strict(Crew(), "nothing").team()
-    assert Strict(Slow(), "nothing").team() == {}

@@ -10,18 +10,12 @@ help either, or nobody may be asked any more, the instruction is read as without
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from reactree_ros.household.expert.goals import preposition
-from reactree_ros.household.expert.instruction import (
-    GLASS_PLACES,
-    NOWHERE,
-    Instruction,
-    goals_for,
-    table_of,
-)
+from reactree_ros.household.expert.instruction import GLASS_PLACES, NOWHERE, Instruction, goals_for, table_of
 from reactree_ros.household.expert.sentence import Errand, Item, Sentence, read_sentence
 from reactree_ros.household.expert.words import NUMBERS, WORDS
 from reactree_ros.household.lexicon import (
@@ -51,8 +45,6 @@ _OPEN_THINGS = frozenset().union(*(WORDS[name] for name in ("vague", "tidying", 
 
 @dataclass(frozen=True)
 class Clarified:
-    """The known contents of an instruction."""
-
     instruction: Instruction  # the goals; open parts are read as without a person
     question: str = ""  # the next question; empty if nothing is open, or every question was asked
 
@@ -94,10 +86,12 @@ def _explained(text: str, part: str, answer: str) -> str:
     return re.sub(rf"(?:\b\d+\s+)?\b{words}(?!\w)" if not answer else rf"\b{words}(?!\w)", answer, text, flags=re.I)
 
 
+class _Open(Exception):
+    """A question that was not asked yet."""
+
+
 @dataclass
 class _Clarifying:
-    """Goes through the open parts in order, as far as they are answered."""
-
     sentence: Sentence  # the parsed instruction
     answers: Mapping[str, str]  # the answers so far, by question
     errands: list[Errand] = field(init=False)  # the known contents so far: one errand per place
@@ -110,108 +104,95 @@ class _Clarifying:
         self.errands = [Errand(_without_summaries(items), place) for place, items in by_place.items()]
 
     def next_question(self, *, checks: bool) -> str:
-        """Apply the answers; return the first question that is open and was not asked."""
         steps = [self._nothing_named, self._groups, self._twice, self._and_more, self._places, self._numbers]
         if checks:
             steps += [self._anything_else, self._places, self._numbers]
-        return next((question for step in steps for question in step()), "")
+        try:
+            for step in steps:
+                step()
+        except _Open as question:
+            return str(question)
+        return ""
+
+    def _answers(self, *questions: str) -> Iterator[str]:
+        """Yield the answers to a question in several wordings; the first one that was not asked is open."""
+        for question in questions:
+            if question not in self.answers:
+                raise _Open(question)
+            yield self.answers[question]
 
     # ------------------------------------------------------------------ which things
 
-    def _nothing_named(self) -> Iterator[str]:
+    def _nothing_named(self) -> None:
         """No thing is named at all: "put something on the table", "tidy up"."""
         words, sentence = set(self.sentence.words), self.sentence
-        if self.errands or not words & (WORDS["vague"] | WORDS["tidying"] | WORDS["putting"] | WORDS["getting"]):
+        vague, moves = bool(words & WORDS["vague"]), bool(words & (WORDS["putting"] | WORDS["getting"]))
+        tidies, place = bool(words & WORDS["tidying"]), sentence.open_place or sentence.last_place
+        if self.errands or (sentence.operations and not (vague and moves)):
             return
-        if sentence.operations and not (words & WORDS["vague"] and words & (WORDS["putting"] | WORDS["getting"])):
-            return
-        place = sentence.open_place or sentence.last_place
-        if place is None and not words & (WORDS["vague"] | WORDS["tidying"]):
-            return
-        self.errands.append(errand := Errand([], place))
-        where = _where(place) or (" away" if "away" in words else "")
-        asks = (f"What should I put{where}?", f"Can you name the things that you want{where}?")
-        yield from self._ask_for_things(asks, errand, None)
+        if vague or tidies or (moves and place is not None):
+            self.errands.append(errand := Errand([], place))
+            where = _where(place) or (" away" if "away" in words else "")
+            self._ask_for_things(
+                errand, None, f"What should I put{where}?", f"Can you name the things that you want{where}?"
+            )
 
-    def _groups(self) -> Iterator[str]:
+    def _groups(self) -> None:
         """A word for several things is named: "snacks", "the glasses"."""
         for errand in self.errands:
             for item in list(errand.items):
-                if self._is_group(item, errand.place):
-                    asks = (
-                        f"Which {item.phrase} should I put{_where(errand.place)}?",
-                        f"What {item.phrase} do you want?",
-                    )
-                    yield from self._ask_for_things(asks, errand, item)
+                if _is_group(item, errand.place):
+                    which = f"Which {item.phrase} should I put{_where(errand.place)}?"
+                    self._ask_for_things(errand, item, which, f"What {item.phrase} do you want?")
 
-    def _is_group(self, item: Item, place: str | None) -> bool:
-        if item.entry.words == (GLASSES,):
-            return place in (None, TABLE) or place in GLASS_PLACES
-        named = item.phrase.split()
-        parts = {part for word in item.entry.words for part in word.split()}
-        return item.entry.kind is Topic.GROUP and not all(any(one.startswith(part) for one in named) for part in parts)
-
-    def _twice(self) -> Iterator[str]:
+    def _twice(self) -> None:
         """One list has the same thing with a number twice: one of them may be a mistake."""
         for errand in self.errands:
             numbered = [item.entry.words for item in errand.items if item.count is not None and not item.more]
             if len(set(numbered)) < len(numbered):
-                asks = (f"Which things should I put{_where(errand.place)}?", f"What do you want{_where(errand.place)}?")
-                yield from self._ask_for_things(asks, errand, None)
+                where = _where(errand.place)
+                self._ask_for_things(errand, None, f"Which things should I put{where}?", f"What do you want{where}?")
 
-    def _and_more(self) -> Iterator[str]:
+    def _and_more(self) -> None:
         """Some things are named, and others are not: "an apple and something to drink"."""
         errand = next((one for one in self.errands if one.items), None)
-        if errand is None or not self.sentence.named or not _AND_MORE.search(" ".join(self.sentence.words)):
-            return
-        things = _named_things(errand)
-        asks = (
-            f"What else should I put{_where(errand.place)} than {things}?",
-            f"Do you want anything else than {things}?",
-        )
-        yield from self._ask_for_more(asks, errand)
+        if errand is not None and self.sentence.named and _AND_MORE.search(" ".join(self.sentence.words)):
+            things = _named_things(errand)
+            which = f"What else should I put{_where(errand.place)} than {things}?"
+            self._ask_for_more(errand, which, f"Do you want anything else than {things}?")
 
-    def _anything_else(self) -> Iterator[str]:
+    def _anything_else(self) -> None:
         """Nothing seems open, but the speaker may have forgotten something."""
         moved = [errand for errand in self.errands if errand.items and errand.place is not None]
         if not moved:
             return
         things = listed([_named_things(errand) for errand in moved])
-        where = _where(moved[0].place) if len(moved) == 1 else ""
-        asks = (
-            f"Should anything else go{where} than {things}?" if where else f"Do you want anything else than {things}?",
-        )
-        errand = moved[0]
-        if len(moved) > 1:
+        if len(moved) == 1:
+            self._ask_for_more(moved[0], f"Should anything else go{_where(moved[0].place)} than {things}?")
+        else:
             self.errands.append(errand := Errand([], None))
-        yield from self._ask_for_more(asks, errand)
+            self._ask_for_more(errand, f"Do you want anything else than {things}?")
 
-    def _ask_for_things(self, asks: Sequence[str], errand: Errand, item: Item | None) -> Iterator[str]:
-        """Ask which things an item means, or a whole errand."""
-        for question in asks:
-            if question not in self.answers:
-                yield question
-            if told := _things_in(self.answers[question], item):
+    def _ask_for_things(self, errand: Errand, item: Item | None, *questions: str) -> None:
+        for answer in self._answers(*questions):
+            if named := _things_in(answer, item):
                 at = errand.items.index(item) if item else 0
-                errand.items[at : at + 1 if item else len(errand.items)] = told
+                errand.items[at : at + 1 if item else len(errand.items)] = named
                 self.explained |= _OPEN_THINGS
                 return
 
-    def _ask_for_more(self, asks: Sequence[str], errand: Errand) -> Iterator[str]:
-        for question in asks:
-            if question not in self.answers:
-                yield question
-            answer = self.answers[question]
-            if told := _things_in(answer, None):
+    def _ask_for_more(self, errand: Errand, *questions: str) -> None:
+        for answer in self._answers(*questions):
+            if named := _things_in(answer, None):
                 known = {item.entry.words for one in self.errands for item in one.items}
-                errand.items.extend(item for item in told if item.entry.words not in known)
-            if told or WORDS["no"] & set(re.findall("[a-z]+", answer.casefold())):
+                errand.items.extend(item for item in named if item.entry.words not in known)
+            if named or WORDS["no"] & set(re.findall("[a-z]+", answer.casefold())):
                 self.explained |= _OPEN_THINGS
                 return
 
     # ------------------------------------------------------------------ where to
 
-    def _places(self) -> Iterator[str]:
+    def _places(self) -> None:
         """The instruction does not say where things go, or the place is one of several tables."""
         left = list(self.errands)
         while left:
@@ -222,10 +203,8 @@ class _Clarifying:
             asks = (f"Where should I put {things}?", f"On or in what should I put {things}?")
             if errand.place == TABLE:
                 asks = (f"On which table should I put {things}?", f"Where should {things} go?")
-            for question in asks:
-                if question not in self.answers:
-                    yield question
-                places = _places_in(self.answers[question], head=TABLE if errand.place == TABLE else "")
+            for answer in self._answers(*asks):
+                places = _places_in(answer, head=TABLE if errand.place == TABLE else "")
                 self.explained |= WORDS["somewhere"] if places else set()
                 if len(places) > 1 and len(errand.items) > 1:  # one for some and one for others
                     apart = [Errand([item], errand.place) for item in errand.items]
@@ -241,16 +220,12 @@ class _Clarifying:
         if errand.place == TABLE and not is_known(TABLE):
             text = " ".join(self.sentence.words)
             return not (table_of(self.sentence, self.errands) or "kitchen table" in text or _LAID.search(text))
-        words = set(self.sentence.words)
-        return (
-            errand.place is None
-            and not self.sentence.for_me
-            and bool(words & (WORDS["putting"] | WORDS["tidying"] | WORDS["vague"]))
-        )
+        moving = WORDS["putting"] | WORDS["tidying"] | WORDS["vague"]
+        return errand.place is None and not self.sentence.for_me and not moving.isdisjoint(self.sentence.words)
 
     # ------------------------------------------------------------------ how many
 
-    def _numbers(self) -> Iterator[str]:
+    def _numbers(self) -> None:
         """Several things are wanted, but not how many: "some apples", "a few plates"."""
         for errand in self.errands:
             for at, item in enumerate(errand.items):
@@ -258,15 +233,20 @@ class _Clarifying:
                 if not (named and item.entry.plural and item.count in (None, 1)):
                     continue
                 things = plural(_word(item))
-                asks: tuple[str, ...] = (f"How many {things} do you want?",)
+                asks = [f"How many {things} do you want?"]
                 if errand.place is not None:
-                    asks = (f"How many {things} should I put{_where(errand.place)}?", *asks)
-                for question in asks:
-                    if question not in self.answers:
-                        yield question
-                    if number := _number_in(self.answers[question]):
-                        errand.items[at] = replace(item, count=number, entry=replace(item.entry, plural=False))
-                        break
+                    asks.insert(0, f"How many {things} should I put{_where(errand.place)}?")
+                for number in filter(None, map(_number_in, self._answers(*asks))):
+                    errand.items[at] = replace(item, count=number, entry=replace(item.entry, plural=False))
+                    break
+
+
+def _is_group(item: Item, place: str | None) -> bool:
+    if item.entry.words == (GLASSES,):
+        return place in (None, TABLE) or place in GLASS_PLACES
+    named = item.phrase.split()
+    parts = {part for word in item.entry.words for part in word.split()}
+    return item.entry.kind is Topic.GROUP and not all(any(one.startswith(part) for one in named) for part in parts)
 
 
 def _without_summaries(items: list[Item]) -> list[Item]:
@@ -307,7 +287,6 @@ def _head(item: Item) -> str:
 
 
 def _places_in(answer: str, *, head: str) -> list[str]:
-    """Return the places that an answer names, as words of the vocabulary, in order."""
     if head:
         answer = _ONE.sub(rf"\g<which> {head}", answer.casefold())
     words = [correct(word) for word in re.findall("[a-z]+", answer.casefold())]
@@ -324,7 +303,6 @@ def _places_in(answer: str, *, head: str) -> list[str]:
 
 
 def _number_in(answer: str) -> int:
-    """Return the number in an answer; 0 if there is none."""
     found = 0
     for word in re.findall(r"[a-z]+|\d+", answer.casefold()):
         number = int(word) if word.isdigit() and len(word) < 3 else NUMBERS.get(word, 0)

@@ -15,7 +15,6 @@ from reactree_ros.household.vocabulary import can_be_held, class_of_word, proper
 
 
 def achieved(goal: Goal, situation: Situation) -> bool:
-    """Return whether the trajectory shows that a goal has been reached."""
     if isinstance(goal, Move | PutDown):
         return len(_placed(goal.thing, goal.place, situation)) >= goal.count
     if isinstance(goal, Take):
@@ -26,7 +25,6 @@ def achieved(goal: Goal, situation: Situation) -> bool:
 
 
 def next_skill(goal: Goal, situation: Situation) -> str | None:
-    """Return the next skill towards an unreached goal; None if there is none."""
     if len(situation.held) >= situation.hands and _needs_a_hand(goal, situation):
         return _free_a_hand(goal, situation)
     if skill := _open_first(goal, situation):
@@ -83,7 +81,6 @@ def _free_a_hand(goal: Goal, situation: Situation) -> str | None:
 
 
 def _put_anywhere(instance: str, situation: Situation) -> str | None:
-    """Put a thing down here, or on the first fitting piece of furniture in this room."""
     skill = f"put down {instance}"
     for spot in (situation.at, *situation.views.get(situation.room, ())):
         takes = spot and spot != instance and _takes_things(spot, situation)
@@ -100,7 +97,6 @@ def _takes_things(spot: str, situation: Situation) -> bool:
 
 
 def opens(place: str) -> bool:
-    """Return whether a place has a door."""
     return {"CAN_OPEN", "CONTAINERS"} <= properties_of_word(place)
 
 

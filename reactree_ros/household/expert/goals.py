@@ -37,14 +37,10 @@ class Move:
 
 @dataclass(frozen=True)
 class Take:
-    """Goal: some things of a kind are in the hands.
-
-    Attributes:
-        room: The room to search, e.g. ``kitchen 1``; empty for the whole house.
-    """
+    """Goal: some things of a kind are in the hands."""
 
     thing: str  # the thing to pick up, a word of the vocabulary
-    room: str = ""
+    room: str = ""  # the room to search, e.g. ``kitchen 1``; empty for the whole house
     closer: bool = False  # whether to search places that a quick search leaves out
     count: int = 1  # number of things
     another: bool = False  # whether the others have been picked up before
@@ -89,7 +85,6 @@ Goal = Move | Take | PutDown | Operate
 
 
 def goals_of(conditions: Iterable[GoalCondition]) -> tuple[Goal, ...]:
-    """Return the goals of a task's conditions, in their order; appliances are turned on last."""
     goals: list[Goal] = []
     for one in conditions:
         target = CLASSES[one.target].word

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from reactree_ros.household.expert.goals import Goal, Move, Operate, Take, read_subgoal
+from reactree_ros.household.expert.goals import Goal, Move, Operate, Take, preposition, read_subgoal
 from reactree_ros.household.expert.sentence import (
     Errand,
     Item,
@@ -25,7 +25,7 @@ from reactree_ros.household.lexicon import (
     Topic,
 )
 from reactree_ros.household.scene import HANDS
-from reactree_ros.household.vocabulary import ObjectClass, is_known, own_classes, with_own
+from reactree_ros.household.vocabulary import Naming, ObjectClass, class_of_word, is_known, own_classes, with_own
 
 _TABLEWARE = TABLEWARE | {GLASSES, GLASS_OF_WINE}
 # Meaning of a drink that goes into the dishwasher.
@@ -108,7 +108,6 @@ def phrases(sentence: Sentence, unread: Sequence[int]) -> Iterator[str]:
 
 
 def not_understood(text: str) -> str:
-    """Return a message that the instruction is not understood."""
     return f"I do not understand what to do: “{' '.join(text.split())[:100]}”."
 
 
@@ -123,7 +122,6 @@ def table_of(sentence: Sentence, errands: Iterable[Errand]) -> str:
 
 
 def _with_places(sentence: Sentence, errands: list[Errand]) -> list[Errand]:
-    """Return the errands, each with a vocabulary word for its place, or None."""
     meant = {WASHER: _washer(errands)}
     if not is_known(TABLE):
         meant[TABLE] = table_of(sentence, errands) or "kitchen table"
@@ -172,7 +170,6 @@ def _counts(items: list[Item], place: str | None) -> dict[str, int]:
 
 
 def _meant(item: Item, place: str | None, named: set[str]) -> Iterator[tuple[str, int]]:
-    """Yield the things that an item stands for, each with its count, given the place and the other items."""
     count = item.count or (2 if item.entry.plural else 1)
     for word in item.entry.words:
         if item.entry.kind is Topic.GROUP:
@@ -222,3 +219,43 @@ def _with_operation(goals: list[Goal], operation: Operate) -> list[Goal]:
     if operation.action == "turn on":
         goals = [goal for goal in goals if goal != replace(operation, action="close")]
     return [*goals, operation]
+
+
+#: Words that stand for one thing or another.
+_GUESSED = frozenset({TABLE, WASHER, GLASSES, GLASS_OF_WINE})
+
+
+def goal_of(instruction: str, names: Mapping[str, str]) -> dict[str, int]:
+    """Return the goal of an instruction, as a task's ``task_goal``; empty if the instruction is not clear in each word.
+
+    Args:
+        instruction: The instruction.
+        names: What the house calls classes by another name than the vocabulary's word.
+    """
+    text = Naming(names).with_words(instruction)
+    goals, sentence = read_instruction(text).goals, read_sentence(text)
+    items = [item for errand in sentence.errands for item in errand.items]
+    guessed = sentence.rooms or sentence.room or sentence.vessel or not WORDS["which"].isdisjoint(sentence.words)
+    guessed = guessed or any(map(_is_guessed, items))
+    if guessed or any(errand.place is None or errand.place in _GUESSED for errand in sentence.errands):
+        return {}
+    named = {word for item in items for word in item.entry.words}
+    conditions = [condition for goal in goals if (condition := _condition(goal, named)) is not None]
+    clear = len(conditions) == len(goals) == len({goal.thing for goal in goals})
+    return dict(conditions) if clear else {}
+
+
+def _is_guessed(item: Item) -> bool:
+    """Whether it is not said which thing an item is, or how many."""
+    counted, known = item.count is not None or not item.entry.plural, item.entry.kind is Topic.THING
+    return item.label or item.more or not (counted and known) or not _GUESSED.isdisjoint(item.entry.words)
+
+
+def _condition(goal: Goal, named: set[str]) -> tuple[str, int] | None:
+    """Return a goal as a condition of a task; None if no task has such a one, or it is of a thing that is not named."""
+    if isinstance(goal, Operate) and goal.action == "turn on":
+        return f"turnOn_{class_of_word(goal.thing).name}", 1
+    if not isinstance(goal, Move) or goal.thing not in named:
+        return None
+    relation = "inside" if preposition(goal.place) == "in" else "on"
+    return f"{relation}_{class_of_word(goal.thing).name}_{class_of_word(goal.place).name}", goal.count

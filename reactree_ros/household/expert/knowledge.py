@@ -39,7 +39,6 @@ def _ranked(names: Iterable[str], order: Sequence[str]) -> list[str]:
 
 
 def rooms_for(thing: str, rooms: Iterable[str]) -> list[str]:
-    """Return rooms in the order of a search for a thing or a piece of furniture."""
     for room, furniture in _FURNITURE_ROOMS.items():
         if thing in furniture:
             others = tuple(other for other in ("kitchen", "living room", "bedroom", "bathroom") if other != room)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import FunctionType, MappingProxyType
@@ -12,17 +12,16 @@ from pydantic import Field
 
 from reactree_ros.agent.corrections import NOTHING
 from reactree_ros.agent.decision import RECALL
-from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.grammar import DecisionGrammar, Grammar
 from reactree_ros.agent.prompt import system_text
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.background.pending import Pending
 from reactree_ros.household.expert.goals import Goal
-from reactree_ros.household.expert.own_words import own_classes_of
 from reactree_ros.household.expert.policy import Decided, consider
-from reactree_ros.household.expert.reading import Situation
+from reactree_ros.household.expert.reading import Situation, rooms_in, word_of
 from reactree_ros.household.household import WAH_NL
-from reactree_ros.household.naming import Naming
-from reactree_ros.household.vocabulary import with_own
+from reactree_ros.household.lexicon import meaning
+from reactree_ros.household.vocabulary import Naming, ObjectClass, is_known, properties_of_word, with_own
 from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, Reply, RequestRejected
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.plugins import Registry
@@ -38,8 +37,6 @@ OTHERS: Registry[Callable[[DecisionRequest, str, Mapping[str, Sequence[Goal]]], 
 
 
 class ExpertSettings(Settings):
-    """Settings of the expert."""
-
     checks: bool = Field(
         default=False, description="ask if anything else is wanted when nothing in an instruction is open"
     )
@@ -52,30 +49,19 @@ class ExpertModel(LanguageModel):
 
     Args:
         goals: Goals of instructions that are known as data; other instructions are parsed.
-        settings: How it asks a person.
         names: Names of classes in this house, if they are not the vocabulary's words.
     """
 
-    _settings = ExpertSettings()  # default of instances made without settings
-    _goals: Mapping[str, Sequence[Goal]] = MappingProxyType({})  # default of instances made without goals
-
-    _naming = Naming({})  # likewise
-
     def __init__(
         self,
-        goals: Mapping[str, Sequence[Goal]] | None = None,
-        settings: ExpertSettings | None = None,
+        goals: Mapping[str, Sequence[Goal]] = MappingProxyType({}),
+        settings: ExpertSettings = ExpertSettings(),  # noqa: B008 (it is frozen)
         names: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        if names:
-            self._naming = Naming(names)
-        if goals:
-            self._goals = {self._naming.with_words(instruction): one for instruction, one in goals.items()}
-        if settings:
-            self._settings = settings
+        self._settings, self._naming = settings, Naming(names)
+        self._goals = {self._naming.with_words(instruction): one for instruction, one in goals.items()}
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        """Answer at once; refuse requests for reasoning or code."""
         begin = time.perf_counter()
         try:
             decided = self.consider(request)
@@ -133,3 +119,42 @@ SPEC = ModelSpec(
     make=lambda settings: ExpertModel(settings=settings),
     examples=False,
 )
+
+
+_PLACE = frozenset({"SURFACES"})
+_VERBS = {"go to ": frozenset[str](), "open ": frozenset({"CAN_OPEN"}), "turn on ": frozenset({"HAS_SWITCH"})}
+
+
+def own_classes_of(request: DecisionRequest, naming: Naming) -> tuple[ObjectClass, ...]:
+    """Return the classes of the house of a request, from its words, its skills and the rooms of its prompt."""
+    found: dict[str, frozenset[str]] = {}
+    for word, properties in _named(request):
+        if not is_known(word := naming.with_words(word)):
+            found[word] = found.get(word, frozenset()) | properties
+    rooms = {word_of(room) for room in rooms_in(request.prompt)} if found else set[str]()
+    return tuple(_class(word, properties, is_room=word in rooms) for word, properties in sorted(found.items()))
+
+
+def _named(request: DecisionRequest) -> Iterator[tuple[str, frozenset[str]]]:
+    yield from ((word, frozenset({"GRABBABLE"})) for word in request.things)
+    yield from ((word, frozenset[str]()) for word in request.words)
+    for skill in request.may_say.skills if isinstance(request.may_say, Grammar) else ():
+        if skill.startswith(RECALL):
+            yield skill.removeprefix(RECALL), frozenset({"GRABBABLE"})
+        for verb, properties in _VERBS.items():
+            if skill.startswith(verb):
+                yield word_of(skill.removeprefix(verb)), properties
+
+
+def _class(word: str, properties: frozenset[str], *, is_room: bool) -> ObjectClass:
+    """Make a class; what is carried nowhere is a place, and a word that means a known class is like that one."""
+    if "GRABBABLE" not in properties and not is_room:
+        properties |= properties_of_word(meaning(word)) - {"GRABBABLE"} or _PLACE
+    return ObjectClass(
+        name=word.replace(" ", "").lower(),
+        word=word,
+        category="Rooms" if is_room else "Placable",
+        properties=properties,
+        observed=True,
+        room_item="GRABBABLE" not in properties and not is_room,
+    )

@@ -6,39 +6,36 @@ finding and putting down, a search into rooms. If it may not expand, it pursues 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import filterfalse
 
+from reactree_ros.agent.decision import DONE, FAILURE
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.kinds.ask import Ask
+from reactree_ros.agent.kinds.think import Think
 from reactree_ros.household.expert import errand, knowledge
 from reactree_ros.household.expert.clarifying import clarify
-from reactree_ros.household.expert.decisions import DONE_SAID, FAILURE_SAID, act, after, ask, expand, think
 from reactree_ros.household.expert.goals import Goal, Move, Operate, PutDown, Take, describe, preposition, read_subgoal
 from reactree_ros.household.expert.instruction import understand
 from reactree_ros.household.expert.reading import Situation, read_prompt, split_prompt, word_of
 from reactree_ros.household.vocabulary import can_be_held, is_known, own_classes
 
+DONE_SAID, FAILURE_SAID = str(Act(DONE)), str(Act(FAILURE))
 _NO_HOUSEHOLD = "I do not understand this task: it does not start in a house of rooms that I know how to read."
 
 
 @dataclass(frozen=True)
 class Decided:
-    """The expert's decision."""
-
     text: str
     understood: bool = True  # whether it follows from the task; else the expert says that it knows nothing to do
 
 
 def decide(prompt: str, known: Mapping[str, Sequence[Goal]] | None = None) -> str:
-    """Return the next decision for a prompt: ``Think: …``, ``Act: …`` or the three lines of ``Expand:``.
+    """Return the next decision for a prompt as an agent node sends it; the decisions in it may be somebody else's.
 
-    The decisions in the prompt may be somebody else's.
-
-    Args:
-        prompt: System text, examples and the agent node's own text so far, as an agent node sends it. Only the text
-            after the last ``Target_domain:``, or in a chat from the last task on, and the actions in the system text
-            matter.
-        known: Goals of instructions that are known as data; other instructions are parsed.
+    Only the text after the last ``Target_domain:``, or in a chat from the last task on, and the actions in the system
+    text matter. ``known`` are goals of instructions that are known as data; other instructions are parsed.
     """
     return consider(prompt, known).text
 
@@ -51,11 +48,9 @@ def consider(
     checks: bool = False,
     begin: Callable[[Situation], str] = lambda situation: "",
 ) -> Decided:
-    """Return the next decision for a prompt like :func:`decide`, and whether the task was understood.
+    """Return the next decision like :func:`decide`, and whether the task was understood.
 
     Args:
-        prompt: See :func:`decide`.
-        known: See :func:`decide`.
         may_ask: Whether a person may be asked now; answers in the prompt count anyway.
         checks: Whether to ask at the end if anything else is wanted.
         begin: Changes the knowledge about the house before the decision, or returns the decision.
@@ -102,7 +97,6 @@ def _pursue(goals: Sequence[Goal], situation: Situation) -> str:
 
 
 def _pursue_one(goals: Sequence[Goal], situation: Situation) -> str:
-    """Expand for one thing, or work on its goals in this agent node."""
     goal = goals[0]
     if len(goals) == 1:
         if isinstance(goal, Move) and errand.can_be_held_at_once(goal, situation):
@@ -250,3 +244,27 @@ def _strange(word: str, situation: Situation) -> str:
 def _listed(texts: Sequence[str], conjunction: str) -> str:
     *first, last = texts
     return f"{', '.join(first)}, {conjunction} {last}" if first else last
+
+
+# ---- decisions in words -------------------------------------------------------------------------------------------
+
+
+def think(thought: str) -> str:
+    return str(Think(thought))
+
+
+def act(skill: str) -> str:
+    return str(Act(skill))
+
+
+def ask(question: str) -> str:
+    return str(Ask(question))
+
+
+def expand(control_flow: str, subgoals: Iterable[str]) -> str:
+    return f"Expand:\n- control flow: {control_flow}\n- subgoals: {', '.join(subgoals)}"
+
+
+def after(thought: str, decision: str, thoughts: Collection[str]) -> str:
+    """Return a decision if its thought has been said, otherwise the thought."""
+    return decision if thought in thoughts else think(thought)

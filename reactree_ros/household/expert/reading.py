@@ -65,56 +65,41 @@ class Sighting:
 
 @dataclass
 class Situation:
-    """The contents of a prompt, up to its last line. Instances are written as in skills: ``kitchen cabinet 3``.
-
-    Attributes:
-        control_flows: Control flows of an expansion; empty if the agent node cannot expand, or an expansion was
-            refused.
-        views: Each room's view from its middle, if it was looked at.
-        visits: How often it arrived at an instance that was not closed, or opened one.
-        looks: The room and the latest list of every instance that it walked to.
-        shut: Those of them that were closed here: their contents must be seen again.
-        recalled: Answers of working memory, by the word asked for.
-        settled: Those of them that are where a goal wants them, and stay there; see :meth:`settle`.
-        refused: Acts without effect although they had a chance, with the agent's place.
-        fallen: Of each failed expansion, its control flow and the subgoals that succeeded.
-        searched: How often an instance was reported as searched, by itself or by another.
-        answers: A person's answer to each question, in order; empty if nobody answered.
-    """
+    """The contents of a prompt, up to its last line. Instances are written as in skills: ``kitchen cabinet 3``."""
 
     task: str  # the agent node's task
     can_recall: bool  # whether there is a working memory
-    control_flows: tuple[str, ...]
+    control_flows: tuple[str, ...]  # those of an expansion; none if it cannot expand, or an expansion was refused
     rooms: tuple[str, ...] = ()  # every room of the house
     room: str = ""  # the agent's room
-    views: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    views: dict[str, tuple[str, ...]] = field(default_factory=dict)  # each room's view from its middle, if looked at
     near: tuple[str, ...] = ()  # things next to the agent: the latest list after an arrival or an opening
     held: tuple[str, ...] = ()  # things in the hands
     at: str = ""  # the instance that it walked to last
-    visits: Counter[str] = field(default_factory=Counter)
-    looks: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+    visits: Counter[str] = field(default_factory=Counter)  # how often it arrived where it was not closed, or opened it
+    looks: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)  # room and latest list, where it walked
     reached: set[str] = field(default_factory=set)  # instances that were next to it at some time
     opened: set[str] = field(default_factory=set)  # instances known to be open
     closed: set[str] = field(default_factory=set)  # instances known to be closed
-    shut: set[str] = field(default_factory=set)
+    shut: set[str] = field(default_factory=set)  # those closed here: their contents must be seen again
     missed: set[str] = field(default_factory=set)  # acts that picked up nothing although the thing had been seen once
-    recalled: dict[str, tuple[Sighting, ...]] = field(default_factory=dict)
+    recalled: dict[str, tuple[Sighting, ...]] = field(default_factory=dict)  # working memory's answers, by word
     placed: dict[str, str] = field(default_factory=dict)  # instances put down, with their places
-    settled: set[str] = field(default_factory=set)
+    settled: set[str] = field(default_factory=set)  # those where a goal wants them, see :meth:`settle`
     brought: tuple[str, ...] = ()  # things in the hands at the start
-    refused: set[tuple[str, str]] = field(default_factory=set)
+    refused: set[tuple[str, str]] = field(default_factory=set)  # acts without effect despite a chance, with the place
     done: set[str] = field(default_factory=set)  # acts that had an effect
     thoughts: set[str] = field(default_factory=set)
     hands: int = HANDS  # number of things that it can hold
     failed: Counter[str] = field(default_factory=Counter)  # how often acts failed without a refusal
     expansions: int = 0  # how often it decided to expand
     expandable: tuple[str, ...] = ()  # control flows of an expansion, if more than one expansion is allowed
-    fallen: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
-    searched: Counter[str] = field(default_factory=Counter)
+    fallen: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)  # failed: control flow, subgoals reached
+    searched: Counter[str] = field(default_factory=Counter)  # how often an instance was reported as searched, by anyone
     me: str = ""  # its own name, if there are several robots
     crew: tuple[str, ...] = ()  # the robots; empty if there is only one
     told: set[str] = field(default_factory=set)  # places that others have looked at meanwhile
-    answers: dict[str, str] = field(default_factory=dict)
+    answers: dict[str, str] = field(default_factory=dict)  # a person's, by question in order; empty if nobody answered
 
     @property
     def in_words(self) -> str:
@@ -126,7 +111,6 @@ class Situation:
         return task
 
     def start(self, line: str) -> None:
-        """Read the observation that an agent node starts with."""
         match = _START.match(line)
         if match is not None:
             self.rooms = instances(match["rooms"])
@@ -135,7 +119,6 @@ class Situation:
             self.me, self.crew = introduced["me"], (*introduced["others"].split(", "), introduced["last"])
 
     def _look_up(self, line: str) -> None:
-        """Read a look around from the agent's current place."""
         match = _START.match(line)
         if match is None:
             return
@@ -239,17 +222,14 @@ class Situation:
             self.looks[spot] = room, tuple(name for name in names if name != thing)
 
     def fell(self, flow: str, line: str, after: str) -> None:
-        """Read that an expansion failed, and the look around after it."""
         self.fallen.append((flow, _succeeded(line)))
         _, waited, seen = after.partition(_GO_ON)
         self._look_up(seen if waited else after)
 
     def remind(self, line: str) -> None:
-        """Read a report of searched places."""
         self.searched.update(name for match in _SEARCHED.finditer(line) for name in instances(match["places"]))
 
     def forget(self, spot: str) -> None:
-        """Forget the search of a spot, with the things seen only there."""
         del self.searched[spot]
         self.looks.pop(spot, None)
         self.reached.discard(spot)
@@ -273,7 +253,6 @@ class Situation:
         return list(known.values())
 
     def _room_of(self, place: str) -> str:
-        """Return the room of an instance that was seen there, or looked at in a forgotten room."""
         return next((room for room, names in self.views.items() if room and place in names), "")
 
     def _look_around(self, line: str) -> None:
@@ -322,7 +301,6 @@ def rooms_in(prompt: str) -> tuple[str, ...]:
 
 
 def _succeeded(line: str) -> tuple[str, ...]:
-    """Return the subgoals reported as successful in a failed expansion."""
     _, told, rest = line.partition(_SUCCEEDED)
     if not told or not rest.endswith(f".{_OTHERWISE}"):
         return ()
@@ -388,7 +366,6 @@ def read_prompt(system: str, lines: list[str]) -> Situation | None:
 
 
 def _read_trajectory(situation: Situation, lines: list[str]) -> None:
-    """Read decisions, the line after each, and reports in between."""
     flow = ""
     for index, line in enumerate(lines):
         after = lines[index + 1] if index + 1 < len(lines) else ""

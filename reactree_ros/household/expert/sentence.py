@@ -45,8 +45,6 @@ _NUMBERING = re.compile(r"^\s{0,40}(?:\d+\s*[.)]\s+|step \d+\s*[:.)]?\s*|[-*•]
 
 @dataclass(frozen=True)
 class Item:
-    """A named item."""
-
     entry: Entry  # the meaning of the phrase
     count: int | None  # number of things; None if not said
     more: bool  # whether it is in addition to things named before ("another apple")
@@ -56,16 +54,12 @@ class Item:
 
 @dataclass
 class Errand:
-    """Items and the word for their place; None if not said."""
-
     items: list[Item]
     place: str | None
 
 
 @dataclass(frozen=True)
 class Operation:
-    """A thing to open, close or turn on."""
-
     action: str  # ``open``, ``close``, ``turn on`` or ``turn off``
     thing: str  # its word
     named: int  # number of items named before
@@ -119,7 +113,6 @@ class Sentence:
     _excluded: list[tuple[str, range]] = field(default_factory=list, init=False)  # things not to be touched
 
     def read(self) -> None:
-        """Parse all words."""
         self._find_particles()
         harmless = self._harmless()
         while self._at < len(self.words):
@@ -140,7 +133,6 @@ class Sentence:
         ]
 
     def _harmless(self) -> set[int]:
-        """Return the positions of phrases that say nothing of their own."""
         text, found = " ".join(self.words), set[int]()
         for match in PHRASES.finditer(text):
             first = text.count(" ", 0, match.start())
@@ -192,7 +184,6 @@ class Sentence:
     # ---- words that name nothing
 
     def _heard(self, words: Iterable[int]) -> None:
-        """Take words as read, and with them the verbs that wait for an object."""
         self._read.update(words, self._doing)
         self._doing.clear()
 
@@ -280,7 +271,6 @@ class Sentence:
             self.open_place = None
 
     def _begin(self, verb: str) -> None:
-        """Handle a verb of moving: the phrase before it is complete."""
         self._operate(self.last_place)
         self._verb = self._moving = verb
         self._again = False
@@ -401,7 +391,6 @@ class Sentence:
         self._towards = False
 
     def _stands_in(self, place: str, room: str, span: range) -> None:
-        """Handle the room of a place: it says which one is meant."""
         if place != TABLE or SURFACE_OF_ROOM.get(room, "").endswith(TABLE):
             self.rooms[place] = room
             self._read.update(span)
@@ -413,7 +402,6 @@ class Sentence:
         self.operations.append(Operation("go to", word, named=self.named))
 
     def _vessel(self, word: str, span: range) -> None:
-        """Handle a thing that something goes into or onto: it is a place if no other one is named."""
         if self.pending:
             self.vessel, self._within = word, span
         self._count_no_more()
@@ -504,7 +492,6 @@ class Sentence:
         return "dishwasher" if place is None and self.washing else place
 
     def _operate(self, thing: str | None) -> None:
-        """Handle the object of "open", "close" or "turn on"."""
         if self._action is not None and thing is not None and _operable(self._action, thing):
             self.operations.append(Operation(self._action, thing, named=self.named))
             self._heard([*self._acting, *(self.opened if thing == self.last_place else ())])
@@ -574,7 +561,6 @@ class Sentence:
         return self._spare(things, range(start, end))
 
     def _spare(self, things: Sequence[str], span: range) -> bool:
-        """Take words as read that say which things are not touched; return whether there are any."""
         if things:
             self._at = span.stop
             self._read.update(span)
@@ -600,7 +586,6 @@ class Sentence:
             self._read.update(range(before, after))  # "turn the tv on and off" names no place
 
     def _place_ahead(self) -> bool:
-        """Return whether this clause goes on to name a place for its items."""
         for index in range(self._at, len(self.words)):
             if self.words[index] in _ENDS | WORDS["putting"] | WORDS["getting"] | WORDS["from"]:
                 return False
@@ -609,7 +594,6 @@ class Sentence:
         return False
 
     def _topic_from(self, index: int) -> Topic | None:
-        """Return what is named from a position on, after articles and numbers."""
         while self.words[index : index + 1] and (self.words[index] in _DETERMINERS or self.words[index].isdigit()):
             index += 1
         found = look_up(self.words, index)
@@ -629,7 +613,6 @@ def _operable(action: str, word: str) -> bool:
 
 
 def read_sentence(text: str) -> Sentence:
-    """Parse an instruction, or several in a row."""
     text = re.sub(r"[’']", "", unicodedata.normalize("NFKC", text).lower()).replace("&", " and ")
     text = _HELD.sub("them", text)
     said = _WORDS.findall(_NUMBERING.sub("", text))

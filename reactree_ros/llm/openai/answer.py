@@ -22,11 +22,7 @@ _MOST_TOKENS = 1_000_000_000
 
 
 def read_answer(answer: Any) -> Generated:
-    """Return the text, the reasoning and the calls of an answer.
-
-    Raises:
-        Refused: It is an error in the form of an answer, or no answer at all.
-    """
+    """Return the text, the reasoning and the calls of an answer; raises :class:`Refused` for anything else."""
     try:
         return _read(answer)
     except RecursionError:
@@ -74,12 +70,7 @@ def _timed(timings: Any) -> dict[str, Any] | None:
 
 
 class Parts:
-    """Puts an answer together that comes in parts, and says when it may end.
-
-    Args:
-        until: When it may end.
-        most: Most parts that say something; a part has at least one token.
-    """
+    """Puts an answer together that comes in parts, at most ``most`` of them, and says when it may end."""
 
     def __init__(self, until: Until, most: int) -> None:
         self._until, self._most = until, most
@@ -90,11 +81,7 @@ class Parts:
         self._number = 0
 
     def add(self, part: Any) -> bool:
-        """Add a part; return whether there is to be another one.
-
-        Raises:
-            Refused: It is no part of an answer.
-        """
+        """Add a part; return whether there is to be another one."""
         try:
             self._counts |= {name: part[name] for name in ("usage", "timings") if part.get(name)}
             choices = part.get("choices") or []
@@ -128,7 +115,6 @@ class Parts:
 
     @property
     def begun(self) -> bool:
-        """Whether any part of it has come."""
         return bool(self._number or self._end)
 
     @property
@@ -137,20 +123,17 @@ class Parts:
         return not self._end
 
     def answer(self) -> dict[str, Any]:
-        """Return the answer as a server gives it that does not stream."""
         calls = [{"function": call} for _, call in sorted(self._calls.items())]
         return {"choices": [{**self._end, "message": {**self._message, "tool_calls": calls}}], **self._counts}
 
 
 def _tokens(usage: Any, *names: str) -> int | None:
-    """Return a token count of an answer; None if it has none, or an implausible one."""
     for name in names:
         usage = usage.get(name) if isinstance(usage, Mapping) else None
     return usage if type(usage) is int and 0 <= usage <= _MOST_TOKENS else None
 
 
 def error_in(error: Any) -> Refused:
-    """Return the error that stands in an answer."""
     said = error if isinstance(error, Mapping) else {}
     code = str(said.get("code") or "")
     kind = f"{code} {said.get('type') or ''}"
@@ -159,7 +142,6 @@ def error_in(error: Any) -> Refused:
 
 
 def _check_end(choice: Mapping[str, Any]) -> None:
-    """Raise if something else than the model ended the text."""
     end = str(choice.get("finish_reason") or "stop")
     if choice.get("error"):
         raise error_in(choice["error"])
@@ -184,7 +166,6 @@ def _parts(content: Any) -> Iterator[tuple[str, bool]]:
 
 
 def _reasoning(message: Mapping[str, Any]) -> str:
-    """Return the reasoning."""
     # DeepSeek and many; vLLM, Ollama and OpenRouter; servers that pass Ollama's own messages on
     fields = (message.get(name) for name in ("reasoning_content", "reasoning", "thinking"))
     return next((field for field in fields if isinstance(field, str) and field), "")

@@ -1,16 +1,18 @@
-"""The connection to a server: requests with the SDK's retries, and errors for each failure."""
+"""The connection to a server: its address and key, requests with the SDK's retries, an error for each failure."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
+import re
 import socket
 import ssl
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
-from urllib.request import getproxies
 
 from reactree_ros.errors import UserError
 from reactree_ros.files.addresses import is_loopback
@@ -31,6 +33,54 @@ _CLOSED = (ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
 #: By name, because the SDK has used two HTTP libraries.
 _CLOSED_HTTP = frozenset({"ReadError", "WriteError", "CloseError", "RemoteProtocolError"})
 _OF_HTTP = frozenset({"HTTPError", "StreamError"})
+
+#: The error for a URL that holds a key; it does not repeat the URL.
+KEY_IN_URL = "base_url: must hold no user, password or query; give a key by OPENAI_API_KEY or api_key_file"
+
+
+def read_key(file: str) -> str:
+    """Return the key in a file, or in ``$OPENAI_API_KEY``; empty if there is none."""
+    if not file:
+        key = os.environ.get("OPENAI_API_KEY", "").strip()
+        if key and not _is_a_key(key):
+            raise UserError("$OPENAI_API_KEY: holds no key; a key has neither spaces nor control characters in it")
+        return key
+    try:
+        key = Path(file).expanduser().read_text(encoding="utf-8-sig").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"api_key_file {file}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+    if not _is_a_key(key):
+        raise UserError(f"api_key_file {file}: holds no key; one line with the key is needed")
+    return key
+
+
+def _is_a_key(text: str) -> bool:
+    return re.fullmatch("[!-~]+", text) is not None
+
+
+def may_hold_a_key(base_url: str) -> bool:
+    """Return whether a URL has a part that may hold a key."""
+    return "@" in base_url or "?" in base_url
+
+
+def read_url(base_url: str) -> str:
+    """Return the URL of a server: the given one, or ``$OPENAI_BASE_URL``; ``/v1`` is added if it has no path."""
+    base_url = base_url or os.environ.get("OPENAI_BASE_URL", "")
+    if not base_url:
+        raise UserError("llm 'openai' needs a base URL, e.g. http://127.0.0.1:8000/v1 (or set OPENAI_BASE_URL)")
+    if may_hold_a_key(base_url):
+        raise UserError(KEY_IN_URL)
+    try:
+        parts = urlsplit(base_url)
+        port = parts.port
+    except ValueError:
+        parts, port = urlsplit(""), None
+    sound = parts.scheme in ("http", "https") and parts.hostname and port != 0 and not re.search(r"\s|#", base_url)
+    if not sound:
+        raise UserError(
+            f"base_url {redacted(base_url)!r}: is no URL of a server; it looks like http://127.0.0.1:8000/v1"
+        )
+    return base_url.rstrip("/") if parts.path.strip("/") else f"{parts.scheme}://{parts.netloc}/v1"
 
 
 class Connection:
@@ -56,13 +106,7 @@ class Connection:
 
     @property
     def has_key(self) -> bool:
-        """Whether a key is sent."""
         return bool(self._key)
-
-    @property
-    def called(self) -> str:
-        """The server's name in errors, with the variables of proxies that may be on the way to it."""
-        return self.name if self._is_here or not _proxies() else f"{self.name} (the environment has {_proxies()})"
 
     async def get(self, path: str, *, retries: int | None = None) -> Any:
         """Send a GET request.
@@ -80,48 +124,37 @@ class Connection:
         whole = _whole(body)
         return await self._sent(lambda client: client.post(path, cast_to=object, body=whole))
 
-    async def stream(self, path: str, body: Mapping[str, Any], add: Callable[[Any], bool]) -> Any:
-        """Send a POST request whose answer may come in parts.
-
-        Args:
-            path: Path of the request.
-            body: Its fields.
-            add: Takes each part; once it returns False, the connection is closed, which stops the generation.
-
-        Returns:
-            The answer of a server that does not stream; None if it streamed.
-
-        Raises the errors of :meth:`get`.
-        """
+    async def ask_aside(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """Send a request outside of the protocol, once; without a body, GET. Raises the errors of :meth:`get`."""
+        more = {"base_url": self.url.removesuffix("/v1"), "max_retries": 0, "timeout": _ASIDE}
+        if body is None:
+            return await self._sent(lambda client: client.with_options(**more).get(path, cast_to=object))
         whole = _whole(body)
-        return await self._sent(lambda client: self._streamed(client, path, whole, add))
+        return await self._sent(lambda client: client.with_options(**more).post(path, cast_to=object, body=whole))
 
-    @staticmethod
-    async def _streamed(client: Any, path: str, body: Any, add: Callable[[Any], bool]) -> Any:
+    async def stream(self, path: str, body: Mapping[str, Any], add: Callable[[Any], bool]) -> Any:
+        """Send a POST request whose answer may come in parts; return that of a server that does not stream, or None.
+
+        Once ``add`` returns False, the connection is closed, which stops the generation. Raises as :meth:`get`.
+        """
         import openai
 
-        stream = await client.post(path, cast_to=object, body=body, stream=True, stream_cls=openai.AsyncStream[object])
-        try:
-            if "event-stream" not in stream.response.headers.get("content-type", ""):
-                return json.loads(await stream.response.aread())
-            async for part in stream:
-                if not add(part):
-                    break
-            return None
-        finally:
-            await stream.close()
-
-    async def get_aside(self, path: str) -> Any:
-        """Send a GET request outside of the protocol, once. Raises the errors of :meth:`get`."""
-        return await self._sent(lambda client: self._aside(client).get(path, cast_to=object))
-
-    async def post_aside(self, path: str, body: Mapping[str, Any]) -> Any:
-        """Send a POST request outside of the protocol, once. Raises the errors of :meth:`get`."""
         whole = _whole(body)
-        return await self._sent(lambda client: self._aside(client).post(path, cast_to=object, body=whole))
 
-    def _aside(self, client: Any) -> Any:
-        return client.with_options(base_url=self.url.removesuffix("/v1"), max_retries=0, timeout=_ASIDE)
+        async def parts(client: Any) -> Any:
+            kind = openai.AsyncStream[object]
+            stream = await client.post(path, cast_to=object, body=whole, stream=True, stream_cls=kind)
+            try:
+                if "event-stream" not in stream.response.headers.get("content-type", ""):
+                    return json.loads(await stream.response.aread())
+                async for part in stream:
+                    if not add(part):
+                        break
+                return None
+            finally:
+                await stream.close()
+
+        return await self._sent(parts)
 
     async def _sent(self, call: Callable[[Any], Awaitable[Any]]) -> Any:
         """Make a call.
@@ -135,9 +168,9 @@ class Connection:
         try:
             return await call(client)
         except openai.APITimeoutError:
-            failure = ServerUnavailable(f"{self.called}: no answer within {self._timeout:g} s")
+            failure = ServerUnavailable(f"{self.name}: no answer within {self._timeout:g} s")
         except openai.APIConnectionError as error:
-            failure = ServerUnavailable(f"{self.called} {self.redacted(_problem(error))}")
+            failure = ServerUnavailable(f"{self.name} {self.redacted(_problem(error))}")
         except openai.APIStatusError as error:
             elsewhere = self._elsewhere(error) if error.response.is_redirect else ""
             failure = Refused(error.status_code, elsewhere or error.body or error.message)
@@ -148,7 +181,7 @@ class Connection:
         except Exception as error:
             if not {kind.__name__ for kind in type(error).__mro__} & _OF_HTTP:
                 raise
-            failure = ServerUnavailable(f"{self.called} {self.redacted(_problem(error))}")  # in a stream, it comes bare
+            failure = ServerUnavailable(f"{self.name} {self.redacted(_problem(error))}")  # in a stream, it comes bare
         raise failure
 
     def _elsewhere(self, error: Any) -> str:
@@ -162,15 +195,12 @@ class Connection:
         return "it redirects in circles; is its base URL right?"
 
     def _opened(self) -> Any:
-        """Return the client, made at the first call; a check whether the server answers uses the same client."""
         import openai
 
         try:
             http = _http_client(is_here=self._is_here)
-        except ImportError:
-            problem = f"SOCKS needs the package socksio: {install_line('socksio')}"
-        except Exception:  # the library's errors may repeat a password
-            problem = "it is no proxy URL; a proxy URL looks like http://proxy:3128 or socks5://proxy:1080"
+        except Exception as error:  # the library's errors may repeat a password
+            kind = type(error).__name__
         else:
             self._client = openai.AsyncOpenAI(
                 base_url=self.url,
@@ -180,23 +210,19 @@ class Connection:
                 http_client=http,
             )
             return self._client
-        raise UserError(f"{self.name}: {_proxies()} cannot be used: {problem}")
+        raise UserError(
+            f"{self.name}: the proxy of the environment cannot be used ({kind}); look at HTTP_PROXY, HTTPS_PROXY and "
+            f"ALL_PROXY, e.g. http://proxy:3128; SOCKS needs a package: {install_line('socksio')}"
+        )
 
     def redacted(self, message: str) -> str:
         """Return a message without this key or any other."""
         return redacted(message.replace(self._key, HIDDEN) if self._key else message)
 
     async def close(self) -> None:
-        """Close all connections; the next request opens a new one."""
         if self._client is not None:
             await self._client.close()
             self._client = None
-
-
-def _proxies() -> str:
-    """Name the variables that hold proxies; their values may hold a password."""
-    named = (scheme for scheme in sorted(getproxies()) if scheme in ("http", "https", "all"))
-    return ", ".join(f"${scheme.upper()}_PROXY" for scheme in named)
 
 
 def _http_client(*, is_here: bool) -> Any:
@@ -244,11 +270,14 @@ def _whole(value: Any) -> Any:
 
 
 def _problem(error: BaseException) -> str:
-    """Describe a connection error in words."""
-    causes = list(_causes(error))
+    causes, waiting = list[BaseException](), [error]
+    while waiting:  # every address of a host was tried: a group
+        causes.append(one := waiting.pop())
+        behind = (one.__cause__, one.__context__, *getattr(one, "exceptions", ()))
+        waiting += [other for other in behind if other is not None and other not in causes]
+    names = {kind.__name__ for one in causes for kind in type(one).__mro__}
     if any(isinstance(one, socket.gaierror) for one in causes):
         return "cannot be reached: the host name is not known"
-    names = {kind.__name__ for one in causes for kind in type(one).__mro__}
     if any(isinstance(one, _CLOSED) for one in causes) or names & _CLOSED_HTTP:
         return GONE
     if "DecodingError" in names:
@@ -257,16 +286,3 @@ def _problem(error: BaseException) -> str:
     while root.__cause__ is not None:
         root = root.__cause__
     return f"cannot be reached: {str(root) or type(root).__name__}"
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and all its causes."""
-    waiting: list[BaseException | None] = [error]
-    seen = set[int]()
-    while waiting:
-        one = waiting.pop()
-        if one is not None and id(one) not in seen:
-            seen.add(id(one))
-            yield one
-            several = getattr(one, "exceptions", ())  # of a group: every address of a host was tried
-            waiting += [one.__cause__, one.__context__, *several]

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from reactree_ros.llm.chat import Message
 from reactree_ros.llm.engine import ConstraintKind
-from reactree_ros.llm.openai.parameters import LIMIT, NEWER_LIMIT
+from reactree_ros.llm.openai.refusal import LIMIT, NEWER_LIMIT
 
 #: The dialects that a user may name. ``auto`` takes the one whose name the server gives itself, or else tries it.
 DialectName = Literal["auto", "vllm", "llamacpp", "sglang", "tgi", "openai", "ollama", "none"]
@@ -111,7 +111,6 @@ TRIED: Sequence[tuple[str, ConstraintKind]] = (("vllm", _REGEX), ("openai", _JSO
 
 
 def dialect_of(name: DialectName, owner: str) -> Dialect | None:
-    """Return the named dialect, or the one of a server's own name; None if nobody knows it."""
     if name != "auto":
         return DIALECTS[name]
     return next((one for one in DIALECTS.values() if owner in one.owners), None)

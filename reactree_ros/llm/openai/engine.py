@@ -8,22 +8,39 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from reactree_ros.llm.chat import ChatLayout, Examples, chat_messages, find_layout
-from reactree_ros.llm.engine import Engine, Generated, Generation
-from reactree_ros.llm.markers import NO_CHAT, broken, spoken_to_server
-from reactree_ros.llm.openai import dialects, trials
-from reactree_ros.llm.openai.address import read_key, read_url
+from reactree_ros.agent.turns import About, Said, Told
+from reactree_ros.llm.chat import (
+    A_CHAT,
+    NO_CHAT,
+    ChatLayout,
+    Examples,
+    Message,
+    broken,
+    chat_messages,
+    find_layout,
+    is_chat,
+    markers_of_chat,
+    spoken_to_server,
+)
+from reactree_ros.llm.engine import Constraint, Engine, Generated, Generation, chosen
 from reactree_ros.llm.openai.answer import Parts, Until, read_answer
-from reactree_ros.llm.openai.aside import Aside
-from reactree_ros.llm.openai.connection import Connection
-from reactree_ros.llm.openai.dialects import DIALECTS, Dialect, DialectName, Fields, dialect_of, with_images
-from reactree_ros.llm.openai.parameters import LIMIT, Parameters
-from reactree_ros.llm.openai.refusal import Refused, speaks_of_pictures, speaks_of_roles
-from reactree_ros.llm.openai.trials import Thoughts
+from reactree_ros.llm.openai.connection import Connection, read_key, read_url
+from reactree_ros.llm.openai.dialects import DIALECTS, TRIED, Dialect, DialectName, dialect_of, with_images
+from reactree_ros.llm.openai.refusal import LIMIT, STREAM, Parameters, Refused, speaks_of_pictures, speaks_of_roles
 from reactree_ros.llm.port import LanguageModelError, PromptTooLong, RequestRejected, ServerUnavailable
-from reactree_ros.llm.reasoning import Reasoning
+from reactree_ros.llm.reasoning import Reasoning, split_reasoning
 from reactree_ros.llm.seeing import Seeing, Showing
 
+#: The most requests for a text that try a server whose dialect nobody knows, and the longest answer in tokens.
+MOST_TRIALS, TRIAL_TOKENS = 3, 32
+_WORD = "Zq7kx"  # no model says this unprompted
+#: Shows whether the server chats, with a system text and earlier replies, and how its model thinks.
+_HELLO = Generation(
+    (Told("You are a robot.", About.SYSTEM), Told("Look."), Said("I look."), Told("Hello")), max_tokens=TRIAL_TOKENS
+)
+#: Where a thinking model leaves its thoughts: the server separates them, and a constraint holds for the answer only; it
+#: does not, and a constraint from the first token prevents thinking; the server keeps them, and at most counts them.
+_IN_A_FIELD, _IN_THE_TEXT, _UNSEEN = "in a field of its own", "in its text", "unseen"
 _log = logging.getLogger(__name__)
 _NAME_IT = "if it has no list of models, name the model (--model NAME)"
 
@@ -71,14 +88,12 @@ class OpenAIEngine(Engine):
         self._sees, self.seeing = sees, seeing or Seeing()
         self._is_blind = False  # whether it has refused pictures
         self._dialect = Dialect()
-        self._held: Fields = {}
+        self._held = self._dialect.constraints
         self._layout, self._examples = ChatLayout(), examples
         self._markers: bool | None = None  # whether a marker of the chat template is one token of the model
-        self._thoughts: Thoughts | None = None
+        self._thoughts = ""  # where it leaves its thoughts; empty: it does not think
         self._trials = 0
         self._parameters = Parameters()
-        self._streaming: Mapping[str, Any] = {}  # the parameters with which answers are streamed; none: they are not
-        self._aside = Aside(connection=self._connection, dialect=self._dialect, model=model)
 
     async def open(self) -> None:
         """Connect: find the model, what the server takes, and whether it chats."""
@@ -88,76 +103,25 @@ class OpenAIEngine(Engine):
         named = dialect_of(self._dialect_name, owner)
         self._dialect = named or Dialect()
         self._held = self._dialect.constraints
-        self._aside = Aside(
-            connection=self._connection, dialect=self._dialect, model=self._model, template=self._template()
-        )
-        called = f"{owner or 'a server'} {await self._aside.version()}".strip()
+        version = await self._aside(*self._dialect.version) if self._dialect.version else None
+        called = f"{owner or 'a server'} {version or ''}".strip()
         self.name = self._connection.name = f"{called} at {self._connection.url}"
         self.context = found.get("max_model_len") or (found.get("meta") or {}).get("n_ctx")
-        self._streaming = self._dialect.streaming
-        self._parameters = Parameters(LIMIT if self._chat is False else self._dialect.limit)
-        self._layout, self._thoughts, self._trials = ChatLayout(), None, 0
+        self._parameters = Parameters(LIMIT if self._chat is False else self._dialect.limit, self._dialect.streaming)
+        self._layout, self._thoughts, self._trials = ChatLayout(), "", 0
         await self._find_chat()
         if named is None:
             await self._find_constraints()
         self.constraints = frozenset(self._held)
         self._layout = replace(self._layout, examples=self._examples != "text")
-        sees = await self._aside.sees() if self._sees is None else self._sees
-        self.sees = bool(self.chat) and sees is not False and not self._is_blind
+        sees = self._sees
+        if sees is None and self._dialect.sees:
+            sees = await self._aside(*self._dialect.sees)
+        self.sees = bool(self.chat) and sees in (None, True) and not self._is_blind
 
-    async def _find_chat(self) -> None:
-        """Find out whether the server has a chat template, and what that accepts: by what it writes, or by a trial."""
-        self.chat, self._markers = self._chat, None
-        if self._chat is False:
-            return
-        written: str | list[int] | None = None
-        refused: RequestRejected | None = None
-        try:
-            written = await self._aside.shown()
-        except RequestRejected as error:
-            refused = error
-        if written is not None:
-            self._markers = await self._aside.knows_its_chat(written) if self._chat is None else None
-            self.chat = self._markers is not False
-            if self.chat:
-                self._layout = await find_layout(self._aside.shown)
-        elif refused is None or self._chat:
-            refused = await self._chats()
-        if refused is not None:
-            if self._chat:
-                raise refused
-            self.chat, self._parameters = False, Parameters()
-            try:
-                await self._try(trials.HELLO)
-            except RequestRejected:
-                raise refused from None
-
-    async def _chats(self) -> RequestRejected | None:
-        """Try a chat, without a message of the system if that is refused; return why the server takes none."""
-        self.chat = True
-        refused = None
-        for system in (True, False):
-            self._layout = ChatLayout(system=system)
-            try:
-                await self._try(trials.HELLO)
-                return None
-            except RequestRejected as error:
-                refused = refused or error
-            if not speaks_of_roles(str(refused)):
-                break
-        return refused
-
-    async def _find_constraints(self) -> None:
-        """Try constraints: some servers silently ignore one."""
-        for name, kind in dialects.TRIED:
-            self._held = DIALECTS[name].constraints
-            with contextlib.suppress(RequestRejected):
-                if self._trials < trials.MOST and trials.obeys(kind, await self._try(trials.held(kind))):
-                    return
-        self._held = {}
+    # ------------------------------------------------------------------ what the server takes
 
     async def _find_model(self) -> dict[str, Any]:
-        """Return the server's entry of the model; a named model needs none."""
         listed: Any = None
         refused: Refused | None = None
         try:
@@ -168,29 +132,128 @@ class OpenAIEngine(Engine):
         models = _models_of(listed)
         if self._named:
             self._unlisted = "" if self._named in models else _unlisted(self._named, models)
-            return models.get(self._named, {"id": self._named})
+            found = models.get(self._named, {"id": self._named})
+            return {**models.get(str(found.get("parent")), {}), **_known(found)}  # an adapter's is that of its base
         if models:
             return next(iter(models.values()))
         if refused is not None:
             told = self._told(refused)
             raise told if refused.sends_on else type(told)(f"{told}; {_NAME_IT}")
         what = "has no model" if _is_list(listed) and not listed["data"] else "lists no models; is its base URL right?"
-        raise ServerUnavailable(f"{self._connection.called} {what}; {_NAME_IT}")
+        raise ServerUnavailable(f"{self._connection.name} {what}; {_NAME_IT}")
+
+    async def _find_chat(self) -> None:
+        self.chat, self._markers = self._chat, None
+        if self._chat is False:
+            return
+        written: str | list[int] | None = None
+        refused: RequestRejected | None = None
+        try:
+            written = await self._shown([*A_CHAT])
+        except RequestRejected as error:
+            refused = error
+        if written is not None:
+            self._markers = await self._knows_its_chat(written) if self._chat is None else None
+            self.chat = self._markers is not False
+            if self.chat:
+                self._layout = await find_layout(self._shown)
+        elif refused is None or self._chat:
+            refused = await self._chats()
+        if refused is not None:
+            if self._chat:
+                raise refused
+            self.chat, self._parameters = False, Parameters(streaming=self._dialect.streaming)
+            try:
+                await self._try(_HELLO)
+            except RequestRejected:
+                raise refused from None
+
+    async def _chats(self) -> RequestRejected | None:
+        self.chat = True
+        refused = None
+        for system in (True, False):
+            self._layout = ChatLayout(system=system)
+            try:
+                await self._try(_HELLO)
+                return None
+            except RequestRejected as error:
+                refused = refused or error
+            if not speaks_of_roles(str(refused)):
+                break
+        return refused
+
+    async def _find_constraints(self) -> None:
+        """Try constraints: some servers silently ignore one."""
+        for name, kind in TRIED:
+            self._held = DIALECTS[name].constraints
+            held = Constraint.choice(kind, [_WORD])
+            asked = Generation((Told("Say a word:"),), constraint=held, max_tokens=TRIAL_TOKENS)
+            with contextlib.suppress(RequestRejected, ValueError):
+                if self._trials < MOST_TRIALS and chosen(kind, _answer(await self._try(asked))) == _WORD:
+                    return
+        self._held = {}
+
+    async def _try(self, generation: Generation) -> Generated:
+        self._trials += 1
+        generated = await self._complete(generation)
+        self.tried = [*self.tried, generated]
+        return generated
+
+    # ------------------------------------------------------------------ what the server tells outside of the protocol
+
+    async def _aside(self, path: str, *names: str, body: Mapping[str, Any] | None = None) -> Any:
+        try:
+            found = await self._connection.ask_aside(path, body)
+            for name in names:
+                found = found[name]
+        except (Refused, ServerUnavailable, LookupError, TypeError):
+            return None
+        return found
+
+    async def _shown(self, messages: list[Message]) -> str | list[int] | None:
+        """Return what the chat template makes of messages, a text or tokens; None if the server does not tell."""
+        if self._dialect.renders is None:
+            return None
+        path, name = self._dialect.renders
+        body = {"model": self._model, "messages": messages, "add_generation_prompt": False, **self._template()}
+        try:
+            found = (await self._connection.ask_aside(path, body))[name]
+        except Refused as error:
+            if error.status not in (400, 422, 500):  # other codes: the path is unknown
+                return None
+            refused = error
+        except (ServerUnavailable, LookupError, TypeError):
+            return None
+        else:
+            return found if isinstance(found, str | list) else None
+        told = self._connection.redacted(refused.message)
+        raise RequestRejected(f"{self._connection.name} answered {refused.how}: {told}")
+
+    async def _knows_its_chat(self, written: str | list[int]) -> bool | None:
+        """Return whether what the chat template wrote holds a marker that is one token of the model."""
+        text: Any = written
+        if not isinstance(text, str):
+            text = await self._aside("/detokenize", "prompt", body={"model": self._model, "tokens": written})
+        counts = self._dialect.counts
+        if counts is None or not isinstance(text, str):
+            return None
+        bodies = [counts(self._model, marker) for marker in markers_of_chat(text)]
+        found = [await self._aside("/tokenize", "tokens", body=body) for body in bodies]
+        return is_chat([len(one) for one in found]) if all(isinstance(one, list) for one in found) else None
+
+    async def _counted(self, body: Mapping[str, Any]) -> int | None:
+        """Return the number of tokens of the prompt in a request."""
+        if self._dialect.renders is None or self._dialect.renders[0] != "/tokenize":
+            return None
+        found = await self._aside("/tokenize", "count", body={"model": self._model, **body})
+        return found if isinstance(found, int) else None
 
     def _template(self) -> dict[str, Any]:
-        """Return the template's arguments, if the server passes them on; explicit settings are always sent."""
         reasoning = self._reasoning
         told = reasoning.template_arguments if self._dialect.templated else dict(reasoning.template)
         return {"chat_template_kwargs": told} if told else {}
 
     # ------------------------------------------------------------------ requests for a text
-
-    async def _try(self, generation: Generation) -> Generated:
-        """Send a trial request."""
-        self._trials += 1
-        generated = await self._complete(generation)
-        self.tried = [*self.tried, generated]
-        return generated
 
     async def generate(self, generation: Generation) -> Generated:
         """Ask the server; cancelling closes the connection, which stops the generation.
@@ -219,8 +282,7 @@ class OpenAIEngine(Engine):
         return await self._ask("/completions", body, {**values, **stops}, generation.until)
 
     async def _chat_on(self, generation: Generation, values: dict[str, Any], held: Mapping[str, Any]) -> Generated:
-        """Ask for the next message, with room for thoughts before it."""
-        thinks = self._thoughts is not None or bool(self._reasoning.thinking)
+        thinks = bool(self._thoughts) or bool(self._reasoning.thinking)
         if thinks:
             values[LIMIT] += self._reasoning.tokens
         body: dict[str, Any] = {**self._template(), **held}
@@ -236,9 +298,8 @@ class OpenAIEngine(Engine):
             messages = with_images(chat_messages(generation.turns, begun, self._layout, showing))
             return await self._ask("/chat/completions", {**body, "messages": messages}, values, generation.until)
 
-        generated = await self._told_apart(await self._with_pictures(ask, self.shown(generation)))
-        if self._thoughts is None:
-            self._thoughts = trials.thoughts(generated)
+        generated = await self._with_pictures(ask, self.shown(generation))
+        self._thoughts = self._thoughts or _thoughts(generated)
         return generated
 
     async def _with_pictures(self, ask: Callable[[Showing], Awaitable[Generated]], showing: Showing) -> Generated:
@@ -265,60 +326,44 @@ class OpenAIEngine(Engine):
         _log.warning("%s; it is shown no pictures from now on", refused)
         return generated
 
-    async def _told_apart(self, generated: Generated) -> Generated:
-        """Correct reasoning parsers (vLLM's, too) that fail if the chat template opens or closes the thought."""
-        if not generated.reasoning or not self._dialect.templated:
-            return generated
-        nothing_said = not (generated.text or generated.calls)
-        if self._reasoning.thinking is False and nothing_said and generated.finish_reason == "stop":
-            return replace(generated, text=generated.reasoning, reasoning="")  # it missed the end of the thought
-        if generated.reasoning_tokens is None and generated.output_tokens is not None:  # it missed the start
-            said = await self._aside.counted({"prompt": generated.text, "add_special_tokens": False})
-            if said is not None:
-                return replace(generated, reasoning_tokens=max(0, generated.output_tokens - said))
-        return generated
-
     async def _ask(
         self, path: str, body: Mapping[str, Any], values: Mapping[str, Any], until: Until | None = None
     ) -> Generated:
-        """Send a request, and repeat it without the parameters that the server refuses.
-
-        Args:
-            path: Path of the request.
-            body: Fields sent unchanged.
-            values: Parameters, sent under the server's names for them.
-            until: See :class:`Generation`.
-        """
+        """Send fields as they are and parameters under the server's names; leave out parameters that it refuses."""
+        if until is not None:
+            values = {**values, **self._dialect.streaming}
         while True:
-            sent = self._parameters.named(values)
+            sent, before = self._parameters.named(values), self._parameters.status()
             try:
                 return await self._post(path, body, sent, values[LIMIT], until)
             except Refused as error:
                 refused = error
-            if not self._learns(refused, values, sent):
+            if not self._parameters.learn(refused, values, sent):
                 break
+            if self._parameters.status() != before:
+                self._warn(refused)
         # The refusal names the wrong parameter or none: drop all optional ones together, once. A server that shows what
         # its chat template writes is one of one's own, and takes them all.
         own = self._dialect.renders is not None
         bare = sent if own else self._parameters.without_optional(refused, sent)
         if bare != sent:
-            try:
+            with contextlib.suppress(Refused):  # then the reason was another: report the first refusal
                 generated = await self._post(path, body, bare, values[LIMIT], until)
-            except Refused:
-                pass  # the reason was another: report the first refusal
-            else:
                 self._parameters.leave_out(sent.keys() - bare.keys())
                 self._warn(refused)
                 return generated
         raise self._told(refused)
 
     async def _post(
-        self, path: str, body: Mapping[str, Any], sent: dict[str, Any], max_tokens: int, until: Until | None
+        self, path: str, body: Mapping[str, Any], sent: dict[str, Any], most: int, until: Until | None
     ) -> Generated:
-        """Send a request once."""
+        whole = {"model": self._model, **sent, **body, **self._extra}
         try:
-            whole = {"model": self._model, **sent, **body, **self._extra}
-            generated = read_answer(await self._answer(path, whole, max_tokens, until))
+            if until is not None and sent.get(STREAM):
+                answer = await self._stream(path, whole, Parts(until, most), set(self._dialect.streaming))
+            else:
+                answer = await self._connection.post(path, whole)
+            generated = read_answer(answer)
         except Refused as error:
             refused = error
         else:
@@ -327,79 +372,69 @@ class OpenAIEngine(Engine):
         if refused.is_cut:
             return Generated("", "length")
         if refused.is_too_long:
-            raise await self._too_long(refused, body, max_tokens)
+            context = self.context or refused.context()
+            tokens = await self._counted(body) or refused.prompt_tokens(most, context)
+            raise PromptTooLong(max(1, tokens + most - context), context)
         raise refused
 
-    async def _answer(self, path: str, body: dict[str, Any], most: int, until: Until | None) -> Any:
-        """Return the answer to a request; one that is streamed ends where it says all that is wanted.
+    async def _stream(self, path: str, body: dict[str, Any], parts: Parts, streaming: set[str]) -> Any:
+        """Return an answer that ends where it says all that is wanted.
 
         A stream that breaks off is asked for again as a whole: the server, or a proxy, may not be able to stream.
         """
-        if until is None or not self._streaming:
-            return await self._connection.post(path, body)
-        parts = Parts(until, most)
         try:
-            answer = await self._connection.stream(path, {**self._streaming, **body}, parts.add)
+            answer = await self._connection.stream(path, body, parts.add)
         except ServerUnavailable:
             if not parts.begun:
                 raise
-        except Refused as refused:
-            if refused.is_too_long or not self._streams_less(refused):
-                raise
-            return await self._answer(path, body, most, until)
         else:
-            if answer is not None:
-                return answer
-        return await self._connection.post(path, body) if parts.is_half else parts.answer()
-
-    def _streams_less(self, refused: Refused) -> bool:
-        """Learn from a refusal that names what is sent for streaming; return whether it does."""
-        named = set(filter(refused.mentions, self._streaming))
-        if "stream" in named or refused.mentions("streaming"):
-            named = set(self._streaming)
-        self._streaming = {name: value for name, value in self._streaming.items() if name not in named}
-        if named:
-            _log.warning("%s; from now on without %s", self._told(refused), ", ".join(sorted(named)))
-        return bool(named)
-
-    def _learns(self, refused: Refused, values: Mapping[str, Any], sent: Mapping[str, Any]) -> bool:
-        before = self._parameters.status()
-        again = self._parameters.learn(refused, values, sent)
-        if self._parameters.status() != before:
-            self._warn(refused)
-        return again
+            if answer is not None or not parts.is_half:
+                return answer or parts.answer()
+        return await self._connection.post(path, {name: one for name, one in body.items() if name not in streaming})
 
     def _warn(self, refused: Refused) -> None:
         changes = "; ".join(f"{what}: {which}" for what, which in self._parameters.status().items())
         _log.warning("%s; from now on %s", self._told(refused), changes)
 
     def _told(self, refused: Refused) -> LanguageModelError:
-        told = refused.told(self._connection.called, self._connection.redacted(refused.message))
+        told = refused.told(self._connection.name, self._connection.redacted(refused.message))
         if any(kind.value in str(told) for kind in self._held):
             return type(told)(f"{told}; if it takes no constraints, set dialect=none")
         of_model = refused.status == 404 or refused.mentions(self._model)
         return type(told)(f"{told}; {self._unlisted}") if self._unlisted and of_model else told
 
-    async def _too_long(self, refused: Refused, body: Mapping[str, Any], max_tokens: int) -> PromptTooLong:
-        context = self.context or refused.context()
-        tokens = await self._aside.counted(body) or refused.prompt_tokens(max_tokens, context)
-        return PromptTooLong(max(1, tokens + max_tokens - context), context)
-
     async def close(self) -> None:
-        """Close all connections."""
         await self._connection.close()
 
     def status(self) -> Mapping[str, str]:
-        """Describe the model, the layout of prompts, whether it thinks, and what the server refuses."""
         said = {"model": self._model or "the server's first", "prompts": "chat" if self.chat else "completion"}
         if self._markers is False and not self.chat:
             said["prompts"] += f": {NO_CHAT}"
         if self.chat:
             said["chat layout"] = self._layout.in_words()
-            said["thinks"] = self._thoughts.value if self._thoughts else "no"
+            said["thinks"] = self._thoughts or "no"
             if self._reasoning.thinking is not None:
                 said["told to think"] = "yes" if self._reasoning.thinking else "no"
         return {**said, **self._parameters.status()}
+
+
+def _answer(generated: Generated) -> str:
+    return split_reasoning(generated.text).text.strip()
+
+
+def _thoughts(generated: Generated) -> str:
+    """Return where a model left its thoughts; empty if it did not think."""
+    if generated.reasoning:
+        return _IN_A_FIELD
+    answer = split_reasoning(generated.text)
+    if answer.reasoning or answer.unfinished:
+        return _IN_THE_TEXT
+    nothing_said = not (generated.text.strip() or generated.calls)
+    return _UNSEEN if generated.reasoning_tokens or (nothing_said and generated.finish_reason == "length") else ""
+
+
+def _known(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in entry.items() if value is not None}
 
 
 def _is_list(listed: Any) -> bool:
@@ -407,13 +442,11 @@ def _is_list(listed: Any) -> bool:
 
 
 def _models_of(listed: Any) -> dict[str, dict[str, Any]]:
-    """Return the models of a list by name; none if it is not such a list."""
     models = listed["data"] if _is_list(listed) else []
     return {str(one["id"]): dict(one) for one in models if isinstance(one, Mapping) and one.get("id")}
 
 
 def _unlisted(model: str, models: Collection[str]) -> str:
-    """Say what a server has instead of a model."""
     if not models:
         return "it has no list of models either: is its base URL right?"
     some = ", ".join(list(models)[:5]) + (" …" if len(models) > 5 else "")

@@ -1,9 +1,9 @@
-"""How servers of the OpenAI protocol refuse a request, and what a refusal reveals."""
+"""How servers refuse a request, what a refusal reveals, and which parameters are then renamed or left out."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from reactree_ros.llm.port import LanguageModelError, RequestRejected, ServerUnavailable
@@ -40,6 +40,12 @@ _NAMED = (
     r"""['"`\u2018\u201c\[](NAME)\\?['"`\u2019\u201d\]](?!\s*:\s*(?:[-\d\[{'"\\]|(?:None|[Tt]rue|[Ff]alse|null)\b))"""
     r"""|(?:(?:parameter|argument|field|property)s?|:) (NAME)\b"""
 )
+#: Both names of the token limit; the second is OpenAI's newer one, for chats.
+LIMIT, NEWER_LIMIT = "max_tokens", "max_completion_tokens"
+#: Asks for an answer in parts; the others that are sent for that are left out with it.
+STREAM = "stream"
+#: A request works without these.
+OPTIONAL = ("temperature", "top_p", "seed", "stop")
 
 
 class Refused(Exception):
@@ -59,7 +65,6 @@ class Refused(Exception):
 
     @property
     def message(self) -> str:
-        """The server's message, in one line."""
         return " ".join(_words(self.body).split())
 
     @property
@@ -100,7 +105,6 @@ class Refused(Exception):
         return () if named is None else (named[1] or named[2],)
 
     def mentions(self, name: str) -> bool:
-        """Return whether the server's message contains a name."""
         return re.search(rf"\b{re.escape(name)}\b", str(self.body)) is not None
 
     def context(self) -> int:
@@ -146,7 +150,6 @@ def speaks_of_roles(message: str) -> bool:
 
 
 def _words(said: Any) -> str:
-    """Return the words in a refusal, which each server puts elsewhere."""
     if isinstance(said, list):
         return "; ".join(map(_words, said))
     if isinstance(said, dict):
@@ -168,3 +171,65 @@ def _pointed_at(said: Any) -> Iterator[str]:
             yield from [str(part) for part in where if part != "body"][:1]
         for value in said.values():
             yield from _pointed_at(value)
+
+
+class Parameters:
+    """Learns from refusals which parameters to rename or leave out, also those that ask for a streamed answer."""
+
+    def __init__(self, limit: str = LIMIT, streaming: Collection[str] = ()) -> None:
+        self._names = {name: [name] for name in (*OPTIONAL, *streaming)}
+        self._names[LIMIT] = [limit, *({LIMIT, NEWER_LIMIT} - {limit})]
+        self._first = {parameter: candidates[0] for parameter, candidates in self._names.items()}
+        self._streaming = frozenset(streaming)
+        self._taken = set[tuple[str, str]]()  # names and values that an answered request contained
+
+    def named(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return parameters under this server's names."""
+        sent = {names[0]: value for parameter, value in values.items() if (names := self._names[parameter])}
+        without = () if STREAM in sent else self._streaming
+        return {name: value for name, value in sent.items() if name not in without}
+
+    def learn(self, refused: Refused, values: Mapping[str, Any], sent: Mapping[str, Any]) -> bool:
+        """Learn from a refusal, each name once; return whether the request has changed and can be sent again.
+
+        If several requests were refused at once, the first one learns and the others follow.
+        """
+        named = [*refused.parameters(sent), *filter(refused.mentions, self._streaming & sent.keys())]
+        if STREAM in sent and refused.mentions("streaming"):
+            named.append(STREAM)
+        for name in dict.fromkeys(named):
+            parameter = next((one for one, names in self._names.items() if names[:1] == [name]), None)
+            # The user must lower a limit that is too high: without one, a model may talk without end.
+            if parameter is None or (parameter == LIMIT and not refused.names_no_value):
+                continue
+            self._names[parameter] = self._names[parameter][1:]
+        return self.named(values) != sent
+
+    def taken(self, sent: Mapping[str, Any]) -> None:
+        self._taken |= {(name, repr(value)) for name, value in sent.items()}
+
+    def without_optional(self, refused: Refused, sent: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parameters to send again if a refusal does not name the refused one.
+
+        Optional ones are left out, except those that the server accepted before. If the refusal names a parameter that
+        was not sent, all optional ones are left out.
+        """
+        if not refused.is_of_the_request:
+            return dict(sent)
+        astray = bool(refused.parameters(set(self._first.values()) - sent.keys()))
+        optional = {names[0] for one in OPTIONAL if (names := self._names[one])}
+        suspect = {name for name in optional & sent.keys() if astray or (name, repr(sent[name])) not in self._taken}
+        return {name: value for name, value in sent.items() if name not in suspect}
+
+    def leave_out(self, sent: Collection[str]) -> None:
+        for parameter, names in self._names.items():
+            if names[:1] and names[0] in sent:
+                self._names[parameter] = []
+
+    def status(self) -> dict[str, str]:
+        """Return which parameters are left out or renamed."""
+        named = [(first, (self._names[one] or [""])[0]) for one, first in self._first.items()]
+        left_out = [first for first, name in named if not name]
+        renamed = [f"{first} to {name}" for first, name in named if name not in ("", first)]
+        words = {"left out": ", ".join(left_out), "renamed": ", ".join(renamed)}
+        return {what: which for what, which in words.items() if which}

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from reactree_ros.files.secrecy import are_harmless
 from reactree_ros.llm.engine_settings import EngineSettings, SeeingSettings, read_arguments
-from reactree_ros.llm.openai.address import KEY_IN_URL, may_hold_a_key
+from reactree_ros.llm.openai.connection import KEY_IN_URL, may_hold_a_key
 from reactree_ros.llm.openai.dialects import DialectName
 from reactree_ros.llm.openai.engine import OpenAIEngine
 from reactree_ros.llm.port import LanguageModel
@@ -59,15 +59,13 @@ def _make(settings: OpenAISettings) -> LanguageModel:
         base_url=settings.base_url,
         model=settings.model,
         api_key_file=settings.api_key_file,
-        chat=settings.chat,
-        examples=settings.examples,
         dialect=settings.dialect,
         retries=settings.retries,
         request_timeout=settings.request_timeout,
-        reasoning=settings.reasoning,
         extra_body=settings.extra_body,
         sees=settings.sees,
         seeing=settings.seeing,
+        **settings.how,
     )
     return settings.queue(engine)
 

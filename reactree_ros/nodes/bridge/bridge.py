@@ -13,8 +13,7 @@ from reactree_interfaces.srv import ResetWorld
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.bridge.observation_topic import ObservationTopic
-from reactree_ros.nodes.bridge.skill_server import SkillServer
+from reactree_ros.nodes.bridge.skill_server import ObservationTopic, SkillServer
 from reactree_ros.nodes.bridge.world_host import WorldHost
 from reactree_ros.nodes.bridge.world_services import WorldServices
 from reactree_ros.nodes.diagnostics import ERROR, OK, STALE, WARN, Diagnostics, Report
@@ -115,7 +114,6 @@ class Bridge(ManagedNode):
 
     @logged
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Begin to carry skills out."""
         self.host.active = True
         if self._skills is not None:
             self._skills.expect_person()
@@ -123,11 +121,7 @@ class Bridge(ManagedNode):
         return super().on_activate(state)
 
     def take(self, world: World) -> None:
-        """Host a world, and its other robots at bridges of their own.
-
-        Raises:
-            UserError: The policy does not fit it.
-        """
+        """Host a world, and its other robots at bridges of their own."""
         if world is not self.host.bare:
             self.host.take(world)
             self._share_out(world)
@@ -147,14 +141,10 @@ class Bridge(ManagedNode):
 
     @abc.abstractmethod
     def load(self) -> World:
-        """Make the world that the parameters name.
-
-        Raises:
-            UserError: They name none; the message names the parameter.
-        """
+        """Make the world that the parameters name."""
 
     def about(self) -> Mapping[str, Any]:
-        """Return name and settings of the world, ``{"name": …, "settings": {…}, "house": …}``; empty: unknown."""
+        """Return the world as ``{"name": …, "settings": {…}, "house": …}``; empty: unknown."""
         return {}
 
     def house(self) -> str:
@@ -167,11 +157,7 @@ class Bridge(ManagedNode):
         return "the bridge is not configured" if self.host.bare is None else self.host.bare.lacks()
 
     def change_task(self, task_id: int) -> World | None:
-        """Return a world for another task; None if there is no such task.
-
-        Raises:
-            UserError: It cannot be made.
-        """
+        """Return a world for another task; None if there is no such task."""
         return None
 
     def describe_task(self, response: ResetWorld.Response) -> None:
@@ -222,12 +208,10 @@ class Bridge(ManagedNode):
         self.host.stop()
 
     def stopped(self) -> bool:
-        """Whether no skill runs and nothing moves."""
         busy = self._skills is not None and self._skills.busy
         return not busy and self.host.at_rest() and all(member.stopped() for member in self.members.values())
 
     def release(self) -> None:
-        """Close the world as soon as nothing of it moves."""
         self.host.release()
 
     def destroy_node(self) -> None:
@@ -241,14 +225,7 @@ class Bridge(ManagedNode):
 
 
 class MemberBridge(Bridge):
-    """The bridge of a further robot of a world.
-
-    Args:
-        host: The bridge of the first robot; this one gets its name, context and settings.
-        namespace: The namespace.
-        robot: The robot that it hosts.
-        robots: All robots of the world.
-    """
+    """The bridge of a further robot of a world; it gets name, context and settings of that of the first."""
 
     def __init__(self, host: Bridge, namespace: str, robot: World, robots: Sequence[str]) -> None:
         super().__init__(
@@ -261,14 +238,12 @@ class MemberBridge(Bridge):
         self._robot, self.robots, self._first = robot, robots, host
 
     def house(self) -> str:
-        """Return that of the first robot's bridge."""
         return self._first.house()
 
     def load(self) -> World:
         return self._robot
 
     def take_over(self, robot: World, robots: Sequence[str]) -> None:
-        """Host the robot of another world."""
         self._robot, self.robots = robot, robots
         self.take(robot)
 

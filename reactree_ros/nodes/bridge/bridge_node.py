@@ -26,12 +26,6 @@ class BridgeNode(Bridge):
     Parameters:
         those of :class:`HouseholdBridgeSettings`, of the world that ``world`` names, and of every bridge; read at
         configuration.
-
-    Args:
-        world: A world to host instead of the parameters' one.
-
-    Raises:
-        UserError: There is no such world, or it has no such setting.
     """
 
     def __init__(self, name: str = "household_bridge", *, world: World | None = None, **kwargs: Any) -> None:
@@ -43,7 +37,6 @@ class BridgeNode(Bridge):
         self._task: tuple[int, Task] | None = None
 
     def load(self) -> World:
-        """Make the world of the task that the parameters name."""
         if self._given is not None:
             return self._given
         spec = WORLDS.get(settings_of(self, HouseholdBridgeSettings).world)
@@ -61,7 +54,6 @@ class BridgeNode(Bridge):
         return with_eyes(lambda _: place.make(task), named_model(vision) if vision else None, place.spec.checks)
 
     def about(self) -> Mapping[str, Any]:
-        """Return name and settings of the world; empty for a given world."""
         if self._place is None:
             return {}
         settings = self._place.settings.model_dump(mode="json", exclude_defaults=True)
@@ -69,7 +61,6 @@ class BridgeNode(Bridge):
         return {"name": self._place.spec.name, "settings": settings, **house}
 
     def change_task(self, task_id: int) -> World | None:
-        """Return the world of another task."""
         if self._given is not None or self._place is None:
             return self._given
         if task_id not in self._place.tasks:
@@ -78,13 +69,11 @@ class BridgeNode(Bridge):
         return self._with_eyes(self._place, self._task[1])
 
     def describe_task(self, response: ResetWorld.Response) -> None:
-        """Write the task's instruction, name and id into a response."""
         if self._task is not None:
             response.task_id, task = self._task
             response.instruction, response.task_name = task.instruction, task.task_name
 
     def asks_for(self, instruction: str) -> bool:
-        """Whether the task's goal is what an instruction asks for."""
         return self._task is None or asks_for(self._task[1], instruction)
 
 

@@ -1,4 +1,4 @@
-"""The server of ``~/execute_skill``: carries out one skill at a time, with a person's yes if the policy wants one."""
+"""The server of ``~/execute_skill``: one skill at a time, with a person's yes if the policy wants one."""
 
 from __future__ import annotations
 
@@ -9,16 +9,26 @@ from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from reactree_interfaces.action import ExecuteSkill
+from reactree_interfaces.msg import Observation as ObservationMsg
 from reactree_interfaces.msg import SkillEnded
+from sensor_msgs.msg import CompressedImage, Image
 
+from reactree_ros.agent.picture import PICTURES, Picture
 from reactree_ros.agent.skill import Offered, Skill
 from reactree_ros.background.pending import Pending, asked, mapped
 from reactree_ros.episode.telemetry import serving
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.bridge.observation_topic import ObservationTopic
 from reactree_ros.nodes.bridge.world_host import WorldHost
-from reactree_ros.nodes.messages import OUTCOME_CODES, offered_to_msg, settings_from
+from reactree_ros.nodes.messages import (
+    OUTCOME_CODES,
+    compressed_to_msg,
+    image_to_msg,
+    observation_to_msg,
+    offered_to_msg,
+    settings_from,
+)
 from reactree_ros.nodes.people.ros_person import DISCOVERY, HINT, RosPerson
+from reactree_ros.nodes.qos import LATCHED
 from reactree_ros.nodes.waiting import settled
 from reactree_ros.person.port import Answer, Question, approves, quoted
 from reactree_ros.plugins.settings import or_nearest
@@ -26,11 +36,37 @@ from reactree_ros.world.port import Observation, Outcome, WorldError
 from reactree_ros.world.wrappers import refusal
 
 
-class SkillServer:
-    """Carries skills out in the hosted world.
+class ObservationTopic:
+    """Publishes observations as ``~/observation``, and their pictures as ``~/image`` and a compressed one."""
 
-    Args:
-        confirm_timeout: Longest wait for that person, in seconds.
+    def __init__(self, node: Node) -> None:
+        self._clock, self._log = node.get_clock(), node.get_logger()
+        self._observation = node.create_publisher(ObservationMsg, "~/observation", LATCHED)
+        self._image = node.create_publisher(Image, "~/image", 1)
+        self._compressed = node.create_publisher(CompressedImage, "~/image/compressed", 1)
+
+    def message(self, observation: Observation) -> ObservationMsg:
+        """Return an observation as a message, stamped now."""
+        return observation_to_msg(observation, self._clock.now().to_msg())
+
+    def publish(self, observation: Observation, msg: ObservationMsg) -> None:
+        if observation.text:
+            self._observation.publish(msg)
+        for picture in observation.pictures:
+            if (data := PICTURES.data(picture)) is not None:
+                self._compressed.publish(compressed_to_msg(picture, data, msg.stamp))
+                self._publish_raw(picture, data, msg)
+
+    def _publish_raw(self, picture: Picture, data: bytes, msg: ObservationMsg) -> None:
+        if self._image.get_subscription_count():
+            try:
+                self._image.publish(image_to_msg(picture, data, msg.stamp))
+            except Exception as error:  # Pillow is not there, or its readers raise what they like
+                self._log.warning(f"~/image: a picture cannot be read ({error})", throttle_duration_sec=60.0)
+
+
+class SkillServer:
+    """Carries skills out in the hosted world; a person has ``confirm_timeout`` seconds to say yes.
 
     Attributes:
         busy: Whether a skill is under way.
@@ -180,11 +216,7 @@ class SkillServer:
 
 
 def _skill_in(goal: ExecuteSkill.Goal, skills: Sequence[Skill]) -> str:
-    """Return the skill of a goal: a declared one by its name and arguments, or what its words say.
-
-    Raises:
-        ValueError: Name and arguments are no skill, or not that of the words; the message says why.
-    """
+    """Return the skill of a goal: a declared one by its name and arguments, or what its words say."""
     if not goal.name:
         return str(goal.skill)
     known = {skill.name: skill for skill in skills}

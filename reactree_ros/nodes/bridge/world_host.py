@@ -25,16 +25,13 @@ class WorldHost:
     """Holds one world at a time.
 
     Args:
-        settings: Name the policy and the limits.
         confirm: Asks a person; the answer is why a skill is refused; empty: it is approved.
-        robot: The name of the robot.
         house: Says which house the world is.
 
     Attributes:
         active: Whether skills may be carried out.
-        bare: The world as it was loaded; None: there is none.
+        bare: The world as it was loaded.
         world: The same with policy, time limit and routines around it, and what is kept of its house.
-        policy: The policy; None: every skill is carried out.
     """
 
     def __init__(
@@ -61,11 +58,6 @@ class WorldHost:
         return bool(self._leaving)
 
     def load_policy(self) -> None:
-        """Read the policy.
-
-        Raises:
-            UserError: It makes no sense.
-        """
         self.policy = load_policy(self._settings.policy) if self._settings.policy else None
 
     def asks_person(self) -> bool:
@@ -104,11 +96,7 @@ class WorldHost:
         return hosted
 
     def kept(self) -> HouseMap | None:
-        """Return what is kept of the house, opened where it is not; None: nothing is kept.
-
-        Raises:
-            UserError: The file cannot be used.
-        """
+        """Return what is kept of the house, opened if it is not; None: nothing is kept."""
         if not self._settings.house_map:
             return None
         house = self._house()
@@ -151,7 +139,6 @@ class WorldHost:
         self._leave_map()
 
     def close_what_rests(self, *, in_any_case: bool = False) -> None:
-        """Close the released worlds in which nothing moves; to be called regularly."""
         for one in list(self._leaving):
             if in_any_case or one.rest.done() or steady.now() > one.until:
                 self._leaving.remove(one)

@@ -14,7 +14,7 @@ from reactree_interfaces.srv import AvailableSkills, CorrectWorld, DescribeHouse
 from reactree_ros.agent.corrections import stated_in
 from reactree_ros.background.pending import Pending, asked
 from reactree_ros.background.worker import Worker
-from reactree_ros.nodes.bridge.observation_topic import ObservationTopic
+from reactree_ros.nodes.bridge.skill_server import ObservationTopic
 from reactree_ros.nodes.bridge.world_host import WorldHost
 from reactree_ros.nodes.messages import as_json, household_to_msg, offered_to_msg
 from reactree_ros.nodes.waiting import settled

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,20 +10,22 @@ from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from reactree_interfaces.srv import AbortGeneration, Generate, ModelReady
 
+from reactree_ros.agent.picture import PICTURES
+from reactree_ros.agent.turns import ToldStart, Turn
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode.telemetry import serving
 from reactree_ros.files.secrecy import redacted
-from reactree_ros.llm.fair_queue import FairQueue
+from reactree_ros.llm.engine_model import FairQueue
 from reactree_ros.llm.port import LanguageModel, LanguageModelError, Reply
+from reactree_ros.llm.seeing import MOST_SHOWN, pictures_of
 from reactree_ros.llm.settings import load_models_file, make_model, model_to_dict
 from reactree_ros.llm.spec import MODELS, ModelSpec
 from reactree_ros.llm.waiting import Rarely, kept_out_of_the_log, words_of
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.diagnostics import OK, STALE, WARN, Diagnostics, Report
 from reactree_ros.nodes.heartbeat import Heartbeat
-from reactree_ros.nodes.inference.known_prompts import KeptPrompts, UnknownPrompt
 from reactree_ros.nodes.lifecycle import ManagedNode, logged
-from reactree_ros.nodes.messages import as_json, failed, known_in, reply_to_msg, request_from_msg
+from reactree_ros.nodes.messages import Known, as_json, failed, known_in, reply_to_msg, request_from_msg
 from reactree_ros.nodes.parameters import declare, declare_chosen, settings_of
 from reactree_ros.nodes.settings import InferenceNodeSettings
 from reactree_ros.nodes.spinning import run_node
@@ -39,32 +42,52 @@ _KINDS = (
 _ERRORS = {getattr(Generate.Response, kind): kind.lower() for kind in _KINDS}
 
 
+#: The most prompts that a node keeps, and the most characters of all of them together.
+KEPT, CHARACTERS = 256, 1 << 24
+
+
+class UnknownPrompt(Exception):
+    """A request goes on from a prompt that the node does not have, or not any more."""
+
+
+class KeptPrompts:
+    """The prompts that an inference node was sent; those that were used least recently are dropped first."""
+
+    def __init__(self, most: int = KEPT, characters: int = CHARACTERS) -> None:
+        self._most, self._characters = most, characters
+        self._kept: OrderedDict[tuple[str, str], tuple[tuple[Turn, ...], int]] = OrderedDict()
+        self._size = 0
+
+    def keep(self, planner: str, id: str, turns: tuple[Turn, ...]) -> None:
+        self._size -= self._kept.pop((planner, id), ((), 0))[1]
+        size = sum(map(_size, turns))
+        self._kept[planner, id] = turns, size
+        self._size += size
+        while len(self._kept) > self._most or self._size > self._characters:
+            self._size -= self._kept.popitem(last=False)[1][1]
+
+    def turns(self, planner: str, known: Known) -> tuple[Turn, ...]:
+        turns, _ = self._kept.get((planner, known.id), ((), 0))
+        if not 0 < known.turns <= len(turns):
+            raise UnknownPrompt(f"{known.turns} turns of request '{known.id[:80]}' of this planner are not kept")
+        self._kept.move_to_end((planner, known.id))
+        begun = turns[: known.turns]
+        pictures = [picture for turn in begun for picture in pictures_of(turn)]
+        if any(PICTURES.data(picture) is None for picture in pictures[-MOST_SHOWN:]):
+            raise UnknownPrompt(f"a picture in the prompt of request '{known.id[:80]}' is not kept any more")
+        return begun
+
+    def clear(self) -> None:
+        self._kept.clear()
+        self._size = 0
+
+
+def _size(turn: Turn) -> int:
+    return len(turn.text) * (2 if isinstance(turn, ToldStart) else 1)
+
+
 class InferenceNode(ManagedNode):
-    """Hosts a language model.
-
-    Services:
-        ``~/generate`` (Generate): up to ``max_concurrent`` requests at once; further ones wait and are answered fairly
-            between planners. A request that goes on from an earlier one needs only the turns that are new (Turn.msg:
-            KNOWN).
-        ``~/abort`` (AbortGeneration): stops one, waiting or running.
-        ``~/ready`` (ModelReady): whether the model can answer; loading may take minutes. The node can be activated
-            after it.
-
-    Publishes:
-        ``/diagnostics`` (DiagnosticArray, once a second): the model, obstacles, requests waiting and running, errors,
-            tokens, latency.
-        ``heartbeat`` (Heartbeat): that the node lives.
-
-    Parameters:
-        those of :class:`InferenceNodeSettings` and of the language model that ``llm`` names, read when the node is
-        configured.
-
-    Args:
-        model: A language model to host instead of the parameters' one.
-
-    Raises:
-        UserError: There is no such language model, or it has no such setting.
-    """
+    """Hosts a language model, its parameters' or the given one; docs/reference/ros.md lists its endpoints."""
 
     def __init__(self, name: str = "inference", *, model: LanguageModel | None = None, **kwargs: Any) -> None:
         # before what can be refused: since Kilted a shutdown destroys what was only half made, too
@@ -94,7 +117,6 @@ class InferenceNode(ManagedNode):
         Diagnostics(self, "requests", self._report)
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Start loading the language model, make the endpoints."""
         try:
             model = self._given or self._make()
             at_once = settings_of(self, InferenceNodeSettings).max_concurrent
@@ -120,7 +142,6 @@ class InferenceNode(ManagedNode):
         return spec, settings_of(self, spec.settings)
 
     def _offer(self) -> None:
-        """Make the endpoints; they stay after a cleanup, so that open requests are answered."""
         group = ReentrantCallbackGroup()
         self._offered = [
             self.create_service(Generate, "~/generate", self._on_generate, callback_group=group),
@@ -132,7 +153,6 @@ class InferenceNode(ManagedNode):
 
     @logged
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Begin to answer; fails until the model is loaded."""
         answer = self._on_ready(ModelReady.Request(), ModelReady.Response())
         if answer.state != ModelReady.Response.READY:
             log = self.get_logger()
@@ -156,7 +176,6 @@ class InferenceNode(ManagedNode):
         return response
 
     def release(self) -> None:
-        """Release the model."""
         if self._model is not None:
             self._ready.cancel()
             self._model.close()
@@ -268,14 +287,12 @@ class InferenceNode(ManagedNode):
         return Report(WARN, self._error, values) if self._error else Report(OK, running, values)
 
     def begin_stop(self) -> None:
-        """Stop running and waiting requests."""
         self._active = False
         for id, (pending, _) in reversed(list(self._running.items())):  # waiting ones first, or they would begin
             if pending.cancel():
                 self._aborted.add(id)
 
     def stopped(self) -> bool:
-        """Whether no request runs."""
         return not self._running
 
     def destroy_node(self) -> None:

@@ -48,11 +48,7 @@ _PROTOCOL = AskPerson.Impl
 
 @dataclass(eq=False)
 class _Asked:
-    """A question that is on its way; times are those of :func:`steady.now`.
-
-    Attributes:
-        requests: Requests that are not answered yet, with their clients.
-    """
+    """A question that is on its way; times are those of :func:`steady.now`."""
 
     question: Question
     id: UUID  # the goal's id
@@ -71,12 +67,6 @@ class RosPerson(Person):
     """A person behind the servers of ``~/ask_person`` (AskPerson); any thread may put and cancel a question.
 
     A question fails at once if there is no server, or none any more.
-
-    Args:
-        stop: Takes an answer that means ``stop``; None: there is no run to end.
-
-    Attributes:
-        name: Full name of the action.
     """
 
     def __init__(self, node: Node, heartbeat: Heartbeat, stop: Callable[[str], object] | None = None) -> None:
@@ -95,7 +85,6 @@ class RosPerson(Person):
 
     @property
     def there(self) -> bool:
-        """Whether a server is there."""
         return all(client.service_is_ready() for client in (self._send, self._cancel, self._get))
 
     def ask(self, question: Question) -> Pending[Answer]:
@@ -164,7 +153,6 @@ class RosPerson(Person):
         self._request(one, self._send, request, partial(self._taken, one, first))
 
     def _taken(self, one: _Asked, first: bool, response: Any) -> None:
-        """Receive whether a server took the question; of several servers only the first reply is heard."""
         servers = self._servers()
         if one.answer.done():
             self._tell_over(one)
@@ -179,7 +167,6 @@ class RosPerson(Person):
         self._request(one, self._get, request, partial(self._told, one))
 
     def _told(self, one: _Asked, response: Any) -> None:
-        """Receive a server's answer, or that it does not answer; another one may yet."""
         if one.answer.done() or steady.now() > one.until:
             return
         told = response.result

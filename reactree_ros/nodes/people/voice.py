@@ -4,30 +4,127 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import deque
 from functools import partial
 from typing import Any
 
 from action_msgs.msg import GoalStatus, GoalStatusArray
 from rclpy.action import ActionClient
+from rclpy.node import Node
 from rclpy.qos import qos_profile_action_status_default
 from rclpy.utilities import remove_ros_args
 from reactree_interfaces.action import ExecuteTask
+from std_msgs.msg import String
 
+from reactree_ros.agent.skill import skill_of
 from reactree_ros.agent.text import in_one_line, shortened_line
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.calls import settled
+from reactree_ros.nodes.calls import Calls, settled
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.people.answer import AnswerNode
-from reactree_ros.nodes.people.mouth import PERIOD, Mouth
 from reactree_ros.nodes.people.view import PLANNER
 from reactree_ros.nodes.robot.goal_templates import is_text, reader
+from reactree_ros.nodes.robot.mapped_skill import MappedCall, Order
+from reactree_ros.nodes.robot.robot_servers import Servers, Underway
 from reactree_ros.nodes.robot.robot_topics import ConfiguredTopic
+from reactree_ros.nodes.settings import SILENCE
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.person.desk import Desk, Open
-from reactree_ros.person.port import addressed, is_stop, spoken
+from reactree_ros.person.port import Echo, addressed, is_stop, spoken
 from reactree_ros.robot.config import HearsEntry, VoiceEntry, load_robot
+
+#: Longest text, in characters; a longer one is cut.
+LONGEST_SAID = 1000
+#: How many texts wait at most; of more, the oldest is not said.
+MOST = 20
+#: Time between two looks at what is being said, in seconds.
+PERIOD = 0.1
+#: What a speech package is asked for.
+_SAY = skill_of({"name": "say", "wording": "say {text}", "parameters": {"text": {"text": LONGEST_SAID}}})
+
+
+class Mouth:
+    """Says texts."""
+
+    def __init__(self, node: Node, entry: VoiceEntry, where: str, heartbeat: Heartbeat) -> None:
+        self._node, self._log = node, node.get_logger()
+        self.echo = Echo()
+        self._call = None if entry.says is None else MappedCall(entry.says, f"{where}.says", _SAY)
+        self._calls = Calls(node, patience=SILENCE)
+        self._servers = Servers(node, self._calls, filter(None, [self._call]), heartbeat, stop_timeout=SILENCE)
+        self._waiting: deque[str] = deque(maxlen=MOST)
+        self._now = ""  # what is being said
+        self._underway: Underway | None = None
+        self._until = 0.0
+        self._own: deque[str] = deque(maxlen=MOST)  # what comes back from the topic
+        self._topic = node.create_publisher(String, entry.speech, MOST)
+        node.create_subscription(String, entry.speech, self._others, MOST)
+        steady.every(node, PERIOD, self._look)
+
+    @property
+    def speaking(self) -> bool:
+        return self._underway is not None or bool(self._waiting)
+
+    def say(self, text: str) -> None:
+        text = shortened_line(text, LONGEST_SAID)
+        self._own.append(text)
+        self._topic.publish(String(data=text))
+        self._take(text)
+
+    def hush(self) -> None:
+        self._waiting.clear()
+        if self._underway is not None and self._call is not None:
+            self._servers.of(self._call).stop(self._underway)
+
+    def close(self) -> None:
+        self._servers.close()
+
+    def _others(self, message: String) -> None:
+        if message.data in self._own:
+            self._own.remove(message.data)
+        elif text := shortened_line(message.data, LONGEST_SAID):
+            self._take(text)
+
+    def _take(self, text: str) -> None:
+        self.echo.record(text)
+        if self._call is not None:
+            self._waiting.append(text)
+            self._begin()
+
+    def _begin(self) -> None:
+        if self._underway is not None or not self._waiting or self._call is None:
+            return
+        self._now = self._waiting.popleft()
+        order = self._call.order({"text": self._now})
+        self._until = steady.now() + order.limit
+        self._underway = sent = self._servers.send(_SAY.name, order)
+        sent.result.add_done_callback(lambda _: self._ended(sent, order))
+
+    def _ended(self, sent: Underway, order: Order) -> None:
+        if sent is not self._underway:
+            return
+        why: object = sent.result.exception() if not sent.result.cancelled() else ""
+        if not why and not sent.result.cancelled():
+            _, why, _ = order.call.verdict(order, *sent.result.take())
+        self._over(str(why or ""))
+
+    def _look(self) -> None:
+        self._calls.watch()
+        self._servers.watch()
+        if self._underway is not None and steady.now() > self._until and self._call is not None:
+            given_up, self._underway = self._underway, None
+            self._servers.of(self._call).stop(given_up)
+            self._over(f"{given_up.server} took too long")
+
+    def _over(self, why: str) -> None:
+        self.echo.record(self._now)
+        self._underway = None
+        if why:
+            self._log.warning(f"'{self._now}' was not said: {why}")
+        self._begin()
+
 
 #: Longest words that are taken in, in characters.
 LONGEST = 2000
@@ -62,24 +159,10 @@ class Ears(ConfiguredTopic):
 
 
 class VoiceNode(AnswerNode):
-    """Takes what people say to a robot, and says what it has to say.
+    """Takes what people say to a robot, and says what it has to say; docs/reference/ros.md lists its endpoints.
 
     ``stop`` stops every task at once, also while the robot speaks, and before a sentence is recognised to its end.
     Other words answer the question that was asked last, else go to the task that runs, else they are an instruction.
-
-    Subscribes to:
-        the topic of ``voice.hears``: what was heard.
-        the topic of ``voice.speech`` (std_msgs/String): what others want to be said.
-        ``PLANNER/execute_task/_action/status``: whether a task runs.
-
-    Publishes:
-        the topic of ``voice.speech`` (std_msgs/String): questions, and what came of instructions.
-
-    Uses:
-        the action or service of ``voice.says``; ``PLANNER/hear`` and ``PLANNER/execute_task``.
-
-    Raises:
-        UserError: A type is not there, or a field does not fit it.
     """
 
     def __init__(self, entry: VoiceEntry, where: str = "voice", planner: str = PLANNER, **kwargs: Any) -> None:
@@ -99,12 +182,10 @@ class VoiceNode(AnswerNode):
         steady.every(self, PERIOD, self._put_questions)
 
     def begin_stop(self) -> None:
-        """Break off what is being said; open questions fail."""
         self.mouth.hush()
         self._desk.leave()
 
     def stopped(self) -> bool:
-        """Whether nobody waits for an answer any more."""
         return self.idle
 
     def destroy_node(self) -> None:
@@ -206,11 +287,6 @@ class VoiceNode(AnswerNode):
 
 
 def voice_of(robot: str) -> tuple[VoiceEntry, str]:
-    """Return what a robot's file says of its voice, and where; without a file, topics of the usual names.
-
-    Raises:
-        UserError: The file says nothing of a voice, or something that does not fit.
-    """
     if not robot:
         return VoiceEntry(), "voice"
     config = load_robot(robot)

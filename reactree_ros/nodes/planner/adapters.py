@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import itertools
+import json
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import takewhile
+from operator import is_
 from threading import get_ident
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from action_msgs.msg import GoalInfo, GoalStatus
 from builtin_interfaces.msg import Time
-from rclpy.client import Client
 from rclpy.node import Node
-from reactree_interfaces.msg import BridgeStatus
+from reactree_interfaces.action import ExecuteSkill
+from reactree_interfaces.msg import BridgeStatus, SkillEnded
 from reactree_interfaces.srv import (
     AbortGeneration,
     AvailableSkills,
@@ -29,12 +33,13 @@ from reactree_interfaces.srv import (
     Observe,
     ResetWorld,
 )
+from unique_identifier_msgs.msg import UUID
 
 from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.skill import Offer, Offered, SkillCall
+from reactree_ros.agent.turns import ToldStart, Turn
 from reactree_ros.background.pending import Pending, mapped, settle_as
 from reactree_ros.errors import UserError
-from reactree_ros.llm.pace import Pace
 from reactree_ros.llm.port import (
     DecisionRequest,
     LanguageModel,
@@ -43,38 +48,134 @@ from reactree_ros.llm.port import (
     Reply,
     ServerUnavailable,
 )
-from reactree_ros.nodes import steady
-from reactree_ros.nodes.calls import Calls, Waiting
+from reactree_ros.llm.waiting import Pace
+from reactree_ros.nodes import messages, steady
+from reactree_ros.nodes.calls import RESTARTED, Calls, Waiting, ask, settled
 from reactree_ros.nodes.heartbeat import Heartbeat
-from reactree_ros.nodes.inference.known_prompts import SentPrompts
-from reactree_ros.nodes.messages import (
-    OUTCOMES,
-    error_from_msg,
-    household_from_msg,
-    observation_from_msg,
-    offers_from,
-    reply_from_msg,
-    request_to_msg,
-    settings_from,
-)
-from reactree_ros.nodes.planner.skill_goals import SkillGoal, SkillGoals
+from reactree_ros.nodes.messages import Known, observation_from_msg, offers_from, settings_from
 from reactree_ros.nodes.qos import LATCHED
 from reactree_ros.nodes.waiting import Wake
 from reactree_ros.world.port import Household, Observation, Outcome, Score, WorldError
 from reactree_ros.world.team import SharedWorld
+from reactree_ros.world.wrappers import WorldWrapper, with_teammates
 
+#: How long a skill lasts before its result is asked for, too, in seconds; a bridge keeps results for 1 s.
+ASK_AFTER = 0.2
 #: How long a skill's result may overtake an earlier status of the bridge, in seconds: they come by two topics.
 OVERTAKEN = 1.0
+#: The most prompts that a planner goes on from: those of the goal nodes that are under way.
+REMEMBERED = 32
+#: The most turns that one message can stand for.
+MOST_TURNS = (1 << 16) - 1
 #: Time before a lost decision is requested again, in seconds.
 AGAIN = 0.2
+_ENDED = (GoalStatus.STATUS_SUCCEEDED, GoalStatus.STATUS_ABORTED, GoalStatus.STATUS_CANCELED)
+_PROTOCOL = ExecuteSkill.Impl
+#: The services of a bridge.
+SERVICES = {
+    "reset": ResetWorld,
+    "observe": Observe,
+    "available_skills": AvailableSkills,
+    "evaluate": EvaluateGoal,
+    "household": DescribeHousehold,
+    "corrections": AvailableSkills,
+    "correct": CorrectWorld,
+}
 
 
 def _nanoseconds(stamp: Time) -> int:
     return int(stamp.sec) * 10**9 + int(stamp.nanosec)
 
 
-def _score_in(msg: EvaluateGoal.Response) -> Score | None:
-    return Score(msg.gsr, msg.ssr, settings_from(msg.goal)) if msg.has_goal else None
+@dataclass(eq=False)
+class SkillGoal:
+    """A skill that is sent, or is about to be."""
+
+    goal: ExecuteSkill.Goal
+    end: Pending[Any] = field(default_factory=Pending)  # what came of it; fails if it was rejected
+    over: Pending[None] = field(default_factory=Pending)  # settles when nothing of it is under way
+    accepted_at: float | None = None  # when it was accepted, in seconds (:func:`steady.now`); None: not yet
+    stopping: bool = False  # whether it is to be canceled, as soon as it is accepted
+    asked: Any = None  # the future of the result that is asked for; None: it is not
+    id: UUID = field(default_factory=UUID)  # of the goal, if it was sent
+
+
+class SkillGoals:
+    """Sends skills to a bridge by the services that every action is made of.
+
+    rclpy's ActionClient takes in the status of every goal that the server keeps whenever one changes, and asks for each
+    result. A bridge tells the end of a skill on ``~/skill_ended``, too; so this client sends a goal and hears its end.
+    """
+
+    def __init__(self, node: Node, bridge: str) -> None:
+        self._node, self._bridge = node, bridge
+        self.name = f"{bridge}/execute_skill"
+        self._send_goal = node.create_client(_PROTOCOL.SendGoalService, f"{self.name}/_action/send_goal")
+        self._cancel_goal = node.create_client(_PROTOCOL.CancelGoalService, f"{self.name}/_action/cancel_goal")
+        self._get_result = node.create_client(_PROTOCOL.GetResultService, f"{self.name}/_action/get_result")
+        self.clients = (self._send_goal, self._cancel_goal, self._get_result)
+        self._ended = node.create_subscription(SkillEnded, f"{bridge}/skill_ended", self._hear, 10)
+        self._timer = steady.every(node, ASK_AFTER, self._look)
+        self._goals: dict[bytes, SkillGoal] = {}
+
+    def server_is_ready(self) -> bool:
+        return all(client.service_is_ready() for client in self.clients)
+
+    def send(self, goal: SkillGoal, id: UUID) -> None:
+        goal.id = id
+        self._goals[bytes(id.uuid)] = goal
+        goal.over.add_done_callback(lambda _: self._forget(goal))
+        ask(self._send_goal, _PROTOCOL.SendGoalService.Request(goal_id=id, goal=goal.goal), partial(self._sent, goal))
+
+    def cancel(self, goal: SkillGoal) -> None:
+        """Have a goal canceled; also one that is not accepted yet."""
+        goal.stopping = True
+        if goal.accepted_at is not None and not goal.end.done():
+            info = GoalInfo(goal_id=goal.id)
+            self._cancel_goal.call_async(_PROTOCOL.CancelGoalService.Request(goal_info=info))
+
+    def close(self) -> None:
+        self._node.destroy_timer(self._timer)
+        self._node.destroy_subscription(self._ended)
+        for client in self.clients:
+            self._node.destroy_client(client)
+
+    def _sent(self, goal: SkillGoal, future: Any) -> None:
+        answer = settled(future)  # the goal's end may have been heard before
+        if answer.exception() is not None or not answer.take().accepted:
+            why = f"{self._bridge} rejected '{goal.goal.skill}': it is busy or not active"
+            goal.end.fail(answer.exception() or WorldError(why))
+            goal.over.succeed(None)
+            return
+        goal.accepted_at = steady.now()
+        if goal.stopping:
+            self.cancel(goal)
+
+    def _hear(self, told: SkillEnded) -> None:
+        goal = self._goals.get(bytes(told.goal_id.uuid))
+        if goal is not None:
+            goal.end.succeed(told)
+            goal.over.succeed(None)
+
+    def _look(self) -> None:
+        for goal in self._goals.values():
+            if goal.accepted_at is not None and goal.asked is None and steady.now() - goal.accepted_at > ASK_AFTER:
+                request = _PROTOCOL.GetResultService.Request(goal_id=goal.id)
+                goal.asked = ask(self._get_result, request, partial(self._take_result, goal))
+
+    def _take_result(self, goal: SkillGoal, future: Any) -> None:
+        settle_as(settled(future), goal.end, self._result)
+        goal.over.succeed(None)
+
+    def _result(self, answer: Any) -> ExecuteSkill.Result:
+        if answer.status not in _ENDED:  # it knows nothing of the goal
+            raise WorldError(f"{self.name} {RESTARTED}")
+        return answer.result
+
+    def _forget(self, goal: SkillGoal) -> None:
+        self._goals.pop(bytes(goal.id.uuid), None)
+        if goal.asked is not None:
+            self._get_result.remove_pending_request(goal.asked)
 
 
 class RosWorld(SharedWorld):
@@ -100,17 +201,7 @@ class RosWorld(SharedWorld):
         self._spun_by = 0  # the thread of the node's executor, once it has called
         self._skills = SkillGoals(node, bridge)
         self._trace = ""
-        self._reset = node.create_client(ResetWorld, f"{bridge}/reset")
-        self._observe = node.create_client(Observe, f"{bridge}/observe")
-        self._available = node.create_client(AvailableSkills, f"{bridge}/available_skills")
-        self._evaluate = node.create_client(EvaluateGoal, f"{bridge}/evaluate")
-        self._describe = node.create_client(DescribeHousehold, f"{bridge}/household")
-        self._corrections = node.create_client(AvailableSkills, f"{bridge}/corrections")
-        self._correct = node.create_client(CorrectWorld, f"{bridge}/correct")
-        self._clients = (
-            *(self._reset, self._observe, self._available, self._evaluate, self._describe),
-            *(self._corrections, self._correct),
-        )
+        self._clients = {name: node.create_client(kind, f"{bridge}/{name}") for name, kind in SERVICES.items()}
         self._goal = ""  # what whoever looks around next is about
         self._heard: Pending[None] = Pending()  # the first status
         self._halted = ""  # why nothing may move
@@ -123,7 +214,7 @@ class RosWorld(SharedWorld):
         self._changed = changed
 
     def halted(self) -> str:
-        """Say why nothing may move, by the bridge's last word."""
+        """Say why nothing may move, by the bridge's last word; empty: it may."""
         return self._halted
 
     def _note_status(self, msg: BridgeStatus) -> None:
@@ -144,35 +235,24 @@ class RosWorld(SharedWorld):
         To be called for each task, because the bridge may have another world. From then on a restart of the bridge is
         an error: it has forgotten what was done, held and seen, and its words would mislead.
         """
-        asked = self._asked(self._describe, DescribeHousehold.Request(), self._take_household, anew=True)
+        asked = self._asked("household", self._take_household, anew=True)
         learnt: Pending[Household] = Pending(on_cancel=asked.cancel)
 
         def go_on(answer: Any) -> None:
-            if answer.cancelled() or answer.exception() is not None:
-                settle_as(answer, learnt)
-            else:
-                self._heard.add_done_callback(lambda _: settle_as(answer, learnt))
+            failed = answer.cancelled() or answer.exception() is not None
+            (answer if failed else self._heard).add_done_callback(lambda _: settle_as(answer, learnt))
 
         asked.add_done_callback(go_on)
         return learnt
 
     def _take_household(self, msg: DescribeHousehold.Response) -> Household:
-        try:
-            self.household = household_from_msg(msg)
-            self.about = settings_from(msg.world)
-        except ValueError as error:
-            raise WorldError(f"{self._bridge}: {error}") from error
+        self.household, self.about = messages.household_from_msg(msg), settings_from(msg.world)
         self.recallable, self.words = tuple(msg.recallable), tuple(msg.words)
         self.places, self.robots = tuple(msg.places), tuple(msg.robots)
         self._life = self._calls.life(self._full_name)
         return self.household
 
     def _check_life(self) -> None:
-        """Make sure that the bridge is the one of the task's start.
-
-        Raises:
-            WorldError: It was restarted.
-        """
         life = self._calls.life(self._full_name)
         if self._life is None:  # its heartbeat was not heard yet
             self._life = life
@@ -180,51 +260,36 @@ class RosWorld(SharedWorld):
             raise WorldError(f"{self._bridge} was restarted; what it knew of the task is lost")
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
-        """Reset the world to the start of its task."""
         return mapped(self.reset_to(-1, seed), lambda msg: observation_from_msg(msg.observation))
 
     def reset_to(self, task_id: int, seed: int | None = None) -> Pending[ResetWorld.Response]:
         """Reset the world to the start of one of its tasks; -1: the current one."""
         self._now = ()
-        request = ResetWorld.Request(task_id=task_id, seed=-1 if seed is None else seed)
-        return self._asked(self._reset, request, lambda msg: msg, anew=True)
+        seed = -1 if seed is None else seed
+        return self._asked("reset", lambda msg: msg, anew=True, task_id=task_id, seed=seed)
 
     def observe(self) -> Pending[Observation]:
-        """Look around; skills are listed anew, too: somebody else may have been at work."""
-        self._now = ()
-        request = Observe.Request(goal=self._goal)
-        return self._asked(self._observe, request, lambda msg: observation_from_msg(msg.observation))
+        self._now = ()  # somebody else may have been at work
+        return self._asked("observe", lambda msg: observation_from_msg(msg.observation), goal=self._goal)
 
     def attend(self, goal: str) -> None:
-        """Note what is told to the bridge with the next look around."""
         self._goal = goal
 
     def survey(self) -> Pending[Observation]:
-        """Ask for everything in the world, seen or not."""
-        request = Observe.Request(everything=True)
-        return self._asked(self._observe, request, lambda msg: observation_from_msg(msg.observation))
+        return self._asked("observe", lambda msg: observation_from_msg(msg.observation), everything=True)
 
     def available_skills(self) -> Pending[Sequence[Offered]]:
-        """Ask for the skills on offer, unless the last skill told them."""
-        if self._now:
-            return Pending.of(self._now)
-        return self._asked(self._available, AvailableSkills.Request(), self._take_skills)
+        return Pending.of(self._now) if self._now else self._asked("available_skills", self._take_skills)
 
     def corrections(self) -> Pending[Sequence[Offer]]:
-        """Ask what a person may correct of what the world knows."""
-        return self._asked(self._corrections, AvailableSkills.Request(), lambda msg: offers_from(msg.offers))
+        return self._asked("corrections", lambda msg: offers_from(msg.offers))
 
     def correct(self, correction: SkillCall) -> Pending[Observation]:
-        """Have the world take in what a person has said and confirmed; skills are listed anew."""
         self._now = ()
-        request = CorrectWorld.Request(correction=correction)
-        return self._asked(self._correct, request, _corrected)
+        return self._asked("correct", _corrected, correction=correction)
 
     def _take_skills(self, msg: Any) -> Sequence[Offered]:
-        try:
-            self._now = (*msg.skills, *offers_from(msg.offers))
-        except ValueError as error:
-            raise WorldError(f"{self._bridge}: {error}") from error
+        self._now = (*msg.skills, *offers_from(msg.offers))
         return self._now
 
     def score(self) -> Pending[Score | None]:
@@ -232,10 +297,9 @@ class RosWorld(SharedWorld):
 
     def score_of(self, instruction: str) -> Pending[Score | None]:
         """Ask how far an instruction's goal is reached; None if the world has no such goal."""
-        request = EvaluateGoal.Request(instruction=instruction)
-        return self._asked(self._evaluate, request, _score_in)
+        return self._asked("evaluate", _score, instruction=instruction)
 
-    def _asked(self, client: Client, request: Any, read: Callable[[Any], Any], *, anew: bool = False) -> Pending[Any]:
+    def _asked(self, service: str, read: Callable[[Any], Any], *, anew: bool = False, **request: Any) -> Pending[Any]:
         """Call a service of the bridge; an error code is an error, and so is a restart if not ``anew``."""
 
         def take(msg: Any) -> Any:
@@ -245,19 +309,27 @@ class RosWorld(SharedWorld):
                 raise UserError(f"{msg.message}; task_id must be one of the tasks of the bridge's world")
             if msg.error_code != type(msg).NONE:
                 raise WorldError(f"{self._bridge}: {msg.message}")
-            return read(msg)
+            return self._readable(read, msg)
 
-        return self._calls.call(client, request, take=take, gone=WorldError, of=self._full_name)
+        made = SERVICES[service].Request(**request)
+        return self._calls.call(self._clients[service], made, take=take, gone=WorldError, of=self._full_name)
+
+    def _readable(self, read: Callable[[Any], Any], msg: Any) -> Any:
+        try:
+            return read(msg)
+        except ValueError as error:
+            raise WorldError(f"{self._bridge}: {error}") from error
 
     def traced(self, trace: str) -> None:
-        """Send the trace along with the next skill."""
         self._trace = trace
 
     def execute(self, skill: str) -> Pending[Observation]:
         """Send a skill as a goal; an early cancel is carried out when the goal is accepted."""
+        goal = SkillGoal(ExecuteSkill.Goal(skill=str(skill), trace=self._trace))
         with suppress(ParameterError):
-            skill = self.household.call(skill) if hasattr(self, "household") else skill  # it is learnt
-        goal = SkillGoal(skill, self._trace)
+            call = self.household.call(skill) if hasattr(self, "household") else skill  # it is learnt
+            if isinstance(call, SkillCall):
+                goal.goal.name, goal.goal.arguments = call.skill.name, json.dumps(call.values)
         self._now = ()
 
         def stop() -> None:
@@ -283,24 +355,26 @@ class RosWorld(SharedWorld):
                 return
             self._skills.send(goal, self._heartbeat.goal(self._skills.name, goal.over.done))
 
+        def over(_: object) -> None:  # also if somebody else fails it
+            goal.stopping = True
+
         pending: Pending[Observation] = Pending(on_cancel=cancel)
         goal.end.add_done_callback(lambda told: settle_as(told, pending, partial(self._observation, skill)))
-        pending.add_done_callback(lambda _: goal.give_up())  # also if somebody else fails it
+        pending.add_done_callback(over)
         name, ready = self._skills.name, self._skills.server_is_ready
-        waiting = Waiting(
-            name, f"{name}/_action/send_goal", ready, send, stop, pending, gone=WorldError, node=self._full_name
-        )
+        service = f"{name}/_action/send_goal"
+        waiting = Waiting(name, service, ready, send, stop, pending, gone=WorldError, node=self._full_name)
         self._calls.wait(waiting)
         self._skill = pending
         return pending
 
     def _observation(self, skill: str, told: Any) -> Observation:
-        if told.outcome not in OUTCOMES:
+        if told.outcome not in messages.OUTCOMES:
             raise WorldError(f"'{skill}' ended with the unknown outcome {told.outcome}")
-        outcome = OUTCOMES[told.outcome]
+        outcome = messages.OUTCOMES[told.outcome]
         if outcome is Outcome.WORLD_UNAVAILABLE or not told.observation.text:
             raise WorldError(f"{self._bridge}: {told.message or outcome.value}")
-        self._take_skills(told)
+        self._readable(self._take_skills, told)
         if outcome is Outcome.HALTED:
             self._halted_by_result = _nanoseconds(told.observation.stamp), steady.now()
             self._note_halted(told.message)
@@ -328,7 +402,7 @@ class RosWorld(SharedWorld):
         self._wake.close()
         self._skills.close()
         self._node.destroy_subscription(self._status)
-        for client in self._clients:
+        for client in self._clients.values():
             self._node.destroy_client(client)
 
     def leave(self) -> None:
@@ -336,12 +410,140 @@ class RosWorld(SharedWorld):
 
         The middleware would wait a second for each client whose last request nobody acknowledges.
         """
-        for client in (*self._clients, *self._skills.clients):
+        for client in (*self._clients.values(), *self._skills.clients):
             setattr(client, "destroy", lambda: None)  # noqa: B010
 
 
 def _corrected(msg: CorrectWorld.Response) -> Observation:
     return observation_from_msg(msg.observation, Outcome.DONE if msg.taken_in else Outcome.PRECONDITION)
+
+
+def _score(msg: EvaluateGoal.Response) -> Score | None:
+    return Score(msg.gsr, msg.ssr, settings_from(msg.goal)) if msg.has_goal else None
+
+
+class RosTeam(WorldWrapper):
+    """The robots of one planner, each behind a bridge in a namespace of its name; the first speaks for the world."""
+
+    inner: RosWorld
+
+    def __init__(self, node: Node, bridge: str, robots: Sequence[str], calls: Calls, heartbeat: Heartbeat) -> None:
+        self.robots = {name: RosWorld(node, f"{name}/{bridge}", calls, heartbeat) for name in robots}
+        super().__init__(next(iter(self.robots.values())))
+
+    @property
+    def recallable(self) -> Sequence[str]:  # type: ignore[override]
+        return tuple(dict.fromkeys(word for robot in self.robots.values() for word in robot.recallable))
+
+    @property
+    def words(self) -> Sequence[str]:  # type: ignore[override]
+        return tuple(dict.fromkeys(word for robot in self.robots.values() for word in robot.words))
+
+    @property
+    def about(self) -> dict[str, Any]:
+        return self.inner.about
+
+    def follow(self, changed: Callable[[], None]) -> None:
+        for robot in self.robots.values():
+            robot.follow(changed)
+
+    def team(self) -> Mapping[str, SharedWorld]:
+        """Return the robots; if each is a world of its own, they learn of one another here."""
+        return self.robots if self.inner.robots else with_teammates(self.robots)
+
+    def learn(self) -> Pending[Household]:
+        return mapped(_all([robot.learn() for robot in self.robots.values()]), lambda learnt: learnt[0])
+
+    def reset_to(self, task_id: int, seed: int | None = None) -> Pending[ResetWorld.Response]:
+        return self.inner.reset_to(task_id, seed)
+
+    def score(self) -> Pending[Score | None]:
+        return self.score_of("")
+
+    def score_of(self, instruction: str) -> Pending[Score | None]:
+        """Ask how far an instruction's goal is reached: the first bridge, or the next if that one has gone."""
+        answer: Pending[Score | None] = Pending()
+        left = list(self.robots.values())
+
+        def ask() -> None:
+            asked = left.pop(0).score_of(instruction)
+            answer.add_done_callback(lambda done: asked.cancel() if done.cancelled() else None)
+            asked.add_done_callback(take)
+
+        def take(done: Future[Score | None]) -> None:
+            if left and not answer.done() and not done.cancelled() and done.exception() is not None:
+                ask()
+            else:
+                settle_as(done, answer)
+
+        ask()
+        return answer
+
+    def halted(self) -> str:
+        reasons = {name: robot.halted() for name, robot in self.robots.items()}
+        return "; ".join(f"{name}: {reason}" for name, reason in reasons.items() if reason)
+
+    def at_rest(self) -> Pending[None]:
+        return mapped(_all([robot.at_rest() for robot in self.robots.values()]), lambda _: None)
+
+    def stop(self) -> None:
+        for robot in self.robots.values():
+            robot.stop()
+
+    def close(self) -> None:
+        for robot in self.robots.values():
+            robot.close()
+
+    def leave(self) -> None:
+        for robot in self.robots.values():
+            robot.leave()
+
+
+def _all(pending: Sequence[Pending[Any]]) -> Pending[list[Any]]:
+    together: Pending[list[Any]] = Pending(on_cancel=lambda: [one.cancel() for one in pending])
+
+    def take(done: Future[Any]) -> None:
+        if done.cancelled() or done.exception() is not None:
+            settle_as(done, together)
+        elif not together.done() and all(one.done() for one in pending):
+            together.succeed([one.take() for one in pending])
+
+    for one in pending:
+        one.add_done_callback(take)
+    return together
+
+
+class SentPrompts:
+    """The prompts that an asker knows the node to have."""
+
+    def __init__(self) -> None:
+        self._sent: OrderedDict[str, tuple[Turn, ...]] = OrderedDict()
+
+    def longest(self, turns: Sequence[Turn]) -> Known | None:
+        """Return the longest beginning of a prompt that the node has; None if it has nothing of it."""
+        best = Known("", 0)
+        for id, sent in reversed(self._sent.items()):
+            same = min(_common(sent, turns), MOST_TURNS)
+            if same > best.turns:
+                best = Known(id, same)
+            if same == len(sent):
+                break
+        return best if best.turns else None
+
+    def add(self, id: str, turns: tuple[Turn, ...], known: Known | None) -> None:
+        if known is not None and known.turns == len(self._sent.get(known.id, ())):
+            del self._sent[known.id]  # this one says more
+        self._sent[id] = turns
+        if len(self._sent) > REMEMBERED:
+            self._sent.popitem(last=False)
+
+    def forget(self) -> None:
+        self._sent.clear()
+
+
+def _common(sent: Sequence[Turn], turns: Sequence[Turn]) -> int:
+    first = sum(1 for a, b in zip(sent[:1], turns[:1], strict=False) if a is b or (isinstance(a, ToldStart) and a == b))
+    return first and first + sum(takewhile(bool, map(is_, sent[1:], turns[1:])))
 
 
 class _Lost(ServerUnavailable):
@@ -357,15 +559,10 @@ class _Forgotten(ServerUnavailable):
 
 
 class Introduction(NamedTuple):
-    """An inference node's description of its language model.
+    """An inference node's description of its language model."""
 
-    Attributes:
-        settings: Its name and settings; empty: unknown.
-        trained_for: The planners, with their options, that it was trained for; none: it is for any.
-    """
-
-    settings: Mapping[str, Any] = MappingProxyType({})
-    trained_for: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = MappingProxyType({})  # its name and settings; empty: unknown
+    trained_for: tuple[str, ...] = ()  # the planners, with their options, that it was trained for; none: it is for any
 
 
 class RosLanguageModel(LanguageModel):
@@ -373,9 +570,6 @@ class RosLanguageModel(LanguageModel):
 
     A decision that the inference node lost, because it died, was restarted or deactivated, is requested again when the
     node answers: the lost one had no effect. A node that stays away for longer than the calls' patience is gone.
-
-    Args:
-        inference: Name of the inference node, relative to the node's namespace.
     """
 
     def __init__(self, node: Node, inference: str, calls: Calls) -> None:
@@ -389,11 +583,9 @@ class RosLanguageModel(LanguageModel):
         self._sent = SentPrompts()
 
     def slowness(self, request: DecisionRequest) -> float:
-        """Return what is to be expected by the replies so far."""
         return self._pace.times(request.prompt)
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        """Request a decision; cancelling it stops the generation."""
         reply: Pending[Reply] = Pending()
         times = itertools.count(1)
         inactive_since: list[float] = []
@@ -431,14 +623,13 @@ class RosLanguageModel(LanguageModel):
         return reply
 
     def introduction(self) -> Pending[Introduction]:
-        """Ask for the language model's description."""
         response = self._calls.call(self._ready, ModelReady.Request(), gone=ServerUnavailable, of=self._full_name)
         return mapped(response, lambda msg: Introduction(settings_from(msg.settings), tuple(msg.trained_for)))
 
     def _ask(self, request: DecisionRequest, time: int, *, whole: bool) -> Pending[Reply]:
         turns = tuple(request.turns)
         known = None if whole else self._sent.longest(turns)
-        msg = request_to_msg(request, known)
+        msg = messages.request_to_msg(request, known)
         msg.id = f"{self._prefix} {request.id}" + (f" ({time})" if time > 1 else "")  # unique among planners and lives
         msg.planner = request.planner or self._prefix
 
@@ -453,26 +644,19 @@ class RosLanguageModel(LanguageModel):
             self._sent.add(msg.id, turns, known)
             return reply
 
-        return self._calls.call(
-            self._generate,
-            msg,
-            take=take,
-            on_cancel=abort,
-            gone=ServerUnavailable,
-            lost=_Lost,
-            of=self._full_name,
-        )
+        gone: dict[str, Any] = {"gone": ServerUnavailable, "lost": _Lost, "of": self._full_name}
+        return self._calls.call(self._generate, msg, take=take, on_cancel=abort, **gone)
 
     def _take_reply(self, msg: Generate.Response) -> Reply:
         if msg.error_code == Generate.Response.NONE:
             try:
-                return reply_from_msg(msg)
+                return messages.reply_from_msg(msg)
             except ValueError as error:
                 raise LanguageModelError(f"{self._inference}: said: {error}") from error
         kinds = {Generate.Response.NOT_ACTIVE: _NotActive, Generate.Response.ABORTED: _Lost}
         if msg.error_code in kinds:  # nobody waits for a decision that was aborted from here
             raise kinds[msg.error_code](f"{self._inference}: {msg.message}")
-        raise error_from_msg(msg)
+        raise messages.error_from_msg(msg)
 
     def close(self) -> None:
         for client in (self._generate, self._abort, self._ready):

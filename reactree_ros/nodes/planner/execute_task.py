@@ -15,7 +15,7 @@ from rclpy.utilities import remove_ros_args
 from reactree_interfaces.action import ExecuteTask
 from unique_identifier_msgs.msg import UUID
 
-from reactree_ros.llm.tally import requests_in_words
+from reactree_ros.llm.port import requests_in_words
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Introduction
 from reactree_ros.nodes.qos import FEEDBACK
@@ -26,11 +26,7 @@ REACHED, NOT_REACHED, NO_PLANNER, INTERRUPTED = 0, 1, 2, 130
 
 
 class TaskClient(Node):
-    """Sends one goal to the planner's ``execute_task`` action.
-
-    Args:
-        planner: Name of the planner node, relative to this node's namespace.
-    """
+    """Sends one goal to the planner's ``execute_task`` action."""
 
     def __init__(self, planner: str, goal: ExecuteTask.Goal, **kwargs: Any) -> None:
         super().__init__("execute_task", **kwargs)
@@ -52,21 +48,17 @@ class TaskClient(Node):
         self._introduction = Introduction(self, planner)
 
     def planner_is_there(self) -> bool:
-        """Whether the planner offers its action, and answers."""
         return self._client.server_is_ready() and self._introduction.done()
 
     def ended(self) -> bool:
-        """Whether the goal was rejected, or has ended and all its feedback is there."""
         if self._result is None:
             return self._rejected
         return self._feedbacks >= self._result.feedbacks or steady.now() > self._missing_until
 
     def send(self) -> None:
-        """Send the goal."""
         self._client.send_goal_async(self._goal, goal_uuid=self._id).add_done_callback(self._answered)
 
     def cancel(self) -> None:
-        """Cancel the goal, also before it is accepted."""
         self._stop = True
         if self._handle is not None:
             self._handle.cancel_goal_async()
@@ -110,7 +102,6 @@ class TaskClient(Node):
         self._missing_until = steady.now() + LAST_WORDS
 
     def conclude(self) -> int:
-        """Print the result, if there is one; returns the exit code."""
         if (result := self._result) is None:
             return NOT_REACHED
         _say(verdict_from(result))
@@ -127,7 +118,6 @@ class TaskClient(Node):
 
 
 def verdict_from(result: ExecuteTask.Result) -> Verdict:
-    """Return how a goal's run ended."""
     score = score_words({"gsr": result.gsr, "ssr": result.ssr, "goal": result.goal}) if result.gsr >= 0 else ""
     counts = result.branches, result.branches_done, tuple(result.untouched)
     return Verdict(Judgement[result.verdict.upper()], result.message, result.end, score, *counts)
@@ -153,19 +143,10 @@ def main() -> None:
 
 
 def resuming(record: Path, limits: Mapping[str, int]) -> ExecuteTask.Goal:
-    """Return the goal that resumes the run of a record, with limits of its own."""
     return ExecuteTask.Goal(resume=str(record), **limits)
 
 
 def carry_out(planner: str, goal: ExecuteTask.Goal, timeout: float, *, args: Sequence[str] | None = None) -> int:
-    """Send a goal; print its decisions and its result.
-
-    Args:
-        timeout: Longest wait for the planner, in seconds.
-
-    Returns:
-        The exit code.
-    """
     with interruptible(args) as asked:
         node = TaskClient(planner, goal)
         with Spinner(node, asked) as spinner:

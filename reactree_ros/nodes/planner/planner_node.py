@@ -17,14 +17,10 @@ from reactree_ros.nodes.diagnostics import ERROR, OK, WARN, Diagnostics, Report
 from reactree_ros.nodes.heartbeat import Heartbeat, Lives
 from reactree_ros.nodes.parameters import declare, settings_of
 from reactree_ros.nodes.people.ros_person import RosPerson
-from reactree_ros.nodes.planner.adapters import RosLanguageModel, RosWorld
+from reactree_ros.nodes.planner.adapters import RosLanguageModel, RosTeam, RosWorld
 from reactree_ros.nodes.planner.reporter import Reporter, id_of
-from reactree_ros.nodes.planner.ros_team import RosTeam
-from reactree_ros.nodes.planner.task import ERROR_CODES, SHUTDOWN, asked_for
-from reactree_ros.nodes.planner.task_control import TaskControl
-from reactree_ros.nodes.planner.task_queue import TaskQueue
-from reactree_ros.nodes.planner.task_runner import LAST_SCORE, TaskRunner
-from reactree_ros.nodes.planner.task_server import TaskServer
+from reactree_ros.nodes.planner.task import ERROR_CODES, SHUTDOWN, TaskQueue, asked_for
+from reactree_ros.nodes.planner.task_runner import LAST_SCORE, TaskControl, TaskRunner
 from reactree_ros.nodes.planner.triggers import Triggers
 from reactree_ros.nodes.settings import PlannerNodeSettings, TaskSettings
 from reactree_ros.nodes.spinning import run_node
@@ -35,48 +31,7 @@ LOOK_PERIOD = 0.1
 
 
 class PlannerNode(Node):
-    """Carries out instructions.
-
-    Actions:
-        ``~/execute_task`` (ExecuteTask): one task at a time; by the parameter ``on_busy`` a further goal is
-            rejected, waits, or takes over.
-
-    Services:
-        ``~/pause`` (std_srvs/Trigger): the running task holds, and so do later ones.
-        ``~/resume`` (std_srvs/Trigger): tasks go on, unless an emergency stop is engaged.
-        ``~/step`` (std_srvs/Trigger): the running task takes one decision, or a skill of a routine, then holds.
-        ``~/say`` (SayDecision): a paused task takes a person's words as its next decision, then holds.
-        ``~/hear`` (Hear): a person's words during the task: ``stop`` cancels it and all waiting goals; later decisions
-            see other words.
-        ``~/triggers`` (std_srvs/SetBool): whether triggers start instructions; only with the parameter ``triggers``.
-        ``~/check`` (std_srvs/Trigger): that the node is reached by who is answered.
-        ``~/read_record`` (ReadRecord): a part of the record of this run or the last one, for late subscribers.
-
-    Publishes:
-        ``~/decisions`` (Decision; reliable, depth 100): every decision, with its goal's id.
-        ``~/record`` (RecordPart; reliable, transient local, depth 10): the run's record while it is written; see
-            :class:`reactree_ros.nodes.planner.record_topic.RecordTopic`.
-        if py_trees_ros is installed, its snapshot streams (``~/snapshot_streams/…``; with its parameter
-            ``default_snapshot_stream`` also ``~/snapshots``): the tree; see
-            :class:`reactree_ros.nodes.planner.shown_tree.ShownTree`, and for its blackboard
-            :class:`reactree_ros.nodes.planner.task_board.TaskBoard`.
-        ``/diagnostics`` (DiagnosticArray, once a second): task, decisions, budgets, why it holds, which nodes live.
-        ``heartbeat`` (Heartbeat): that the node lives, and its skill under way.
-
-    Subscribes to:
-        ``heartbeat`` (Heartbeat): which bridges and inference nodes live.
-        the topics of the conditions that the file of the parameter ``triggers`` names (any type and quality).
-
-    Uses:
-        the bridge and the inference node of the parameters ``bridge`` and ``inference``; the action ``~/ask_person``
-        (AskPerson), which others offer, for questions to a person.
-
-    Parameters:
-        those of :class:`PlannerNodeSettings`, read at the start; of :class:`TaskSettings`, read for each goal.
-
-    Raises:
-        UserError: A parameter makes no sense, or the episodic memory cannot be opened.
-    """
+    """Carries out instructions, one task at a time; docs/reference/ros.md lists its endpoints."""
 
     def __init__(self, name: str = "reactree_planner", **kwargs: Any) -> None:
         # before what can be refused: since Kilted a shutdown destroys what was only half made, too
@@ -99,11 +54,11 @@ class PlannerNode(Node):
         self._others = {**self._bridges, settings.inference: self.resolve_topic_name(settings.inference)}
         self._calls = Calls(self, patience=settings.server_timeout, lives=self._lives)
         self._wake = Wake(self, self._tick)
-        self._world: RosWorld | RosTeam = (
-            RosTeam(self, settings.bridge, settings.names, self._calls, self.heartbeat)
-            if settings.names
-            else RosWorld(self, settings.bridge, self._calls, self.heartbeat)
-        )
+        self._world: RosWorld | RosTeam
+        if settings.names:
+            self._world = RosTeam(self, settings.bridge, settings.names, self._calls, self.heartbeat)
+        else:
+            self._world = RosWorld(self, settings.bridge, self._calls, self.heartbeat)
         self._world.follow(self._wake.trigger)
         self._rest: Pending[None] = Pending.of(None)
         self._queue = TaskQueue(settings.on_busy, settings.queue_size)
@@ -125,11 +80,8 @@ class PlannerNode(Node):
         )
         steady.every(self, 1.0 / settings.tick_rate, self._regular_tick)
         steady.every(self, LOOK_PERIOD, self._calls.watch)
-        self._server = TaskServer(
-            self, self._queue, self._runner.carry_out, wake=self._wake.trigger, ended=self._reporter.end
-        )
         self._made.callback(self._leave)
-        self._made.callback(self._server.close)
+        self._made.callback(self._runner.close)
         self._triggers = Triggers(self, settings.triggers) if settings.triggers else None
         if self._triggers is not None:
             self._made.callback(self._triggers.close)
@@ -150,7 +102,7 @@ class PlannerNode(Node):
         self._reporter.look_for_watchers(show=self._queue.running is None)
 
     def _report(self) -> Report:
-        task, last, held = self._queue.running, self._server.last, self._control.held()
+        task, last, held = self._queue.running, self._runner.last, self._control.held()
         living = {name: bool(self._lives.living(full)) for name, full in self._others.items()}
         values: dict[str, object] = {
             "goal": "none" if task is None else id_of(task.goal_handle),
@@ -171,7 +123,6 @@ class PlannerNode(Node):
         return Report(OK, "waits for a goal" if task is None else "carries a task out", values)
 
     def begin_stop(self) -> None:
-        """Interrupt the task that runs: what it has in flight is cancelled."""
         self._queue.closed = True
         self._calls.patience = min(self._calls.patience, LAST_SCORE)
         try:
@@ -184,7 +135,6 @@ class PlannerNode(Node):
         self._queue.dismiss()
 
     def stopped(self) -> bool:
-        """Whether no task runs, and the bridge has ended the skill or does not live any more."""
         living = any(map(self._lives.living, self._bridges.values()))
         return self._queue.running is None and (self._rest.done() or not living)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from builtin_interfaces.msg import Time
 from py_trees.behaviour import Behaviour
+from py_trees.common import Access, Status
 from py_trees.composites import Sequence
 from rclpy.node import Node
 from reactree_interfaces.action import ExecuteTask
@@ -19,13 +20,105 @@ from reactree_ros.agent.turns import Said
 from reactree_ros.episode import Episode
 from reactree_ros.llm.port import Reply
 from reactree_ros.nodes.messages import attempts_to_msg, counted, decision_to_msg
-from reactree_ros.nodes.planner.task_board import TaskBoard
-from reactree_ros.nodes.planner.task_tree import task_tree
 from reactree_ros.routine.running import RoutineNode
 from reactree_ros.tree.context import Call, Listener, RunContext
 from reactree_ros.tree.goal_node import GoalNode
-from reactree_ros.tree.growth import Growth
-from reactree_ros.world.port import Observation
+from reactree_ros.tree.growth import GrowingTree, Growth
+from reactree_ros.world.port import GONE, Observation
+
+#: Without these nothing can be watched.
+WATCHING = ("py_trees_ros", "py_trees_ros_interfaces")
+
+
+class TaskTree(GrowingTree):
+    """Carries out tasks; nobody can watch it."""
+
+    snapshot_streams: Mapping[str, Any] = {}
+
+    def clear(self) -> None:
+        self.root.stop(Status.INVALID)
+        for child in list(self.root.children):
+            self.prune_subtree(child.id)
+
+    def decided(self, node: Behaviour, decision: str) -> None:
+        """Show a goal node's decision."""
+
+    def show(self) -> None:
+        """Send a snapshot now."""
+
+
+def task_tree(root: Behaviour, node: Node) -> TaskTree:
+    """Make the tree of a planner node; without py_trees_ros, one that sends no snapshots, after a warning."""
+    try:
+        from reactree_ros.nodes.planner.shown_tree import ShownTree
+    except ModuleNotFoundError as error:
+        package = str(error.name).partition(".")[0]
+        if package not in WATCHING:
+            raise
+        node.get_logger().warning(
+            f"{package} is not installed: no snapshots are sent, so no viewer and no py-trees-tree-watcher can show "
+            "the tree; tasks are carried out all the same (sudo apt install ros-$ROS_DISTRO-py-trees-ros)"
+        )
+        return TaskTree(root)
+    return ShownTree(root)
+
+
+#: Keys of the board, under the node's name, with their values while there is nothing to show.
+BLANK = {
+    **dict.fromkeys(("instruction", "subgoal", "decision", "decisions", "steps", "observation", "seen"), "-"),
+    "holding": "nothing",
+    "held_because": "it is not",
+}
+#: Number of sightings shown: the last ones.
+SIGHTINGS = 12
+
+
+class TaskBoard:
+    """Writes a task's state to the blackboard."""
+
+    def __init__(self, root: Behaviour, name: str) -> None:
+        self._board = root.attach_blackboard_client(name=name.lstrip("/"), namespace=name)
+        self._places: dict[str, str] = {}
+        for key, blank in BLANK.items():
+            self._board.register_key(key, access=Access.WRITE)
+            self._board.set(key, blank)
+
+    def begin(self, instruction: str, context: RunContext) -> None:
+        self._places = {}
+        for key, blank in BLANK.items():
+            self._board.set(key, blank)
+        self._board.set("instruction", instruction)
+        self._count(context)
+
+    def decided(self, node: GoalNode, decision: str, context: RunContext) -> None:
+        self._board.set("subgoal", node.subgoal)
+        self._board.set("decision", decision)
+        self._count(context)
+
+    def saw(self, observation: Observation, context: RunContext) -> None:
+        self._board.set("observation", observation.text)
+        for seen in observation.seen:
+            name = context.household.name_of(seen.word, seen.instance)
+            self._places.pop(name, None)  # the latest sighting comes last
+            if GONE not in seen.states:
+                self._places[name] = "held" if seen.held else seen.place or seen.room or "here"
+        holding = ", ".join(name for name, place in self._places.items() if place == "held")
+        self._board.set("holding", holding or BLANK["holding"])
+        last = list(self._places.items())[-SIGHTINGS:]
+        self._board.set("seen", ", ".join(f"{name} ({place})" for name, place in reversed(last)) or BLANK["seen"])
+
+    def held(self, reason: str) -> None:
+        """Show why the task holds; empty: it goes on."""
+        self._board.set("held_because", reason or BLANK["held_because"])
+
+    def close(self) -> None:
+        self._board.unregister()
+
+    def _count(self, context: RunContext) -> None:
+        budget = context.budget
+        self._board.set("decisions", f"{budget.decisions} of {budget.max_decisions}")
+        self._board.set("steps", f"{budget.steps} of {budget.max_steps}")
+
 
 if TYPE_CHECKING:
     from reactree_ros.nodes.planner.task import Task
@@ -51,10 +144,6 @@ class Reporter(Listener):
 
     The last task is shown until another begins. The events of a tick are reported at its end: the tick's requests to
     other nodes leave first.
-
-    Attributes:
-        tree: The tree, in which each task grows anew.
-        growth: What lets it grow.
     """
 
     def __init__(self, node: Node) -> None:
@@ -76,36 +165,27 @@ class Reporter(Listener):
         self._say("waits for a goal")
 
     def clear(self, task: Task) -> None:
-        """Remove the last task's tree; report a new task from now on."""
         self.tree.clear()
         self._task, self._feedback, self._compared = task, ExecuteTask.Feedback(), False
         self._happened.clear()
         self._replies.clear()
 
     def begin(self, task: Task, episode: Episode) -> None:
-        """Show a task whose episode begins."""
         self._shown = task
         self.tree.root.feedback_message = f"carries out {episode.instruction!r}, goal {id_of(task.goal_handle)}"
         self._board.begin(episode.instruction, episode.context)
 
     def end(self, task: Task, words: str) -> None:
-        """Show how a task ended, if it is the one that is shown."""
         if task is self._shown:
             self._say(words)
 
     def look_for_watchers(self, *, show: bool) -> None:
-        """Look whether somebody began to watch.
-
-        Args:
-            show: Whether to send a snapshot then: between two tasks nothing else sends one.
-        """
         streams = set(self.tree.snapshot_streams)
         if show and streams - self._streams:
             self.tree.show()
         self._streams = streams
 
     def close(self) -> None:
-        """Take the keys off the blackboard."""
         self._board.close()
 
     def _say(self, words: str) -> None:
@@ -126,7 +206,6 @@ class Reporter(Listener):
         self._happened.append(lambda: self._decision(moment, node, Said(str(decision), decision), reply))
 
     def refused(self, node: GoalNode, said: Said, reason: str) -> None:
-        """Publish a decision that was not carried out, and why."""
         moment, reply = self._moment(), self._replies.pop(node.index, Reply(said.text))
         self._happened.append(lambda: self._decision(moment, node, said, reply, reason))
 
@@ -140,7 +219,6 @@ class Reporter(Listener):
         self._happened.append(tell)
 
     def saw(self, observation: Observation) -> None:
-        """Show an observation; once also what a resumed run sees otherwise than its record."""
         self._happened.append(lambda: self._board.saw(observation, self._context))
         if self._current.way is not None and not self._current.returning and not self._compared:
             self._compared = True
@@ -149,7 +227,6 @@ class Reporter(Listener):
                 self._node.get_logger().warning(f"not as it was: {difference}")
 
     def held(self, node: GoalNode, reason: str) -> None:
-        """Report that the task holds, or goes on."""
         moment = self._moment()
 
         def tell() -> None:

@@ -21,7 +21,7 @@ from py_trees_ros_interfaces.msg import Statistics
 from rclpy.clock import Clock
 
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.planner.task_tree import TaskTree
+from reactree_ros.nodes.planner.reporter import TaskTree
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.names import telling_names
 from reactree_ros.tree.tried import is_unreached
@@ -40,23 +40,14 @@ CLOSE_ENOUGH = 0.98
 class ShownTree(TaskTree, py_trees_ros.trees.BehaviourTree):
     """Sends snapshots that people understand.
 
-    Snapshots are sent from the start, and also when only an agent node's last decision has changed: it is the node's
-    feedback while the node says nothing else. Siblings are named by their differences. A goal node is shown as a
-    selector without memory, in the watcher ``[o]`` next to a fallback's ``{o}``. The message's COMPOSITE would have its
-    own colour in the viewer, but ends the watcher, and viewers before 0.3.0, with an error. Of a DECORATOR the watcher
-    shows one child only.
+    A goal node is shown as a selector without memory, in the watcher ``[o]`` next to a fallback's ``{o}``: the type
+    COMPOSITE ends the watcher, and viewers before 0.3.0, with an error, and of a DECORATOR the watcher shows one child.
+    A box of the viewer shows some 15 characters of name and detail each. So siblings are named by their differences,
+    and details begin with a class or a robot. The root counts as visited, so that its blackboard is shown. The viewer
+    takes every text for HTML and runs its scripts, so ``<`` is sent as another character.
 
-    A box of the viewer shows some 15 characters of name and detail each. The detail of the root and of a skill is its
-    last feedback. A goal node's detail begins with its class, or with its robot if there are several: ``agent: open
-    fridge 1``.
-
-    A reconfigured stream, as by the tick boxes of the viewer, is sent at once, also between two tasks.
-
-    The root counts as visited, so that the viewer shows its blackboard, and the watcher its feedback, from the start.
-    The viewer takes every text for HTML and runs its scripts, so ``<`` is sent as another character.
-
-    Large trees stay usable: in a tree of more than LARGE behaviours, the subtree of a goal node that is not at work is
-    only counted in the detail (``agent +9: done``). Unchanged behaviours are not converted again.
+    A snapshot is sent from the start, when a decision has changed, and at once on a reconfigured stream. Unchanged
+    behaviours are not converted again; of a large tree, what is not at work is only counted: ``agent +9: done``.
     """
 
     def __init__(self, root: Behaviour) -> None:
@@ -72,18 +63,15 @@ class ShownTree(TaskTree, py_trees_ros.trees.BehaviourTree):
         super().setup(*given, **kwargs)
 
     def clear(self) -> None:
-        """Stop and remove everything under the root."""
         super().clear()
         self._decisions.clear()
         self._names.clear()
 
     def decided(self, node: Behaviour, decision: str) -> None:
-        """Show a goal node's decision."""
         self._decisions[node.id] = decision
         self._news = True
 
     def show(self) -> None:
-        """Send a snapshot now."""
         self._on_tree_update_handler()
 
     # ------------------------------------------------------------------ when: called by py_trees_ros
@@ -210,7 +198,6 @@ class ShownTree(TaskTree, py_trees_ros.trees.BehaviourTree):
 
 
 def _unfolded(behaviour: Behaviour, folded: Mapping[UUID, int]) -> Iterator[Behaviour]:
-    """Yield the behaviours that are sent, children before their parents."""
     if behaviour.id not in folded:
         for child in behaviour.children:
             yield from _unfolded(child, folded)
@@ -218,7 +205,6 @@ def _unfolded(behaviour: Behaviour, folded: Mapping[UUID, int]) -> Iterator[Beha
 
 
 def _kind(node: GoalNode) -> str:
-    """Return a goal node's robot, if there are several; else its class: ``agent``, ``code runner``."""
     return node.post.robot.name or re.sub("(?<=[a-z])(?=[A-Z])", " ", type(node).__name__.removesuffix("Node")).lower()
 
 
@@ -227,5 +213,4 @@ def _short(said: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text without markup for the viewer."""
     return text.replace("<", ANGLE)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from reactree_interfaces.action import ExecuteTask
-from reactree_interfaces.srv import ResetWorld
+from reactree_interfaces.msg import RecordPart
+from reactree_interfaces.srv import ReadRecord, ResetWorld
 
 from reactree_ros.agent.budget import LIMITS
 from reactree_ros.background.pending import Pending
@@ -20,7 +24,6 @@ from reactree_ros.llm.trained import as_trained
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.messages import as_json
 from reactree_ros.nodes.planner.adapters import Introduction
-from reactree_ros.nodes.planner.record_topic import RecordTopic
 from reactree_ros.nodes.settings import PLANNER, TaskSettings
 from reactree_ros.planners.spec import Planner, planner
 from reactree_ros.record.reader import Record, read_record
@@ -29,6 +32,63 @@ from reactree_ros.record.verdict import EpisodeEnd, verdict_of
 from reactree_ros.record.writer import RecordFile, encoded
 from reactree_ros.tree.options import RunOptions, TreeOptions
 from reactree_ros.view.steering import Steering
+
+#: A late or slow subscriber gets the last ten parts, and asks for those before.
+QOS = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+#: Longest part in one message, in bytes.
+LONGEST = 1 << 18
+#: Records that are kept: the run's, and the last one's, whose end a subscriber may not have heard yet.
+KEPT = 2
+
+
+class RecordTopic:
+    """Publishes records in parts on ``~/record``, and reads from the last ones on ``~/read_record``.
+
+    A part that is too long for a message is only announced, so that no picture waits in a queue ten times.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self._publisher = node.create_publisher(RecordPart, "~/record", QOS)
+        node.create_service(ReadRecord, "~/read_record", self._read)
+        self._records: dict[str, bytearray] = {}
+        self._latest = RecordPart()  # the current record, and how far it is published
+
+    def begin(self, goal_id: Any) -> Callable[[Event, bytes], None]:
+        self.publish(unheard=True)
+
+        def write(event: Event, line: bytes) -> None:
+            if event["e"] == "run":
+                self._latest = RecordPart(run=event["id"], goal_id=goal_id)
+                self._records[event["id"]] = bytearray()
+                for run in list(self._records)[:-KEPT]:
+                    del self._records[run]
+            self._records[self._latest.run] += line + b"\n"
+
+        return write
+
+    def publish(self, *, unheard: bool = False) -> None:
+        """Publish the new events, if somebody hears them; ``unheard``: also if nobody does.
+
+        What is published for nobody costs as much; who comes later gets the next part, and asks for those before.
+        """
+        if not unheard and not self._publisher.get_subscription_count():
+            return
+        record, begin = self._records.get(self._latest.run, b""), self._latest.begin
+        if len(record) == begin:
+            return
+        told = len(record) - begin <= LONGEST
+        data = record[begin:].decode("ascii") if told else ""
+        place = begin if told else len(record)
+        self._publisher.publish(RecordPart(run=self._latest.run, goal_id=self._latest.goal_id, begin=place, data=data))
+        self._latest.begin = len(record)
+
+    def _read(self, request: ReadRecord.Request, response: ReadRecord.Response) -> ReadRecord.Response:
+        record = self._records.get(request.run)
+        response.found = record is not None
+        if record is not None:
+            response.data = record[request.begin : request.begin + LONGEST].decode("ascii")
+        return response
+
 
 #: Error codes of ExecuteTask.action by how an episode ended; what is not here is a result, not an error.
 ERROR_CODES = {
@@ -55,21 +115,7 @@ _OF_A_GOAL = (*LIMITS, "max_depth", "seed")
 
 
 class Task:
-    """A goal that is being carried out.
-
-    Attributes:
-        goal_handle: The goal.
-        episode: The run; None before it begins.
-        way: Brings a resumed run to its place; None: the run is new.
-        steering: Lets a person pause it and say decisions; None before it begins.
-        ended: Settled when the episode has ended.
-        stopped: Error code and message, if it is to stop before its end.
-        asked: An open question to the bridge outside of the episode; None: there is none.
-        asked_until: When it is given up, in seconds (:func:`steady.now`).
-        record: The file of its record; None: it has none.
-        unsaved: Why there is none although the settings ask for one.
-        feedbacks: How many feedbacks were sent.
-    """
+    """A goal that is being carried out."""
 
     def __init__(self, goal_handle: Any) -> None:
         self.goal_handle = goal_handle
@@ -86,22 +132,15 @@ class Task:
 
     @property
     def returning(self) -> bool:
-        """Whether a resumed run is not yet at its place."""
         return self.way is not None and not self.way.arrived
 
     def interrupt(self) -> None:
-        """Stop whatever is in flight."""
         if self.way is not None and self.returning:
             self.way.give_up()
         if self.episode is not None:
             self.episode.interrupt()
 
     def writing(self, topic: RecordTopic, folder: str) -> dict[str, Any]:
-        """Begin a record: on the topic, and in a folder, if it is given and usable.
-
-        Returns:
-            The functions that take its events, ``write``, and make them safe, ``flush``.
-        """
         shown = topic.begin(self.goal_handle.goal_id)
         try:
             self.record = RecordFile(Path(folder) / f"{time.time_ns()}.jsonl") if folder else None
@@ -117,27 +156,20 @@ class Task:
         return {"write": write} | ({} if self.record is None else {"flush": self.record.flush})
 
     def stop(self, code: int, message: str) -> None:
-        """Ask for an end at the next tick."""
         self.stopped = self.stopped or (code, message)
         self.asked_until = 0.0
 
     def give_up_late_question(self) -> None:
-        """Give up what the bridge is asked for, if its time is over."""
         if self.asked is not None and steady.now() > self.asked_until:
             self.asked.cancel()
 
     def saved_to(self) -> str:
-        """Return where the record is; empty: there is none.
-
-        Raises:
-            UserError: It could not be begun, or not be written to its end.
-        """
+        """Return where the record is; empty: there is none."""
         if problem := self.unsaved or (self.record.problem if self.record is not None else ""):
             raise UserError(problem)
         return "" if self.record is None else str(self.record.path)
 
     def counts(self) -> dict[str, object]:
-        """Say how far it is, for diagnostics."""
         if self.episode is None:
             return {}
         context = self.episode.context
@@ -149,7 +181,6 @@ class Task:
         }
 
     def failed(self, code: int = ExecuteTask.Result.NONE, message: str = "") -> ExecuteTask.Result:
-        """Return the result of a task that came to nothing: it was stopped before it began, or failed."""
         ends = {error: end for end, error in ERROR_CODES.items()}
         end = EpisodeEnd.INTERRUPTED.value if self.stopped else ends.get(code, "")
         verdict = verdict_of({"end": end, "message": message})
@@ -160,12 +191,7 @@ class Task:
 
 
 def result_of(result: EpisodeResult, **more: Any) -> ExecuteTask.Result:
-    """Return what came of an episode as a goal's result; what is unknown is -1.
-
-    Args:
-        result: The episode's.
-        more: Fields that are the goal's own.
-    """
+    """Return what came of an episode as a goal's result; what is unknown is -1."""
     verdict = result.verdict
     told = {"success": verdict.whole, "achieved": verdict.achieved, "claimed": verdict.claimed}
     msg = ExecuteTask.Result(verdict=verdict.judgement.word, goal=as_json(result.goal), **told, **more)
@@ -176,7 +202,6 @@ def result_of(result: EpisodeResult, **more: Any) -> ExecuteTask.Result:
 
 
 def asked_for(goal: ExecuteTask.Goal) -> str:
-    """Say what a goal asks for; without an instruction it is that of a task."""
     if goal.resume:
         return f"to go on with {goal.resume}"
     if goal.instruction.strip():
@@ -185,11 +210,6 @@ def asked_for(goal: ExecuteTask.Goal) -> str:
 
 
 def record_of(goal: ExecuteTask.Goal) -> Record:
-    """Read the record that a goal goes on from.
-
-    Raises:
-        UserError: It cannot be read, or the goal asks for something else, too.
-    """
     also = ("instruction", "planner", "max_depth", "seed", "working_memory")
     given = [name for name in also if getattr(goal, name)] + (["task_id"] if goal.task_id != -1 else [])
     if given:
@@ -198,7 +218,6 @@ def record_of(goal: ExecuteTask.Goal) -> Record:
 
 
 def limits_of(goal: ExecuteTask.Goal) -> dict[str, Any]:
-    """Return the limits that a goal has of its own."""
     return {name: getattr(goal, name) for name in LIMITS if getattr(goal, name)}
 
 
@@ -211,18 +230,6 @@ def spec_of_goal(
     world: Mapping[str, Any] | None = None,
     memory: str = "",
 ) -> RunSpec:
-    """Return what the run of a goal is.
-
-    Args:
-        settings: What holds if the goal does not say otherwise.
-        task: The task that the bridge's world was reset to; None: it was not.
-        model: What the inference node says of the language model; None: nothing yet.
-        world: What the bridge says of its world; likewise.
-        memory: The episodic memory of the planner; empty: nobody has named one.
-
-    Raises:
-        UserError: The goal makes no sense.
-    """
     if goal.task_id < -1:
         raise UserError(f"task_id is {goal.task_id}; it must be one of the tasks of the bridge's world, or -1")
     if goal.working_memory > ExecuteTask.Goal.WORKING_MEMORY_OFF:
@@ -246,8 +253,60 @@ def spec_of_goal(
 
 
 def remembers(goal: ExecuteTask.Goal, settings: TaskSettings, chosen: Planner) -> bool:
-    """Whether a goal's planner is to remember where things were seen."""
     remember = chosen.working_memory or settings.working_memory
     if goal.working_memory != ExecuteTask.Goal.WORKING_MEMORY_DEFAULT:
         remember = goal.working_memory == ExecuteTask.Goal.WORKING_MEMORY_ON
     return remember and chosen.spec.remembers
+
+
+#: Why a task ends that a newer goal replaces.
+PREEMPTED = (ExecuteTask.Result.PREEMPTED, "a newer goal took over")
+
+
+class TaskQueue:
+    """Decides which goal runs, which goals wait, and which are rejected."""
+
+    def __init__(self, on_busy: Literal["reject", "queue", "preempt"], size: int) -> None:
+        self._preempts, self._size = on_busy == "preempt", {"reject": 0, "queue": size}.get(on_busy)
+        self._waiting: deque[Any] = deque()
+        self.running: Task | None = None
+        self.closed = False
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def rejects(self) -> str:
+        """Say why a further goal is rejected; empty: it is accepted."""
+        if self.closed:
+            return "shutting down"
+        if self.running is None or self._size is None or len(self) < self._size:
+            return ""
+        return f"{len(self)} goals wait" if self._size else "a task runs"
+
+    def turn(self) -> str:
+        """Say when a further goal has its turn; empty: at once."""
+        return "" if self.running is None else " and takes over" if self._preempts else f" behind {len(self) + 1}"
+
+    def add(self, goal_handle: Any) -> None:
+        self._waiting.append(goal_handle)
+        if self.running is None:
+            self.next()
+        elif self._preempts:
+            self.running.stop(*PREEMPTED)
+
+    def next(self) -> None:
+        self.running = None
+        if self._waiting and not self.closed:
+            self.running = Task(self._waiting.popleft())
+            if self._waiting and self._preempts:
+                self.running.stop(*PREEMPTED)
+            self.running.goal_handle.execute()
+
+    def withdraw(self, goal_handle: Any) -> None:
+        if goal_handle in self._waiting:
+            self._waiting.remove(goal_handle)
+            goal_handle.execute()
+
+    def dismiss(self) -> None:
+        while self._waiting:
+            self._waiting.popleft().execute()

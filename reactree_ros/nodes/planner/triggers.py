@@ -12,7 +12,7 @@ from reactree_interfaces.action import ExecuteTask
 from std_srvs.srv import SetBool
 
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.robot.robot_conditions import Conditions
+from reactree_ros.nodes.robot.robot_topics import Conditions
 from reactree_ros.robot.config import load_robot
 from reactree_ros.robot.triggers import Occasions, TriggerEntry, limits_of
 
@@ -23,12 +23,7 @@ AGAIN = 10.0
 
 
 class _Trigger:
-    """A trigger.
-
-    Attributes:
-        underway: Whether its goal was sent and has not ended.
-        last: What came of its last goal, in words.
-    """
+    """A trigger."""
 
     def __init__(self, name: str, entry: TriggerEntry, now: float) -> None:
         self.name, self.entry, self.occasions = name, entry, Occasions(entry, now)
@@ -43,9 +38,6 @@ class Triggers:
 
     A trigger has one goal at a time. What is due by time meanwhile, or while all are off, does not come later; a
     condition that has begun to hold does.
-
-    Raises:
-        UserError: The file cannot be used, or a condition does not fit its topic's type.
     """
 
     def __init__(self, node: Node, path: str) -> None:
@@ -68,7 +60,6 @@ class Triggers:
         return response
 
     def status(self) -> Mapping[str, str]:
-        """Say of each trigger when it starts what, and what came of it last."""
         off = "" if self._on else "off; "
         return {f"trigger {one.name}": f"{off}{one.in_words()}" for one in self._triggers}
 

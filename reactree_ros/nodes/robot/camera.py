@@ -45,13 +45,13 @@ def picture_from_camera(msg: CompressedImage | Image, camera: str) -> Picture:
         "frame": msg.header.frame_id,
         "time": seconds_of(msg.header.stamp) or None,
     }
-    if isinstance(msg, CompressedImage):
-        data = bytes(msg.data)
-        try:
-            return picture_of(data, **about)
-        except ValueError:
-            return picture_of(_encoded(_read(data)), **about)
-    return picture_of(_encoded(_raw(msg)), **about)
+    if isinstance(msg, Image):
+        return picture_of(_encoded(_raw(msg)), **about)
+    data = bytes(msg.data)
+    try:
+        return picture_of(data, **about)
+    except ValueError:
+        return picture_of(_encoded(_read(data)), **about)
 
 
 def _read(data: bytes) -> Pixels:

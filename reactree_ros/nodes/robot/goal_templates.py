@@ -1,20 +1,21 @@
-"""Goals of any ROS type, filled from templates; whatever does not fit the type is found before anything is sent."""
+"""Messages of any ROS type, read by paths and filled from templates; what does not fit is found before any is sent."""
 
 from __future__ import annotations
 
-import functools
 import importlib
-import operator
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from rclpy.exceptions import InvalidTopicNameException
 from rclpy.validate_topic_name import validate_topic_name
 from rosidl_parser.definition import (
+    AbstractGenericString,
     AbstractNestedType,
     AbstractString,
-    AbstractWString,
     Array,
     BasicType,
     BoundedSequence,
@@ -23,8 +24,11 @@ from rosidl_parser.definition import (
 
 from reactree_ros.agent.parameters import Named, Number
 from reactree_ros.agent.skill import Skill
+from reactree_ros.agent.text import shortened_line
 from reactree_ros.errors import UserError
+from reactree_ros.robot.config import Wanted
 from reactree_ros.robot.poses import Pose
+from reactree_ros.world.skill_policy import Range
 
 #: What every template may name, with what that is: text, a whole number, a number or a pose.
 NAMES: Mapping[str, type] = {
@@ -49,15 +53,19 @@ _OF_THINGS: Mapping[str, type] = {
     ".pose": Pose,
     ".approach": Pose,
 }
-_AXES = ("x", "y", "z", "yaw")
+_AXES: Mapping[str, type] = {"x": float, "y": float, "z": float, "yaw": float, "frame": str}
 _COUNTED = re.compile(r"(\w+)\[(\d{1,4})\]")
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
-_WORDS = {str: "a text", int: "a whole number", float: "a number", Pose: "a pose", bool: "true or false"}
+_WORDS = {str: "a text", int: "a whole number", float: "a number", Pose: "a pose"}
 _INTEGERS = {
     **{f"{sign}int{bits}": (bits, sign == "u") for sign in ("", "u") for bits in (8, 16, 32, 64)},
     "octet": (8, True),
     "char": (8, True),
 }
+#: Types that a pose is written into.
+_POSES = tuple(
+    f"geometry_msgs/msg/{name}" for name in ("Pose", "PoseStamped", "Point", "PointStamped", "Quaternion", "Pose2D")
+)
 
 
 class NoValue(Exception):
@@ -66,6 +74,7 @@ class NoValue(Exception):
 
 Values = Mapping[str, Any]
 Fill = Callable[[Values], Any]
+Read = Callable[[Any], Any]
 
 
 def names_of(skill: Skill) -> Mapping[str, type]:
@@ -81,12 +90,11 @@ def names_of(skill: Skill) -> Mapping[str, type]:
     return names
 
 
-def resolve(kind: str, name: str, where: str) -> Any:
-    """Return an interface by the name of its type.
+# ---- types --------------------------------------------------------------------------------------------------------
 
-    Args:
-        kind: ``action``, ``service`` or ``message``.
-        name: E.g. ``nav2_msgs/action/NavigateToPose``.
+
+def resolve(kind: str, name: str, where: str) -> Any:
+    """Return the ``action``, ``service`` or ``message`` of a name, e.g. ``nav2_msgs/action/NavigateToPose``.
 
     Raises:
         UserError: There is no such type.
@@ -117,104 +125,16 @@ def check_name(name: str, where: str) -> None:
         raise UserError(f"{where}: the name '{name}' is not one that ROS allows: {reason}") from None
 
 
-def compiled(kind: Any, entries: Mapping[str, Any], where: str, names: Mapping[str, type] = NAMES) -> Fill:
-    """Return what makes a message of a type, filled from templates.
-
-    Args:
-        entries: Fields by name or path (``a.b``) with constants, templates, or entries of their own.
-        names: What templates may name, with what that is.
-
-    Raises:
-        UserError: A field is not one of the type, or what is to be written does not fit it.
-    """
-    setters = []
-    for path, value in entries.items():
-        owner, steps = kind, str(path).split(".")
-        for depth, step in enumerate(steps):
-            slot = _slot(owner, step, f"{where}: field '{'.'.join(steps[: depth + 1])}'")
-            if depth < len(steps) - 1:
-                owner = message_class(slot, f"{where}: field '{'.'.join(steps[: depth + 1])}'")
-        setters.append((steps, filler(slot, value, f"{where}: field '{path}'", names)))
-
-    def fill(values: Values) -> Any:
-        message = kind()
-        for steps, value in setters:
-            at = message
-            for step in steps[:-1]:
-                at = getattr(at, step)
-            setattr(at, steps[-1], value(values))
-        return message
-
-    return fill
-
-
-def reader(kind: Any, path: str, where: str, *, counted: bool = False) -> tuple[Callable[[Any], Any], Any]:
-    """Return what reads a field of a message by its path, and the field's type.
-
-    Args:
-        counted: Whether the path may name one of a list, e.g. ``position[0]``; that reads None if the list is shorter.
-
-    Raises:
-        UserError: The type has no such field.
-    """
-    steps, owner, slot = path.split("."), kind, None
-    read: list[Callable[[Any], Any]] = []
-    for depth, step in enumerate(steps):
-        at = f"{where}: field '{'.'.join(steps[: depth + 1])}'"
-        match = _COUNTED.fullmatch(step) if counted else None
-        name, number = match.groups() if match is not None else (step, None)
-        slot = _slot(owner, name, at)
-        read.append(operator.attrgetter(name))
-        if number is not None:
-            if not isinstance(slot, AbstractNestedType):
-                raise UserError(f"{at}: '{name}' is {described(slot)}, not a list")
-            slot = slot.value_type
-            read.append(functools.partial(_nth, int(number)))
-        if depth < len(steps) - 1:
-            owner = message_class(slot, at)
-
-    def read_all(message: Any) -> Any:
-        for one in read:
-            message = None if message is None else one(message)
-        return message
-
-    return read_all, slot
-
-
-def _nth(number: int, values: Sequence[Any]) -> Any:
-    return values[number] if number < len(values) else None
-
-
-def constants(kind: Any, path: str) -> Mapping[int, str]:
-    """Return the names that a message type gives the numbers which a field of it may hold, e.g. of error codes."""
-    owner = kind
-    for step in path.split(".")[:-1]:
-        owner = message_class(_slot(owner, step, path), path)
-    named = getattr(type(owner), f"_{type(owner).__name__}__constants", {})
-    return {value: name for name, value in reversed(named.items()) if type(value) is int}
-
-
 def is_text(slot: Any) -> bool:
-    """Whether a field holds a text."""
-    return isinstance(slot, AbstractString | AbstractWString)
+    return isinstance(slot, AbstractGenericString)
 
 
 def is_whole_number(slot: Any) -> bool:
-    """Whether a field holds a whole number."""
     return isinstance(slot, BasicType) and slot.typename in _INTEGERS
 
 
 def is_number(slot: Any) -> bool:
-    """Whether a field holds a number."""
-    return isinstance(slot, BasicType) and (slot.typename in _INTEGERS or slot.typename in ("float", "double"))
-
-
-def _slot(owner: Any, name: str, where: str) -> Any:
-    fields = dict(zip(owner.get_fields_and_field_types(), owner.SLOT_TYPES, strict=True))
-    if name not in fields:
-        there = ", ".join(fields) or "none"
-        raise UserError(f"{where}: {type_name(owner)} has no field '{name}'; its fields are {there}")
-    return fields[name]
+    return is_whole_number(slot) or (isinstance(slot, BasicType) and slot.typename in ("float", "double"))
 
 
 def type_name(kind: Any) -> str:
@@ -231,10 +151,6 @@ def message_class(slot: Any, where: str) -> Any:
     """
     if not isinstance(slot, NamespacedType):
         raise UserError(f"{where}: {described(slot)} has no fields of its own")
-    return _message_of(slot)
-
-
-def _message_of(slot: NamespacedType) -> Any:
     return getattr(importlib.import_module(".".join(slot.namespaces)), slot.name)
 
 
@@ -247,7 +163,84 @@ def described(slot: Any) -> str:
     return slot.typename if isinstance(slot, BasicType) else "a string"
 
 
+def _steps(kind: Any, path: str, where: str, *, counted: bool = False) -> tuple[list[tuple[str, int | None]], Any, Any]:
+    """Return the steps to a field of a type, the class that has it and the field's type."""
+    steps: list[tuple[str, int | None]] = []
+    owner = slot = None
+    at = where
+    for step in path.split("."):
+        owner = kind if owner is None else message_class(slot, at)
+        at = f"{where}: field '{'.'.join(path.split('.')[: len(steps) + 1])}'"
+        match = _COUNTED.fullmatch(step) if counted else None
+        name = step if match is None else match[1]
+        fields = dict(zip(owner.get_fields_and_field_types(), owner.SLOT_TYPES, strict=True))
+        if name not in fields:
+            there = ", ".join(fields) or "none"
+            raise UserError(f"{at}: {type_name(owner)} has no field '{name}'; its fields are {there}")
+        slot = fields[name]
+        if match is not None:
+            if not isinstance(slot, AbstractNestedType):
+                raise UserError(f"{at}: '{name}' is {described(slot)}, not a list")
+            slot = slot.value_type
+        steps.append((name, None if match is None else int(match[2])))
+    return steps, owner, slot
+
+
+def reader(kind: Any, path: str, where: str, *, counted: bool = False) -> tuple[Read, Any]:
+    """Return what reads a field of a message by its path, and the field's type.
+
+    Args:
+        counted: Whether the path may name one of a list, e.g. ``position[0]``; that reads None if the list is shorter.
+
+    Raises:
+        UserError: The type has no such field.
+    """
+    steps, _, slot = _steps(kind, path, where, counted=counted)
+
+    def read(message: Any) -> Any:
+        for name, number in steps:
+            message = getattr(message, name)
+            if number is not None:
+                if number >= len(message):
+                    return None
+                message = message[number]
+        return message
+
+    return read, slot
+
+
+def constants(kind: Any, path: str) -> Mapping[int, str]:
+    """Return the names that a message type gives the numbers which a field of it may hold, e.g. of error codes."""
+    owner = _steps(kind, path, path)[1] if "." in path else kind
+    named = getattr(type(owner), f"_{type(owner).__name__}__constants", {})
+    return {value: name for name, value in reversed(named.items()) if type(value) is int}
+
+
 # ---- values -------------------------------------------------------------------------------------------------------
+
+
+def compiled(kind: Any, entries: Mapping[str, Any], where: str, names: Mapping[str, type] = NAMES) -> Fill:
+    """Return what makes a message of a type, filled from templates.
+
+    Args:
+        entries: Fields by name or path (``a.b``) with constants, templates, or entries of their own.
+        names: What templates may name, with what that is.
+
+    Raises:
+        UserError: A field is not one of the type, or what is to be written does not fit it.
+    """
+    fields = []
+    for path, value in entries.items():
+        steps, _, slot = _steps(kind, str(path), where)
+        fields.append(([name for name, _ in steps], filler(slot, value, f"{where}: field '{path}'", names)))
+
+    def fill(values: Values) -> Any:
+        message = kind()
+        for steps, value in fields:
+            setattr(reduce(getattr, steps[:-1], message), steps[-1], value(values))
+        return message
+
+    return fill
 
 
 def filler(slot: Any, value: Any, where: str, names: Mapping[str, type]) -> Fill:
@@ -259,7 +252,7 @@ def filler(slot: Any, value: Any, where: str, names: Mapping[str, type]) -> Fill
     if isinstance(slot, NamespacedType):
         if not isinstance(value, Mapping):
             raise UserError(f"{where}: {described(slot)} cannot be {value!r}; give its fields or a template")
-        return compiled(_message_of(slot), value, where, names)
+        return compiled(message_class(slot, where), value, where, names)
     fixed = constant(slot, value, where)
     return lambda values: fixed
 
@@ -284,62 +277,49 @@ def constant(slot: Any, value: Any, where: str) -> Any:
     Raises:
         UserError: It does not fit the type.
     """
-    wrong = UserError(f"{where}: {described(slot)} cannot be {value!r}")
-    if isinstance(slot, AbstractString | AbstractWString):
-        longest = getattr(slot, "maximum_size", None)
-        if not isinstance(value, str) or (longest is not None and len(value) > longest):
-            raise wrong
-        return value
-    if not isinstance(slot, BasicType):
-        raise wrong
-    if slot.typename == "boolean":
-        if not isinstance(value, bool):
-            raise wrong
-        return value
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise wrong
-    if slot.typename in _INTEGERS:
-        bits, unsigned = _INTEGERS[slot.typename]
-        least, greatest = (0, 2**bits - 1) if unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-        if not isinstance(value, int) or not least <= value <= greatest:
-            raise wrong
-        return bytes([value]) if slot.typename == "octet" else value
-    return float(value)
+    kind = slot.typename if isinstance(slot, BasicType) else ""
+    if is_text(slot):
+        fits = isinstance(value, str) and len(value) <= getattr(slot, "maximum_size", math.inf)
+    elif kind == "boolean" or isinstance(value, bool):
+        fits = kind == "boolean" and isinstance(value, bool)
+    elif kind in _INTEGERS:
+        bits, unsigned = _INTEGERS[kind]
+        least = 0 if unsigned else -(2 ** (bits - 1))
+        fits = isinstance(value, int) and least <= value < least + 2**bits
+    else:
+        fits = bool(kind) and isinstance(value, int | float)
+    if not fits:
+        raise UserError(f"{where}: {described(slot)} cannot be {value!r}")
+    return bytes([value]) if kind == "octet" else float(value) if kind in ("float", "double") else value
 
 
 def _template(slot: Any, text: str, where: str, known: Mapping[str, type]) -> Fill:
     names = _PLACEHOLDER.findall(text)
-    kinds = {name: _kind(name, text, where, known) for name in names}
-    whole = text == f"{{{names[0]}}}"
-    if isinstance(slot, AbstractString | AbstractWString):
-        for name, kind in kinds.items():
-            if kind is Pose:
-                raise UserError(f"{where}: '{{{name}}}' is a pose, not a text; name a part of it, e.g. {{{name}.x}}")
+    kinds = [_kind(name, text, where, known) for name in names]
+    if is_text(slot):
+        if Pose in kinds:
+            name = names[kinds.index(Pose)]
+            raise UserError(f"{where}: '{{{name}}}' is a pose, not a text; name a part of it, e.g. {{{name}.x}}")
         return lambda values: _PLACEHOLDER.sub(lambda match: _written(_value(values, match[1])), text)
-    kind = kinds[names[0]]
-    if whole and isinstance(slot, NamespacedType) and kind is Pose:
-        name = described(slot)
-        if name in _POSES:
-            make, message = _POSES[name], _message_of(slot)
-            return lambda values: make(message(), _value(values, names[0]))
-    if whole and isinstance(slot, BasicType) and slot.typename != "boolean" and kind in (int, float):
-        if slot.typename not in _INTEGERS:
-            return lambda values: float(_value(values, names[0]))
-        if kind is int:
-            return lambda values: _value(values, names[0])
-    if not whole:
+    name, kind = names[0], kinds[0]
+    if text != f"{{{name}}}":
         raise UserError(f"{where}: {described(slot)} cannot be the text {text!r}")
+    if kind is Pose and described(slot) in _POSES:
+        message = message_class(slot, where)
+        return lambda values: fill_pose(message(), _value(values, name))
+    if kind is int and is_whole_number(slot):
+        return lambda values: _value(values, name)
+    if kind in (int, float) and is_number(slot) and not is_whole_number(slot):
+        return lambda values: float(_value(values, name))
     raise UserError(f"{where}: {described(slot)} cannot be '{text}', which is {_WORDS[kind]}")
 
 
 def _kind(name: str, text: str, where: str, known: Mapping[str, type]) -> type:
+    thing, _, part = name.rpartition(".")
     if name in known:
         return known[name]
-    thing, _, axis = name.rpartition(".")
-    if known.get(thing) is Pose and axis in _AXES:
-        return float
-    if known.get(thing) is Pose and axis == "frame":
-        return str
+    if known.get(thing) is Pose and part in _AXES:
+        return _AXES[part]
     there = ", ".join(f"{{{name}}}" for name in known)
     raise UserError(
         f"{where}: the template {text!r} names '{name}'; there are {there}, and .x .y .z .yaw .frame of poses"
@@ -359,45 +339,71 @@ def _written(value: Any) -> str:
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
-# ---- poses --------------------------------------------------------------------------------------------------------
-
-
 def fill_pose(message: Any, pose: Pose) -> Any:
-    """Write a pose into a ``geometry_msgs/msg/Pose``."""
-    _fill_point(message.position, pose)
-    _fill_quaternion(message.orientation, pose)
-    return message
-
-
-def _fill_point(message: Any, pose: Pose) -> Any:
-    message.x, message.y, message.z = float(pose.x), float(pose.y), float(pose.z)
-    return message
-
-
-def _fill_quaternion(message: Any, pose: Pose) -> Any:
-    message.x, message.y, message.z, message.w = map(float, pose.orientation)
-    return message
-
-
-def _fill_pose_2d(message: Any, pose: Pose) -> Any:
-    message.x, message.y, message.theta = float(pose.x), float(pose.y), float(pose.yaw)
-    return message
-
-
-def _stamped(part: str, fill: Callable[[Any, Pose], Any]) -> Callable[[Any, Pose], Any]:
-    def filled(message: Any, pose: Pose) -> Any:
+    """Write a pose into a message of one of the types for it."""
+    kind = type(message).__name__
+    if kind.endswith("Stamped"):
         message.header.frame_id = pose.frame  # a stamp of zero: by the latest transform
-        fill(getattr(message, part), pose)
-        return message
+        fill_pose(message.pose if kind == "PoseStamped" else message.point, pose)
+    elif kind == "Pose":
+        fill_pose(message.position, pose)
+        fill_pose(message.orientation, pose)
+    elif kind == "Quaternion":
+        message.x, message.y, message.z, message.w = map(float, pose.orientation)
+    elif kind == "Pose2D":
+        message.x, message.y, message.theta = float(pose.x), float(pose.y), float(pose.yaw)
+    else:
+        message.x, message.y, message.z = float(pose.x), float(pose.y), float(pose.z)
+    return message
 
-    return filled
+
+# ---- what a field should hold -------------------------------------------------------------------------------------
 
 
-_POSES: Mapping[str, Callable[[Any, Pose], Any]] = {
-    "geometry_msgs/msg/Pose": fill_pose,
-    "geometry_msgs/msg/PoseStamped": _stamped("pose", fill_pose),
-    "geometry_msgs/msg/Point": _fill_point,
-    "geometry_msgs/msg/PointStamped": _stamped("point", _fill_point),
-    "geometry_msgs/msg/Quaternion": _fill_quaternion,
-    "geometry_msgs/msg/Pose2D": _fill_pose_2d,
-}
+class Field:
+    """A field of a result or a message, and what it should hold.
+
+    Raises:
+        UserError: There is no such field, or it never holds that.
+    """
+
+    def __init__(self, kind: Any, path: str, wanted: Wanted, where: str, names: Mapping[str, type]) -> None:
+        self.path = path
+        self.read, slot = reader(kind, path, where, counted=True)
+        at = f"{where}: field '{path}'"
+        self._range = wanted if isinstance(wanted, Range) else None
+        if self._range is not None and not is_number(slot):
+            raise UserError(f"{at}: {described(slot)} is no number; above and below are of numbers")
+        several = wanted if isinstance(wanted, list) else [wanted]
+        self._fillers = [] if self._range is not None else [filler(slot, one, at, names) for one in several]
+
+    def wanted(self, values: Values) -> Holds:
+        """Return what it should hold for the values of one skill.
+
+        Raises:
+            NoValue: A template names something that the skill does not have.
+        """
+        return Holds(self._range or tuple(fill(values) for fill in self._fillers))
+
+
+@dataclass(frozen=True)
+class Holds:
+    """What a value should be: within bounds, or one of several."""
+
+    wanted: Range | Sequence[Any]
+
+    def __call__(self, value: Any) -> bool:
+        if isinstance(self.wanted, Range):
+            return self.wanted.has(value)
+        if isinstance(value, float):  # one of 32 bits is not quite the one that was written
+            return any(math.isclose(value, one, rel_tol=1e-6) for one in self.wanted)
+        return any(bool(value == one) for one in self.wanted)
+
+    def in_words(self) -> str:
+        if not isinstance(self.wanted, Range):
+            return " or ".join(map(in_short, self.wanted))
+        return " and ".join(f"{side} {bound:g}" for side, bound in self.wanted if math.isfinite(bound))
+
+
+def in_short(value: Any) -> str:
+    return shortened_line(f"{value:g}" if isinstance(value, float) else str(value), 60)

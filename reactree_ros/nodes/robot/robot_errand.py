@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -11,13 +13,14 @@ from reactree_ros.agent.parameters import ParameterError, Value
 from reactree_ros.agent.picture import Picture
 from reactree_ros.agent.skill import SkillCall
 from reactree_ros.background.pending import Pending
-from reactree_ros.llm.eyes import Sight
+from reactree_ros.llm.eyes import Eyes, Sight
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import ServerGone, ServerLost
 from reactree_ros.nodes.robot.goal_templates import NoValue, Values
 from reactree_ros.nodes.robot.mapped_skill import Leg, MappedSkill, Order, values_of
-from reactree_ros.nodes.robot.robot_goals import Rejected, Server
 from reactree_ros.nodes.robot.robot_parts import RobotParts
+from reactree_ros.nodes.robot.robot_servers import Rejected, Server
+from reactree_ros.nodes.robot.robot_topics import Conditions
 from reactree_ros.robot.semantic_map import SemanticMap
 from reactree_ros.robot.skills import MapSkills, looks
 from reactree_ros.world.port import Observation, Outcome, WorldError
@@ -29,14 +32,20 @@ LAST_WORDS = 1.0
 #: For how long the robot may seem to be away from where it has arrived: tf is behind, in seconds.
 ARRIVING = 1.0
 
+#: Goes on at each step.
+Steps = Generator[None, None, None]
+
+
+class _Ended(Exception):
+    """How a skill has ended, and the reason or the first sentence of the observation in words."""
+
+    def __init__(self, outcome: Outcome, words: str) -> None:
+        super().__init__(outcome, words)
+        self.outcome, self.words = outcome, words
+
 
 class Errand:
     """A skill that is being carried out; times are those of :func:`steady.now` if nothing else is said.
-
-    Args:
-        robot: Who carries it out.
-        mapped: What is asked for it, one after the other.
-        words: The first sentence of the observation if it goes well.
 
     Raises:
         NoValue: A template names something that the skill does not have.
@@ -44,8 +53,7 @@ class Errand:
     Attributes:
         over: Whether nothing more is done for it.
         underway: Its goal, as it was sent last.
-        again_at: When that is sent again; None: it is not.
-        unexplained: How the goal ended without a reason, and when.
+        trouble: Why the goal is to be sent again, or how it ended without a reason; empty: neither.
     """
 
     def __init__(
@@ -63,235 +71,264 @@ class Errand:
         self._words, self.pending = words, pending
         self._orders = mapped.orders(values)
         self._number = 0  # of the leg that is under way
-        self.over = False
+        self.over, self.trouble = False, ""
         self._limit, self._began = mapped.limit(values, self._orders), steady.now()
         self._done: float | None = None  # since when the robot looks what is before it, on the node's clock
-        self._done_since = 0.0
         self._data: dict[str, Value] = {}  # what it returned
         self._pictures: tuple[Picture, ...] = ()
         self._glances: tuple[Glance, ...] = ()
-        self._sight: Sight | None = None  # what the check that is under way has seen so far
-        self._asking: tuple[Picture, Pending[Glance]] | None = None  # what eyes are asked about
         self._unsure = ""  # what nobody has seen, in words
-        self._end_as: tuple[Outcome, str] | None = None  # how it ends as soon as the robot has stopped
-        self._end_since = 0.0
         self._reported = ""  # who reported success last
-        self._begin_leg()
+        self._leg_began = self._began
+        self._troubled_since: float | None = None  # since when no server has taken the goal on
+        self._run = self._carry_out()
+        self.step()
 
     @property
     def _leg(self) -> Leg:
         return self._mapped.legs[self._number]
 
     @property
+    def _order(self) -> Order:
+        return self._orders[self._number].asked
+
+    @property
     def _server(self) -> Server:
         return self._robot.servers.of(self._leg.call)
 
-    def _begin_leg(self) -> None:
-        self._tries, self._leg_began = 1, steady.now()
-        self._trouble: tuple[str, float] | None = None  # why it is to be sent again, and since when
-        self.again_at: float | None = None
-        self.unexplained: tuple[Outcome, str, float] | None = None
-        self._send()
-
-    def _send(self) -> None:
-        self.underway = sent = self._robot.servers.send(str(self._call), self._orders[self._number].asked)
-
-        def answered(_: object) -> None:
-            if self.underway is sent:
-                self.step()
-
-        sent.result.add_done_callback(answered)
+    def step(self) -> None:
+        """Go on with a skill as far as it goes now."""
+        if self.over or self.pending.done() or inspect.getgeneratorstate(self._run) == inspect.GEN_RUNNING:
+            return
+        try:
+            next(self._run)
+        except _Ended as end:
+            self._finish(end.outcome, end.words)
+        except WorldError as error:
+            self._fail(str(error))
 
     def cancelled(self) -> None:
         """Have the goal stopped: nobody waits for the skill any more."""
         self.over = True
-        self._ask_no_more()
+        self._run.close()
         self._note_departure()
         self._expect_late()
         if not self.underway.over:
             self._stop()
 
-    def _stop(self) -> None:
-        underway, cancel = self.underway, self._orders[self._number].cancel
-        moved = underway.sent_at is not None and not underway.over and underway.stop_since is None
-        self._server.stop(underway)
-        if cancel is not None and moved:
-            said = self._robot.servers.send(f"stop '{self._call}'", cancel)
-            said.result.add_done_callback(lambda _: self._told_to_stop(cancel, said.result))
+    # ------------------------------------------------------------------ what is done, one thing after the other
 
-    def _told_to_stop(self, cancel: Order, said: Pending[tuple[int, Any]]) -> None:
+    def _carry_out(self) -> Steps:
+        for number in range(len(self._mapped.legs)):
+            if number and (end := self._has_to_end()) is not None:
+                raise _Ended(end[0], self._failed(end[1]))
+            self._number, self._leg_began, self._troubled_since = number, steady.now(), None
+            yield from self._ask_for() if self._leg.picture is None else self._look_at_pictures()
+            if not self._leg.checks:
+                self._reported = self._leg.call.entry.server
+            if self._leg.settles:
+                self._apply()
+        self._done = self._robot.senses.now()
+        if self._robot.looks is not None and self._looks:
+            self._robot.looks.begin()
+        yield from self._look_around(self._done, steady.now())
+        raise _Ended(Outcome.DONE, self._words)
+
+    def _ask_for(self) -> Steps:
+        """Have a server do what a leg asks for, again if that may help."""
+        leg, tries = self._leg, 1
+        self._send()
+        while True:
+            yield from self._until_answered()
+            try:
+                status, result = self.underway.result.take()
+            except Rejected as error:
+                if leg.rejected is not Outcome.WORLD_UNAVAILABLE:
+                    raise _Ended(leg.rejected, self._failed(str(error))) from None
+                yield from self._ask_again(str(error))
+                continue
+            except ServerLost as error:
+                yield from self._lost(str(error))
+                continue
+            except ServerGone as error:
+                raise WorldError(str(error)) from None
+            outcome, reason, explained = leg.call.verdict(self._order, status, result)
+            if outcome is Outcome.DONE:
+                self._take(result)
+                return
+            if not explained and (yield from self._server_goes()):
+                yield from self._lost(f"{self.underway.server} has gone, and with it what it was asked for")
+                continue
+            if leg.checks:
+                raise self._contradicted(reason)
+            if outcome is Outcome.WORLD_UNAVAILABLE:
+                raise WorldError(self._failed(reason))
+            if outcome is not Outcome.EXECUTION or tries > leg.retries:
+                raise _Ended(outcome, self._failed(reason))
+            tries += 1
+            self._robot.node.get_logger().warning(f"'{self._call}' failed ({reason}); try {tries}")
+            self._send_again()
+
+    def _send(self) -> None:
+        self.underway = sent = self._robot.servers.send(str(self._call), self._order)
+        sent.result.add_done_callback(lambda _: self.step() if self.underway is sent else None)
+
+    def _send_again(self) -> None:
+        self._note_departure()
+        with suppress(NoValue):  # what it is done to may have been detected anew
+            self._orders = self._mapped.orders(values_of(self._robot.map(), self._call))
+        self._send()
+
+    def _until_answered(self) -> Steps:
+        patience = self._robot.server_timeout
+        while not (underway := self.underway).result.done():
+            yield from self._halt_if_due()
+            if underway.accepted:
+                self._troubled_since = None
+            elif underway.sent_at is not None and steady.now() - underway.sent_at > patience:
+                self._stop()
+                raise WorldError(f"{underway.server} did not answer within {patience:g} s")
+            yield
+
+    def _take(self, result: Any) -> None:
         try:
-            outcome, reason, _ = cancel.call.verdict(cancel, *said.take())
-        except Exception as error:
-            outcome, reason = Outcome.EXECUTION, str(error)
-        if outcome is not Outcome.DONE:
-            self._robot.node.get_logger().error(f"'{self._call}' could not be told to stop: {reason}")
+            self._data |= self._leg.call.returned(result)
+            self._pictures += self._leg.call.pictures(result)
+        except ParameterError as error:
+            self._reported = self.underway.server
+            raise self._contradicted(str(error)) from None
 
-    def step(self) -> None:
-        """Go on with a skill as far as it goes now."""
-        if self.over or self.pending.done():
-            return
-        now, underway, patience = steady.now(), self.underway, self._robot.server_timeout
-        if self._done is not None:
-            self._look_around()
-            return
-        if self._end_as is not None:
-            if underway.over:
-                if self._end_as[0] is not Outcome.POSTCONDITION:
-                    self._take_late()
-                self._finish(*self._end_as)
-            elif now - self._end_since > self._robot.stop_timeout:
-                self._fail(f"{self._end_as[1]} It did not stop within {self._robot.stop_timeout:g} s.")
-            return
-        if self._leg.picture is not None and (late := self._late(now)):
-            self._looked(Glance(self._question, error=late))
-        elif self._asking is not None:
-            self._step_while_asking()
-        elif self.again_at is not None or self.unexplained is not None:
-            self._step_after_trouble()
-        elif underway.result.done():
-            self._ended()
-        elif (end := self._has_to_end()) is not None:
-            self._end(*end)
-        elif underway.accepted and self._trouble is not None:
-            self._trouble = None
-        elif underway.sent_at is not None and not underway.accepted and now - underway.sent_at > patience:
-            self._stop()
-            self._fail(f"{underway.server} did not answer within {patience:g} s")
+    # ------------------------------------------------------------------ what ends it
 
     def _has_to_end(self) -> tuple[Outcome, str] | None:
         if stopped := self._robot.stop.engaged():
             return Outcome.HALTED, stopped
         if low := self._robot.battery.too_low():
             return Outcome.EXECUTION, f"{low}; it was stopped"
-        late = self._late(steady.now())
+        late = self._late()
         return (Outcome.POSTCONDITION if self._leg.checks else Outcome.TIMEOUT, late) if late else None
 
-    def _late(self, now: float) -> str:
-        limits = (self._orders[self._number].asked.limit, self._leg_began), (self._limit, self._began)
+    def _late(self) -> str:
+        now, limits = steady.now(), ((self._order.limit, self._leg_began), (self._limit, self._began))
         limit = next((limit for limit, began in limits if now - began > limit), 0.0)
-        if limit and self._leg.checks:
-            return self._contradiction(
-                f"{self.underway.says or f'{self.underway.server} did not answer'} ({limit:g} s)"
-            )
-        said = f": {self.underway.says}" if self.underway.says else ""
-        return f"it took longer than {limit:g} s and was stopped{said}" if limit else ""
+        if not limit:
+            return ""
+        says = self.underway.says
+        if self._leg.checks:
+            return self._contradiction(f"{says or f'{self.underway.server} did not answer'} ({limit:g} s)")
+        return f"it took longer than {limit:g} s and was stopped{f': {says}' if says else ''}"
 
-    def _end(self, outcome: Outcome, reason: str) -> None:
-        self._ask_no_more()
-        self._end_as, self._end_since = (outcome, self._failed(reason)), steady.now()
+    def _halt_if_due(self) -> Steps:
+        if (end := self._has_to_end()) is not None:
+            yield from self._halt(*end)
+
+    def _halt(self, outcome: Outcome, reason: str) -> Steps:
+        """Stop the goal, and end when it has stopped."""
+        words, since, limit = self._failed(reason), steady.now(), self._robot.stop_timeout
         self._stop()
-        self.step()
+        while not self.underway.over:
+            if steady.now() - since > limit:
+                raise WorldError(f"{words} It did not stop within {limit:g} s.")
+            yield
+        if outcome is not Outcome.POSTCONDITION:
+            self._take_late()
+        raise _Ended(outcome, words)
 
-    def _ended(self) -> None:
-        leg, asked = self._leg, self._orders[self._number].asked
+    def _stop(self) -> None:
+        underway, cancel = self.underway, self._orders[self._number].cancel
+        moved = underway.sent_at is not None and not underway.over and underway.stop_since is None
+        self._server.stop(underway)
+        if cancel is not None and moved:
+            asked = self._robot.servers.send(f"stop '{self._call}'", cancel)
+            asked.result.add_done_callback(lambda _: self._see_whether_stopped(cancel, asked.result))
+
+    def _see_whether_stopped(self, cancel: Order, answer: Pending[tuple[int, Any]]) -> None:
         try:
-            status, result = self.underway.result.take()
-            outcome, reason, explained = leg.call.verdict(asked, status, result)
-            if outcome is Outcome.DONE:
-                self._data |= leg.call.returned(result)
-                taken = leg.call.pictures(result)
-                if leg.picture is not None:
-                    self._ask(taken[0])
-                    return
-                self._pictures += taken
-        except ParameterError as error:
-            if leg.picture is not None:
-                self._looked(Glance(self._question, error=str(error)))
-                return
-            self._reported = self.underway.server
-            self._contradicted(str(error))
-        except Rejected as error:
-            if (rejected := leg.rejected) is Outcome.WORLD_UNAVAILABLE:
-                self._again(str(error))
-            else:
-                self._finish(rejected, self._failed(str(error)))
-        except ServerLost as error:
-            self._lost(str(error))
-        except ServerGone as error:
-            self._fail(str(error))
-        else:
-            if explained:
-                self._judged(outcome, reason)
-            else:
-                self.unexplained = outcome, reason, steady.now()
+            outcome, reason, _ = cancel.call.verdict(cancel, *answer.take())
+        except Exception as error:
+            outcome, reason = Outcome.EXECUTION, str(error)
+        if outcome is not Outcome.DONE:
+            self._robot.node.get_logger().error(f"'{self._call}' could not be told to stop: {reason}")
+
+    # ------------------------------------------------------------------ servers that are not as they should be
+
+    def _lost(self, reason: str) -> Steps:
+        if not self._leg.repeatable:
+            raise WorldError(f"{reason}; nobody knows how far '{self._call}' got")
+        yield from self._ask_again(reason)
+
+    def _ask_again(self, reason: str) -> Steps:
+        if self._troubled_since is None:
+            self._robot.node.get_logger().warning(f"'{self._call}' is tried again: {reason}")
+            self._troubled_since = steady.now()
+        limit, again_at, self.trouble = self._robot.server_timeout, steady.now() + AGAIN, reason
+        while steady.now() < again_at or not self.underway.over:
+            yield from self._halt_if_stopped()
+            if steady.now() - self._troubled_since > limit:
+                obstacle = self._robot.servers.obstacle()
+                raise WorldError(f"{reason} (again and again for {limit:g} s){f'; {obstacle}' if obstacle else ''}")
+            yield
+        self.trouble = ""
+        self._send_again()
+
+    def _server_goes(self) -> Generator[None, None, bool]:
+        """Whether the server that has ended a goal without a word is ending itself."""
+        since, self.trouble = steady.now(), "no reason"
+        while (ready := self._server.ready()) and steady.now() - since <= LAST_WORDS:
+            yield from self._halt_if_stopped()
+            yield
+        self.trouble = ""
+        return not ready
+
+    def _halt_if_stopped(self) -> Steps:
+        if stopped := self._robot.stop.engaged():
+            yield from self._halt(Outcome.HALTED, stopped)
 
     # ------------------------------------------------------------------ checks by a picture
 
-    @property
-    def _question(self) -> str:
-        return "" if self._leg.picture is None else self._leg.picture.asked(self._call.values)
-
-    def _ask(self, picture: Picture) -> None:
-        assert self._robot.eyes is not None  # a configuration without them has no such check
-        self._asking = picture, self._robot.eyes.whether(self._question, picture)
-
-    def _ask_no_more(self) -> None:
-        if self._asking is not None:
-            self._asking[1].cancel()
-            self._asking = None
-
-    def _step_while_asking(self) -> None:
-        assert self._asking is not None
-        picture, answer = self._asking
-        if answer.done():
-            self._asking = None
-            self._looked(answer.take(), picture)
-        elif (end := self._has_to_end()) is not None:
-            self._end(*end)
-
-    def _looked(self, glance: Glance, *pictures: Picture) -> None:
+    def _look_at_pictures(self) -> Steps:
         eyes, check = self._robot.eyes, self._leg.picture
-        assert eyes is not None
+        assert eyes is not None  # a configuration without them has no such check
         assert check is not None
-        self._ask_no_more()
-        if not self.underway.over:
-            self._stop()
-        self._sight = sight = (self._sight or Sight(check)).after(glance, *pictures)
-        if check.found(sight.glances) is None:
+        sight, question = Sight(check), check.asked(self._call.values)
+        while not sight.glances or check.found(sight.glances) is None:
             self._send()
-            return
-        self._sight = None
+            glance, *pictures = yield from self._look_once(eyes, question)
+            if not self.underway.over:
+                self._stop()
+            sight = sight.after(glance, *pictures)
         self._glances, self._pictures = (*self._glances, *sight.glances), (*self._pictures, *sight.pictures)
-        said = "" if sight.holds else eyes.told_of(sight)
-        if sight.holds is False or (said and check.necessary):
-            self._contradicted(said)
-            return
-        self._unsure = f" {said[:1].upper()}{said[1:]}." if said else self._unsure
-        self._leg_is_done()
+        unseen = "" if sight.holds else eyes.told_of(sight)
+        if sight.holds is False or (unseen and check.necessary):
+            raise self._contradicted(unseen)
+        if unseen:
+            self._unsure = f" {unseen[:1].upper()}{unseen[1:]}."
+
+    def _look_once(self, eyes: Eyes, question: str) -> Generator[None, None, tuple[Any, ...]]:
+        """Return what was seen, and the picture if one was looked at."""
+        if late := (yield from self._until(self.underway.result)):
+            return (Glance(question, error=late),)
+        try:
+            (picture,) = self._leg.call.pictures(self.underway.result.take()[1])
+        except ParameterError as error:
+            return (Glance(question, error=str(error)),)
+        answer = eyes.whether(question, picture)
+        try:
+            late = yield from self._until(answer)
+        finally:
+            answer.cancel()
+        return (Glance(question, error=late),) if late else (answer.take(), picture)
+
+    def _until(self, done: Pending[Any]) -> Generator[None, None, str]:
+        """Wait for a result; returns why that took too long."""
+        while not done.done():
+            if late := self._late():
+                return late
+            yield from self._halt_if_due()
+            yield
+        return ""
 
     # ------------------------------------------------------------------ what has been done
-
-    def _judged(self, outcome: Outcome, reason: str) -> None:
-        if outcome is Outcome.DONE:
-            self._leg_is_done()
-        elif self._leg.checks:
-            self._contradicted(reason)
-        elif outcome is Outcome.WORLD_UNAVAILABLE:
-            self._fail(self._failed(reason))
-        elif outcome is Outcome.EXECUTION and self._tries <= self._leg.retries:
-            self._tries += 1
-            self._robot.node.get_logger().warning(f"'{self._call}' failed ({reason}); try {self._tries}")
-            self._send_again()
-        else:
-            self._finish(outcome, self._failed(reason))
-
-    def _leg_is_done(self) -> None:
-        if not self._leg.checks:
-            self._reported = self._leg.call.entry.server
-        if self._leg.settles:
-            self._apply()
-        if self._number + 1 < len(self._mapped.legs):
-            if (end := self._has_to_end()) is not None:
-                self._finish(end[0], self._failed(end[1]))
-                return
-            self._number += 1
-            self._begin_leg()
-            return
-        self._done, self._done_since = self._robot.senses.now(), steady.now()
-        if self._robot.looks is not None and self._looks:
-            self._robot.looks.begin()
-        self.step()
 
     def _apply(self) -> None:
         changed = SkillCall(replace(self._call.skill, effect=self._leg.effect), self._call.values)
@@ -301,43 +338,42 @@ class Errand:
     def _looks(self) -> bool:
         return looks(self._call.skill) or bool(self._mapped.detections) or self._mapped.entry.takes_pictures
 
-    def _look_around(self) -> None:
-        """End a skill that was reported to be done when it is seen whether it is, or was looked for long enough."""
-        map, call, since = self._robot.map(), self._call, steady.now() - self._done_since
-        assert self._done is not None
-        if away := self._away(map, call):
-            if since >= ARRIVING:
-                map.leave()
-                self._contradicted(f"the robot is {away:.1f} m from there")
-            return
-        if self._robot.config.detections is not None and self._looks:
-            unlike = self._unlike(map, call)
-            unsure = (
-                self._robot.senses.detected <= self._done or map.not_as_reported(call) or unlike
-            )  # heard may be old
-            if unsure and since < self._robot.config.look_time:
+    def _look_around(self, done: float, began: float) -> Steps:
+        """End when it is seen whether a skill that was reported to be done is, or was looked for long enough."""
+        call, config, senses = self._call, self._robot.config, self._robot.senses
+        while True:
+            map, since = self._robot.map(), steady.now() - began
+            if away := self._away(map):
+                if since >= ARRIVING:
+                    map.leave()
+                    raise self._contradicted(f"the robot is {away:.1f} m from there")
+            elif config.detections is None or not self._looks:
                 return
-            if seen := map.settle(call) or unlike:
-                self._contradicted(seen)
-                return
-            self._robot.senses.missed(call, self._done)
-        self._finish(Outcome.DONE, self._words)
+            else:
+                unlike = self._unlike(map, done)
+                unsure = senses.detected <= done or map.not_as_reported(call) or unlike  # heard may be old
+                if not unsure or since >= config.look_time:
+                    break
+            yield
+        if seen := map.settle(call) or unlike:
+            raise self._contradicted(seen)
+        senses.missed(call, done)
 
-    def _unlike(self, map: SemanticMap, call: SkillCall) -> str:
-        assert self._done is not None
+    def _unlike(self, map: SemanticMap, since: float) -> str:
         for check in self._mapped.detections:
-            name, place = (str(call.values.get(one, "")) for one in (check.seen or check.gone, check.at))
-            if said := map.unlike(name, place, gone=bool(check.gone), since=self._done):
-                return said
+            name, place = (str(self._call.values.get(one, "")) for one in (check.seen or check.gone, check.at))
+            if unlike := map.unlike(name, place, gone=bool(check.gone), since=since):
+                return unlike
         return ""
 
-    def _away(self, map: SemanticMap, call: SkillCall) -> float:
-        place, within = map.by_name.get(call.value("at")), self._robot.config.arrived_within
+    def _away(self, map: SemanticMap) -> float:
+        within = self._robot.config.arrived_within
+        place = map.by_name.get(self._call.value("at"))
         away = None if place is None else map.away_from(place)
         return away if within and away is not None and away > within else 0.0
 
-    def _contradicted(self, seen: str) -> None:
-        self._finish(Outcome.POSTCONDITION, self._failed(self._contradiction(seen)))
+    def _contradicted(self, seen: str) -> _Ended:
+        return _Ended(Outcome.POSTCONDITION, self._failed(self._contradiction(seen)))
 
     def _contradiction(self, seen: str) -> str:
         return f"{self._reported} reported success, but {seen}"
@@ -346,53 +382,14 @@ class Errand:
         step = self._leg.step if self._done is None else ""
         return self._conduct.failed(self._robot.map(), self._call, f"in {step}, {reason}" if step else reason)
 
-    def _send_again(self) -> None:
-        self._note_departure()
-        with suppress(NoValue):  # what it is done to may have been detected anew
-            self._orders = self._mapped.orders(values_of(self._robot.map(), self._call))
-        self._send()
-
-    # ------------------------------------------------------------------ servers that are not as they should be
-
-    def _lost(self, reason: str) -> None:
-        if self._leg.repeatable:
-            self._again(reason)
-        else:
-            self._fail(f"{reason}; nobody knows how far '{self._call}' got")
-
-    def _again(self, reason: str) -> None:
-        if self._trouble is None:
-            self._robot.node.get_logger().warning(f"'{self._call}' is tried again: {reason}")
-        self._trouble = reason, steady.now() if self._trouble is None else self._trouble[1]
-        self.again_at = steady.now() + AGAIN
-
-    def _step_after_trouble(self) -> None:
-        now, underway = steady.now(), self.underway
-        if stopped := self._robot.stop.engaged():
-            self._end(Outcome.HALTED, stopped)
-        elif self.unexplained is not None:
-            outcome, reason, since = self.unexplained
-            if not self._server.ready():
-                self.unexplained = None
-                self._lost(f"{self.underway.server} has gone, and with it what it was asked for")
-            elif now - since > LAST_WORDS:
-                self.unexplained = None
-                self._judged(outcome, reason)
-        elif self._trouble is not None and now - self._trouble[1] > self._robot.server_timeout:
-            reason = f"{self._trouble[0]} (again and again for {self._robot.server_timeout:g} s)"
-            self._fail(f"{reason}; {self._robot.servers.obstacle()}" if self._robot.servers.obstacle() else reason)
-        elif self.again_at is not None and now >= self.again_at and underway.over:
-            self.again_at = None
-            self._send_again()
-
     def _finish(self, outcome: Outcome, words: str) -> None:
         self.over = True
         if self._robot.looks is not None:
             self._robot.looks.stop()
-        if outcome is not Outcome.DONE:
-            self._note_departure()
         if outcome is Outcome.DONE:
             words += self._unsure
+        else:
+            self._note_departure()
         seen = self._conduct.after(self._robot.map(), self._call, outcome, words, self._data, pictures=self._pictures)
         self.pending.succeed(replace(seen, glances=self._glances))
 
@@ -414,7 +411,7 @@ class Errand:
             return
         if not answer.done() or answer.cancelled() or answer.exception() is not None:
             return
-        outcome, _, _ = leg.call.verdict(self._orders[self._number].asked, *answer.take())
+        outcome, _, _ = leg.call.verdict(self._order, *answer.take())
         if outcome is Outcome.DONE:
             self._robot.node.get_logger().warning(f"'{self._call}' was done before it could be stopped")
             self._apply()
@@ -424,3 +421,47 @@ class Errand:
         refused = underway.over and not underway.accepted
         if self._leg.moves and self._done is None and underway.sent_at is not None and not refused:
             self._robot.map().leave()
+
+
+class Waiting:
+    """A wait for a condition that is under way; it ends as soon as that holds, or the time is over.
+
+    Args:
+        halted: Says why nothing may go on.
+        after: Words the observation.
+    """
+
+    def __init__(
+        self,
+        call: SkillCall,
+        conditions: Conditions,
+        *,
+        halted: Callable[[], str],
+        after: Callable[[Outcome, str], Observation],
+    ) -> None:
+        self._call, self._conditions, self._halted, self._after = call, conditions, halted, after
+        self._until = steady.now() + float(call.values["seconds"])
+        self.pending: Pending[Observation] = Pending()
+        self.step()
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended, or nobody waits for it any more."""
+        return self.pending.done()
+
+    def step(self) -> None:
+        """Look whether it has ended."""
+        wording, seconds = str(self._call.values["condition"]), self._call.values["seconds"]
+        holds = self._conditions.by_wording[wording].holds()
+        if self.over:
+            return
+        if halted := self._halted():
+            self._end(Outcome.HALTED, f"You could not {self._call}: {halted}.")
+        elif holds:
+            self._end(Outcome.DONE, f"You waited until {wording}.")
+        elif steady.now() >= self._until:
+            why = "nobody knows whether it is so" if holds is None else "it is not so"
+            self._end(Outcome.TIMEOUT, f"You waited {seconds} s until {wording}, but {why}.")
+
+    def _end(self, outcome: Outcome, words: str) -> None:
+        self.pending.succeed(self._after(outcome, words))

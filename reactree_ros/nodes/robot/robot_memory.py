@@ -8,22 +8,18 @@ from typing import Any
 from reactree_ros.background.pending import Pending
 from reactree_ros.memory.house_map import LIKELY, HouseMap
 from reactree_ros.memory.house_store import Place
-from reactree_ros.nodes.robot.robot_detector import WARNING_PERIOD
 from reactree_ros.robot.house import Item, MapThing
 from reactree_ros.robot.poses import Pose
 from reactree_ros.robot.semantic_map import SemanticMap
 
+#: Time between two equal warnings, in seconds.
+WARNING_PERIOD = 10.0
 #: After this time a thing that is still where it was is told again, and what is believed is looked up anew, in seconds.
 TOLD_AGAIN, ASKED_AGAIN = 30.0, 30.0
 
 
 class KeptSightings:
-    """Tells a kept map what a robot detects, takes and misses; nothing of it waits for a disk but :meth:`recollect`.
-
-    Args:
-        house_map: The map; its maker closes it.
-        warn: Says what goes wrong.
-    """
+    """Tells a kept map what a robot detects, takes and misses; nothing of it waits for a disk but :meth:`recollect`."""
 
     def __init__(self, house_map: HouseMap, robot: str, warn: Callable[..., object]) -> None:
         self._map, self._robot, self._warn = house_map, robot, warn

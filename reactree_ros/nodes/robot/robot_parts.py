@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from rclpy.node import Node
 
+from reactree_ros.background.pending import Pending
 from reactree_ros.llm.eyes import Eyes
+from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.heartbeat import Heartbeat
-from reactree_ros.nodes.robot.emergency_stop import EmergencyStop
 from reactree_ros.nodes.robot.mapped_skill import MappedSkill
-from reactree_ros.nodes.robot.robot_conditions import Conditions
-from reactree_ros.nodes.robot.robot_detector import DetectorClient, Prompts
 from reactree_ros.nodes.robot.robot_memory import KeptSightings
-from reactree_ros.nodes.robot.robot_perception import Perception
+from reactree_ros.nodes.robot.robot_perception import DetectorClient, Perception, Prompts
 from reactree_ros.nodes.robot.robot_servers import Servers
-from reactree_ros.nodes.robot.robot_topics import Battery, Names
-from reactree_ros.robot.config import RobotConfig
+from reactree_ros.nodes.robot.robot_topics import Battery, Conditions, EmergencyStop, Names
+from reactree_ros.robot.config import ChargeEntry, RobotConfig
+from reactree_ros.robot.detections import named_in
 from reactree_ros.robot.map_file import load_map
-from reactree_ros.robot.prompts import named_in
 from reactree_ros.robot.semantic_map import SemanticMap
-from reactree_ros.world.port import WorldError
+from reactree_ros.world.port import Observation, Outcome, WorldError
+
+#: Time before charging that failed is tried again, in seconds; after so many tries a person has to see to it.
+AGAIN, TRIES = 10.0, 3
 
 
 class RobotParts:
@@ -30,14 +33,9 @@ class RobotParts:
     Args:
         mapped: The skills whose servers are used.
         asks: Whether the robot's detector is asked.
-        eyes: Who looks at pictures; None: nobody.
-        kept: Keeps what is seen from start to start; None: nothing is kept.
 
     Raises:
         UserError: A mapping does not fit its type, or the map cannot be used.
-
-    Attributes:
-        looks: Asks the robot's detector; None if that speaks by itself, or there is none.
     """
 
     def __init__(
@@ -65,14 +63,15 @@ class RobotParts:
             topics.listen()
         self._calls = Calls(node, patience=server_timeout)
         self.looks: DetectorClient | None = None
+        self.prompts: Prompts | None = None
         detector, heard, ended = self.senses.detector, self.senses.note, self.senses.looked
         if asks and detector is not None and not detector.entry.topic:
             self.looks = DetectorClient(node, self._calls, detector, heartbeat, heard=heard, ended=ended)
         calls = (call for one in mapped for call in one.calls)
-        self.servers = Servers(node, self._calls, calls, heartbeat)
-        entry, at = config.detections, config.at(where, "detections", "prompts")
-        told = None if entry is None or not asks else entry.prompts
-        self.prompts = None if told is None else Prompts(node, self._calls, told, self._take_names, where=at)
+        self.servers = Servers(node, self._calls, calls, heartbeat, stop_timeout=stop_timeout)
+        if asks and detector is not None and detector.entry.prompts is not None:
+            at = config.at(where, "detections", "prompts")
+            self.prompts = Prompts(node, self._calls, detector.entry.prompts, self._take_names, where=at)
 
     def _take_names(self, names: Names) -> None:
         if self.looks is not None:
@@ -105,16 +104,11 @@ class RobotParts:
         self._calls.watch()
         if self.looks is not None:
             self.looks.watch()
-        self.servers.watch(self.stop_timeout)
+        self.servers.watch()
 
     def lacks(self) -> str:
         """Say which of the robot's servers are not there, whether a map is missing, and what is of another type."""
-        away = self.servers.away()
-        if self.looks is not None and self.senses.detector is not None:
-            entry = self.senses.detector.entry
-            away.append(self.looks.server.lacks(entry.type, "of the detector"))
-        if self.prompts is not None:
-            away.append(self.prompts.lacks())
+        away = [*self.servers.away(), *(one.lacks() for one in (self.looks, self.prompts) if one is not None)]
         unlike = [*self.senses.mismatches(), *self.conditions.mismatches()]
         if self.senses.map is None and not any(self.config.map_topic in one for one in unlike):
             away.append(self._no_map())
@@ -125,18 +119,93 @@ class RobotParts:
         return {
             "emergency stop": self.stop.in_words(),
             "battery": self.battery.in_words(),
-            "conditions": self.conditions.told() or "none",
+            "conditions": self.conditions.in_words() or "none",
             **self.servers.status(),
             "map": "there is none yet" if self.senses.map is None else f"in frame '{self.senses.map.frame}'",
         }
 
     def close(self) -> None:
-        self.senses.close()
-        self.stop.close()
-        self.battery.close()
-        self.conditions.close()
-        if self.looks is not None:
-            self.looks.close()
-        if self.prompts is not None:
-            self.prompts.close()
-        self.servers.close()
+        for one in (self.senses, self.stop, self.battery, self.conditions, self.looks, self.prompts, self.servers):
+            if one is not None:
+                one.close()
+
+
+class Charging:
+    """Carries out the skill by which a robot charges when its battery is low, and has tasks hold until it is full.
+
+    Args:
+        entry: What is done; None: nothing.
+        begin: Carries a skill out, whatever the battery's level.
+    """
+
+    def __init__(
+        self, battery: Battery, entry: ChargeEntry | None, begin: Callable[[str], Pending[Observation]], log: Any
+    ) -> None:
+        self._battery, self._entry, self._begin, self._log = battery, entry, begin, log
+        self._needed = self._charges = False
+        self._underway: Pending[Observation] | None = None
+        self._tries, self._again_at, self._failed = 0, 0.0, ""
+
+    def reason(self) -> str:
+        """Say why nothing else may begin; empty if it may."""
+        if self._entry is None or not (self._needed or self._underway):
+            return ""
+        now = self._failed.rstrip(".") or f"'{self._entry.skill}' is next"
+        if self._underway is not None:
+            now = f"'{self._entry.skill}' is carried out"
+        elif self._charges:
+            now = f"it is charged up to {self._entry.until:g}"
+        return f"the battery is at {self._battery.level:.3g}: {now}"
+
+    def emergency(self) -> str:
+        """Say that a person has to have the robot charged; empty if it does so itself."""
+        return self.reason() if self._tries >= TRIES else ""
+
+    def look(self, *, active: bool, free: bool) -> None:
+        """Go on; to be called regularly.
+
+        Args:
+            active: Whether the robot may do anything at all.
+            free: Whether nothing else is under way or in the way.
+        """
+        entry, level = self._entry, self._battery.level
+        if entry is None:
+            return
+        if not self._needed and level < entry.below:
+            self._log.warning(f"the battery is at {level:.3g}: '{entry.skill}' is carried out, and tasks hold")
+            self._needed, self._charges, self._tries, self._again_at, self._failed = True, False, 0, 0.0, ""
+        elif self._needed and level >= entry.until:
+            self._log.info(f"the battery is at {level:.3g}: tasks go on")
+            self._needed, self._tries = False, 0
+        if self._underway is not None:
+            self._follow(self._underway, active=active)
+            return
+        may_try = self._tries < TRIES and steady.now() >= self._again_at
+        if self._needed and not self._charges and active and free and may_try:
+            self._battery.charges = True
+            self._underway = self._begin(entry.skill)
+
+    def _follow(self, underway: Pending[Observation], *, active: bool) -> None:
+        if not active:
+            underway.cancel()
+        if not underway.done():
+            return
+        self._underway, self._battery.charges = None, False
+        if underway.cancelled():
+            return
+        try:
+            seen = underway.take()
+        except Exception as error:
+            self._fail(str(error) or type(error).__name__)
+            return
+        self._charges = seen.outcome is Outcome.DONE
+        if seen.outcome not in (Outcome.DONE, Outcome.HALTED):  # what was halted goes on when it may
+            self._fail(seen.text)
+
+    def _fail(self, reason: str) -> None:
+        self._failed, self._tries, self._again_at = reason, self._tries + 1, steady.now() + AGAIN
+        self._log.error(f"the robot does not charge: {reason}")
+
+    def close(self) -> None:
+        if self._underway is not None:
+            self._underway.cancel()

@@ -1,11 +1,13 @@
-"""Perception of a robot: its pose, its detections and its map become one semantic map."""
+"""Perception of a robot: its pose, its map, and its detector, which it asks and tells what to look for."""
 
 from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
+from action_msgs.msg import GoalStatus
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, qos_profile_sensor_data
 from rclpy.time import Time
@@ -13,21 +15,24 @@ from std_msgs.msg import String
 
 from reactree_ros.agent.skill import SkillCall
 from reactree_ros.errors import UserError
+from reactree_ros.nodes.calls import Calls
+from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.mismatch import one_type, topic_mismatch
 from reactree_ros.nodes.qos import LATCHED
-from reactree_ros.nodes.robot.goal_templates import check_name, type_name
-from reactree_ros.nodes.robot.robot_detector import WARNING_PERIOD
-from reactree_ros.nodes.robot.robot_memory import KeptSightings
-from reactree_ros.nodes.robot.robot_topics import DetectionReader, RobotPose
-from reactree_ros.robot.config import RobotConfig
+from reactree_ros.nodes.robot.goal_templates import check_name, compiled, resolve, type_name
+from reactree_ros.nodes.robot.robot_memory import WARNING_PERIOD, KeptSightings
+from reactree_ros.nodes.robot.robot_servers import ActionOf, Server, ServiceOf, Underway
+from reactree_ros.nodes.robot.robot_topics import NAMED, DetectionReader, Names, RobotPose
+from reactree_ros.robot.config import PromptEntry, RobotConfig
+from reactree_ros.robot.detections import Detection, Stamps
 from reactree_ros.robot.map_file import MapDocument, map_of, parse_yaml
-from reactree_ros.robot.matching import Detection
 from reactree_ros.robot.poses import Pose
 from reactree_ros.robot.semantic_map import SemanticMap
-from reactree_ros.robot.stamps import Stamps
 
 #: Longest delay of a detection's transform, in seconds.
 LATE = 1.0
+#: Most looks that may be under way because the detector does not end them.
+MOST = 3
 
 
 def stamp_of(msg: Any) -> Time:
@@ -60,14 +65,10 @@ class Perception:
         where: str,
         kept: KeptSightings | None = None,
     ) -> None:
-        self._node, self._config, self._kept = node, config, kept
-        if config.map_topic:
-            check_name(config.map_topic, where)
-        self.detector = (
-            None if config.detections is None else DetectionReader(config.detections, config.at(where, "detections"))
-        )
-        self._robot_pose = None if config.pose is None else RobotPose(node, config.pose, where=config.at(where, "pose"))
-        self._where = where
+        self._node, self._config, self._where, self._kept = node, config, where, kept
+        entry, pose = config.detections, config.pose
+        self.detector = None if entry is None else DetectionReader(entry, config.at(where, "detections"))
+        self._robot_pose = None if pose is None else RobotPose(node, pose, where=config.at(where, "pose"))
         self.map: SemanticMap | None = None
         self.detected = float("-inf")
         self._waiting: deque[tuple[float, Any]] = deque(maxlen=20)
@@ -83,6 +84,7 @@ class Perception:
         if document is not None:
             self._take_map(document)
         else:
+            check_name(config.map_topic, where)
             self._listen(String, config.map_topic, self._read_map, LATCHED)
         if self.detector is not None and self.detector.entry.topic:
             self._listen(self.detector.kind, self.detector.entry.topic, self.note, qos_profile_sensor_data)
@@ -94,10 +96,8 @@ class Perception:
 
     def mismatches(self) -> list[str]:
         """Say of each topic that is published otherwise than the configuration says, how it is."""
-        told = [topic_mismatch(self._node, *heard) for heard in self._heard]
-        if self._robot_pose is not None:
-            told.append(self._robot_pose.mismatch())
-        return [one for one in told if one]
+        pose = "" if self._robot_pose is None else self._robot_pose.mismatch()
+        return list(filter(None, [*(topic_mismatch(self._node, *heard) for heard in self._heard), pose]))
 
     def now(self) -> float:
         """Return the time on the node's clock, in seconds."""
@@ -109,9 +109,8 @@ class Perception:
     # ------------------------------------------------------------------ the map
 
     def _read_map(self, msg: String) -> None:
-        where = f"the map on {self._config.map_topic}"
         try:
-            self._take_map(map_of(parse_yaml(msg.data, where=where)))
+            self._take_map(map_of(parse_yaml(msg.data, where=f"the map on {self._config.map_topic}")))
         except UserError as error:
             kept = "" if self.map is None else "; the map from before is kept"
             self._node.get_logger().error(f"{error}{kept}")
@@ -140,14 +139,8 @@ class Perception:
             found = self._buffer.lookup_transform(frame, pose.frame, stamp or Time()).transform
         except self._unknown:
             return None
-        by = Pose(
-            frame,
-            found.translation.x,
-            found.translation.y,
-            found.translation.z,
-            (found.rotation.x, found.rotation.y, found.rotation.z, found.rotation.w),
-        )
-        return by.placed(pose)
+        at, turn = found.translation, found.rotation
+        return Pose(frame, at.x, at.y, at.z, (turn.x, turn.y, turn.z, turn.w)).placed(pose)
 
     def reaches(self, frame: str, other: str) -> bool:
         """Whether tf has a transform between two frames."""
@@ -155,8 +148,7 @@ class Perception:
 
     def frames(self) -> list[str]:
         """Return the frames that tf knows."""
-        found = re.findall(r"^Frame (\S+) exists", self._buffer.all_frames_as_string(), re.MULTILINE)
-        return sorted(found)
+        return sorted(re.findall(r"^Frame (\S+) exists", self._buffer.all_frames_as_string(), re.MULTILINE))
 
     # ------------------------------------------------------------------ detections
 
@@ -209,8 +201,8 @@ class Perception:
     def _robot(self, frame: str) -> Pose | None:
         if self._robot_pose is None:
             return self.in_frame(frame, Pose(self._config.base_frame, 0.0, 0.0))
-        said = self._robot_pose.pose(frame)
-        return None if said is None else self.in_frame(frame, said)
+        at = self._robot_pose.pose(frame)
+        return None if at is None else self.in_frame(frame, at)
 
     def _taken(self, map: SemanticMap, since: float, msg: Any) -> bool:
         """Put detections on the map; returns False if their transform may come yet."""
@@ -243,3 +235,137 @@ class Perception:
             self._robot_pose.close()
         for subscription in self._subscriptions:
             self._node.destroy_subscription(subscription)
+
+
+class DetectorClient:
+    """Asks a detector, which has an action or a service, for the objects before the robot.
+
+    Looking moves nothing: no skill waits for a look that does not end, and the next look replaces it.
+
+    Args:
+        heard: Called with an answer that has detections.
+        ended: Called when a look has ended, whatever came of it.
+
+    Attributes:
+        names: What it is asked for, if it takes names.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        calls: Calls,
+        detector: DetectionReader,
+        heartbeat: Heartbeat,
+        *,
+        heard: Callable[[Any], None],
+        ended: Callable[[], None],
+    ) -> None:
+        self._log, self._detector, self._heard, self._ended = node.get_logger(), detector, heard, ended
+        given = node, calls, detector.entry.source, detector.kind
+        self.names = Names()
+        self.server: Server = ActionOf(*given, heartbeat) if detector.entry.action else ServiceOf(*given)
+        self._looks: list[Underway] = []
+
+    def begin(self) -> None:
+        """Begin a look; one that is under way is given up."""
+        self.stop()
+        if len(self._looks) >= MOST:
+            self._warn(f"{self.server.name} is not asked: it has not answered {MOST} times")
+            self._ended()
+            return
+        look = self.server.send("look", self._detector.request(self.names))
+        self._looks.append(look)
+        look.result.add_done_callback(lambda _: self._answered(look))
+
+    def stop(self) -> None:
+        """Give up all looks."""
+        for look in self._looks:
+            if not look.stopping:
+                self.server.stop(look)
+
+    def watch(self) -> None:
+        """Watch the looks; to be called regularly."""
+        for look in self._looks:
+            self.server.watch(look)
+        self._looks = [look for look in self._looks if not look.over]
+
+    def lacks(self) -> str:
+        return self.server.lacks(self._detector.entry.type, "of the detector")
+
+    def _answered(self, look: Underway) -> None:
+        answer = look.result
+        if look.stopping or answer.cancelled():
+            return
+        if (error := answer.exception()) is not None:
+            self._warn(f"{look.server}: nothing is detected: {error}")
+        else:
+            status, result = answer.take()
+            if status == GoalStatus.STATUS_SUCCEEDED and self._detector.could_look(result):
+                self._heard(result)
+        self._ended()
+
+    def _warn(self, text: str) -> None:
+        self._log.warning(text, throttle_duration_sec=WARNING_PERIOD)
+
+    def close(self) -> None:
+        self.stop()
+        self.server.close()
+
+
+class Prompts:
+    """Tells a detector what to look for, on a topic, by a service, or with each look; only what has changed.
+
+    Args:
+        looks: Takes the names for the looks that are asked for next.
+
+    Raises:
+        UserError: A name or type is wrong, or a field does not fit.
+    """
+
+    def __init__(
+        self, node: Node, calls: Calls, entry: PromptEntry, looks: Callable[[Names], None], *, where: str
+    ) -> None:
+        self._node, self._entry, self._looks = node, entry, looks
+        self._latest: Names | None = None
+        self._publisher: Any = None
+        self._server: ServiceOf | None = None
+        if not (name := entry.topic or entry.service):
+            return
+        check_name(name, where)
+        kind = resolve("message" if entry.topic else "service", entry.type, where)
+        self._fill = compiled(kind if entry.topic else kind.Request, entry.goal, f"{where}: goal", NAMED)
+        if entry.service:
+            self._server = ServiceOf(node, calls, name, kind)
+            return
+        with one_type(node, name, entry.type):
+            self._publisher = node.create_publisher(kind, name, LATCHED)  # who comes later hears the last one, too
+
+    def tell(self, names: Names) -> None:
+        """Tell what to look for, unless that was told last."""
+        names.between = self._entry.between
+        self._looks(names)
+        if names == self._latest:
+            return
+        self._latest = names
+        if self._publisher is not None:
+            self._publisher.publish(self._fill({"names": names}))
+        elif self._server is not None:
+            asked = self._server.send("prompts", self._fill({"names": names}))
+            asked.result.add_done_callback(self._look_for_trouble)
+
+    def _look_for_trouble(self, done: Any) -> None:
+        error = None if done.cancelled() else done.exception()
+        if error is not None:
+            self._latest = None
+            text = f"the detector was not told what to look for: {error}"
+            self._node.get_logger().warning(text, throttle_duration_sec=WARNING_PERIOD)
+
+    def lacks(self) -> str:
+        """Say that its service is not there; empty if it is, or there is none."""
+        return "" if self._server is None else self._server.lacks(self._entry.type, "of the detector's prompts")
+
+    def close(self) -> None:
+        if self._publisher is not None:
+            self._node.destroy_publisher(self._publisher)
+        if self._server is not None:
+            self._server.close()

@@ -1,19 +1,346 @@
-"""Everything that was sent to a robot's servers and topics, watched until nothing moves."""
+"""A robot's own servers and topics: what is sent to them, stopped, and watched until nothing of it moves."""
 
 from __future__ import annotations
 
+import abc
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
+from action_msgs.msg import GoalStatus
+from action_msgs.srv import CancelGoal
+from rclpy.action import ActionClient
 from rclpy.node import Node
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.calls import Calls
+from reactree_ros.nodes.calls import RESTARTED, Calls, ServerLost, Waiting, settled
 from reactree_ros.nodes.heartbeat import Heartbeat
+from reactree_ros.nodes.mismatch import another_type, one_type, server_mismatch, topic_mismatch
+from reactree_ros.nodes.robot.goal_templates import type_name
 from reactree_ros.nodes.robot.mapped_skill import MappedCall, Order
-from reactree_ros.nodes.robot.robot_goals import ActionOf, Server, ServiceOf, Underway
-from reactree_ros.nodes.robot.robot_topic_goals import Listening, Publishing
+from reactree_ros.nodes.robot.robot_topics import hear_all
+
+#: How often a goal that does not stop is told so again, in seconds.
+INSISTENCE = 1.0
+
+
+class Rejected(Exception):
+    """A server did not take a goal on."""
+
+
+@dataclass(eq=False)
+class Underway:
+    """A goal that was sent, or is about to be; times are those of :func:`steady.now`, None: not yet.
+
+    Its result is ``(status, result)``. It fails if the server rejects the goal (``Rejected``), was restarted
+    (``ServerLost``), is not there or stays away (``ServerGone``).
+    """
+
+    what: str  # the skill that it is for
+    server: str
+    result: Pending[tuple[int, Any]] = field(default_factory=Pending)
+    sent_at: float | None = None
+    accepted: bool = False  # a service need not say so
+    over: bool = False  # the server has ended it, or never began with it: nothing of it moves
+    stopping: bool = False
+    stop_since: float | None = None  # when it was told to stop first
+    told: float = float("-inf")  # and last
+    away: bool = False  # the server has gone since
+    says: str = ""  # what was heard last that does not end it, in words
+    handle: Any = None  # rclpy's, while an action server has it
+    due: float = 0.0  # when its message is published next
+
+    def end(self, error: BaseException | None = None) -> None:
+        """Note that nothing of it moves; its result fails, or is cancelled if there is none yet."""
+        self.over, self.handle = True, None
+        if error is None:
+            self.result.cancel()
+        else:
+            self.result.fail(error)
+
+
+class Server(abc.ABC):
+    """A server or a topic; ``service`` is the name by which servers are counted, ``called`` what errors call it."""
+
+    def __init__(self, node: Node, calls: Calls, name: str, *, service: str = "", called: str = "") -> None:
+        self.node, self.calls, self.name = node, calls, name
+        self._service, self._called = service or name, called or name
+
+    def send(self, what: str, goal: Any) -> Underway:
+        """Send a goal as soon as the server is there."""
+        underway = Underway(what, self.name)
+
+        def begin() -> None:
+            underway.sent_at = steady.now()
+            self._begin(underway, goal)
+
+        waiting = Waiting(
+            *(self._called, self._service, self.ready, begin, partial(_give_up, underway), underway.result),
+            lost=ServerLost,
+            doubted=partial(self._doubt, underway) if isinstance(self, ActionOf) else None,
+        )
+        self.calls.wait(waiting)
+        return underway
+
+    def stop(self, underway: Underway) -> None:
+        """Have a goal stopped; also one that was not accepted yet."""
+        underway.stopping, underway.told = True, steady.now()
+        if underway.stop_since is None:
+            underway.stop_since = underway.told
+        if underway.sent_at is None:
+            underway.end()
+        else:
+            self._stop(underway)
+
+    def watch(self, underway: Underway) -> None:
+        """Look after a goal; to be called regularly.
+
+        A server that has gone and is there again knows nothing of a goal of its former life, unless it says otherwise
+        when it is told to stop that.
+        """
+        if underway.over:
+            return
+        if not self.ready():
+            underway.away = True
+        elif underway.away and underway.result.done():
+            underway.away = False
+            if underway.handle is None:
+                underway.over = True
+            else:
+                self.stop(underway)
+        elif underway.stopping and steady.now() - underway.told > INSISTENCE:
+            self.stop(underway)
+
+    def lacks(self, kind: str, role: str) -> str:
+        """Say that it is not there, or is of another type; empty if neither is so."""
+        return "" if self.ready() else self._unlike(kind) or f"{self._called} ({role}) is not there"
+
+    @abc.abstractmethod
+    def ready(self) -> bool:
+        """Whether the server is there."""
+
+    @abc.abstractmethod
+    def _begin(self, underway: Underway, goal: Any) -> None: ...
+
+    @abc.abstractmethod
+    def _stop(self, underway: Underway) -> None: ...
+
+    @abc.abstractmethod
+    def _unlike(self, kind: str) -> str:
+        """Say that something of its name is there with another type than the robot's configuration says."""
+
+    @abc.abstractmethod
+    def close(self) -> None: ...
+
+
+class _OneAnswer(ActionClient):
+    """rclpy's client of an action, which takes the first answer to a goal: rclpy's own may raise at a second one."""
+
+    async def execute(self, taken_data: Any) -> None:
+        with suppress(RuntimeError):
+            await super().execute(taken_data)
+
+
+class ActionOf(Server):
+    """An action server of the robot."""
+
+    def __init__(self, node: Node, calls: Calls, name: str, kind: Any, heartbeat: Heartbeat) -> None:
+        super().__init__(node, calls, name, service=f"{name}/_action/send_goal")
+        self._heartbeat, self._client = heartbeat, _OneAnswer(node, kind, name)
+
+    def _begin(self, underway: Underway, goal: Any) -> None:
+        id = self._heartbeat.goal(self.name, lambda: underway.over)
+        self._client.send_goal_async(goal, goal_uuid=id).add_done_callback(partial(self._accepted, underway))
+
+    def _accepted(self, underway: Underway, future: Any) -> None:
+        if (handle := _taken(future, underway.end)) is None:
+            return
+        if not handle.accepted:
+            underway.end(Rejected(f"{self.name} rejected the goal"))
+            return
+        underway.accepted, underway.handle = True, handle
+        handle.get_result_async().add_done_callback(partial(self._finished, underway))
+        if underway.stopping:
+            self.stop(underway)
+
+    def _finished(self, underway: Underway, future: Any) -> None:
+        if (answer := _taken(future, underway.end)) is None:
+            return
+        if answer.status == GoalStatus.STATUS_UNKNOWN:  # says a server that has never heard of it
+            underway.end(ServerLost(f"{self.name} {RESTARTED}"))
+        else:
+            underway.over, underway.handle = True, None
+            underway.result.succeed((answer.status, answer.result))
+
+    def _doubt(self, underway: Underway) -> None:
+        """Ask for the result once more: a server that was restarted knows nothing of the goal, another one goes on."""
+        if underway.handle is not None:
+            underway.handle.get_result_async().add_done_callback(partial(self._finished, underway))
+        else:
+            _give_up(underway)
+            underway.result.fail(ServerLost(f"{self.name} {RESTARTED}"))
+
+    def _stop(self, underway: Underway) -> None:
+        if underway.handle is not None:
+            underway.handle.cancel_goal_async().add_done_callback(partial(self._answered, underway))
+
+    def _answered(self, underway: Underway, future: Any) -> None:
+        answer = _taken(future, lambda error: None)
+        unknown = (CancelGoal.Response.ERROR_UNKNOWN_GOAL_ID, CancelGoal.Response.ERROR_GOAL_TERMINATED)
+        if answer is None or answer.return_code not in unknown:
+            return
+        if underway.result.done():
+            underway.over, underway.handle = True, None  # nobody will tell how it ended any more
+        else:
+            self._doubt(underway)  # restarted so fast that it never seemed to be away
+
+    def ready(self) -> bool:
+        return bool(self._client.server_is_ready())
+
+    def _unlike(self, kind: str) -> str:
+        return server_mismatch(self.node, self.name, kind, action=True)
+
+    def close(self) -> None:
+        self._client.destroy()
+
+
+class ServiceOf(Server):
+    """A service of the robot; what it was asked for cannot be stopped, only be waited for."""
+
+    def __init__(self, node: Node, calls: Calls, name: str, kind: Any) -> None:
+        self._client = node.create_client(kind, name)
+        super().__init__(node, calls, name, service=self._client.srv_name)
+
+    def _begin(self, underway: Underway, goal: Any) -> None:
+        underway.accepted = True
+        self._client.call_async(goal).add_done_callback(partial(self._answered, underway))
+
+    def _answered(self, underway: Underway, future: Any) -> None:
+        underway.over = True
+        if (response := _taken(future, underway.end)) is not None:
+            underway.result.succeed((GoalStatus.STATUS_SUCCEEDED, response))
+
+    def _stop(self, underway: Underway) -> None:
+        """Wait for its answer."""
+
+    def ready(self) -> bool:
+        return bool(self._client.service_is_ready())
+
+    def _unlike(self, kind: str) -> str:
+        return server_mismatch(self.node, self.name, kind, action=False)
+
+    def close(self) -> None:
+        self.node.destroy_client(self._client)
+
+
+class Publishing(Server):
+    """Publishes a message as soon as somebody hears the topic; one that lasts ends at once if it is stopped."""
+
+    def __init__(self, node: Node, calls: Calls, name: str, kind: Any) -> None:
+        super().__init__(node, calls, name, called=f"who hears {name}")
+        with one_type(node, name, type_name(kind)):
+            self._publisher = node.create_publisher(kind, name, 10)
+        self._orders: dict[Underway, Order] = {}
+
+    def _begin(self, underway: Underway, goal: Order) -> None:
+        underway.accepted, self._orders[underway] = True, goal
+        self._publish(underway, goal)
+
+    def watch(self, underway: Underway) -> None:
+        super().watch(underway)
+        if (order := self._orders.get(underway)) is not None:
+            self._publish(underway, order)
+
+    def _publish(self, underway: Underway, order: Order) -> None:
+        now = steady.now()
+        if underway.result.done():  # it was stopped, or nobody hears it any more
+            del self._orders[underway]
+            return
+        if now >= underway.due:
+            self._publisher.publish(order.goal)
+            underway.due = now + order.every
+        if underway.sent_at is not None and now - underway.sent_at >= order.lasting:
+            del self._orders[underway]
+            underway.over = True
+            underway.result.succeed((GoalStatus.STATUS_SUCCEEDED, None))
+
+    def _stop(self, underway: Underway) -> None:
+        self._orders.pop(underway, None)
+        underway.end()
+
+    def ready(self) -> bool:
+        return bool(self._publisher.get_subscription_count())
+
+    def _unlike(self, kind: str) -> str:
+        full = self.node.resolve_topic_name(self.name)
+        return another_type(full, (one.topic_type for one in self.node.get_subscriptions_info_by_topic(full)), kind)
+
+    def close(self) -> None:
+        self.node.destroy_publisher(self._publisher)
+
+
+class Listening(Server):
+    """Waits for a message; hears the topic only meanwhile, so that no message from before counts but a latched one."""
+
+    def __init__(self, node: Node, calls: Calls, name: str, kind: Any) -> None:
+        super().__init__(node, calls, name, called=f"who publishes {name}")
+        self._kind = kind
+        self._hearing: dict[Underway, list[Any]] = {}
+
+    def send(self, what: str, goal: Order) -> Underway:
+        underway = Underway(what, self.name, sent_at=steady.now(), accepted=True, says=f"{self.name} was silent")
+        self._begin(underway, goal)
+        return underway
+
+    def _begin(self, underway: Underway, goal: Order) -> None:
+        def hear(message: Any) -> None:
+            if underway.over:
+                return
+            if goal.ends(message):
+                self._end(underway)
+                underway.result.succeed((GoalStatus.STATUS_SUCCEEDED, message))
+            else:
+                underway.says = f"{self.name}: {', '.join(goal.unlike(message))}"
+
+        self._hearing[underway] = hear_all(self.node, self._kind, self.name, hear)
+
+    def _end(self, underway: Underway) -> None:
+        underway.over = True
+        for subscription in self._hearing.pop(underway, ()):
+            self.node.destroy_subscription(subscription)
+
+    def _stop(self, underway: Underway) -> None:
+        self._end(underway)
+        underway.end()
+
+    def ready(self) -> bool:
+        return bool(self.node.count_publishers(self.node.resolve_topic_name(self.name)))
+
+    def _unlike(self, kind: str) -> str:
+        return topic_mismatch(self.node, self.name, kind)
+
+    def close(self) -> None:
+        for underway in list(self._hearing):
+            self._end(underway)
+
+
+def _give_up(underway: Underway) -> None:
+    """Note that a server is not asked any more; what it has of a goal is stopped when it is there again."""
+    underway.over, underway.stopping, underway.away = underway.sent_at is None, True, True
+
+
+def _taken(future: Any, failed: Callable[[BaseException], object]) -> Any:
+    """Return the result of a future; None if it has failed or was cancelled."""
+    try:
+        return settled(future).take()
+    except BaseException as error:
+        failed(error)
+        return None
+
 
 #: What each kind of entry but an action goes to.
 _KINDS: Mapping[str, Callable[..., Server]] = {
@@ -25,22 +352,27 @@ _KINDS: Mapping[str, Callable[..., Server]] = {
 
 
 class Servers:
-    """The servers and topics that a robot's file names, and everything that was sent to them and has not ended."""
+    """The servers and topics that a robot's file names, and everything that was sent to them and has not ended.
 
-    def __init__(self, node: Node, calls: Calls, mapped: Iterable[MappedCall], heartbeat: Heartbeat) -> None:
-        self._node = node
+    Attributes:
+        emergency: What was told to stop and has not within ``stop_timeout`` seconds; only a person can stop it then.
+    """
+
+    def __init__(
+        self, node: Node, calls: Calls, mapped: Iterable[MappedCall], heartbeat: Heartbeat, *, stop_timeout: float
+    ) -> None:
+        self._node, self._stop_timeout = node, stop_timeout
         self._servers: dict[tuple[str, str, str], Server] = {}  # by kind, name and type: several skills may share one
         for call in mapped:
             if (key := _key(call)) not in self._servers:
-                of = (node, calls, call.entry.server, call.type)
+                given = (node, calls, call.entry.server, call.type)
                 own = _KINDS.get(call.entry.kind)
-                self._servers[key] = ActionOf(*of, heartbeat) if own is None else own(*of)
+                self._servers[key] = ActionOf(*given, heartbeat) if own is None else own(*given)
         self._underway: list[tuple[Server, Underway]] = []
         self._resting: deque[Pending[None]] = deque()
-        self._emergency = ""
+        self.emergency = ""
 
     def of(self, call: MappedCall) -> Server:
-        """Return what a call goes to."""
         return self._servers[_key(call)]
 
     def send(self, what: str, order: Order) -> Underway:
@@ -50,39 +382,35 @@ class Servers:
         self._underway.append((server, underway))
         return underway
 
-    def watch(self, stop_timeout: float) -> None:
+    def watch(self) -> None:
         """Look after what is under way; to be called regularly."""
         for server, underway in self._underway:
             server.watch(underway)
-        self._underway = [(server, underway) for server, underway in self._underway if not underway.over]
+        self._underway = [one for one in self._underway if not one[1].over]
         while self._resting and not self._underway:
             self._resting.popleft().succeed(None)
-        self._say_emergency(stop_timeout)
-
-    def _say_emergency(self, stop_timeout: float) -> None:
-        before, self._emergency = self._emergency, self.emergency(stop_timeout)
-        if self._emergency and not before:
-            self._node.get_logger().fatal(f"emergency: {self._emergency}")
-        elif before and not self._emergency:
+        before, self.emergency = self.emergency, self._does_not_stop()
+        if self.emergency and not before:
+            self._node.get_logger().fatal(f"emergency: {self.emergency}")
+        elif before and not self.emergency:
             self._node.get_logger().warning("the emergency is over: what did not stop has ended")
+
+    def _does_not_stop(self) -> str:
+        now, limit = steady.now(), self._stop_timeout
+        for _, underway in self._underway:
+            if underway.stop_since is not None and now - underway.stop_since > limit:
+                return (
+                    f"'{underway.what}' was told to stop and {underway.server} has not ended it within {limit:g} s: "
+                    "the robot may still move; stop it by hand"
+                )
+        return ""
 
     def obstacle(self) -> str:
         """Say why nothing may be begun now; empty if something may."""
         for _, underway in self._underway:
             if not underway.over:
-                gone = f"{underway.server} has gone, and it is not known whether the robot has stopped"
-                return f"'{underway.what}' has not stopped yet{f'; {gone}' if underway.away else ''}"
-        return ""
-
-    def emergency(self, stop_timeout: float) -> str:
-        """Say what was told to stop and has not, for longer than it may take; nobody but a person can stop it then."""
-        now = steady.now()
-        for server, underway in self._underway:
-            if underway.stop_since is not None and now - underway.stop_since > stop_timeout and not underway.over:
-                return (
-                    f"'{underway.what}' was told to stop and {server.name} has not ended it within "
-                    f"{stop_timeout:g} s: the robot may still move; stop it by hand"
-                )
+                gone = f"; {underway.server} has gone, and it is not known whether the robot has stopped"
+                return f"'{underway.what}' has not stopped yet{gone if underway.away else ''}"
         return ""
 
     def at_rest(self) -> Pending[None]:

@@ -1,4 +1,4 @@
-"""A robot's topics, in messages of any type: poses, detections, the battery."""
+"""A robot's topics, in messages of any type: pose, detections, battery, emergency stop, conditions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from geometry_msgs.msg import Pose as PoseMsg
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy, qos_profile_sensor_data
 from rosidl_parser.definition import AbstractNestedType, NamespacedType
@@ -18,8 +17,12 @@ except ImportError:  # before Iron
     from rclpy.qos_event import SubscriptionEventCallbacks
 
 from reactree_ros.errors import UserError
+from reactree_ros.nodes import steady
+from reactree_ros.nodes.executors import WithInfo
 from reactree_ros.nodes.mismatch import one_type, topic_mismatch
 from reactree_ros.nodes.robot.goal_templates import (
+    Field,
+    Read,
     check_name,
     compiled,
     constant,
@@ -32,7 +35,15 @@ from reactree_ros.nodes.robot.goal_templates import (
     resolve,
     type_name,
 )
-from reactree_ros.robot.config import DETECTION_ARRAY, BatteryTopic, DetectionEntry, PoseTopic
+from reactree_ros.robot.config import (
+    DETECTION_ARRAY,
+    BatteryTopic,
+    ConditionEntry,
+    DetectionEntry,
+    PoseTopic,
+    RobotConfig,
+    StopEntry,
+)
 from reactree_ros.robot.map_file import MapDocument
 from reactree_ros.robot.poses import Pose
 
@@ -42,45 +53,41 @@ OFFERS = (
     QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE),
     QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL),
 )
+#: Types that a pose is read from.
+_POSES = tuple(
+    f"geometry_msgs/msg/{name}"
+    for name in (
+        *("Pose", "PoseStamped", "PoseWithCovariance", "PoseWithCovarianceStamped"),
+        *("Point", "PointStamped", "Pose2D"),
+    )
+)
 #: Reads a pose from a message, with the frame of a pose that names none. None: it is no pose.
 PoseReader = Callable[[Any, str], Pose | None]
 
 
-def _pose(frame: str, msg: PoseMsg) -> Pose | None:
-    at, turn = msg.position, msg.orientation
-    values = (at.x, at.y, at.z, turn.x, turn.y, turn.z, turn.w)
-    if not frame or not all(map(math.isfinite, values)):
+# ---- poses and detections -----------------------------------------------------------------------------------------
+
+
+def frame_of(msg: Any) -> str:
+    """Return the frame in a message's header; empty: there is none."""
+    return str(msg.header.frame_id) if hasattr(msg, "header") else ""
+
+
+def _pose(msg: Any, frame: str) -> Pose | None:
+    frame = frame_of(msg) or frame
+    for inner in ("pose", "point"):
+        if hasattr(msg, inner):
+            return _pose(getattr(msg, inner), frame)
+    at, turn = getattr(msg, "position", msg), getattr(msg, "orientation", None)
+    x, y, z, yaw = at.x, at.y, getattr(at, "z", 0.0), getattr(msg, "theta", 0.0)
+    around = (0.0, 0.0, 0.0, 1.0) if turn is None else (turn.x, turn.y, turn.z, turn.w)
+    if not frame or not all(map(math.isfinite, (x, y, z, yaw, *around))):
         return None
-    length = math.hypot(*values[3:])
-    x, y, z, w = (value / length for value in values[3:]) if length > 0.0 else (0.0, 0.0, 0.0, 1.0)
-    return Pose(frame, at.x, at.y, at.z, (x, y, z, w))
-
-
-def _point(frame: str, msg: Any) -> Pose | None:
-    finite = all(map(math.isfinite, (msg.x, msg.y, msg.z)))
-    return Pose(frame, msg.x, msg.y, msg.z) if frame and finite else None
-
-
-def _pose_2d(frame: str, msg: Any) -> Pose | None:
-    finite = all(map(math.isfinite, (msg.x, msg.y, msg.theta)))
-    return Pose.upright(frame, msg.x, msg.y, yaw=msg.theta) if frame and finite else None
-
-
-_READ: Mapping[str, PoseReader] = {
-    "geometry_msgs/msg/Pose": lambda msg, frame: _pose(frame, msg),
-    "geometry_msgs/msg/PoseStamped": lambda msg, frame: _pose(msg.header.frame_id or frame, msg.pose),
-    "geometry_msgs/msg/PoseWithCovariance": lambda msg, frame: _pose(frame, msg.pose),
-    "geometry_msgs/msg/PoseWithCovarianceStamped": lambda msg, frame: _pose(
-        msg.header.frame_id or frame, msg.pose.pose
-    ),
-    "geometry_msgs/msg/Point": lambda msg, frame: _point(frame, msg),
-    "geometry_msgs/msg/PointStamped": lambda msg, frame: _point(msg.header.frame_id or frame, msg.point),
-    "geometry_msgs/msg/Pose2D": lambda msg, frame: _pose_2d(frame, msg),
-}
-
-
-def _itself(msg: Any) -> Any:
-    return msg
+    if turn is None:
+        return Pose.upright(frame, x, y, z, yaw=yaw)
+    length = math.hypot(*around)
+    qx, qy, qz, qw = (value / length for value in around) if length > 0.0 else (0.0, 0.0, 0.0, 1.0)
+    return Pose(frame, x, y, z, (qx, qy, qz, qw))
 
 
 def pose_reader(kind: Any, path: str, where: str) -> PoseReader:
@@ -89,21 +96,14 @@ def pose_reader(kind: Any, path: str, where: str) -> PoseReader:
     Raises:
         UserError: The type has no such field, or the field is no pose.
     """
-    read: Callable[[Any], Any] = _itself
-    name = type_name(kind)
+    name, what = type_name(kind), "the message"
+    read: Read = lambda msg: msg  # noqa: E731
     if path:
         read, slot = reader(kind, path, where)
-        name = described(slot)
-    if name not in _READ:
-        what = f"field '{path}'" if path else "the message"
-        raise UserError(f"{where}: {what} is {name}; a pose is one of {', '.join(_READ)}")
-    inner = _READ[name]
-    return lambda msg, frame: inner(read(msg), frame)
-
-
-def frame_of(msg: Any) -> str:
-    """Return the frame in a message's header; empty: there is none."""
-    return str(msg.header.frame_id) if hasattr(msg, "header") else ""
+        name, what = described(slot), f"field '{path}'"
+    if name not in _POSES:
+        raise UserError(f"{where}: {what} is {name}; a pose is one of {', '.join(_POSES)}")
+    return lambda msg, frame: _pose(read(msg), frame)
 
 
 @dataclass(frozen=True)
@@ -133,9 +133,6 @@ NAMED: Mapping[str, type] = {"names": list}
 class DetectionReader:
     """Reads detections from messages or answers of any type.
 
-    Attributes:
-        kind: The type of the topic, the action or the service.
-
     Raises:
         UserError: A name or a type is wrong, or a field does not fit.
     """
@@ -145,15 +142,16 @@ class DetectionReader:
         check_name(entry.source, where)
         what = "message" if entry.topic else "action" if entry.action else "service"
         self.kind = resolve(what, entry.type, where)
-        goal, said = None, self.kind
+        goal, answer = None, self.kind
         if not entry.topic:
-            goal, said = (self.kind.Goal, self.kind.Result) if entry.action else (self.kind.Request, self.kind.Response)
+            parts = ("Goal", "Result") if entry.action else ("Request", "Response")
+            goal, answer = (getattr(self.kind, part) for part in parts)
         self._request = None if goal is None else compiled(goal, entry.goal, f"{where}: goal", NAMED)
         self._success = []
         for path, value in entry.success.items():
-            read, slot = reader(said, path, f"{where}: success")
+            read, slot = reader(answer, path, f"{where}: success")
             self._success.append((read, constant(slot, value, f"{where}: success: field '{path}'")))
-        self._read = _of_array if entry.type == DETECTION_ARRAY else self._reading(said, where)
+        self._read = _of_array if entry.type == DETECTION_ARRAY else self._reading(answer, where)
 
     def request(self, names: Names) -> Any:
         """Return the goal or request that asks for detections, of what has these names if the detector takes any."""
@@ -176,9 +174,9 @@ class DetectionReader:
                 seen.append(DetectedObject(word, at, pose, "" if person else own, min(1.0, max(0.0, score))))
         return seen
 
-    def _reading(self, said: Any, where: str) -> Callable[[Any, str], Any]:
+    def _reading(self, answer: Any, where: str) -> Callable[[Any, str], Any]:
         entry = self.entry
-        objects, slot = reader(said, entry.objects, f"{where}: objects")
+        objects, slot = reader(answer, entry.objects, f"{where}: objects")
         value = slot.value_type if isinstance(slot, AbstractNestedType) else None
         if not isinstance(value, NamespacedType):
             raise UserError(f"{where}: objects: field '{entry.objects}' is no list of messages")
@@ -196,7 +194,7 @@ class DetectionReader:
         return read
 
 
-def _field(kind: Any, path: str, fits: Callable[[Any], bool], where: str) -> Callable[[Any], Any]:
+def _field(kind: Any, path: str, fits: Callable[[Any], bool], where: str) -> Read:
     read, slot = reader(kind, path, where)
     if not fits(slot):
         raise UserError(f"{where}: field '{path}' is {described(slot)}")
@@ -211,8 +209,11 @@ def _of_array(msg: Any, frame: str) -> Any:
         at = best.pose.pose.position
         only_box = not (at.x or at.y or at.z)  # many detectors leave the hypothesis's pose empty
         where = msg.header.frame_id or detection.header.frame_id
-        pose = _pose(where, detection.bbox.center if only_box else best.pose.pose)
+        pose = _pose(detection.bbox.center if only_box else best.pose.pose, where)
         yield best.hypothesis.class_id, best.hypothesis.score, "", where, pose
+
+
+# ---- topics that the configuration names --------------------------------------------------------------------------
 
 
 def hear_all(node: Node, kind: Any, topic: str, hear: Callable[..., None]) -> list[Any]:
@@ -226,14 +227,17 @@ def hear_all(node: Node, kind: Any, topic: str, hear: Callable[..., None]) -> li
 
 
 class ConfiguredTopic:
-    """A topic that the configuration names, of whatever type; nothing is heard before :meth:`subscribe`.
+    """A topic that the configuration names, of whatever type; without an entry there is none.
+
+    Nothing is heard before :meth:`subscribe` or :meth:`listen`.
 
     Raises:
-        UserError: The topic's name or its type is wrong.
+        UserError: The topic's name, its type or a field is wrong.
     """
 
     #: How it is heard; None: in every way.
     hearing: QoSProfile | None = qos_profile_sensor_data
+    _hear: Callable[..., None]
 
     def __init__(self, node: Node, entry: Any, where: str) -> None:
         self._node, self._entry, self._kind = node, entry, None
@@ -242,10 +246,19 @@ class ConfiguredTopic:
             check_name(entry.topic, where)
             self._kind = resolve("message", entry.type, where)
 
-    def subscribe(self, hear: Callable[..., None], qos: QoSProfile) -> None:
+    def subscribe(self, hear: Callable[..., None], qos: QoSProfile | int) -> None:
         """Call a function with each message."""
         with one_type(self._node, self._entry.topic, self._entry.type):
             self._subscriptions.append(self._node.create_subscription(self._kind, self._entry.topic, hear, qos))
+
+    def listen(self) -> None:
+        """Begin to hear it."""
+        if self._entry is None:
+            return
+        if self.hearing is None:
+            self._subscriptions += hear_all(self._node, self._kind, self._entry.topic, WithInfo(self._hear))
+        else:
+            self.subscribe(self._hear, self.hearing)
 
     def mismatch(self) -> str:
         """Say that the topic is published otherwise than the configuration says; empty if that is not so."""
@@ -272,10 +285,6 @@ class Battery(ConfiguredTopic):
         if entry is not None:
             self._field = _field(self._kind, entry.field, is_number, where)
 
-    def listen(self) -> None:
-        if self._entry is not None:
-            self.subscribe(self._hear, qos_profile_sensor_data)
-
     def _hear(self, msg: Any) -> None:
         self.level = float(self._field(msg))
 
@@ -293,31 +302,138 @@ class Battery(ConfiguredTopic):
 
 
 class RobotPose(ConfiguredTopic):
-    """Hears the robot's pose on a topic.
-
-    Attributes:
-        heard_at: When it was heard last, in seconds by the node's clock.
-
-    Raises:
-        UserError: A name, a type or a field is wrong.
-    """
+    """The robot's pose; ``heard_at`` is when it was heard last, in seconds by the node's clock."""
 
     def __init__(self, node: Node, entry: PoseTopic, *, where: str) -> None:
         super().__init__(node, entry, where)
         self._latest: Any = None
         self._clock, self.heard_at = node.get_clock(), float("-inf")
         self._read = pose_reader(self._kind, entry.field, where)
-        self.subscribe(self._hear, qos_profile_sensor_data)
+        self.listen()
 
     def _hear(self, msg: Any) -> None:
         self._latest, self.heard_at = msg, self._clock.now().nanoseconds / 1e9
 
     def pose(self, frame: str) -> Pose | None:
-        """Return the robot's pose; None before the first message.
-
-        Args:
-            frame: Frame of a pose that names none: the map's.
-        """
+        """Return the robot's pose, in ``frame`` if it names none; None before the first message."""
         if self._latest is None:
             return None
         return self._read(self._latest, self._entry.frame or frame_of(self._latest) or frame)
+
+
+class EmergencyStop(ConfiguredTopic):
+    """Says whether the robot may move; without an entry it always may.
+
+    It may if the last message released the stop and the topic is alive: it has a publisher or, with ``silent_for``, was
+    heard within that time (wall time, whatever clock the node has). With ``fail_open`` the robot may move until a
+    message engages the stop.
+
+    Several subscriptions hear the topic, so a message can come twice and late. A release that was sent before the
+    latest engagement, by the senders' clocks, is ignored.
+    """
+
+    hearing = None
+
+    def __init__(self, node: Node, entry: StopEntry | None, *, where: str) -> None:
+        super().__init__(node, entry, at := f"{where}: emergency_stop")
+        self._engaged: bool | None = None  # None: not heard yet
+        self._engaged_at = -1  # when the latest engagement was sent, in nanoseconds
+        self._heard_at = steady.now()
+        if entry is None:
+            node.get_logger().warning(f"{where}: emergency_stop is null: nothing but a cancel stops the robot")
+            return
+        self._field, slot = reader(self._kind, entry.field, at)
+        self._value = constant(slot, entry.engaged, f"{at}.engaged")
+        if entry.fail_open:
+            node.get_logger().warning(
+                f"{at}: fail_open is true: the robot moves as long as {entry.topic} is not heard to be engaged, also "
+                "if nobody publishes it"
+            )
+
+    def _hear(self, msg: Any, info: Mapping[str, int]) -> None:
+        engaged, sent_at = self._field(msg) == self._value, info["source_timestamp"]
+        self._heard_at = steady.now()
+        if engaged:
+            self._engaged_at = max(self._engaged_at, sent_at)
+        elif sent_at <= self._engaged_at:
+            return
+        if engaged != self._engaged:
+            self._node.get_logger().warning(f"emergency stop {'engaged' if engaged else 'released'}")
+        self._engaged = engaged
+
+    def engaged(self) -> str:
+        """Say why nothing may move; empty if the robot may."""
+        entry = self._entry
+        if entry is None:
+            return ""
+        if self._engaged:
+            return "the emergency stop is engaged"
+        if entry.fail_open:
+            return ""
+        if self._engaged is None:
+            mismatch = self.mismatch()
+            return f"the emergency stop's topic {mismatch or f'{entry.topic} has not been heard yet'}"
+        if entry.silent_for and steady.now() - self._heard_at > entry.silent_for:
+            return f"the emergency stop's topic {entry.topic} has been silent for {entry.silent_for:g} s"
+        if not entry.silent_for and not self._node.count_publishers(entry.topic):
+            return f"nobody publishes the emergency stop's topic {entry.topic} any more"
+        return ""
+
+    def in_words(self) -> str:
+        return "there is none" if self._entry is None else self.engaged() or "released"
+
+
+class Condition(ConfiguredTopic):
+    """Says whether a condition holds."""
+
+    hearing = None
+
+    def __init__(self, node: Node, entry: ConditionEntry, *, where: str) -> None:
+        super().__init__(node, entry, where)
+        self._field = Field(self._kind, entry.field, entry.holds, f"{where}: holds", {})
+        self._wanted = self._field.wanted({})
+        self._latest: bool | None = None
+        self._sent_at, self._heard_at = -1, 0.0  # in nanoseconds by the sender's clock; by ours
+
+    def _hear(self, msg: Any, info: Mapping[str, int]) -> None:
+        self._heard_at = steady.now()
+        if info["source_timestamp"] >= self._sent_at:  # a message can come twice and late
+            self._sent_at, self._latest = info["source_timestamp"], self._wanted(self._field.read(msg))
+
+    def holds(self) -> bool | None:
+        """Whether it holds; None: nobody knows."""
+        silent = self._entry.silent_for and steady.now() - self._heard_at > self._entry.silent_for
+        return None if silent else self._latest
+
+    def in_words(self) -> str:
+        holds = {True: "yes", False: "no", None: "unknown"}[self.holds()]
+        return f"{self._entry.wording}: {holds}"
+
+
+class Conditions(dict[str, Condition]):
+    """All conditions of a robot, by name."""
+
+    def __init__(self, node: Node, config: RobotConfig, *, where: str) -> None:
+        for name, entry in config.conditions.items():
+            self[name] = Condition(node, entry, where=config.at(where, "conditions", name))
+        self.by_wording = {entry.wording: self[name] for name, entry in config.conditions.items()}
+
+    def listen(self) -> None:
+        for one in self.values():
+            one.listen()
+
+    def named(self, name: str) -> bool | None:
+        """Whether the condition of a name holds; None: nobody knows, or there is none."""
+        return self[name].holds() if name in self else None
+
+    def in_words(self) -> str:
+        """Say of each whether it holds; empty if there are none."""
+        return f"Conditions: {'; '.join(one.in_words() for one in self.values())}." if self else ""
+
+    def mismatches(self) -> list[str]:
+        """Say which topics are published otherwise than the configuration says."""
+        return list(filter(None, (one.mismatch() for one in self.values())))
+
+    def close(self) -> None:
+        for one in self.values():
+            one.close()

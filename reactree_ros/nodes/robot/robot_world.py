@@ -18,13 +18,11 @@ from reactree_ros.household.vocabulary import RECALLABLE, WORDS
 from reactree_ros.llm.eyes import Eyes
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.heartbeat import Heartbeat
-from reactree_ros.nodes.robot.charging import Charging
 from reactree_ros.nodes.robot.goal_templates import NoValue, Values
 from reactree_ros.nodes.robot.mapped_skill import Asked, MappedSkill, missing, values_of
-from reactree_ros.nodes.robot.robot_conditions import Waiting
-from reactree_ros.nodes.robot.robot_errand import Errand
+from reactree_ros.nodes.robot.robot_errand import Errand, Waiting
 from reactree_ros.nodes.robot.robot_memory import KeptSightings
-from reactree_ros.nodes.robot.robot_parts import RobotParts
+from reactree_ros.nodes.robot.robot_parts import Charging, RobotParts
 from reactree_ros.nodes.waiting import Wake
 from reactree_ros.robot.config import RobotConfig
 from reactree_ros.robot.semantic_map import SemanticMap
@@ -50,10 +48,10 @@ class RobotWorld(SharedWorld):
 
     A skill may be cancelled, and rest be asked for, from any thread; everything else belongs to the node's executor.
 
+    In a dry run every goal is logged and none is sent; a skill is then taken to go well at once.
+
     Args:
-        heartbeat: Tells what is under way to whoever is to cancel it where this process cannot.
         eyes: Who looks at pictures, if skills are checked by some.
-        dry_run: Log every goal and send none; a skill is then taken to go well at once.
         server_timeout: How long a server may be away, or take to accept a goal, in seconds.
         stop_timeout: How long a goal may take to stop after its time limit or an emergency stop, in seconds.
         active: Says whether the robot may do something by itself: charge.
@@ -125,30 +123,25 @@ class RobotWorld(SharedWorld):
         return Pending.failed(WorldError("a robot cannot bring its house back to a start; give an instruction"))
 
     def observe(self) -> Pending[Observation]:
-        """Say where the robot is and what is in the room."""
         self._told_conditions = ""
         return Pending.of(self._with_conditions(self._robot.map().around()))
 
     def attend(self, goal: str) -> None:
-        """Have a detector that takes names look for what the goal names."""
         self._robot.attend(goal)
 
     def corrections(self) -> Pending[Sequence[Offer]]:
-        """Say what a person may correct on the map."""
         return Pending.of(self._robot.map().corrections(self._config.declared))
 
     def correct(self, correction: SkillCall) -> Pending[Observation]:
-        """Take in on the map what a person has said; nothing of the robot moves."""
         return Pending.of(self._robot.map().corrected(correction, self._robot.senses.now()))
 
     def _with_conditions(self, observation: Observation) -> Observation:
-        before, self._told_conditions = self._told_conditions, self._robot.conditions.told()
+        before, self._told_conditions = self._told_conditions, self._robot.conditions.in_words()
         if self._told_conditions == before:
             return observation
         return replace(observation, text=f"{observation.text} {self._told_conditions}")
 
     def available_skills(self) -> Pending[Sequence[Offered]]:
-        """List what may be tried of what the robot can do."""
         map = self._robot.map()
         return Pending.of([one for conduct in self._conducts for one in conduct.offered(map)])
 
@@ -159,13 +152,13 @@ class RobotWorld(SharedWorld):
     @property
     def words(self) -> Sequence[str]:  # type: ignore[override]
         """The vocabulary's and the map's own; none as long as there is no map."""
+        return () if self._robot.senses.map is None else tuple(dict.fromkeys((*WORDS, *self._own_words())))
+
+    def _own_words(self) -> Sequence[str]:
         map = self._robot.senses.map
-        if map is None:
-            return ()
-        return tuple(dict.fromkeys((*WORDS, *map.document.words, *(item.word for item in map.items()))))
+        return () if map is None else (*map.document.words, *(item.word for item in map.items()))
 
     def names(self, kind: Named) -> Sequence[str] | None:
-        """Say what the map has; nobody knows as long as there is none."""
         map = self._robot.senses.map
         return None if map is None else map.document.names(kind)
 
@@ -173,10 +166,8 @@ class RobotWorld(SharedWorld):
     def recallable(self) -> Sequence[str]:  # type: ignore[override]
         """What can be carried: of the vocabulary, of the map's own words, and what was seen that nobody listed."""
         map = self._robot.senses.map
-        own = () if map is None else (*map.document.words, *(item.word for item in map.items()))
-        return tuple(
-            dict.fromkeys((*RECALLABLE, *(word for word in own if map and "GRABBABLE" in map.properties(word))))
-        )
+        own = (word for word in self._own_words() if map and "GRABBABLE" in map.properties(word))
+        return tuple(dict.fromkeys((*RECALLABLE, *own)))
 
     @property
     def places(self) -> Sequence[str]:  # type: ignore[override]
@@ -250,16 +241,14 @@ class RobotWorld(SharedWorld):
         return "" if self._dry_run else self._robot.stop.engaged() or self._charging.reason()
 
     def lacks(self) -> str:
-        """Say which of the robot's servers are not there, whether a map is missing, and what is of another type."""
         return self._robot.lacks()
 
     def status(self) -> Mapping[str, str]:
-        """Say how emergency stop, battery, servers and map are."""
         return {"dry run": "yes" if self._dry_run else "no", **self._robot.status()}
 
     def emergency(self) -> str:
         """Say what was told to stop and has not, or that the robot cannot charge: what a person has to see to."""
-        return self._robot.servers.emergency(self._robot.stop_timeout) or self._charging.emergency()
+        return self._robot.servers.emergency or self._charging.emergency()
 
     def at_rest(self) -> Pending[None]:
         """Settle when the robot's servers have ended everything that was sent to them."""

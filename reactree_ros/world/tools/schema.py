@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -33,18 +34,14 @@ _YES_NO: Mapping[str, bool] = {"yes": True, "no": False}
 
 @dataclass(frozen=True)
 class Typed:
-    """A parameter of a skill, and how its values are those of the tool.
-
-    Attributes:
-        meant: What an option stands for, of booleans and numbers that are chosen from.
-    """
+    """A parameter of a skill, and how its values are those of the tool."""
 
     parameter: Parameter  # what may be said
     kind: str  # its type in JSON
+    # what an option stands for, of booleans and numbers that are chosen from
     meant: Mapping[str, Any] = field(default_factory=dict)
 
     def value(self, said: Value) -> Any:
-        """Return what the tool gets."""
         if self.meant:
             return self.meant[str(said)]
         if self.kind == "integer":
@@ -54,8 +51,6 @@ class Typed:
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool as a skill."""
-
     name: str  # what its server calls it
     skill: Skill
     schema: str  # what the tool takes, as its server said when the world was made
@@ -63,18 +58,15 @@ class Tool:
     settings: ToolSettings  # what the user says of it
 
     def arguments(self, values: Mapping[str, Value]) -> dict[str, Any]:
-        """Return what the tool gets for the values of its skill."""
         return {name: self.takes[name].value(value) for name, value in values.items()}
 
 
 def tool_of(name: str, schema: Any, settings: ToolSettings) -> Tool:
     """Return a tool as a skill.
 
-    Every parameter that the tool needs stands in the wording, and of the others those that the user's wording names.
-    No description of the server's stands in any prompt.
-
-    Raises:
-        ValueError: It cannot be one; the message names the parameter.
+    Every parameter that the tool needs stands in the wording, and of the others those that the user's wording names. No
+    description of the server's stands in any prompt. Raises ValueError: it cannot be one; the message names the
+    parameter.
     """
     said = said_schema(schema)
     properties, required = _properties(schema)
@@ -97,8 +89,7 @@ def tool_of(name: str, schema: Any, settings: ToolSettings) -> Tool:
 def said_schema(schema: Any) -> str:
     """Return a schema as it is compared: a tool whose schema changes in mid-run is not called any more.
 
-    Raises:
-        ValueError: It is too long.
+    Raises ValueError: it is too long.
     """
     said = json.dumps(schema, sort_keys=True, separators=(",", ":"))
     if len(said) > _LONGEST_SCHEMA:
@@ -120,7 +111,6 @@ def _properties(schema: Any) -> tuple[dict[str, Any], list[str]]:
 
 
 def _wording(name: str, wanted: list[str]) -> str:
-    """Return how a tool is said if the user does not say it: its name, then its parameters behind their names."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
     words = " ".join(re.sub(r"[^A-Za-z0-9]+", " ", words).lower().split())
     if len(wanted) == 1:
@@ -156,7 +146,10 @@ def _plain(schema: Mapping[str, Any], own: Parameter | None) -> Typed:
 
 
 def _text(schema: Mapping[str, Any], own: Parameter | None) -> Parameter:
-    longest = min(_whole(schema.get("maxLength", _LONGEST_TEXT)), _LONGEST_TEXT)
+    longest = schema.get("maxLength", _LONGEST_TEXT)
+    if isinstance(longest, bool) or not isinstance(longest, int | float) or not longest >= 1:
+        raise ValueError(f"maxLength {_shown(longest)} leaves nothing to say")
+    longest = int(min(longest, _LONGEST_TEXT))
     if own is None:
         return Text(longest)
     if isinstance(own, Number):
@@ -168,84 +161,60 @@ def _text(schema: Mapping[str, Any], own: Parameter | None) -> Parameter:
     return own
 
 
-def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 1:
-        raise ValueError(f"maxLength {_shown(value)} leaves nothing to say")
-    return int(min(value, _LONGEST_TEXT))
-
-
 def _number(schema: Mapping[str, Any], own: Parameter | None, *, whole: bool) -> Number:
     least, most = _bound(schema, "minimum", whole=whole), _bound(schema, "maximum", whole=whole)
-    given = _said(schema, "multipleOf", least=1e-9)
+    given = _number_in(schema, "multipleOf", least=1e-9)
     step = given or (1 if whole else 0)
     if own is None:
         if least is None or most is None:
             raise ValueError(f"is a number without bounds; {_HINT}")
         if given and not _fits(least, given):
             raise ValueError(f"its numbers are multiples of {given:g}, but do not begin with one; {_HINT}")
-        own = _made(least if whole else _upward(least, step or 0.01), most, step, whole=whole)
+        try:
+            if whole:
+                own = Number(int(least), int(most), int(step) or 1)
+            else:  # the next multiple of a step: a bound such as 1e-107 cannot be said, nor what is some steps above it
+                exact = Decimal(str(step or 0.01))
+                steps = (Decimal(str(least)) / exact - Decimal("1e-9")).to_integral_value(ROUND_CEILING)
+                own = Number(float(steps * exact), float(most), step)
+        except (ValueError, OverflowError) as error:
+            raise ValueError(f"{error}; {_HINT}") from None
     if not isinstance(own, Number):
         raise ValueError(f"is a number; {own.words()} cannot stand there")
     if (least is not None and own.least < least) or (most is not None and own.greatest > most):
         raise ValueError(f"{own.words()}: is more than its schema allows")
-    steps = (own.least, own.step)
-    if (whole and not all(float(one).is_integer() for one in steps)) or (
-        given and not all(_fits(one, given) for one in steps)
-    ):
+    if not all((not whole or float(one).is_integer()) and _fits(one, given) for one in (own.least, own.step)):
         raise ValueError(f"{own.words()}: has steps that its schema does not allow")
     return own
 
 
-def _made(least: float, most: float, step: float, *, whole: bool) -> Number:
-    try:
-        return Number(int(least), int(most), int(step) or 1) if whole else Number(float(least), float(most), step)
-    except (ValueError, OverflowError) as error:
-        raise ValueError(f"{error}; {_HINT}") from None
-
-
-def _upward(number: float, step: float) -> float:
-    """Return the next multiple of a step: a bound such as 1e-107 cannot be said, nor what is some steps above it."""
-    exact = Decimal(str(step))
-    return float((Decimal(str(number)) / exact - Decimal("1e-9")).to_integral_value(ROUND_CEILING) * exact)
-
-
-def _fits(number: float, step: float) -> bool:
-    return abs(number / step - round(number / step)) < 1e-9
+def _fits(number: float, step: float | None) -> bool:
+    return not step or abs(number / step - round(number / step)) < 1e-9
 
 
 def _bound(schema: Mapping[str, Any], which: str, *, whole: bool) -> float | None:
     """Return the least or the greatest number of a schema; None if it has none."""
-    bounds = []
-    for key in (which, f"exclusive{which.capitalize()}"):
-        value = _said(schema, key)
-        if value is None:
-            continue
-        if key != which:
-            value = _beside(value, up=which == "minimum", whole=whole)
-        bounds.append(value)
+    up = which == "minimum"
+    bounds = [] if (bound := _number_in(schema, which)) is None else [bound]
+    if (beyond := _number_in(schema, f"exclusive{which.capitalize()}")) is not None:  # the nearest number beside it
+        beside = 0.01 if not whole else 1 if float(beyond).is_integer() else 0
+        bounds.append(beyond + beside if up else beyond - beside)
     if not bounds:
         return None
-    bound = max(bounds) if which == "minimum" else min(bounds)
-    if whole:
-        return -int(-bound // 1) if which == "minimum" else int(bound // 1)
-    return float(bound)
+    bound = max(bounds) if up else min(bounds)
+    return float(bound) if not whole else math.ceil(bound) if up else math.floor(bound)
 
 
-def _beside(value: float, *, up: bool, whole: bool) -> float:
-    """Return the nearest number beside one that may not be said itself."""
-    if not whole:
-        return value + 0.01 if up else value - 0.01
-    return int(value // 1) + 1 if up else -int(-value // 1) - 1
-
-
-def _said(schema: Mapping[str, Any], key: str, least: float = -1e12) -> float | None:
+def _number_in(schema: Mapping[str, Any], key: str, least: float = -1e12) -> float | None:
     """Return a number of a schema, None if it has none of this name; one that nobody can say is refused."""
-    if key not in schema:
-        return None
-    value = schema[key]
-    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < 1e12:
+    value = schema.get(key, 0)
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not (key not in schema or least <= value < 1e12)
+    ):
         raise ValueError(f"{key} {_shown(value)} is no number that can be said")
-    return value
+    return value if key in schema else None
 
 
 def _chosen(schema: Mapping[str, Any], own: Parameter | None) -> Typed:
@@ -278,12 +247,10 @@ def _chosen(schema: Mapping[str, Any], own: Parameter | None) -> Typed:
 
 
 def _is_plain(option: str) -> bool:
-    """Whether an option is in one line that is taken for nothing else."""
     return in_one_line(option) == option and as_seen(option) == option and not set("{}") & set(option)
 
 
 def _resolved(schema: Any, root: Any, where: str) -> Mapping[str, Any]:
-    """Return a schema itself, without references and the null that it may be, too."""
     for _ in range(_MOST_REFERENCES):
         if not isinstance(schema, Mapping):
             raise ValueError(f"{where}: has no schema that says what it is")

@@ -7,7 +7,7 @@ import re
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -17,15 +17,17 @@ from reactree_ros.agent.text import LONGEST
 from reactree_ros.errors import UserError
 from reactree_ros.files.addresses import is_loopback
 from reactree_ros.files.read_back import read_yaml
+from reactree_ros.plugins.installation import check_modules
 from reactree_ros.plugins.settings import Settings, or_nearest, read_settings
+
+if TYPE_CHECKING:
+    from reactree_ros.world.port import World
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,79}")
 
 
 class ToolSettings(Settings):
-    """One tool that is a skill."""
-
     name: str = Field(default="", max_length=64, description="what policies and records call it; empty: as the tool")
     wording: str = Field(default="", description="how it is said, such as 'look up who sits in {room}'")
     parameters: dict[str, Any] = Field(
@@ -42,7 +44,6 @@ class ToolSettings(Settings):
 
 
 def _by_name(tools: Any) -> Any:
-    """Read a list of tools as a mapping, and a tool without settings as one with defaults."""
     if isinstance(tools, list):
         return {name: {} for name in tools}
     return {name: one or {} for name, one in tools.items()} if isinstance(tools, Mapping) else tools
@@ -108,8 +109,7 @@ class _File(Settings):
 def load_servers(path: str | Path) -> Mapping[str, ServerSettings]:
     """Read a file with MCP servers, under ``mcp:``.
 
-    Raises:
-        UserError: It cannot be used; the message names file, setting and value.
+    Raises UserError: it cannot be used; the message names file, setting and value.
     """
     document, _ = read_yaml(Path(path))
     servers = read_settings(_File, document, where=str(path)).mcp
@@ -120,8 +120,7 @@ def load_servers(path: str | Path) -> Mapping[str, ServerSettings]:
 def check_programs(servers: Mapping[str, ServerSettings], at: Callable[..., str]) -> None:
     """Check that the programs of servers are there, where they are to be started; ``at`` says where an entry is.
 
-    Raises:
-        UserError: One is not; the message says what may have been meant.
+    Raises UserError: one is not; the message says what may have been meant.
     """
     for name, server in servers.items():
         if server.command and shutil.which(server.command) is None:
@@ -130,3 +129,22 @@ def check_programs(servers: Mapping[str, ServerSettings], at: Callable[..., str]
             near = or_nearest(path.name, [one.name for there in folders if there.is_dir() for one in there.iterdir()])
             said = f"there is no program '{server.command}' to start; write a name on PATH, or a path{near}"
             raise UserError(f"{at('mcp', name, 'command')}: {said}")
+
+
+def with_tools(make: Callable[[], World], servers: str | Mapping[str, ServerSettings]) -> World:
+    """Make a world, with the tools of MCP servers as skills if some are named.
+
+    Raises UserError: the world cannot be made; a server cannot be reached, or does not have a tool; or a tool cannot be
+    a skill here.
+
+    Args:
+        servers: The servers, or the file that names them; empty: there are none.
+    """
+    named = load_servers(servers) if isinstance(servers, str) and servers else servers
+    if not named:
+        return make()
+    assert not isinstance(named, str)
+    check_modules(f"MCP server '{next(iter(named))}'", "reactree_ros[mcp]", ["mcp"])
+    from reactree_ros.world.tools.skills import add_tools
+
+    return add_tools(make, named)

@@ -2,32 +2,101 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import base64
+import binascii
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from reactree_ros.agent.decision import RECALL
+from reactree_ros.agent.foreign import QUOTE, cleaned
+from reactree_ros.agent.picture import LARGEST_PICTURE, Picture, picture_of
 from reactree_ros.agent.skill import Skill, SkillCall
+from reactree_ros.agent.text import bounded
 from reactree_ros.background.pending import Pending, after, asked, followed, mapped
 from reactree_ros.errors import UserError
 from reactree_ros.plugins.settings import or_nearest
 from reactree_ros.world.port import Household, Observation, Offer, Offered, Outcome, World
 from reactree_ros.world.skill_policy import Verdict
 from reactree_ros.world.team import SharedWorld, Use
-from reactree_ros.world.tools.answer import failure, observation_of
+from reactree_ros.world.tools.client import Asked, CallFailed, ToolServer, names_of
 from reactree_ros.world.tools.schema import Tool, tool_of
-from reactree_ros.world.tools.server import Asked, CallFailed, ToolServer, names_of
-from reactree_ros.world.tools.settings import ServerSettings, load_servers
+from reactree_ros.world.tools.settings import ServerSettings
 from reactree_ros.world.wrappers import AddedSkills
+
+#: The most pictures of one answer that are kept, and the most parts of one that are read.
+_MOST_PICTURES, _MOST_PARTS = 4, 1000
+#: How much longer a text may be before what cannot be seen of it is left out.
+_UNSEEN = 8
+
+
+def observation_of(server: str, call: str, answer: Any, longest: int) -> Observation:
+    """Return what a tool has answered.
+
+    Args:
+        longest: The most characters of it that are told.
+    """
+    pictures: list[Picture] = []
+    notes: list[str] = []
+    texts = list(_texts(answer.content[:_MOST_PARTS], pictures, notes))
+    if not any(map(str.strip, texts)) and answer.structured_content is not None:
+        texts = [json.dumps(answer.structured_content, ensure_ascii=False, separators=(",", ":"))]
+    said = quoted(server, "\n".join(texts), longest)
+    left_out = f" ({'; '.join(dict.fromkeys(notes))})" if notes else ""
+    if answer.is_error:
+        return failure(call, f"{said}{left_out}")
+    return Observation(f"{said}{left_out}", pictures=tuple(pictures))
+
+
+def failure(call: str, why: str, outcome: Outcome = Outcome.EXECUTION) -> Observation:
+    return Observation(f"You tried to {call}, but {why}", outcome)
+
+
+def quoted(server: str, text: str, longest: int) -> str:
+    """Return what a server says: in one line behind its name, or each line quoted below it."""
+    plain = bounded(cleaned(bounded(text, _UNSEEN * longest)), longest).strip()
+    lines = [line for line in plain.split("\n") if line.strip()]
+    if not lines:
+        return f"{server} says nothing."
+    if len(lines) == 1:
+        return f"{server} says: {lines[0]}"
+    return "\n".join([f"{server} says:", *(f"{QUOTE}{line}" for line in lines)])
+
+
+def _texts(parts: Any, pictures: list[Picture], notes: list[str]) -> Iterator[str]:
+    for part in parts:
+        if part.type == "text":
+            yield part.text
+        elif part.type == "image":
+            note = _kept(part.data, pictures)
+            notes += [note] if note else []
+        elif part.type == "resource" and isinstance(getattr(part.resource, "text", None), str):
+            yield part.resource.text
+        elif part.type == "resource_link":
+            yield f"{part.name}: {part.uri}"
+        else:
+            notes.append("sound is left out" if part.type == "audio" else "a file is left out")
+
+
+def _kept(data: str, pictures: list[Picture]) -> str:
+    if len(pictures) == _MOST_PICTURES:
+        return f"more than {_MOST_PICTURES} pictures are left out"
+    try:
+        if len(data) > 2 * LARGEST_PICTURE:
+            raise ValueError("is too large")
+        pictures.append(picture_of(base64.b64decode(data, validate=True)))
+    except (ValueError, binascii.Error) as error:
+        return f"a picture is left out: {error}"
+    return ""
+
 
 #: Words that the agent's own skills begin with.
 _OWN = (RECALL.strip(), "done", "failure")
 
 
 class _Added(NamedTuple):
-    """A tool, with the server that has it."""
-
     server: ToolServer
     tool: Tool
 
@@ -39,8 +108,6 @@ class ToolSkills(AddedSkills):
     does, is a skill that failed. A tool that a server gets later is no skill.
 
     Args:
-        inner: The world.
-        added: The tools by their skills.
         servers: The servers that end with the world; those of a robot of several end with the first.
     """
 
@@ -56,7 +123,6 @@ class ToolSkills(AddedSkills):
 
     @property
     def rules(self) -> Mapping[str, str]:  # type: ignore[override]
-        """What the settings say of the tools."""
         said = ((skill, one.tool.settings.policy) for skill, one in self._added.items())
         return {**self.inner.rules, **{skill.name: policy for skill, policy in said if policy}}
 
@@ -73,7 +139,7 @@ class ToolSkills(AddedSkills):
             return Pending.of(Observation(f"The skill was not carried out: {reason}.", Outcome.HALTED))
         server, tool = self._added[call.skill]
         wanted = Asked(tool.name, tool.arguments(call.values), tool.schema, tool.settings.seconds)
-        return _told(server.call(wanted), server.name, call, tool.settings.longest)
+        return _as_observation(server.call(wanted), server.name, call, tool.settings.longest)
 
     def at_rest(self) -> Pending[None]:
         """See :meth:`World.at_rest`; the servers were told of what was cancelled."""
@@ -90,12 +156,10 @@ class ToolSkills(AddedSkills):
 
 
 def _rested(server: ToolServer, _: object) -> Pending[None]:
-    """Return when a server was told of what was cancelled; one that has ended was."""
     return after(server.at_rest(), lambda: Pending.of(None))
 
 
-def _told(answer: Pending[object], server: str, call: SkillCall, longest: int) -> Pending[Observation]:
-    """Return what came of a call; a call that failed is a skill that did."""
+def _as_observation(answer: Pending[object], server: str, call: SkillCall, longest: int) -> Pending[Observation]:
     outer = Pending[Observation](on_cancel=answer.cancel)
 
     def settle(done: Pending[object]) -> None:
@@ -113,21 +177,8 @@ def _told(answer: Pending[object], server: str, call: SkillCall, longest: int) -
     return outer
 
 
-def with_tools(make: Callable[[], World], servers: str | Mapping[str, ServerSettings]) -> World:
-    """Make a world, with the tools of MCP servers as skills if some are named.
-
-    Args:
-        make: Makes the world.
-        servers: The servers, or the file that names them; empty: there are none.
-
-    Raises:
-        UserError: The world cannot be made; a server cannot be reached, or does not have a tool; or a tool cannot be a
-            skill here.
-    """
-    named = load_servers(servers) if isinstance(servers, str) and servers else servers
-    if not named:
-        return make()
-    assert not isinstance(named, str)
+def add_tools(make: Callable[[], World], named: Mapping[str, ServerSettings]) -> World:
+    """Make a world, with the tools of servers as skills; see :func:`~.settings.with_tools`."""
     with ExitStack() as stack:
         started = []
         for name, settings in named.items():
@@ -137,17 +188,14 @@ def with_tools(make: Callable[[], World], servers: str | Mapping[str, ServerSett
         stack.callback(world.close)
         added = _added(world.household, started)
         stack.pop_all()
-    servers_of = [server for server, _ in started]
-    return ToolSkills(world, added, servers_of)
+    return ToolSkills(world, added, [server for server, _ in started])
 
 
 def _mixed_up(one: str, other: str) -> bool:
-    """Whether one of two verbs may be the other with what it is done to, such as ``open safe`` and ``open``."""
     return f"{one} ".startswith(f"{other} ") or f"{other} ".startswith(f"{one} ")
 
 
 def _added(household: Household, servers: Sequence[tuple[ToolServer, ServerSettings]]) -> dict[Skill, _Added]:
-    """Return the tools that are allowed, by their skills."""
     added: dict[Skill, _Added] = {}
     names = {skill.name for skill in household.skills}
     verbs = {*household.actions, *_OWN}

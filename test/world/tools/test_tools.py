@@ -29,7 +29,6 @@ from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Outcome, World
 from reactree_ros.world.skill_policy import PolicyError, policy_from_list
 from reactree_ros.world.spec import WORLDS, Place
-from reactree_ros.world.tools.settings import ServerSettings
 from reactree_ros.world.tools.skills import ToolSkills
 from reactree_ros.world.wrappers import guarded
 
@@ -76,20 +75,8 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 HARMS = [
-    "papers",
-    "structured",
-    "goes",
-    "orders",
-    "huge",
-    "endless_line",
-    "garbage",
-    "flood",
-    "dies",
-    "asks",
-    "broken",
-    "odd",
-    "changes",
-    "late",
+    *("papers", "structured", "goes", "orders", "huge", "endless_line", "garbage", "flood", "dies", "asks", "broken"),
+    *("odd", "changes", "late"),
 ]
 
 
@@ -292,13 +279,6 @@ def test_a_tool_that_nobody_can_read_is_passed_over_and_spoils_no_other(
 
 
 @pytest.mark.slow
-def test_what_is_no_skill_is_told_of_the_tools_too(marks: Path) -> None:
-    with closing(house(marks, office=entry("office", {"who_sits_in": {"wording": "look up {room}"}}))) as world:
-        assert done(world.execute("dance")).text.endswith("or turn on. Skills are also 'look up {room}'.")
-        assert "look up" not in done(world.execute("open sesame 1")).text
-
-
-@pytest.mark.slow
 def test_what_a_user_wants_confirmed_is_asked_and_what_is_denied_is_no_skill(marks: Path) -> None:
     tools = {"who_sits_in": {"policy": "confirm"}, "open_safe": {"policy": "deny"}, "rooms_on": {}}
     asked = list[str]()
@@ -468,8 +448,3 @@ def test_tools_are_a_part_of_each_robot_of_a_team(marks: Path) -> None:
         call = world.canonical("who sits in 204").result(STUCK)
         assert isinstance(call, SkillCall)
         assert not next(iter(robots.values())).use(call).things
-
-
-def test_settings_of_a_server_are_read_by_name(marks: Path) -> None:
-    read = read_settings(ServerSettings, entry("office", ["a", "b"]), where="here")
-    assert set(read.tools) == {"a", "b"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -11,6 +11,7 @@ from reactree_lab.recordings import RecordedNode, RecordedRun, ReplayError
 from reactree_lab.worlds.ai2thor.household import ALFRED
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.episode.assembly import assemble
 from reactree_ros.episode.run_spec import RunSpec
@@ -18,11 +19,27 @@ from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import ROOMS, Task
 from reactree_ros.household.vocabulary import class_of_word
-from reactree_ros.llm.recording import RecordingModel
+from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, RequestRejected
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import AS_RECORDED
 from reactree_ros.world.port import World
 from reactree_ros.world.recorded import RecordedWorld
+
+
+class RecordingModel(LanguageModel):
+    """Repeats the decisions of a recorded run, one after the other, whatever the prompt."""
+
+    def __init__(self, said: Iterable[str]) -> None:
+        self._said = tuple(said)
+        self._next = 0
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        """Answer at once with the next recorded decision; fails after the last one."""
+        if self._next >= len(self._said):
+            ended = f"the recording ends after {self._next} decisions, but one more was asked for"
+            return Pending.failed(RequestRejected(ended))
+        self._next += 1
+        return Pending.of(Reply(self._said[self._next - 1]))
 
 
 def episode_of(

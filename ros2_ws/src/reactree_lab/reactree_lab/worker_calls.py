@@ -117,7 +117,6 @@ def _receive(pipe: Connection, calls: SimpleQueue[tuple[int, Any] | None]) -> No
 
 
 def _that_travels(error: Exception) -> Exception:
-    """Return the error, or one with its words if it cannot be sent to another process."""
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:

@@ -95,14 +95,8 @@ class LlamaSettings(LlamaLimits, EngineSettings):
 def _make(settings: LlamaSettings) -> LanguageModel:
     if not settings.model:
         raise UserError("llm is 'llama', but no model is named; name a GGUF file")
-    engine = LlamaEngine(
-        settings.served(settings.model, settings.adapter),
-        chat=settings.chat,
-        examples=settings.examples,
-        reasoning=settings.reasoning,
-        request_timeout=settings.request_timeout,
-    )
-    return settings.queue(engine)
+    served = settings.served(settings.model, settings.adapter)
+    return settings.queue(LlamaEngine(served, request_timeout=settings.request_timeout, **settings.how))
 
 
 SPEC = ModelSpec(

@@ -9,8 +9,7 @@ from pydantic import Field
 
 from reactree_local.llama import NEEDS, LlamaEngine, LlamaLimits
 from reactree_ros.errors import UserError
-from reactree_ros.llm.engine_model import EngineModel
-from reactree_ros.llm.fair_queue import FairQueue
+from reactree_ros.llm.engine_model import EngineModel, FairQueue
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.llm.trained import trained_for

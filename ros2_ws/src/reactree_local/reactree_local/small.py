@@ -10,9 +10,8 @@ from pydantic import Field
 
 from reactree_local import network
 from reactree_local.engine import InProcessEngine
-from reactree_ros.llm.engine_model import EngineModel
+from reactree_ros.llm.engine_model import EngineModel, FairQueue
 from reactree_ros.llm.engine_settings import AnsweringLimits
-from reactree_ros.llm.fair_queue import FairQueue
 from reactree_ros.llm.port import LanguageModel, ServerUnavailable
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.llm.trained import trained_for
@@ -22,7 +21,7 @@ PACKAGED = Path(__file__).parent / "weights/small"
 
 
 class Words:
-    """A tokenizer with the interface that local engines use."""
+    """A tokenizer with the interface of those of transformers."""
 
     def __init__(self, path: Path) -> None:
         from tokenizers import Tokenizer
@@ -52,7 +51,7 @@ class SmallEngine(InProcessEngine):
     """
 
     def __init__(self, model: str, *, threads: int = 1) -> None:
-        super().__init__(model, chat=False)
+        super().__init__(model)
         self._threads = threads
         self.name = f"small model in {model}"
 

@@ -4,17 +4,31 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from reactree_local.engine import InProcessEngine
+from reactree_local.mending import mend
 from reactree_ros.errors import UserError
-from reactree_ros.llm.chat import Examples
+from reactree_ros.llm.chat import (
+    A_CHAT,
+    ChatLayout,
+    Examples,
+    Message,
+    broken,
+    chat_messages,
+    find_layout,
+    is_chat,
+    markers_of_chat,
+    spoken_to_server,
+    with_texts,
+)
+from reactree_ros.llm.engine import Generated, Generation
 from reactree_ros.llm.engine_settings import LocalEngineSettings
-from reactree_ros.llm.mending import mend
-from reactree_ros.llm.port import LanguageModel, ServerUnavailable
-from reactree_ros.llm.reasoning import Reasoning
+from reactree_ros.llm.port import LanguageModel, RequestRejected, ServerUnavailable
+from reactree_ros.llm.reasoning import MARKS, Reasoning
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.plugins.installation import install_line
 
@@ -42,10 +56,73 @@ class TransformersEngine(InProcessEngine):
         adapter: str = "",
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(model, chat=chat, reasoning=reasoning, examples=examples)
+        super().__init__(model)
+        self._chat, self._examples, self._reasoning = chat, examples, reasoning or Reasoning()
+        self._layout, self._marks = ChatLayout(), MARKS[0]
+        self._misfit = ""  # why llguidance does not take the tokenizer
         self._adapter = adapter
         self._options = dict(options or {})
         self.name = f"transformers with {model}"
+
+    async def open(self) -> None:
+        """Load the model, and find out what its chat template accepts."""
+        await super().open()
+        self.constraints = frozenset() if self._misfit else InProcessEngine.constraints
+        template = str(getattr(self._tokenizer, "chat_template", None) or "")
+        self.chat = bool(template) if self._chat is None else self._chat
+        if not self.chat:
+            return
+        self._marks = next((one for one in MARKS if one.begin in template or one.end in template), MARKS[0])
+        if self._chat is None:
+            written = markers_of_chat(self._write([*map(dict, A_CHAT)]))
+            self.chat = is_chat([len(self._encode(one)) for one in written]) is not False
+
+        async def render(messages: list[Message]) -> str:
+            return self._write(messages)
+
+        self._layout = replace(await find_layout(render), examples=self._examples != "text")
+
+    async def generate(self, generation: Generation) -> Generated:
+        """Generate; a model that is to think does so first, and its answer is held to what may be said."""
+        if not self.chat:
+            return await super().generate(generation)
+        messages = chat_messages(spoken_to_server(generation.turns), layout=self._layout)
+        said_last = messages[-1]["role"] == "assistant"  # then the reply is its next line
+        ending = {"continue_final_message": True} if said_last else {"add_generation_prompt": True}
+        prompt = self._write([with_texts(one, self.spelled) for one in messages], **ending) + "\n" * said_last
+        begun, (begin, end) = self.spelled(broken(generation.begun)), (self._marks.begin, self._marks.end)
+        answer = replace(generation, stops=())
+        opened, tokens = prompt.rstrip().endswith(begin), self._reasoning.tokens
+        if not (opened or self._reasoning.thinking) or prompt.rstrip().endswith(end):
+            return await self.go_on(prompt + begun, answer)
+        prompt += "" if opened else begin
+        if not tokens or self._reasoning.thinking is False:
+            return await self.go_on(f"{prompt}{end}\n\n{begun}", answer)
+        free = replace(answer, constraint=None, until=None, stops=(end,), max_tokens=tokens)
+        thought = await self.go_on(prompt, free, marked=True, more=generation.max_tokens)
+        spelled = self.spelled(broken(thought.text))
+        answered = await self.go_on(f"{prompt}{spelled}{end}\n\n{begun}", answer)
+        return replace(
+            answered,
+            reasoning=thought.text.strip(),
+            reasoning_tokens=thought.output_tokens,
+            prompt_tokens=thought.prompt_tokens,
+            cached_tokens=thought.cached_tokens,
+            output_tokens=(thought.output_tokens or 0) + (answered.output_tokens or 0),
+        )
+
+    def _write(self, messages: list[Message], **how: Any) -> str:
+        try:
+            told = {**self._reasoning.template_arguments, **how}
+            return str(self._tokenizer.apply_chat_template(messages, tokenize=False, **told))
+        except Exception as error:  # a template may raise anything
+            problem = f"the chat template of {self.model} cannot be used: {' '.join(str(error).split())[:400]}"
+            raise RequestRejected(f"{problem}; set chat to false to send prompts as text") from error
+
+    def status(self) -> Mapping[str, str]:
+        """Describe the model, the layout of prompts, and why it obeys no grammar."""
+        layout = {"chat layout": self._layout.in_words()} if self.chat else {}
+        return {**super().status(), **layout, **({"grammar": self._misfit} if self._misfit else {})}
 
     def load(self) -> Any:
         """Load the model, and return its tokenizer."""
@@ -65,8 +142,8 @@ class TransformersEngine(InProcessEngine):
         mend(tokenizer)
         try:
             self.vocabulary = llguidance.hf.from_tokenizer(tokenizer, n_vocab=size, eos_token=ends or None)
-        except ValueError as error:  # the probe says so
-            self.vocabulary, self.misfit = None, " ".join(str(error).split())[:200]
+        except ValueError as error:
+            self._misfit = f"llguidance does not take its tokenizer: {' '.join(str(error).split())[:200]}"
         self.context = getattr(config, "max_position_embeddings", None)
         self._network = model
         return tokenizer
@@ -126,14 +203,8 @@ class TransformersSettings(LocalEngineSettings):
 def _make(settings: TransformersSettings) -> LanguageModel:
     if settings.adapter and find_spec("peft") is None:
         raise UserError(f"adapter {settings.adapter} needs peft: {install_line('reactree_local[transformers]')}")
-    engine = TransformersEngine(
-        settings.named_model("transformers"),
-        chat=settings.chat,
-        reasoning=settings.reasoning,
-        examples=settings.examples,
-        adapter=settings.adapter,
-        options=settings.engine_args,
-    )
+    model = settings.named_model("transformers")
+    engine = TransformersEngine(model, adapter=settings.adapter, options=settings.engine_args, **settings.how)
     return settings.queue(engine)
 
 

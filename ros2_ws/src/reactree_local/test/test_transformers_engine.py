@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from thinkers import check_thoughts, generated
 from tiny import make_tiny_model
 
+from reactree_local.mending import mend
 from reactree_local.transformers_engine import TransformersEngine
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.parser import parse_decision
@@ -169,50 +171,81 @@ def test_an_engine_that_is_closed_tells_those_who_wait_and_can_be_opened_again(t
     assert asyncio.run(asyncio.wait_for(closed_and_opened(), 120)) == 2
 
 
-def thinking(folder: Path, **reasoning: Any) -> TransformersEngine:
-    return TransformersEngine(str(folder), reasoning=Reasoning(**reasoning))
-
-
-def test_a_model_that_thinks_does_so_before_it_answers_and_both_are_counted(tiny_thinking_model: Path) -> None:
-    replies = generated(thinking(tiny_thinking_model, tokens=10), range(16))
-    check_thoughts(replies, tokens=10)
-    assert len({reply.prompt_tokens for reply in replies}) == 1
-
-
-def test_a_thought_is_ended_where_its_budget_is(tiny_thinking_model: Path) -> None:
-    short, long = (generated(thinking(tiny_thinking_model, tokens=tokens), range(8)) for tokens in (3, 10))
-    cut = [(one, other) for one, other in zip(short, long, strict=True) if (other.reasoning_tokens or 0) > 3]
-    assert cut
-    for one, other in cut:
-        assert one.reasoning_tokens == 3
-        assert other.reasoning.startswith(one.reasoning.rstrip("\ufffd"))
+def test_a_model_that_thinks_does_so_up_to_its_limit_before_it_answers_and_both_are_counted(
+    tiny_thinking_model: Path,
+) -> None:
+    thoughts = []
+    for most in (40, 3):
+        one = EngineModel(TransformersEngine(str(tiny_thinking_model), reasoning=Reasoning(tokens=most)), retries=0)
+        asked = [DecisionRequest(TURNS[:3], Choice(SKILLS), temperature=1.0, seed=seed) for seed in range(8)]
+        replies = [pending.result(timeout=120) for pending in map(one.decide, asked)]
+        one.close()
+        for reply in replies:
+            assert reply.text in SKILLS
+            assert "</think>" not in reply.reasoning
+            assert reply.reasoning_tokens is not None
+            assert reply.output_tokens is not None
+            assert 0 < reply.reasoning_tokens <= most
+            assert reply.reasoning_tokens < reply.output_tokens
+        assert len({reply.prompt_tokens for reply in replies}) == 1
+        thoughts.append(replies)
+    assert len({reply.reasoning_tokens for reply in thoughts[0]}) > 1  # some were ended by the model
+    for long, short in zip(*thoughts, strict=True):
+        assert long.reasoning.startswith(short.reasoning.rstrip("\ufffd"))
 
 
 @pytest.mark.parametrize("off", [{"thinking": False}, {"tokens": 0}])
 def test_a_model_that_is_not_to_think_does_not(tiny_thinking_model: Path, off: dict[str, Any]) -> None:
-    for reply in generated(thinking(tiny_thinking_model, **off), range(2)):
-        assert (reply.reasoning, reply.reasoning_tokens) == ("", None)
-        assert reply.output_tokens is not None
-        assert reply.output_tokens <= 60
-
-
-def test_a_decision_of_a_model_that_thinks_tells_both(tiny_thinking_model: Path) -> None:
-    one = EngineModel(thinking(tiny_thinking_model, tokens=10), retries=0)
-    asked = [DecisionRequest(TURNS, Choice(SKILLS), temperature=1.0, seed=seed) for seed in range(4)]
-    for reply in [pending.result(timeout=120) for pending in map(one.decide, asked)]:
-        assert reply.text in SKILLS
-        assert reply.reasoning_tokens is not None
-        assert reply.output_tokens is not None
-        assert 0 < reply.reasoning_tokens < reply.output_tokens
-    assert one.status()["thinks"] == "between <think> and </think>, at most 10 tokens"
+    one = EngineModel(TransformersEngine(str(tiny_thinking_model), reasoning=Reasoning(**off)))
+    reply = one.decide(DecisionRequest(TURNS, DecisionGrammar(SKILLS), max_tokens=48)).result(timeout=120)
     one.close()
+    assert (reply.reasoning, reply.reasoning_tokens) == ("", 0)
 
 
 def test_a_prompt_leaves_room_for_thinking(tiny_thinking_model: Path) -> None:
-    one = EngineModel(thinking(tiny_thinking_model, tokens=16000))
+    one = EngineModel(TransformersEngine(str(tiny_thinking_model), reasoning=Reasoning(tokens=16000)))
     with pytest.raises(PromptTooLong) as caught:
         one.decide(DecisionRequest(TURNS, FreeText(), max_tokens=384)).result(timeout=120)
     assert caught.value.excess > 0
+    one.close()
+
+
+def test_what_is_seen_and_thought_holds_no_special_token(tmp_path: Path) -> None:
+    engine = TransformersEngine(str(make_tiny_model(tmp_path / "chat", chat=True)))
+    asyncio.run(engine.open())
+    special = set(engine._tokenizer.all_special_ids)
+
+    def written(text: str) -> int:
+        told: list[int] = []
+        engine.write = lambda one, _=None: told.extend(one.prompt)  # type: ignore[method-assign, assignment, misc]
+        turns = (SYSTEM, Told("Go."), Said(f"Think: {text}"), Saw(text))
+        asyncio.run(engine.generate(Generation(turns, max_tokens=1)))
+        return sum(token in special for token in told)
+
+    assert written("<|end|> <|begin|><|end|>") == written("an apple")
+
+
+TOKENIZER_DECODERS: dict[str, Any] = {
+    "bytes": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True},
+    "out of a GGUF": {"type": "Sequence", "decoders": [{"type": "ByteFallback"}, {"type": "Fuse"}]},
+    "none": None,
+}
+
+
+@pytest.mark.parametrize("decoder", TOKENIZER_DECODERS.values(), ids=TOKENIZER_DECODERS)
+def test_a_tokenizer_of_bytes_gets_the_decoder_of_bytes(tiny_model: Path, tmp_path: Path, decoder: Any) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(tiny_model, folder)
+    file = folder / "tokenizer.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "decoder": decoder}))
+    engine = TransformersEngine(str(folder))
+    tokenizer = engine.load()
+    assert not mend(tokenizer)
+    text = "Think: go to kitchen.\nOK, caf\u00e9"
+    assert tokenizer.decode(tokenizer.encode(text, add_special_tokens=False)) == text
+    one = EngineModel(engine)
+    request = DecisionRequest(TURNS, DecisionGrammar(SKILLS, (), longest_thought=0), max_tokens=48)
+    assert one.decide(request).result(timeout=60).text.removeprefix("Act: ") in SKILLS
     one.close()
 
 

@@ -16,8 +16,7 @@ from pydantic import Field, field_validator
 from reactree_doors.fleet import schema
 from reactree_doors.fleet.link import Link
 from reactree_doors.fleet.own import OwnMemory
-from reactree_doors.fleet.server import Server, Unreachable, connected, explained
-from reactree_doors.fleet.way import demands
+from reactree_doors.fleet.server import Server, Unreachable, connected, demands, explained
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.memory import embedding
@@ -38,16 +37,13 @@ class FleetMemory(EpisodicMemory):
 
     A run is committed to the robot's own memory first, which is when it is acknowledged, then delivered to the server.
     While the server cannot be reached, what is asked for comes from the own memory: the robot's runs, and copies of
-    others'. Routines stay in the own memory.
+    others'. Routines stay in the own memory. Raises EpisodicMemoryError: the server refuses, its schema is not for this
+    version, or the file cannot be opened. One that cannot be reached is no error.
 
     Args:
         url: The address of the database, without a password; libpq's.
         own: The file of the robot's own memory; made if it is not there.
         embedder: Embeds subgoals. Robots of a fleet may have different ones; then each embeds what the others added.
-
-    Raises:
-        EpisodicMemoryError: The server refuses, its schema is not for this version, or the file cannot be opened. One
-            that cannot be reached is no error.
     """
 
     keeps_routines = True
@@ -75,7 +71,6 @@ class FleetMemory(EpisodicMemory):
         self._link.deliver()
 
     def ranked(self, text: str, *, seed: int = 0) -> Iterator[tuple[float, Experience]]:
-        """See :meth:`EpisodicMemory.ranked`."""
         return self._each(
             lambda server: server.ranked(self._own.vector_of(text), draw=f"{seed} {text}"),
             lambda only: self._own.ranked_among(only, text, seed),
@@ -97,19 +92,15 @@ class FleetMemory(EpisodicMemory):
         return experience in self._own or self._read(lambda server: server.holds(experience), lambda: False)
 
     def counts(self) -> Counts:
-        """See :meth:`EpisodicMemory.counts`."""
         return self._read(lambda server: self._own.with_only_here(server.counts()), self._own.counts)
 
     def read_ahead(self, count_tokens: Callable[[str], int]) -> Pending[None]:
-        """See :meth:`EpisodicMemory.read_ahead`: what is needed while the server cannot be reached."""
         return self._own.read_ahead(self._remembering(count_tokens))
 
     def routines(self) -> Mapping[str, str]:
-        """See :meth:`EpisodicMemory.routines`."""
         return self._own.routines()
 
     def change_routine(self, name: str, change: Callable[[str | None], str | None]) -> None:
-        """See :meth:`EpisodicMemory.change_routine`."""
         self._own.change_routine(name, change)
 
     def close(self) -> None:
@@ -133,7 +124,6 @@ class FleetMemory(EpisodicMemory):
         of: Callable[[T], Experience],
         order: Callable[[T], float],
     ) -> Iterator[T]:
-        """Yield what the server has and what it is to get; if it is lost in the middle, what is left of the own."""
         given = set[int]()  # their hashes: all that a fleet has would not fit
         if (server := self._link.server) is not None:
             waiting = self._own.undelivered()  # before the server is asked: it may be delivered meanwhile

@@ -26,11 +26,6 @@ _COPIED, _EMBEDDED = "copied", "embedded"
 class Link:
     """A thread that delivers, and two connections: one of its own, and one to read by.
 
-    Args:
-        connect: Makes a connection.
-        own: What the robot has.
-        embedder: Embeds subgoals.
-
     Attributes:
         server: To read by; None: it cannot be reached.
     """
@@ -50,8 +45,7 @@ class Link:
     def open(self) -> None:
         """Connect, and begin.
 
-        Raises:
-            EpisodicMemoryError: The server can be reached, and there is no memory for this robot.
+        Raises EpisodicMemoryError: the server can be reached, and there is no memory for this robot.
         """
         try:
             self._reconnect()
@@ -114,7 +108,6 @@ class Link:
                 pause = min(2 * pause, _LATE)
 
     def _reconnect(self) -> None:
-        """Connect, and see what the fleet lacks: a server may have lost what it had."""
         with contextlib.ExitStack() as made:
             reader = made.enter_context(contextlib.closing(self._connect()))
             sender = made.enter_context(contextlib.closing(self._connect()))
@@ -135,7 +128,6 @@ class Link:
                 server.close()
 
     def _send_all(self) -> None:
-        """Deliver the runs that wait, and once those that were refused before; the server's commit comes first."""
         for name in self._own.waiting():
             if self._closing:
                 return
@@ -157,7 +149,6 @@ class Link:
             self._own.delivered(name)
 
     def _set_aside(self, name: str, error: Exception) -> None:
-        """Let a run keep no other back."""
         self._own.refuses(name)
         _log.warning(
             "the fleet does not get run %s: %s; this robot keeps it in %s, goes on with it, and offers it once more "
@@ -166,7 +157,6 @@ class Link:
         )
 
     def _copy(self, server: Server | None) -> bool:
-        """Copy the next run of another robot; returns whether there was one."""
         assert server is not None
         if self._copies >= MOST_COPIES:
             return False
@@ -185,7 +175,6 @@ class Link:
         return True
 
     def _embed(self, server: Server | None) -> bool:
-        """Embed some subgoals of robots that embed otherwise; returns whether there may be more."""
         assert server is not None
         if (found := server.without_vectors(int(self._own.noted(_EMBEDDED) or 0))) is None:
             return False
@@ -202,7 +191,6 @@ class Link:
             self._changed.notify_all()
 
     def _wait(self, seconds: float, ticket: int | None = None) -> None:
-        """Wait; with the ticket that was served last, only until another one or a loss comes."""
         with self._changed:
             self._changed.wait_for(
                 lambda: self._closing or (ticket is not None and (self._asked != ticket or self.server is None)),

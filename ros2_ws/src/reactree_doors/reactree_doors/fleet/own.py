@@ -26,8 +26,6 @@ _TABLE = (
 
 @dataclass(frozen=True)
 class Row:
-    """One experience as it is kept."""
-
     subgoal: str
     vector: NDArray[np.float32]
     end: int
@@ -107,7 +105,6 @@ class OwnMemory(SqliteMemory):
             return [row[0] for row in self._reader.execute(f"SELECT id FROM fleet_run {which} ORDER BY run")]
 
     def run(self, name: str) -> Waiting:
-        """A run as it is kept."""
         with self._read_lock, self._explained("read"):
             rows = self._reader.execute(
                 'SELECT s.text, s.embedding, e."end", e.digest, e.task_id, e.task_name, e.decision, e.depth, e.turns '
@@ -141,28 +138,21 @@ class OwnMemory(SqliteMemory):
                 database.execute("INSERT INTO fleet_run VALUES (?, ?, ?)", (number, name, _COPY))
 
     def copies(self) -> int:
-        """The number of experiences in copies."""
         with self._read_lock, self._explained("read"):
             count = "SELECT count(*) FROM experience e JOIN fleet_run f ON f.run = e.run WHERE f.state = ?"
             return int(self._reader.execute(count, (_COPY,)).fetchone()[0])
 
     def noted(self, key: str) -> str | None:
-        """What was noted."""
         with self._read_lock, self._explained("read"):
             row = self._reader.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
             return None if row is None else str(row[0])
 
     def note(self, key: str, value: object) -> None:
-        """Note something."""
         with self._write_lock, self._explained("write to"), self._transaction() as database:
             database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, str(value)))
 
     def join(self, fleet: str) -> None:
-        """Belong to a fleet from now on.
-
-        Raises:
-            EpisodicMemoryError: It belongs to another one.
-        """
+        """Belong to a fleet from now on. Raises EpisodicMemoryError: it belongs to another one."""
         joined = self.noted("fleet")
         if joined is None:
             self.note("fleet", fleet)
@@ -173,11 +163,9 @@ class OwnMemory(SqliteMemory):
             )
 
     def counts(self) -> Counts:
-        """See :meth:`EpisodicMemory.counts`, and what is only here."""
         return self.with_only_here(super().counts())
 
     def with_only_here(self, counts: Counts) -> Counts:
-        """Return counts with what is only here."""
         only_here = {
             "wait for the fleet's server": len(self.waiting()),
             "the fleet's server refuses": len(self.refused()),

@@ -57,8 +57,7 @@ CREATE INDEX experience_kind ON {NAME}.experience ("end", task_name)"""
 def version_of(connection: Any, where: str) -> int:
     """Return the version of the schema in a database; 0 if there is none.
 
-    Raises:
-        EpisodicMemoryError: It is not of this package's version, or another program's.
+    Raises EpisodicMemoryError: it is not of this package's version, or another program's.
     """
     # Not by to_regclass: whoever waited for the lock has old answers of it.
     look = (
@@ -79,11 +78,7 @@ def version_of(connection: Any, where: str) -> int:
 
 
 def prepare(connection: Any, where: str) -> None:
-    """Make the schema if it is not there.
-
-    Raises:
-        EpisodicMemoryError: See :func:`version_of`.
-    """
+    """Make the schema if it is not there. Raises EpisodicMemoryError: see :func:`version_of`."""
     if version_of(connection, where):
         return
     with connection.transaction():
@@ -95,8 +90,7 @@ def prepare(connection: Any, where: str) -> None:
 def path_of(connection: Any, where: str) -> str:
     """Return the statement that finds pgvector's types in a transaction, in whatever schema they are, and nothing else.
 
-    Raises:
-        EpisodicMemoryError: They are not there, or the user may not use them.
+    Raises EpisodicMemoryError: they are not there, or the user may not use them.
     """
     look = (
         "SELECT quote_ident(nspname), has_schema_privilege(n.oid, 'USAGE'), quote_ident(current_user) "

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import configparser
 import contextlib
 import json
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import islice
 from operator import itemgetter
+from pathlib import Path
 from typing import Any, TypeAlias
 from uuid import UUID
 
@@ -20,13 +23,15 @@ from numpy.typing import NDArray
 from reactree_doors.fleet import schema
 from reactree_doors.fleet.own import Waiting
 from reactree_doors.fleet.schema import NAME
-from reactree_doors.fleet.way import checked, demands
+from reactree_ros.errors import UserError
+from reactree_ros.files.addresses import is_loopback
 from reactree_ros.files.read_back import in_a_line, parse_json
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.port import Counts, EpisodicMemoryError
 from reactree_ros.memory.stores.database import ENDS, digest_of, experience_of
 from reactree_ros.memory.stores.index import TIE, drawn, seed_of
 from reactree_ros.memory.stores.sqlite import FETCHED_AT_ONCE, Kept
+from reactree_ros.plugins.installation import install_requirements
 
 _log = logging.getLogger(__name__)
 #: Seconds to connect; to wait for an answer.
@@ -77,16 +82,12 @@ def key_of(subgoal: str) -> UUID:
 class Server:
     """A connection to the memory of a fleet, which is made there if need be.
 
-    Its methods may be called from several threads, which take turns. Every wait for the server has a bound.
+    Its methods may be called from several threads, which take turns. Every wait for the server has a bound. Raises
+    Unreachable: it is not there, or cannot do it now. Raises EpisodicMemoryError: it refuses, or what is there is not
+    for this version.
 
     Args:
-        url: The address; libpq's.
         embedder: The name of what embeds subgoals.
-        dimension: Of its vectors.
-
-    Raises:
-        Unreachable: It is not there, or cannot do it now.
-        EpisodicMemoryError: It refuses, or what is there is not for this version.
     """
 
     def __init__(self, url: str, *, embedder: str, dimension: int) -> None:
@@ -107,7 +108,6 @@ class Server:
 
     @property
     def closed(self) -> bool:
-        """Whether the connection is lost."""
         return bool(self._connection.closed)
 
     def hurry(self) -> None:
@@ -115,7 +115,6 @@ class Server:
         self._patience = 0.0
 
     def close(self) -> None:
-        """Close the connection."""
         self._connection.close()
 
     # ------------------------------------------------------------------ writing
@@ -146,7 +145,6 @@ class Server:
                 )
 
     def add_vectors(self, vectors: dict[UUID, NDArray[np.float32]]) -> None:
-        """Add the vectors of subgoals that have none of this embedder."""
         with self._writing():
             self._add_vectors(dict(sorted(vectors.items(), key=itemgetter(0))))
 
@@ -209,13 +207,10 @@ class Server:
     ) -> tuple[list[tuple[UUID, float]], dict[UUID, list[Member]]]:
         """Return the nearest subgoals, and the experiences of the first of them, all by one question.
 
-        Args:
-            query: What they are compared with.
-            most: How many; None: all.
-            members: Of how many the experiences are wanted.
+        Returns the subgoals with their similarity in single precision, the most similar first; and the members.
 
-        Returns:
-            The subgoals with their similarity in single precision, the most similar first; and the members.
+        Args:
+            members: Of how many the experiences are wanted.
         """
         order = "embedding <#> %(query)s::vector"
         if most is not None and self._dimension <= schema.MOST_INDEXED and not self._are_few():
@@ -245,7 +240,6 @@ class Server:
         return self._few
 
     def _members(self, subgoals: Sequence[UUID]) -> dict[UUID, list[Member]]:
-        """Return the experiences of each of some subgoals."""
         found: dict[UUID, list[Member]] = {key: [] for key in subgoals}
         look = f'SELECT subgoal, id, "end", digest FROM {NAME}.experience WHERE subgoal = ANY(%s)'
         for key, *row in self._all(look, (list(subgoals),)):
@@ -259,7 +253,6 @@ class Server:
         return [found.get(number) for number in ids]
 
     def _experience(self, row: tuple[Any, ...]) -> Experience | None:
-        """Return the experience in a row; None if it is damaged, which keeps no robot from the others."""
         number, subgoal, turns, end, task_id, task_name, *numbers = row
         try:
             texts = [parse_json(text, halves=True) for text in (subgoal, task_id, task_name)]
@@ -278,12 +271,10 @@ class Server:
             yield from (one for one in map(self._experience, rows) if one is not None)
 
     def holds(self, experience: Experience) -> bool:
-        """Whether this very experience is there."""
         rows = self._all(f"{_EXPERIENCES} WHERE e.digest = %s", (digest_of(experience),))
         return any(self._experience(row) == experience for row in rows)
 
     def counts(self) -> Counts:
-        """What there is."""
         kinds = self._all(f'SELECT "end", task_name, count(*) FROM {NAME}.experience GROUP BY 1, 2')
         runs, subgoals = self._one(f"SELECT (SELECT count(*) FROM {NAME}.run), (SELECT count(*) FROM {NAME}.subgoal)")
         named = ((ENDS[end], str(parse_json(name, halves=True)), count) for end, name, count in kinds)
@@ -292,7 +283,6 @@ class Server:
     # ------------------------------------------------------------------ catching up
 
     def missing(self, runs: Iterable[str]) -> list[str]:
-        """Return those of some runs that are not there."""
         look = (
             "SELECT id::text FROM unnest(%s::uuid[]) AS known (id) "
             f"WHERE NOT EXISTS (SELECT FROM {NAME}.run WHERE run.id = known.id)"
@@ -338,7 +328,6 @@ class Server:
         return (rows[-1][0], {row[1]: str(parse_json(row[2])) for row in rows if row[3]}) if rows else None
 
     def _all(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[Any]:
-        """Read in a transaction of its own, all of it sent at once."""
         with explained(self._where, "read"):
             results = self._connection.execute(f"{self._locally}; {statement}", values)
             while results.nextset():
@@ -370,13 +359,10 @@ def explained(where: str, doing: str) -> Iterator[None]:
 def connected(url: str, patience: Callable[[], float] = lambda: _ANSWER) -> Any:
     """Return a connection whose waits have a bound.
 
-    Args:
-        url: The address.
-        patience: How long to wait for an answer, in seconds; asked again and again while one waits.
+    Raises Unreachable: the server is not there, or does not answer. Raises EpisodicMemoryError: it refuses.
 
-    Raises:
-        Unreachable: The server is not there, or does not answer.
-        EpisodicMemoryError: It refuses.
+    Args:
+        patience: How long to wait for an answer, in seconds; asked again and again while one waits.
     """
     import psycopg
     from psycopg.pq import Ping
@@ -417,7 +403,6 @@ class _NoAnswer(Exception):
 
 
 def _within(generator: Any, patience: Callable[[], float]) -> Generator[Any, Any, Any]:
-    """Do what a generator of the client does; the client says every tenth of a second that there is nothing yet."""
     begun = time.monotonic()
     try:
         wanted = next(generator)
@@ -432,3 +417,70 @@ def _within(generator: Any, patience: Callable[[], float]) -> Generator[Any, Any
 
 def _written(vector: NDArray[np.float32]) -> str:
     return f"[{','.join(['%.9g'] * len(vector)) % tuple(vector.tolist())}]"
+
+
+# ---------------------------------------------------------------------- the way to the server
+# Neither the password nor the memory is given to somebody who is not that server.
+
+_VARIABLES = {
+    name: f"PG{name.replace('_', '').upper()}" for name in ("host", "hostaddr", "service", "sslmode", "require_auth")
+}
+#: The first version of libpq that can demand a way to authenticate.
+_LEAST = 160000
+#: What libpq says when the server does not do what is demanded, and the way out.
+_REMEDIES = {
+    "authentication method requirement": "if the server is right to ask so, name that in the address, such as "
+    "require_auth=password (a pooler's plain text), md5 or none",
+    "does not support SSL": "turn TLS on there; sslmode=disable in the address does without, and then everybody on the "
+    "way reads the memory",
+    "certificate": "name the file with the certificate of who signs for the server: sslrootcert=FILE in the address; "
+    "sslrootcert=system takes those of this machine",
+}
+
+
+def demands(url: str) -> tuple[dict[str, str], str]:
+    """Return the options that are demanded of a server, and in words what the user has loosened.
+
+    SCRAM, which does not give the password away; over another machine's network, TLS with the certificate checked. On a
+    Unix-domain socket the system vouches for the user. What the user has set, by the address, a service file or the
+    environment, wins. Raises UserError: the client's library is too old to demand it.
+    """
+    import psycopg
+
+    if psycopg.pq.version() < _LEAST:
+        raise UserError(
+            f"libpq {psycopg.pq.version() // 10000} is too old for a fleet's memory: "
+            f"{install_requirements('psycopg[binary]')}"
+        )
+    said = {name: os.environ[variable] for name, variable in _VARIABLES.items() if os.environ.get(variable)}
+    address = {name: str(value) for name, value in psycopg.conninfo.conninfo_to_dict(url).items()}
+    said |= _of_service(address.get("service") or said.get("service", "")) | address
+    hosts = (said.get("hostaddr") or said.get("host", "")).split(",")
+    sockets = {one for one in hosts if not one or one[0] in "/@"}
+    demanded = {"require_auth": "scram-sha-256,none" if sockets.issuperset(hosts) else "scram-sha-256"}
+    if not all(one in sockets or is_loopback(one) for one in hosts):
+        demanded["sslmode"] = "verify-full"
+    loosened = [
+        f"{name}={said[name]} is set, not {value}" for name, value in demanded.items() if said.get(name, value) != value
+    ]
+    return {name: value for name, value in demanded.items() if name not in said}, ", and ".join(loosened)
+
+
+def checked(url: str, said: str) -> None:
+    """Check what was said when a connection failed.
+
+    Raises EpisodicMemoryError: the server is not as demanded; the message says what to set.
+    """
+    for mark, remedy in _REMEDIES.items():
+        if mark in said:
+            raise EpisodicMemoryError(f"{url}: the server is not trusted: {said}; {remedy}")
+
+
+def _of_service(name: str) -> dict[str, str]:
+    file = os.environ.get("PGSERVICEFILE") or Path("~/.pg_service.conf").expanduser()
+    services = configparser.RawConfigParser(delimiters=("=",), comment_prefixes=("#",), strict=False)
+    try:
+        services.read(file, encoding="utf-8")
+        return dict(services[name])
+    except (KeyError, ValueError, configparser.Error):
+        return {}

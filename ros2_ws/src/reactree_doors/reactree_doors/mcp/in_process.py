@@ -34,7 +34,6 @@ class InProcess(Robot):
     Args:
         spec: What every run is, but for its instruction.
         world: The world; the policy of the specification guards it.
-        model: Decides.
         questions: The desk that the world's guard and the runs ask.
         records: The folder for the runs' records.
         memory: The episodic memory; None: that of the specification.
@@ -64,11 +63,9 @@ class InProcess(Robot):
 
     @property
     def household(self) -> Household:
-        """See :attr:`Robot.household`."""
         return self._world.household
 
     def begin(self, instruction: str, limits: Settings, take: Callable[[Event], None]) -> InProcessRun:
-        """See :meth:`Robot.begin`."""
         spec = self._spec.but(instruction=instruction, task_id=None, options=self._options(limits))
         self._runs += 1
         self._record = self._records / f"{time.strftime('%Y%m%d-%H%M%S')}-{self._runs:04}.jsonl"
@@ -83,41 +80,32 @@ class InProcess(Robot):
         )
 
     def _options(self, limits: Settings) -> TreeOptions:
-        """Return the options of a run with the lower limits of the server and of the client."""
         own = dict(self._spec.options)
         return read_settings(TreeOptions, {**own, **lowered(dict(limits), own, self.household)}, where="limits")
 
     def execute(self, skill: str) -> Pending[Observation]:
-        """See :meth:`Robot.execute`."""
         return self._apart(lambda: self._limited.execute(skill))
 
     def observe(self) -> Pending[Observation]:
-        """See :meth:`Robot.observe`."""
         return self._apart(self._limited.observe)
 
     def pictures(self) -> Pending[Sequence[Picture]]:
-        """See :meth:`Robot.pictures`."""
         return self._apart(self._limited.pictures)
 
     def at_rest(self) -> Pending[None]:
-        """See :meth:`Robot.at_rest`."""
         return self._apart(self._world.at_rest)
 
     def _apart(self, ask: Callable[[], Pending[Any]]) -> Pending[Any]:
-        """Ask the world in a thread that no client waits for."""
         return followed(self._worker.at_rest(), lambda _: ask())
 
     def halted(self) -> str:
-        """See :meth:`Robot.halted`."""
         return self._world.halted() or self._world.emergency()
 
     @property
     def record(self) -> Path | None:
-        """See :attr:`Robot.record`."""
         return self._record
 
     def map(self) -> Any:
-        """See :meth:`Robot.map`."""
         if self._house_map is None:
             return None
         return [
@@ -158,11 +146,9 @@ class InProcessRun:
             self._steering.cancel()
 
     def pause(self) -> None:
-        """See :meth:`Run.pause`."""
         self._steering.pause()
 
     def go_on(self) -> None:
-        """See :meth:`Run.go_on`."""
         self._steering.go_on()
 
     def _carry_out(self) -> None:

@@ -39,10 +39,6 @@ class Report:
 class Job:
     """One thing that the robot does for a client. Thread-safe.
 
-    Args:
-        what: What it does, in words.
-        client: For whom.
-
     Attributes:
         ended: Settled with its end; nothing of it moves any more then.
         run: The run, if it is one.
@@ -74,7 +70,6 @@ class Job:
         """Follow it: ``wake`` is called at each news, from any thread.
 
         Args:
-            wake: Called at each news.
             asks: Whether its follower can ask a person.
         """
         follower = (wake, asks)
@@ -88,7 +83,6 @@ class Job:
 
     @property
     def is_followed(self) -> bool:
-        """Whether a client waits for it."""
         return bool(self._wakes)
 
     @property
@@ -97,7 +91,6 @@ class Job:
         return any(asks for _, asks in self._wakes)
 
     def wake(self) -> None:
-        """Wake whoever follows it."""
         with self._lock:
             wakes = [wake for wake, _ in self._wakes]
         for wake in wakes:
@@ -158,7 +151,6 @@ class Job:
             return "\n".join(row.plain for row in tree_rows(self._moment, folded=False))
 
     def known(self) -> dict[str, Any]:
-        """Return where it has seen what."""
         with self._lock:
             seen = [one.seen for one in self._moment.known.values()]
             things = [

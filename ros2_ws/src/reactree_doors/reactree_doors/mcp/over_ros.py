@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
@@ -26,8 +25,8 @@ from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls, Waiting, settled
 from reactree_ros.nodes.heartbeat import Heartbeat, Lives
-from reactree_ros.nodes.people.askers import bridges_of, check_node_name
-from reactree_ros.nodes.people.record_follower import LOOK_PERIOD, RecordFollower
+from reactree_ros.nodes.people.answer import bridges_of, check_node_name
+from reactree_ros.nodes.people.view import LOOK_PERIOD, RecordFollower
 from reactree_ros.nodes.planner.adapters import RosWorld
 from reactree_ros.nodes.planner.execute_task import verdict_from
 from reactree_ros.nodes.spinning import Spinner
@@ -124,7 +123,6 @@ class RobotNode(RecordFollower):
                 self.bridge.fail(UserError(f"{self._planner} has several robots ({named}); clients can run one only"))
 
     def destroy_node(self) -> None:
-        """Release the endpoints."""
         self.tasks.destroy()
         super().destroy_node()
 
@@ -151,11 +149,9 @@ class RosRun:
         self._node.do(self._cancel)
 
     def pause(self) -> None:
-        """See :meth:`Run.pause`."""
         self._node.steer(self.record, "pause")
 
     def go_on(self) -> None:
-        """See :meth:`Run.go_on`."""
         self._node.steer(self.record, "go on")
 
     # ------------------------------------------------------------------ in the node's executor
@@ -213,7 +209,6 @@ class RosRun:
             self._handle.cancel_goal_async()
 
     def hear(self, record: Path, line: str) -> None:
-        """Take in an event of the record."""
         self.record = record
         try:
             event = json.loads(line)
@@ -262,11 +257,9 @@ class RosRobot(Robot):
 
     @property
     def household(self) -> Household:
-        """See :attr:`Robot.household`."""
         return self._world.household
 
     def begin(self, instruction: str, limits: Settings, take: Callable[[Event], None]) -> RosRun:
-        """See :meth:`Robot.begin`."""
         self._run = run = RosRun(self._node, instruction, limits, take)
         self._watch(run.ended)
         self._staff(run.ended)
@@ -274,7 +267,6 @@ class RosRobot(Robot):
         return run
 
     def execute(self, skill: str) -> Pending[Observation]:
-        """See :meth:`Robot.execute`."""
 
         def execute() -> Pending[Observation]:
             if self._node.others() is not None:
@@ -284,24 +276,19 @@ class RosRobot(Robot):
         return self._staff(self._in_node(execute))
 
     def observe(self) -> Pending[Observation]:
-        """See :meth:`Robot.observe`."""
         return self._in_node(lambda: followed(self._world.learn(), lambda _: self._world.observe()))
 
     def pictures(self) -> Pending[Any]:
-        """See :meth:`Robot.pictures`: an observation of a bridge brings them."""
         return Pending.of(list[Picture]())
 
     def at_rest(self) -> Pending[None]:
-        """See :meth:`Robot.at_rest`."""
         return self._in_node(self._world.at_rest)
 
     def halted(self) -> str:
-        """See :meth:`Robot.halted`."""
         return self._failed or self._world.halted()
 
     @property
     def record(self) -> Path | None:
-        """See :attr:`Robot.record`."""
         return self._run.record if self._run else None
 
     def stop_others(self) -> bool:
@@ -318,7 +305,6 @@ class RosRobot(Robot):
             one.fail(WorldError(self._failed))
 
     def _staff(self, work: Pending[T]) -> Pending[T]:
-        """Take questions while something is under way."""
         self.questions.staffed = True
 
         def leave(_: object) -> None:
@@ -328,14 +314,13 @@ class RosRobot(Robot):
         return work
 
     def _in_node(self, ask: Callable[[], Pending[T]]) -> Pending[T]:
-        """Ask in the node's executor, and cancel there, in order."""
         asks: list[Pending[T]] = []
         outer: Pending[T] = Pending(on_cancel=lambda: self._node.do(lambda: [one.cancel() for one in asks]))
 
         def begin() -> None:
             if not outer.done():
                 asks.append(asked(ask))
-                asks[0].add_done_callback(partial(_pass_on, outer))
+                asks[0].add_done_callback(lambda done: settle_as(done, outer))
 
         self._watch(outer)
         self._node.do(begin)
@@ -348,10 +333,6 @@ class RosRobot(Robot):
             pending.fail(WorldError(self._failed))
 
 
-def _pass_on(outer: Pending[Any], done: Any) -> None:
-    settle_as(done, outer)
-
-
 def _at_work(node: RobotNode) -> UserError:
     return UserError(f"{node.planner} is at work for somebody else; wait for its end, or call `stop`, which ends that")
 
@@ -360,8 +341,7 @@ def _at_work(node: RobotNode) -> UserError:
 def robot_of(planner: str) -> Iterator[RosRobot]:
     """Yield the robot of a planner node, which is followed in a thread.
 
-    Raises:
-        UserError: No such planner is there, it has several robots, or its bridge does not answer.
+    Raises UserError: no such planner is there, it has several robots, or its bridge does not answer.
     """
     rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
     try:

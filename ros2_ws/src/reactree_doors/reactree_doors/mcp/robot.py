@@ -24,7 +24,6 @@ LIMITED = ("max_decisions", "max_steps", "max_prompt_tokens", "max_output_tokens
 
 
 def _limits() -> type[Settings]:
-    """Return settings with those options, declared as a run's own."""
     fields: dict[str, Any] = {name: (one.annotation, one) for name, one in RunOptions.model_fields.items()}
     return create_model(
         "Limits",
@@ -42,9 +41,7 @@ def lowered(given: Mapping[str, Any], own: Mapping[str, Any], household: Househo
     """Return the limits that a client has given, where the server's or the household's are not lower.
 
     Args:
-        given: The client's.
         own: The server's; 0: the household's.
-        household: The household.
     """
     least = {name: own[name] or getattr(household, name, 0) or given[name] for name in LIMITED}
     return {name: min(given[name], least[name]) for name in LIMITED if given[name]}
@@ -89,13 +86,9 @@ class Run(Protocol):
 
 
 class Robot(abc.ABC):
-    """Does one thing at a time; every call returns at once.
+    """Does one thing at a time; every call returns at once."""
 
-    Attributes:
-        questions: Its questions to whoever it works for.
-    """
-
-    questions: Questions
+    questions: Questions  # its questions to whoever it works for
 
     @property
     @abc.abstractmethod
@@ -107,7 +100,6 @@ class Robot(abc.ABC):
         """Begin a run.
 
         Args:
-            instruction: What to do.
             limits: What it may take: :data:`Limits`.
             take: Takes the events of the run's record as they come; from any thread.
         """

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import mcp_types as types
@@ -81,55 +81,36 @@ class Leaving:
     changed: Callable[[], object] = lambda: None
 
     def leave(self) -> None:
-        """Take in that it has."""
         self.gone = True
         self.changed()
 
 
 @dataclass(frozen=True)
 class Call:
-    """A request of a client for a tool.
-
-    Attributes:
-        client: What the client calls itself; anybody may say anything.
-        asks: Whether it can show a person a form.
-        again: Whether a form is shown by having it ask again, as newer clients do.
-    """
+    """A request of a client for a tool."""
 
     context: Any
     params: types.CallToolRequestParams
-    leaving: Leaving = field(default_factory=Leaving)
+    client: str  # what the client calls itself; anybody may say anything
+    asks: bool  # whether it can show a person a form
+    again: bool  # whether a form is shown by having it ask again, as newer clients do
+    leaving: Leaving
 
     @classmethod
-    def of(cls, context: Any, params: types.CallToolRequestParams) -> Call:
+    def received(cls, context: Any, params: types.CallToolRequestParams) -> Call:
         """Return a request with what its transport knows of it."""
-        scope = getattr(context.request, "scope", {})
-        return cls(context, params, scope.get("reactree.leaving") or Leaving())
-
-    @property
-    def client(self) -> str:
-        """See the class."""
-        info = self.context.session.client_params
-        return shortened_line(visible(info.client_info.name), 60) if info else "a client without a name"
-
-    @property
-    def asks(self) -> bool:
-        """See the class."""
-        can = self.context.session.client_capabilities
-        can = can and can.elicitation
-        return can is not None and (can.form is not None or can.url is None)
-
-    @property
-    def again(self) -> bool:
-        """See the class."""
-        return self.context.protocol_version in MODERN_PROTOCOL_VERSIONS
+        scope, info = getattr(context.request, "scope", {}), context.session.client_params
+        client = shortened_line(visible(info.client_info.name), 60) if info else "a client without a name"
+        can = context.session.client_capabilities and context.session.client_capabilities.elicitation
+        asks = can is not None and (can.form is not None or can.url is None)
+        again = context.protocol_version in MODERN_PROTOCOL_VERSIONS
+        return cls(context, params, client, asks, again, scope.get("reactree.leaving") or Leaving())
 
 
 Answer = types.CallToolResult | types.InputRequiredResult
 
 
 def _unpacked(limits: Any) -> Any:
-    """Return limits as clients write them, as an object or as the text of one; null and an empty text are none."""
     with suppress(ValueError):
         limits = json.loads(limits or "{}") if isinstance(limits, str) else limits
     if not isinstance(limits, dict | None | Limits):
@@ -144,12 +125,10 @@ class Tool(Settings):
     harmless: ClassVar[bool] = True
 
     async def do(self, door: Door, call: Call) -> Answer:
-        """Do it."""
         raise NotImplementedError
 
     @classmethod
-    def told(cls) -> types.Tool:
-        """Return it as a client lists it."""
+    def listed(cls) -> types.Tool:
         schema = cls.model_json_schema()
         schema.pop("description", None)
         return types.Tool(
@@ -201,7 +180,6 @@ class Stop(Tool):
     harmless = False
 
     async def do(self, door: Door, call: Call) -> Answer:
-        """Stop it."""
         job = door.busy
         others = door.robot.stop_others()
         if job is None:
@@ -224,7 +202,6 @@ class Pause(Tool):
     word = "pause"
 
     async def do(self, door: Door, call: Call) -> Answer:
-        """Pause it."""
         door.run().pause()
         return _result(door.report("The run waits; `go_on` lets it go on."))
 
@@ -236,7 +213,6 @@ class GoOn(Tool):
     harmless = False
 
     async def do(self, door: Door, call: Call) -> Answer:
-        """Resume it."""
         door.run().go_on()
         return _result(door.report("The run goes on."))
 
@@ -253,7 +229,6 @@ class AnswerQuestion(Tool):
     text: str = Field(min_length=1, max_length=LONGEST_ANSWER, description="what the person says; 'stop' ends the run")
 
     async def do(self, door: Door, call: Call) -> Answer:
-        """Answer it."""
         one = next((one for one in door.robot.questions.open if one.number == self.number), None)
         if one is not None and one.question.skill:
             raise UserError(f"question {self.number} is whether a skill may be done; only a person says so, in a form")
@@ -274,7 +249,6 @@ class Status(Tool):
     word = "status"
 
     async def do(self, door: Door, call: Call) -> Answer:
-        """Tell it."""
         report = door.report()
         lines = [f"{name}: {_as_text(value)}" for name, value in {**report.data, **report.observed}.items()]
         return _result(replace(report, seen="\n".join(lines)))
@@ -286,7 +260,6 @@ class LookAround(Tool):
     word = "look_around"
 
     async def do(self, door: Door, call: Call) -> Answer:
-        """Look."""
         if (busy := door.busy) is not None:
             seen = busy.last_seen()
             return _result(Report("The robot is at work; this was seen last.", seen or "nothing yet"))
@@ -310,7 +283,6 @@ class DoSkill(Tool):
     text: str = Field(min_length=1, max_length=500, description="the skill with what it is done to")
 
     async def do(self, door: Door, call: Call) -> Answer:
-        """Do it."""
         return await door.do_skill(door.robot.household.say(self.text, {}), call)
 
 
@@ -395,7 +367,6 @@ class Door:
         return job.run
 
     async def do_skill(self, skill: str, call: Call) -> Answer:
-        """Carry out a skill for a client."""
         job = self.begin(Job(str(skill), call.client))
 
         def start() -> Pending[Report]:
@@ -498,7 +469,6 @@ class Door:
             )
 
     async def _elicit(self, one: Open, call: Call) -> None:
-        """Show a person a question in the client's form, and take the answer."""
         watch = asyncio.get_running_loop()
         request = asyncio.create_task(call.context.session.elicit_form(*_form(one), call.context.request_id))
         one.answer.add_done_callback(lambda _: watch.call_soon_threadsafe(request.cancel))
@@ -512,7 +482,6 @@ class Door:
             self._decline(one, f"the client's form failed: {shortened_line(visible(str(error)), 200)}")
 
     def _take(self, one: Open, said: Any, call: Call) -> None:
-        """Take what a person has put into a form; to allow a skill, only the true yes of an accepted form counts."""
         content = said.content if isinstance(said, types.ElicitResult) and said.action == "accept" else None
         by = f"a form of MCP client {call.client}"
         words = (content or {}).get("answer")
@@ -530,7 +499,6 @@ class Door:
         one.answer.fail(NobodyAnswers(why))
 
     def _again(self, job: Job, one: Open, call: Call) -> types.InputRequiredResult:
-        """Have a client show a form and then ask again, as newer clients do."""
         token = secrets.token_urlsafe(16)
         self._waiting[token] = job, one.number, call.params.name
         one.answer.add_done_callback(lambda _: None)
@@ -540,7 +508,6 @@ class Door:
         return types.InputRequiredResult(input_requests={str(one.number): form}, request_state=token)
 
     def _expect(self, job: Job, one: Open, token: str = "") -> None:
-        """Stop a job if no client follows it any more when its question is over: nobody watches it."""
 
         def lapse() -> None:
             self._waiting.pop(token, None)
@@ -565,7 +532,6 @@ class Door:
     # ------------------------------------------------------------------ the protocol
 
     def _skills(self) -> Iterator[tuple[str, Offer]]:
-        """Yield the skills that the policy permits, by the names of their tools."""
         taken = set[str]()
         for skill in self.robot.household.skills:
             name = f"{SKILL}{_OTHER.sub('_', skill.name)}"[:60]
@@ -575,26 +541,26 @@ class Door:
             yield name, Offer(skill)
 
     async def _list_tools(self, context: Any, params: Any) -> types.ListToolsResult:
-        tools = [tool.told() for tool in TOOLS.values()]
+        tools = [tool.listed() for tool in TOOLS.values()]
         for name, offer in self._skills():
             said = f"One skill of the robot: {offer.skill.wording}"
             annotations = types.ToolAnnotations(read_only_hint=False)
             tools.append(types.Tool(name=name, description=said, input_schema=offer.schema(), annotations=annotations))
         if texts := self.robot.household.texts:
-            one = DoSkill.told()
+            one = DoSkill.listed()
             said = f"{one.description} One begins with: {', '.join(texts)}."
             tools.append(one.model_copy(update={"description": said}))
         return types.ListToolsResult(tools=tools)
 
     async def _call_tool(self, context: Any, params: types.CallToolRequestParams) -> Answer:
-        call = Call.of(context, params)
+        call = Call.received(context, params)
         try:
             if params.request_state is not None:
                 return await self._asked_again(params.request_state, call)
             given = {name: one for name, one in (params.arguments or {}).items() if one is not None}
             offers = dict(self._skills())
             if params.name in offers:
-                return await self.do_skill(_said(offers[params.name], given), call)
+                return await self.do_skill(_read_call(offers[params.name], given), call)
             more: Mapping[str, type[Tool]] = {DoSkill.word: DoSkill} if self.robot.household.texts else {}
             tools = {**TOOLS, **more}
             if params.name not in tools:
@@ -639,8 +605,7 @@ class Door:
         return "" if path is None or not path.exists() else _end_of(path.read_bytes())
 
 
-def _said(offer: Offer, given: Mapping[str, Any]) -> SkillCall:
-    """Read the arguments of a skill's tool."""
+def _read_call(offer: Offer, given: Mapping[str, Any]) -> SkillCall:
     try:
         return offer.read(given)
     except (ParameterError, ValueError, TypeError) as error:
@@ -648,7 +613,6 @@ def _said(offer: Offer, given: Mapping[str, Any]) -> SkillCall:
 
 
 def _form(one: Open) -> tuple[str, dict[str, Any]]:
-    """Return the form of a question: its message and the schema of its answer."""
     asked, why = one.question, in_one_line(one.question.goal)
     if asked.skill:
         message = f"The robot asks whether it may do this: {in_one_line(asked.skill)} ({why})"
@@ -661,7 +625,6 @@ def _form(one: Open) -> tuple[str, dict[str, Any]]:
 
 
 def _question(one: Open) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what is known of a question, and its words."""
     asked = one.question
     known = {"number": one.number, "seconds_left": round(max(0.0, one.until - time.monotonic()), 1)}
     return known, {"text": asked.text, "why": asked.goal, "confirms": asked.skill}
@@ -712,7 +675,6 @@ def _of_error(error: BaseException, job: Job | None = None) -> Report:
 
 
 def _result(report: Report) -> types.CallToolResult:
-    """Return a report as the result of a tool: what was seen is marked, in the text and in what programs read."""
     said, observed = visible(report.said), dict(report.observed)
     if report.seen:
         observed["text"] = bounded(report.seen, LONGEST_SEEN)
@@ -727,12 +689,10 @@ def _result(report: Report) -> types.CallToolResult:
 
 
 def _marked(text: str) -> str:
-    """Return a text of others, each line of which is marked."""
     return "\n".join([OBSERVED, *(f"{QUOTE}{line}" for line in visible(text).splitlines())])
 
 
 def _visible(value: Any) -> Any:
-    """Return a value for JSON with nothing in its texts that cannot be seen."""
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, list):
@@ -745,7 +705,6 @@ def _as_text(value: Any) -> str:
 
 
 def _end_of(data: bytes) -> str:
-    """Return a record's text; of a long one the first event and the last ones."""
     if len(data) > LARGEST_RECORD:
         first, _, rest = data.partition(b"\n")
         last = rest[-LARGEST_RECORD:].partition(b"\n")[2]

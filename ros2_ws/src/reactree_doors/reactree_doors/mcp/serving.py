@@ -80,7 +80,6 @@ def serve_streams(door: Door, streams: tuple[io.TextIOWrapper, io.TextIOWrapper]
 
 
 def _is_of_the_wire(error: BaseException) -> bool:
-    """Whether an error only says that nobody reads any more."""
     some = getattr(error, "exceptions", ())  # of a group
     return all(map(_is_of_the_wire, some)) if some else isinstance(error, OSError)
 
@@ -100,15 +99,10 @@ def token() -> tuple[str, bool]:
 def serve_http(door: Door, host: str, port: int, token: str, *, say: Callable[[str], object]) -> None:
     """Serve clients by HTTP until a signal comes.
 
-    Args:
-        door: The way to the robot.
-        host: The interface.
-        port: The port; 0: a free one.
-        token: What every request has to bear.
-        say: Called with the address.
+    Raises UserError: the interface or the port is not available.
 
-    Raises:
-        UserError: The interface or the port is not available.
+    Args:
+        token: What every request has to bear.
     """
     listening = bound(host, port)
     _notice_who_vanishes(listening)
@@ -125,7 +119,6 @@ def serve_http(door: Door, host: str, port: int, token: str, *, say: Callable[[s
 
 
 def _notice_who_vanishes(listening: socket.socket) -> None:
-    """Have the connections of clients end that cannot be reached any more, as after a cut of the network."""
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     probes = {"TCP_KEEPIDLE": VANISHED // 3, "TCP_KEEPINTVL": VANISHED // 3, "TCP_KEEPCNT": 2}
     for name, value in {**probes, "TCP_USER_TIMEOUT": VANISHED * 1000}.items():  # connections inherit them
@@ -134,13 +127,6 @@ def _notice_who_vanishes(listening: socket.socket) -> None:
 
 
 def _until_ended(door: Door, serve: Coroutine[Any, Any, None], left: threading.Event) -> None:
-    """Serve in a thread, as reading a stream cannot be interrupted; then stop what the robot does.
-
-    Args:
-        door: The way to the robot.
-        serve: Serves.
-        left: Set when the clients have gone.
-    """
     failed: list[BaseException] = []
 
     def work() -> None:
@@ -169,7 +155,6 @@ class Gate:
     """Lets only requests with the token through, and tells a request when its client has gone.
 
     Args:
-        app: The application.
         token: What every request bears: ``Authorization: Bearer TOKEN``.
         hosts: Names of this server; empty allows any. A page from elsewhere may not ask anything.
     """
@@ -178,7 +163,6 @@ class Gate:
         self._app, self._token, self._hosts = app, token.encode(), hosts
 
     async def __call__(self, scope: Any, receive: Callable[[], Awaitable[Any]], send: Callable[[Any], Any]) -> None:
-        """Let a request through, or refuse it."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return

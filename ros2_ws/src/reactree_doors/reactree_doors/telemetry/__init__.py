@@ -37,7 +37,6 @@ def watching(about: dict[str, Any], planner: str, silent: Callable[[], bool] | N
 
     Args:
         about: The run's surroundings, as :meth:`reactree_ros.episode.run_spec.RunSpec.about` returns them.
-        planner: Who plans.
         silent: Whether the run only follows its record now; None: it never does.
     """
     if "opentelemetry.trace" not in sys.modules:
@@ -47,7 +46,7 @@ def watching(about: dict[str, Any], planner: str, silent: Callable[[], bool] | N
     try:
         return Telemetry(about, planner, silent) if takes_spans() or takes_figures() else None
     except Exception as error:
-        _said().tell(f"there is none, as it failed: {error!r}")
+        _reporter().tell(f"there is none, as it failed: {error!r}")
         return None
 
 
@@ -55,7 +54,6 @@ def serving(name: str, trace: str) -> Served | None:
     """Begin the span of what another process asked for; None if nobody in this process takes spans.
 
     Args:
-        name: What is done for it.
         trace: The trace that the request names; empty, or nothing of the kind: it begins one of its own.
     """
     if "opentelemetry.trace" not in sys.modules:
@@ -65,7 +63,7 @@ def serving(name: str, trace: str) -> Served | None:
     try:
         return Served(name, trace) if takes_spans() else None
     except Exception as error:
-        _said().tell(f"a span could not be begun: {error!r}")
+        _reporter().tell(f"a span could not be begun: {error!r}")
         return None
 
 
@@ -80,7 +78,7 @@ def exporting(service: str) -> Iterator[None]:
     if not any(_asked(signal) for signal in _SIGNALS) or os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         yield
         return
-    end = _set_up(_said())
+    end = _set_up(_reporter())
     try:
         yield
     finally:
@@ -92,7 +90,6 @@ def _asked(signal: str) -> bool:
 
 
 def _complete_environment(service: str) -> None:
-    """Set what follows from the variables that are set; SDK and child processes read it there."""
     for signal in _SIGNALS:
         if any(os.environ.get(f"OTEL_EXPORTER_OTLP_{of}ENDPOINT") for of in ("", f"{signal}_")):
             os.environ.setdefault(f"OTEL_{signal}_EXPORTER", "otlp")
@@ -109,8 +106,7 @@ def _is_here(module: str) -> bool:
         return False
 
 
-def _set_up(said: _Said) -> Callable[[], None]:
-    """Set the SDK up, unless somebody has; returns what ends it."""
+def _set_up(said: _Reporter) -> Callable[[], None]:
     if not _is_here("opentelemetry.sdk"):
         said.tell(
             f"OTEL_* variables ask for telemetry, but there is no SDK: {install_line('reactree_doors[telemetry]')}"
@@ -131,8 +127,7 @@ def _set_up(said: _Said) -> Callable[[], None]:
     return lambda: _end(providers, said)
 
 
-def _end(providers: tuple[Any, ...], said: _Said) -> None:
-    """Let providers send what they have, and end them; those that take too long are left to themselves."""
+def _end(providers: tuple[Any, ...], said: _Reporter) -> None:
     left = [threading.Thread(target=one.shutdown, daemon=True) for one in providers if hasattr(one, "shutdown")]
     until = time.monotonic() + LAST_WORDS
     for thread in left:
@@ -144,29 +139,24 @@ def _end(providers: tuple[Any, ...], said: _Said) -> None:
     said.setLevel(logging.CRITICAL + 1)  # what is still under way ends with the process
 
 
-class _Said(logging.Handler):
-    """Tells what OpenTelemetry's own code logs: one line for each of its parts, without keys or tracebacks."""
-
+class _Reporter(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self._told: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Tell the first problem of a part."""
         if record.name not in self._told:
             self._told.add(record.name)
             error = record.exc_info[1] if record.exc_info else None
             self.tell(record.getMessage() if error is None else f"{record.getMessage()} {error!r}")
 
     def tell(self, problem: str) -> None:
-        """Tell a problem in a line."""
         _log.warning("telemetry: %s", in_one_line(redacted(problem))[:400])
 
 
 @cache
-def _said() -> _Said:
-    """Return what tells of OpenTelemetry's problems from now on; other handlers hear of them no more."""
-    said, logger = _Said(), logging.getLogger("opentelemetry")
+def _reporter() -> _Reporter:
+    said, logger = _Reporter(), logging.getLogger("opentelemetry")
     logger.propagate = False
     logger.addHandler(said)
     return said

@@ -74,7 +74,6 @@ def within(traceparent: str) -> Context | None:
 
 
 def takes_spans() -> bool:
-    """Whether anybody in this process takes spans."""
     return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider | trace.NoOpTracerProvider)
 
 
@@ -84,8 +83,6 @@ def takes_figures() -> bool:
 
 
 class _Instruments:
-    """What is counted and measured."""
-
     def __init__(self, provider: MeterProvider) -> None:
         meter = metrics.get_meter(_SCOPE, meter_provider=provider)
 
@@ -105,19 +102,16 @@ _instruments = lru_cache(maxsize=4)(_Instruments)  # a meter warns of an instrum
 
 @dataclass
 class _Under:
-    """Something that is under way: when it began, its span if it has one, and of a skill its verb."""
-
     begin: int
     span: Span | None = None
     verb: str = ""
 
 
 def _never_in_the_way(cls: _Class) -> _Class:
-    """Have a run go on, without telemetry, if one of the methods by which telemetry is told of it fails."""
 
     def careful(method: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(method)
-        def told(self: Telemetry, *what: Any, **named: Any) -> Any:
+        def carefully(self: Telemetry, *what: Any, **named: Any) -> Any:
             if self.broken:
                 return None
             try:
@@ -127,7 +121,7 @@ def _never_in_the_way(cls: _Class) -> _Class:
                 _log.warning("telemetry: ends, as it failed: %s", redacted(repr(error))[:400])
                 return None
 
-        return told
+        return carefully
 
     for name in {"begin", "end", *vars(Listener)} & set(vars(cls)):
         if not name.startswith("_"):
@@ -144,7 +138,6 @@ class Telemetry(Port):
 
     Args:
         about: The run's surroundings, as :meth:`reactree_ros.episode.run_spec.RunSpec.about` returns them.
-        planner: Who plans.
         silent: Whether the run only follows its record now: nothing is made of that. None: it never does.
 
     Attributes:
@@ -199,7 +192,6 @@ class Telemetry(Port):
         self._is_live()
 
     def _is_live(self) -> bool:
-        """Whether what happens now happens anew; the run's span begins when that is so."""
         if self._over or (self._silent is not None and self._silent()):
             return False
         if self._run is None:
@@ -236,7 +228,6 @@ class Telemetry(Port):
             self._within(node)
 
     def _within(self, behaviour: Behaviour | None) -> Context | None:
-        """Return the context of what a behaviour asks for; a goal node that is not known yet gets its span."""
         while behaviour is not None:
             if isinstance(behaviour, GoalNode) and not isinstance(behaviour, SkillNode):
                 known = self._nodes.get(behaviour)
@@ -271,7 +262,6 @@ class Telemetry(Port):
             self._cancel(node)
 
     def _close(self, node: GoalNode, status: str, error: str = "") -> None:
-        """End a node's span, with all that it still waits for."""
         self._cancel(node)
         if node not in self._nodes:
             return
@@ -282,7 +272,6 @@ class Telemetry(Port):
         span.end(self._now())
 
     def _cancel(self, node: GoalNode) -> None:
-        """End the spans of what a node waits for: it does not wait any more."""
         self._settle(node)
         for key in [key for key in self._calls if key[0] is node]:
             self._ended(key, {"error.type": "cancelled"})
@@ -324,7 +313,6 @@ class Telemetry(Port):
             self._said[node] = span, now
 
     def _use(self, seconds: float, answer: Reply | Glance, **error: str) -> None:
-        """Measure what a language model took."""
         measured = self._of_model if not error else {**self._of_model, "error.type": error["error"]}
         self._measured.replies.record(seconds, measured)
         for kind, count in (("input", answer.prompt_tokens), ("output", answer.output_tokens)):
@@ -347,7 +335,6 @@ class Telemetry(Port):
         self._settle(node, "reactree.refused", True)
 
     def _settle(self, node: GoalNode, became: str = "", value: str | bool = "") -> None:
-        """End the span of a node's last reply, at the time of the reply, with what has become of it."""
         if node in self._said:
             span, at = self._said.pop(node)
             if became:
@@ -358,7 +345,7 @@ class Telemetry(Port):
 
     def sent(self, node: GoalNode, skill: str) -> None:
         call = self._began(node, "execute")
-        call.verb = self._verb(node, skill)
+        call.verb = node.context.household.split_skill(skill)[0] or "skill"
         if not self._is_live() or not self._trace:
             return
         if self._on:
@@ -366,10 +353,6 @@ class Telemetry(Port):
             told |= self._words("reactree.skill", skill)
             call.span = self._span(node, f"execute_tool {call.verb}", call.begin, told)
         node.post.robot.world.traced(self._trace if call.span is None else trace_of(call.span))
-
-    def _verb(self, node: GoalNode, skill: str) -> str:
-        """Return the declared verb of a skill: what it is done to may be anybody's words."""
-        return node.context.household.split_skill(skill)[0] or "skill"
 
     def waits(self, node: GoalNode, call: Call) -> None:
         if call.of in _WAITS:
@@ -407,7 +390,6 @@ class Telemetry(Port):
             self._done(call, seconds, failure_of(error).kind.value)
 
     def _waited(self, node: GoalNode, call: Call, told: Mapping[str, Any]) -> None:
-        """End what a node waited for of a memory or a person, or what took it no time."""
         key = node, call.of, call.id
         waited = self._calls.pop(key, None) or _Under(self._now())
         if self._on:
@@ -429,7 +411,6 @@ class Telemetry(Port):
         self._measured.skills.record(seconds, {"gen_ai.tool.name": call.verb, "reactree.outcome": outcome})
 
     def _glanced(self, node: GoalNode, glance: Glance) -> None:
-        """Make a span of what a language model was asked about a picture."""
         self._use(glance.seconds, glance, **({"error": "glance"} if glance.error else {}))
         if self._on:
             begin = self._now() - int(glance.seconds * 1e9)
@@ -453,7 +434,6 @@ class Telemetry(Port):
         return self._tracer.start_span(name, self._within(node), kind, told, start_time=begin)
 
     def _ended(self, key: tuple[GoalNode, str, str], told: Mapping[str, Any]) -> None:
-        """End the span of a call."""
         span = self._calls.pop(key).span
         if span is not None:
             span.set_attributes(told)
@@ -462,12 +442,10 @@ class Telemetry(Port):
             span.end(self._now())
 
     def _words(self, name: str, text: str) -> dict[str, str]:
-        """Return somebody's words as an attribute, if they are asked for."""
         return {name: redacted(text[:_LONGEST])} if self._with_content else {}
 
 
 def _used(answer: Reply | Glance) -> dict[str, Any]:
-    """Return what an answer took, and who gave it."""
     used = {
         "gen_ai.usage.input_tokens": answer.prompt_tokens,
         "gen_ai.usage.cache_read.input_tokens": answer.cached_tokens,
@@ -479,7 +457,6 @@ def _used(answer: Reply | Glance) -> dict[str, Any]:
 
 
 def _robot(node: GoalNode) -> dict[str, str]:
-    """Return which robot a node has, of several."""
     name = node.post.robot.name
     return {"reactree.robot": name} if name else {}
 
@@ -493,7 +470,6 @@ class Served:
     """The span of what another process has asked for.
 
     Args:
-        name: What is done for it.
         traceparent: The trace that the request names.
     """
 
@@ -506,7 +482,6 @@ class Served:
 
         Args:
             error: What kind of error it ended with; empty: none.
-            told: Its attributes.
         """
         try:
             self._span.set_attributes(told or {})

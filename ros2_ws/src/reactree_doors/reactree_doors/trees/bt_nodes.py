@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any
 
 from reactree_ros.agent.skill import Skill
 from reactree_ros.routine.model import Fallback, Sequence
@@ -40,81 +42,13 @@ TIMEOUT, MSEC = "Timeout", "msec"
 ALWAYS = {"AlwaysSuccess": True, "AlwaysFailure": False}
 SUBTREE, AUTOREMAP = "SubTree", "_autoremap"
 
-_SCRIPT = "there are no scripts and no blackboard here"
-_WAIT = "only conditions and skills are waited for: name a skill such as 'wait for {seconds} s', or use WaitFor"
-_CHOICE = "it chooses by values that are not here; write it with Fallback, Sequence and Holds"
-_INTERRUPTIBLE = "skills are never in one tick here, so it is a"
-#: Nodes of BehaviorTree.CPP without a counterpart, each with the reason.
-WITHOUT: Mapping[str, str] = {
-    "SequenceWithMemory": "py_trees has no sequence that keeps its place after a failure; use Sequence",
-    "AsyncSequence": f"{_INTERRUPTIBLE} Sequence",
-    "AsyncFallback": f"{_INTERRUPTIBLE} Fallback",
-    **dict.fromkeys(("IfThenElse", "WhileDoElse"), _CHOICE),
-    **dict.fromkeys((f"Switch{number}" for number in range(2, 7)), _CHOICE),
-    "TryCatch": "it has no counterpart; write it with Fallback",
-    "KeepRunningUntilFailure": 'write it as <Repeat num_cycles="-1">',
-    "RunOnce": "there is no skipping here",
-    "Delay": _WAIT,
-    "Sleep": _WAIT,
-    **dict.fromkeys(("Script", "ScriptCondition", "Precondition", "SetBlackboard", "UnsetBlackboard"), _SCRIPT),
-    **dict.fromkeys(("LoopInt", "LoopBool", "LoopDouble", "LoopString"), _SCRIPT),
-    **dict.fromkeys(("WasEntryUpdated", "SkipUnlessUpdated", "WaitValueUpdate"), _SCRIPT),
-}
-
-
-class Port(NamedTuple):
-    """What a port holds.
-
-    Attributes:
-        holds: In words.
-        needed: Whether it may not be left out.
-        gives: Whether the node writes it.
-    """
-
-    holds: str
-    needed: bool = True
-    gives: bool = False
-
-
-class Own(NamedTuple):
-    """A node of this package.
-
-    Attributes:
-        kind: One of :data:`KINDS`.
-        about: What it does.
-        ports: What each of its ports holds.
-    """
-
-    kind: str
-    about: str
-    ports: Mapping[str, Port]
-
-
-_CONDITION = {"condition": Port("as the world says it, e.g. the printer has paper")}
 AGENT, SKILL, SEARCH, WAIT, HOLDS = "AgentNode", "Skill", "Search", "WaitFor", "Holds"
 REPEAT, WHILE = "RepeatUntil", "While"
-#: The nodes of this package by name.
-OWN: Mapping[str, Own] = {
-    AGENT: Own("Action", "an agent node works on a goal", {"goal": Port("in natural language")}),
-    SKILL: Own("Action", "carries a skill out", {"wording": Port("as it is said, e.g. pick up mug 1")}),
-    SEARCH: Own(
-        "Action",
-        "looks for a thing or a place until the robot stands where it is",
-        {
-            "of": Port("what is looked for"),
-            "finds": Port("what was found", gives=True),
-            "order": Port("where to look first, places with ; between", needed=False),
-        },
-    ),
-    WAIT: Own(
-        "Action",
-        "waits until a condition holds",
-        {**_CONDITION, "seconds": Port("longest wait; without it, any", needed=False)},
-    ),
-    HOLDS: Own("Condition", "looks whether a condition holds", _CONDITION),
-    REPEAT: Own("Control", "its children in order, again and again until a condition holds after a round", _CONDITION),
-    WHILE: Own("Control", "its children in order, again and again while a condition holds before a round", _CONDITION),
-}
+_TABLES = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+#: Nodes of BehaviorTree.CPP without a counterpart, each with the reason.
+WITHOUT: Mapping[str, str] = {name: why for why, names in _TABLES["without"].items() for name in names}
+#: The nodes of this package by name: the kind of each, what it does, and its ports with what they hold.
+OWN: Mapping[str, Mapping[str, Any]] = _TABLES["own"]
 #: Every name that no skill may have in a file.
 RESERVED = frozenset(
     {*TURNS, *DECORATORS, *ALWAYS, *WITHOUT, *OWN, *KINDS, PARALLEL, TO_THE_END, TIMEOUT, SUBTREE, "root", "Root"}

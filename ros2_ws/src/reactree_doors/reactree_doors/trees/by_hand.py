@@ -15,8 +15,7 @@ from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.skill import Skill as Declared
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.plugins.settings import did_you_mean
-from reactree_ros.routine.model import FOR_EVER, Routine, RoutineError
-from reactree_ros.routine.wordings import effect_of, say, taken_apart
+from reactree_ros.routine.model import FOR_EVER, Routine, RoutineError, effect_of, say, taken_apart
 
 #: Facts as a person writes them, e.g. ``[("held", "{thing}")]``.
 Facts = Sequence[tuple[str, str]]

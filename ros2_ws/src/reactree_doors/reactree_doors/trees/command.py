@@ -35,13 +35,11 @@ class Kind(str, enum.Enum):
 
 Memory = Annotated[NamedMemory, memory_option("The episodic memory.", "--memory")]
 World = Annotated[
-    str,
-    typer.Option("--world", help="The world whose skills the nodes are; see `reactree list worlds`."),
+    str, typer.Option("--world", help="The world whose skills the nodes are; see `reactree list worlds`.")
 ]
 Tree = Annotated[Path, typer.Argument(help="A file of XML for BehaviorTree.CPP 4, by hand or of Groot2.")]
 Goal = Annotated[
-    str,
-    typer.Option("--goal", help="What it is for, e.g. 'bring me the {thing}'; by default what it says itself."),
+    str, typer.Option("--goal", help="What it is for, e.g. 'bring me the {thing}'; by default what it says itself.")
 ]
 Config = Annotated[Path, typer.Argument(help="The robot's configuration, a file like robot.yaml.")]
 Out = Annotated[Path | None, typer.Option(help="The new file; without it, it is printed.")]
@@ -69,12 +67,7 @@ def routine_export(
 
 
 @routine.command("import")
-def routine_import(
-    file: Tree,
-    memory: Memory,
-    goal: Goal = "",
-    world: World = WORLDS.default,
-) -> None:
+def routine_import(file: Tree, memory: Memory, goal: Goal = "", world: World = WORLDS.default) -> None:
     """Keep a routine that a person wrote as XML; what cannot be carried over is said with node and line."""
     household = _household(world)
     _keep(file, household.skills, memory, goal=goal, household=household.name)
@@ -106,13 +99,7 @@ def robot_routine(config: Config, file: Tree, memory: Memory, goal: Goal = "") -
 
 
 def _keep(
-    file: Path,
-    skills: Sequence[Skill],
-    memory: NamedMemory,
-    *,
-    goal: str,
-    household: str = "",
-    names: Names = any_name,
+    file: Path, skills: Sequence[Skill], memory: NamedMemory, *, goal: str, household: str = "", names: Names = any_name
 ) -> None:
     """Keep a routine of a file of XML."""
     from reactree_doors.trees.xml_in import read_routine

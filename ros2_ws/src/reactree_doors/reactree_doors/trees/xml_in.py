@@ -22,39 +22,18 @@ from reactree_ros.agent.text import LONGEST_TEMPLATE, shortened_line
 from reactree_ros.files.read_back import check_values, parse_json, text_of
 from reactree_ros.files.xml import LARGEST_XML, Element, NoXml, parse_xml
 from reactree_ros.plugins.settings import did_you_mean, fault_of, or_nearest
-from reactree_ros.routine.model import (
-    DEEPEST,
-    MOST_NODES,
-    Always,
-    Decorator,
-    Fact,
-    Goal,
-    Node,
-    Parallel,
-    RepeatUntil,
-    Routine,
-    RoutineError,
-    Search,
-    Sequence,
-    Skill,
-    WaitFor,
-    While,
-    Within,
-)
-from reactree_ros.routine.wordings import effect_of, has_role, say, taken_apart
+from reactree_ros.routine import model
+from reactree_ros.routine.model import effect_of, has_role, say, taken_apart
 
 
 @dataclass
 class Scope:
-    """What the names of a tree stand for.
+    """What the names of a tree stand for."""
 
-    Attributes:
-        names: By name a text with the routine's names in braces: of a role, of what an earlier search found, of what a
-            subtree was given.
-        outs: What the tree above calls what a subtree is to find, by its name in the subtree.
-    """
-
+    # by name a text with the routine's names in braces: of a role, of what an earlier search found, of what a subtree
+    # was given
     names: dict[str, str]
+    # what the tree above calls what a subtree is to find, by its name in the subtree
     outs: dict[str, str] = field(default_factory=dict)
 
 
@@ -66,70 +45,60 @@ _KIND_OF = {other: kind for kind, others in bt.TYPES.items() for other in others
 _ROLES = ("thing", "place", "room", "person", "number", "text")
 
 
-def read_routine(path: Path, skills: Iterable[Declared] = (), *, goal: str = "", names: Names = any_name) -> Routine:
+def read_routine(
+    path: Path, skills: Iterable[Declared] = (), *, goal: str = "", names: Names = any_name
+) -> model.Routine:
     """Read a file of XML; see :func:`routine_of_xml`."""
     return routine_of_xml(text_of(path, most=LARGEST_XML), skills, goal=goal, where=str(path), names=names)
 
 
-def read_routines(path: Path, skills: Iterable[Declared] = (), names: Names = any_name) -> list[Routine]:
+def read_routines(path: Path, skills: Iterable[Declared] = (), names: Names = any_name) -> list[model.Routine]:
     """Read a file of XML, or each ``.xml`` of a folder in order of their names; see :func:`routine_of_xml`."""
     files = sorted(path.glob("*.xml")) if path.is_dir() else [path]
     if not files:
-        raise RoutineError(f"{path}: there is no .xml in this folder")
+        raise model.RoutineError(f"{path}: there is no .xml in this folder")
     return [read_routine(file, skills, names=names) for file in files]
 
 
 def routine_of_xml(
     text: str, skills: Iterable[Declared] = (), *, goal: str = "", where: str = "routine", names: Names = any_name
-) -> Routine:
+) -> model.Routine:
     """Read XML as a routine. Its roles are the ports that the nodes model declares for the main tree.
 
-    Comments, descriptions and the names of single nodes are not kept.
+    Comments, descriptions and the names of single nodes are not kept. Raises RoutineError: it is no such XML, or a node
+    has no counterpart; the message names node and line.
 
     Args:
-        text: The XML.
         skills: The declared skills of the world, which are the actions.
         goal: What the routine is for, with each of its roles in braces; empty: as the tree says with ``_goal``.
         where: Where the text is from, for errors.
         names: Says which names can ever stand in a place of a skill.
-
-    Raises:
-        RoutineError: It is no such XML, or a node has no counterpart; the message names node and line.
     """
     try:
         root = parse_xml(text)
     except NoXml as error:
-        raise RoutineError(f"{where}:{error.line}: is not XML: {error}") from None
+        raise model.RoutineError(f"{where}:{error.line}: is not XML: {error}") from None
     return _File(root, tuple(skills), names, where).routine(goal)
 
 
 class _File:
-    """A file with its trees.
-
-    Args:
-        root: Its root.
-        declared: The declared skills.
-        names: Says which names can ever stand in a place of a skill.
-        where: Where it is from.
-    """
-
     def __init__(self, root: Element, declared: Collection[Declared], names: Names, where: str) -> None:
         self.declared, self.names, self.where = declared, names, where
         self.skills = by_node_name(declared)
         self.trees: dict[str, Element] = {}
         self.models: dict[str, tuple[Element, ...]] = {}
+        self.roles, self._names = frozenset[str](), set[str]()
+        self._count = 0  # of nodes
         self.described: dict[str, str] = {}  # the wordings of actions, as `export` writes them into the nodes model
         self._root = root
         self._sort(root)
 
     def refuse(self, element: Element, reason: str) -> NoReturn:
-        """End with what is wrong at an element."""
         name = element.attributes.get("name") or element.attributes.get("ID")
         called = f"<{element.tag}{f' {shortened_line(name, 40)!r}' if name else ''}>"
-        raise RoutineError(shortened_line(f"{self.where}:{element.line}: {called}: {reason}", 600))
+        raise model.RoutineError(shortened_line(f"{self.where}:{element.line}: {called}: {reason}", 600))
 
-    def routine(self, goal: str) -> Routine:
-        """Return the routine of the main tree."""
+    def routine(self, goal: str) -> model.Routine:
         tree = self._main()
         own = {"ID": "tree", **tree.attributes}
         if strange := [name for name in own if name not in {"ID", bt.GOAL, bt.NAME, *bt.LABELS}]:
@@ -142,12 +111,12 @@ class _File:
         roles = tuple(self._role(port) for port in self.ports(own["ID"]))
         names = [role["name"] for role in roles]
         scope = Scope({name: f"{{{name}}}" for name in names})
-        body = _Tree(self, names).only_child(tree, scope, (own["ID"],))
+        self.roles, self._names = frozenset(names), set(names)
+        body = self.only_child(tree, scope, (own["ID"],))
         name = own.get(bt.NAME, own["ID"])
-        return Routine.of({"name": name, "goal": goal, "roles": roles, "body": body}, where=self.where)
+        return model.Routine.of({"name": name, "goal": goal, "roles": roles, "body": body}, where=self.where)
 
     def ports(self, tree: str) -> list[Element]:
-        """Return the ports that the nodes model declares for a tree."""
         return [one for one in self.models.get(tree, ()) if one.tag.endswith("_port")]
 
     def _sort(self, root: Element) -> None:
@@ -159,11 +128,11 @@ class _File:
             if child.tag == "BehaviorTree":
                 self._add_tree(child)
             elif child.tag == "TreeNodesModel":
-                for model in child.named(bt.SUBTREE):
-                    self.models[model.attributes.get("ID", "")] = model.children
-                for model in child.named("Action"):
-                    said = [one.text for one in model.named("description")]
-                    self.described |= dict.fromkeys([model.attributes.get("ID", "")], said[0]) if said else {}
+                for one in child.named(bt.SUBTREE):
+                    self.models[one.attributes.get("ID", "")] = one.children
+                for one in child.named("Action"):
+                    said = [told.text for told in one.named("description")]
+                    self.described |= dict.fromkeys([one.attributes.get("ID", "")], said[0]) if said else {}
             elif child.tag == "include":
                 self.refuse(child, "other files are not read; put its trees into this one")
             else:
@@ -201,54 +170,25 @@ class _File:
             self.refuse(port, f"a role of type '{kind}' is not known; {did_you_mean(kind, _ROLES)}")
         return {"name": name, "kind": known}
 
-
-def _below(element: Element) -> Iterator[Element]:
-    for child in element.children:
-        yield child
-        yield from _below(child)
-
-
-class _Tree:
-    """Reads the nodes of a routine; subtrees become a part of it.
-
-    Args:
-        file: The file.
-        names: The names that are roles.
-    """
-
-    def __init__(self, file: _File, names: Collection[str]) -> None:
-        self.file, self.roles, self._names = file, frozenset(names), set(names)
-        self._count = 0
-
-    def node(self, element: Element, scope: Scope, trees: tuple[str, ...], depth: int = 1) -> Node:
-        """Return the node of an element.
-
-        Args:
-            element: The element.
-            scope: What the names of its tree stand for.
-            trees: The trees that it is in, from the main one.
-            depth: How deep it is.
-        """
+    def node(self, element: Element, scope: Scope, trees: tuple[str, ...], depth: int = 1) -> model.Node:
         self._count += element.tag != bt.SUBTREE
-        if self._count > MOST_NODES or depth > DEEPEST:
-            self.file.refuse(element, f"a routine has at most {MOST_NODES} nodes, {DEEPEST} in one another")
+        if self._count > model.MOST_NODES or depth > model.DEEPEST:
+            self.refuse(element, f"a routine has at most {model.MOST_NODES} nodes, {model.DEEPEST} in one another")
         tag = element.attributes.get("ID", "") if element.tag in bt.KINDS else element.tag
         reading = _Reading(self, element, tag, scope, trees, depth)
         try:
             return reading.node()
         except ValidationError as error:
-            fault = fault_of(error, Routine)
+            fault = fault_of(error, model.Routine)
             at = ".".join(map(str, fault.path))
-            self.file.refuse(element, f"{at and f'{at}: '}{fault.said}")
+            self.refuse(element, f"{at and f'{at}: '}{fault.said}")
 
-    def only_child(self, element: Element, scope: Scope, trees: tuple[str, ...], depth: int = 0) -> Node:
-        """Return the node of an element's one child."""
+    def only_child(self, element: Element, scope: Scope, trees: tuple[str, ...], depth: int = 0) -> model.Node:
         if len(element.children) != 1:
-            self.file.refuse(element, f"it has {len(element.children)} nodes in it; put just one there")
+            self.refuse(element, f"it has {len(element.children)} nodes in it; put just one there")
         return self.node(element.children[0], scope, trees, depth + 1)
 
     def fresh(self, name: str) -> str:
-        """Return a name that nothing is called yet, like another."""
         plain = re.sub(r"[^a-z0-9_]", "_", name.lower()).lstrip("_0123456789")[:40] or "found"
         number, fresh = 1, plain
         while fresh in self._names:
@@ -258,17 +198,24 @@ class _Tree:
         return fresh
 
 
+def _below(element: Element) -> Iterator[Element]:
+    for child in element.children:
+        yield child
+        yield from _below(child)
+
+
+@dataclass
 class _Reading:
-    """Reads one node; the arguments are those of :meth:`_Tree.node`, and its name in the file."""
+    """Reads one node of a file."""
 
-    def __init__(
-        self, tree: _Tree, element: Element, tag: str, scope: Scope, trees: tuple[str, ...], depth: int
-    ) -> None:
-        self._tree, self._file = tree, tree.file
-        self._element, self._tag = element, tag
-        self._scope, self._trees, self._depth = scope, trees, depth
+    _file: _File
+    _element: Element
+    _tag: str  # its name in the file
+    _scope: Scope
+    _trees: tuple[str, ...]  # the trees that it is in, from the main one
+    _depth: int
 
-    def node(self) -> Node:
+    def node(self) -> model.Node:
         tag = self._tag
         if tag in bt.WITHOUT:
             self._refuse(bt.WITHOUT[tag])
@@ -279,7 +226,7 @@ class _Reading:
         if tag in bt.ALWAYS:
             self._leaf()
             self._ports(())
-            return Always(succeeds=bt.ALWAYS[tag])
+            return model.Always(succeeds=bt.ALWAYS[tag])
         if tag in bt.DECORATORS:
             return self._decorator(*bt.DECORATORS[tag])
         if read := _READ.get(tag):
@@ -298,21 +245,20 @@ class _Reading:
 
     # ------------------------------------------------------------------ what is in it
 
-    def _children(self) -> tuple[Node, ...]:
+    def _children(self) -> tuple[model.Node, ...]:
         below = self._element.children
         if not below:
             self._refuse("there is nothing in it")
-        return tuple(self._tree.node(child, self._scope, self._trees, self._depth + 1) for child in below)
+        return tuple(self._file.node(child, self._scope, self._trees, self._depth + 1) for child in below)
 
-    def _only_child(self) -> Node:
-        return self._tree.only_child(self._element, self._scope, self._trees, self._depth)
+    def _only_child(self) -> model.Node:
+        return self._file.only_child(self._element, self._scope, self._trees, self._depth)
 
     def _leaf(self) -> None:
         if self._element.children:
             self._refuse("nothing may stand in it")
 
     def _ports(self, needed: Iterable[str], more: Iterable[str] = (), raw: Iterable[str] = ()) -> dict[str, str]:
-        """Return the values of the ports, as texts with roles unless they are ``raw``; nothing else may be there."""
         needed, more = list(needed), list(more)
         labels = bt.LABELS | ({"ID"} if self._element.tag in bt.KINDS else frozenset())
         given = {name: value for name, value in self._element.attributes.items() if name not in labels}
@@ -330,7 +276,6 @@ class _Reading:
         }
 
     def _meant(self, text: str) -> str:
-        """Return a text in which each name stands for what it does in the tree."""
         try:
             parts = list(Formatter().parse(text))
         except ValueError as error:
@@ -356,14 +301,14 @@ class _Reading:
 
     # ------------------------------------------------------------------ by its name
 
-    def _decorator(self, does: Any, port: str) -> Node:
+    def _decorator(self, does: Any, port: str) -> model.Node:
         ports = self._ports([port] if port else ())
         times = self._number(port, ports[port]) if port else 1
         if times < 1 and times != -1:
             self._refuse(f"{port} is {times}; write how often, or -1 for ever")
-        return Decorator(does=does, times=max(times, 0), child=self._only_child())
+        return model.Decorator(does=does, times=max(times, 0), child=self._only_child())
 
-    def _parallel(self) -> Node:
+    def _parallel(self) -> model.Node:
         ports = bt.ALL_SUCCEED | self._ports((), bt.ALL_SUCCEED)
         children = self._children()
         wanted, most = (self._number(name, ports[name]) for name in bt.ALL_SUCCEED)
@@ -371,43 +316,42 @@ class _Reading:
             self._refuse(
                 f"all have to succeed here, and one failure ends it; to go by most of them, use {bt.TO_THE_END}"
             )
-        return Parallel(children=children)
+        return model.Parallel(children=children)
 
-    def _to_the_end(self) -> Node:
+    def _to_the_end(self) -> model.Node:
         ports = self._ports((), (bt.MOST_FAILURES, bt.SHARED))
         children = self._children()
         most, needed = self._number(bt.MOST_FAILURES, ports.get(bt.MOST_FAILURES, "1")), bt.most_failures(len(children))
         if most != needed:
             self._refuse(f"{bt.MOST_FAILURES} is {most}; most have to succeed: of {len(children)} write {needed}")
-        return Parallel(children=children, policy="concurrent" if ports.get(bt.SHARED) in _TRUE else "majority")
+        return model.Parallel(children=children, policy="concurrent" if ports.get(bt.SHARED) in _TRUE else "majority")
 
-    def _timeout(self) -> Node:
+    def _timeout(self) -> model.Node:
         msec = self._number(bt.MSEC, self._ports((bt.MSEC,))[bt.MSEC])
         if msec % 1000:
             self._refuse(f"{bt.MSEC} is {msec}; write whole seconds, such as 5000")
         child = self._only_child()
-        children = child.children if isinstance(child, Sequence) and child.memory else (child,)
-        return Within(seconds=msec // 1000, children=children)
+        children = child.children if isinstance(child, model.Sequence) and child.memory else (child,)
+        return model.Within(seconds=msec // 1000, children=children)
 
-    def _loop(self, of: type[RepeatUntil] | type[While]) -> Node:
+    def _loop(self, of: type[model.RepeatUntil] | type[model.While]) -> model.Node:
         return of(condition=self._condition(self._ports(("condition",))), children=self._children())
 
-    def _goal(self) -> Node:
+    def _goal(self) -> model.Node:
         self._leaf()
-        return Goal(text=self._ports(("goal",))["goal"])
+        return model.Goal(text=self._ports(("goal",))["goal"])
 
-    def _wait(self) -> Node:
+    def _wait(self) -> model.Node:
         self._leaf()
         ports = self._ports(("condition",), ("seconds",))
         seconds: Any = ports.get("seconds")
-        return WaitFor(condition=self._condition(ports), seconds=seconds)
+        return model.WaitFor(condition=self._condition(ports), seconds=seconds)
 
-    def _holds(self) -> Node:
+    def _holds(self) -> model.Node:
         self._leaf()
-        return WaitFor(condition=self._condition(self._ports(("condition",))), seconds=0)
+        return model.WaitFor(condition=self._condition(self._ports(("condition",))), seconds=0)
 
     def _condition(self, ports: Mapping[str, str]) -> str:
-        """Return the condition of a node, which has to be one of the world's as far as those are known."""
         condition, skills = ports["condition"], [one for one in self._file.declared if one.name == WAIT]
         try:
             if skills and not has_role(condition):
@@ -416,44 +360,42 @@ class _Reading:
             self._refuse(str(error))
         return condition
 
-    def _search(self) -> Node:
+    def _search(self) -> model.Node:
         self._leaf()
         ports = self._ports(("of", "finds"), ("order",), raw=("finds",))
         order = tuple(ports["order"].split(";")) if ports.get("order") else ()
         for place, name in (("of", ports["of"]), *(("order", one) for one in order)):
             self._check_names({place: Thing()}, {place: name})
-        return Search(finds=self._found(), of=ports["of"], order=order)
+        return model.Search(finds=self._found(), of=ports["of"], order=order)
 
     def _found(self) -> str:
-        """Return what the routine calls what is found; the same if the tree has called something so before."""
         found = _POINTER.fullmatch(self._element.attributes["finds"])
         if found is None:
             self._refuse("finds needs a name in braces, such as {found}")
         name, names = found[1], self._scope.names
-        if name in names and (names[name][1:-1] in self._tree.roles or not _POINTER.fullmatch(names[name])):
+        if name in names and (names[name][1:-1] in self._file.roles or not _POINTER.fullmatch(names[name])):
             self._refuse(f"'{{{name}}}' stands for {names[name]} already; call what is found otherwise")
-        called = names[name][1:-1] if name in names else self._tree.fresh(self._scope.outs.get(name, name))
+        called = names[name][1:-1] if name in names else self._file.fresh(self._scope.outs.get(name, name))
         names[name] = f"{{{called}}}"
         return called
 
-    def _subtree(self) -> Node:
+    def _subtree(self) -> model.Node:
         self._leaf()
         given = {name: value for name, value in self._element.attributes.items() if name not in bt.LABELS}
         name = given.pop("ID", "")
         if name not in self._file.trees:
             self._refuse(f"there is no tree '{shortened_line(name, 60)}'; {did_you_mean(name, self._file.trees)}")
-        if name in self._trees or len(self._trees) > DEEPEST:
+        if name in self._trees or len(self._trees) > model.DEEPEST:
             self._refuse(f"its trees stand in one another: {', '.join((*self._trees[-3:], name))}")
         scope = self._given(name, given)
         before = set(scope.names)
-        node = self._tree.only_child(self._file.trees[name], scope, (*self._trees, name), self._depth - 1)
+        node = self._file.only_child(self._file.trees[name], scope, (*self._trees, name), self._depth - 1)
         for found in set(scope.names) - before:
             if found in scope.outs:
                 self._scope.names[scope.outs[found]] = scope.names[found]
         return node
 
     def _given(self, tree: str, given: dict[str, str]) -> Scope:
-        """Return what the names of a subtree stand for."""
         same = given.pop(bt.AUTOREMAP, "false") in _TRUE
         if strange := [name for name in given if name[:1] == "_"]:
             self._refuse(f"'{strange[0]}' cannot be carried over")
@@ -473,7 +415,7 @@ class _Reading:
                 scope.names[name] = self._meant(outer[0] if outer else bt.of_port(value))
         return scope
 
-    def _skill(self) -> Node:
+    def _skill(self) -> model.Node:
         wording = self._said_ports(("wording",))["wording"]
         begun = [one for one in self._file.declared if one.words.begins(wording)]
         if begun and not any(one.words.says(wording) for one in begun):
@@ -481,19 +423,18 @@ class _Reading:
         begun = [one for one in begun if taken_apart(wording, one) is not None]
         for skill in sorted(begun, key=lambda one: one.words.letters)[-1:]:
             self._check_names(skill.parameters, taken_apart(wording, skill) or {})
-        return self._said(wording, ())
+        return self._skill_node(wording, ())
 
-    def _declared(self, skill: Declared) -> Node:
+    def _declared(self, skill: Declared) -> model.Node:
         ports = self._said_ports(skill.parameters)
         values = {name: ports[name] for name in skill.parameters}
         self._check_names(skill.parameters, values)
         try:
-            return self._said(say(skill, values), effect_of(skill, values))
+            return self._skill_node(say(skill, values), effect_of(skill, values))
         except ParameterError as error:
             self._refuse(str(error))
 
-    def _described(self) -> Node | None:
-        """Return the skill of an action whose name another robot's has, if a skill here has its wording; else None."""
+    def _described(self) -> model.Node | None:
         wording = self._file.described.get(self._tag, "")
         if not wording or not self._has_ports(names := _ROLE_NAMED.findall(wording)):
             return None
@@ -502,7 +443,7 @@ class _Reading:
         for skill in self._file.skills.values():
             if (values := taken_apart(said, skill)) is not None:
                 self._check_names(skill.parameters, values)
-                return self._said(said, effect_of(skill, values))
+                return self._skill_node(said, effect_of(skill, values))
         return None
 
     def _has_ports(self, needed: Iterable[str]) -> bool:
@@ -511,7 +452,6 @@ class _Reading:
         }
 
     def _check_names(self, places: Mapping[str, Parameter], values: Mapping[str, str]) -> None:
-        """Check that the names in some places can ever stand there."""
         for place, value in values.items():
             kind = places[place]
             try:
@@ -524,12 +464,12 @@ class _Reading:
         self._leaf()
         return self._ports(needed, (bt.EXPECTED, bt.NEEDS, bt.EFFECT))
 
-    def _said(self, wording: str, effect: tuple[Fact, ...]) -> Node:
+    def _skill_node(self, wording: str, effect: tuple[model.Fact, ...]) -> model.Node:
         expected: Any = self._element.attributes.get(bt.EXPECTED, Outcome.DONE)
         needs, effect = self._facts(bt.NEEDS, ()), self._facts(bt.EFFECT, effect)
-        return Skill(wording=wording, expected=expected, needs=needs, effect=effect)
+        return model.Skill(wording=wording, expected=expected, needs=needs, effect=effect)
 
-    def _facts(self, name: str, default: tuple[Fact, ...]) -> tuple[Fact, ...]:
+    def _facts(self, name: str, default: tuple[model.Fact, ...]) -> tuple[model.Fact, ...]:
         if name not in self._element.attributes:
             return default
         written = self._element.attributes[name]
@@ -539,15 +479,15 @@ class _Reading:
             for what, _ in facts:
                 if what not in EFFECTS:
                     self._refuse(f"{name}: '{what}' is no effect of a skill; {did_you_mean(str(what), EFFECTS)}")
-            return tuple(Fact(str(what), self._meant(str(about))) for what, about in facts)
-        except RoutineError:
+            return tuple(model.Fact(str(what), self._meant(str(about))) for what, about in facts)
+        except model.RoutineError:
             raise
         except (ValueError, TypeError):
             self._refuse(f'{name} is {shortened_line(written, 60)!r}; write it like [["held", "{{thing}}"]]')
 
 
 #: What reads the nodes that are no sequences, fallbacks and decorators, by their names.
-_READ: Mapping[str, Callable[[_Reading], Node]] = {
+_READ: Mapping[str, Callable[[_Reading], model.Node]] = {
     bt.PARALLEL: _Reading._parallel,
     bt.TO_THE_END: _Reading._to_the_end,
     bt.TIMEOUT: _Reading._timeout,
@@ -557,6 +497,6 @@ _READ: Mapping[str, Callable[[_Reading], Node]] = {
     bt.SEARCH: _Reading._search,
     bt.WAIT: _Reading._wait,
     bt.HOLDS: _Reading._holds,
-    bt.REPEAT: lambda reading: reading._loop(RepeatUntil),
-    bt.WHILE: lambda reading: reading._loop(While),
+    bt.REPEAT: lambda reading: reading._loop(model.RepeatUntil),
+    bt.WHILE: lambda reading: reading._loop(model.While),
 }

@@ -13,25 +13,8 @@ from reactree_ros.agent.observation import Outcome
 from reactree_ros.agent.skill import Skill as Declared
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.files.xml import Element, as_xml
-from reactree_ros.routine.model import (
-    Always,
-    Decorator,
-    Fact,
-    Fallback,
-    Goal,
-    Node,
-    Parallel,
-    RepeatUntil,
-    Routine,
-    RoutineError,
-    Search,
-    Sequence,
-    Skill,
-    WaitFor,
-    While,
-    Within,
-)
-from reactree_ros.routine.wordings import effect_of, taken_apart
+from reactree_ros.routine import model
+from reactree_ros.routine.model import effect_of, taken_apart
 
 #: Characters that XML cannot hold.
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -40,17 +23,14 @@ _ALWAYS = {succeeds: tag for tag, succeeds in bt.ALWAYS.items()}
 _TURNS = {turns: tag for tag, turns in bt.TURNS.items()}
 
 
-def xml_of(routine: Routine, skills: Iterable[Declared] = ()) -> str:
+def xml_of(routine: model.Routine, skills: Iterable[Declared] = ()) -> str:
     """Write a routine as XML; :func:`~reactree_doors.trees.xml_in.routine_of_xml` reads it.
 
-    What the routine went through (its origin, counts and version) stays with the memory.
+    What the routine went through (its origin, counts and version) stays with the memory. Raises RoutineError: a node
+    cannot be written; the message names it.
 
     Args:
-        routine: The routine.
         skills: The declared skills of the world; a skill that is none of them is written with its whole wording.
-
-    Raises:
-        RoutineError: A node cannot be written; the message names it.
     """
     return as_xml(_Writer(by_node_name(skills)).root(routine))
 
@@ -61,16 +41,10 @@ def nodes_model(skills: Iterable[Declared]) -> str:
 
 
 class _Writer:
-    """Writes the nodes of one routine.
-
-    Args:
-        skills: The declared skills by the names of their nodes.
-    """
-
     def __init__(self, skills: Mapping[str, Declared]) -> None:
         self._skills = skills
 
-    def root(self, routine: Routine) -> Element:
+    def root(self, routine: model.Routine) -> Element:
         name = re.sub(r"[^\w-]", "_", routine.name)
         told = {"ID": name, **({bt.NAME: routine.name} if name != routine.name else {}), bt.GOAL: routine.goal}
         tree = Element("BehaviorTree", told, children=(self.node(routine.body),))
@@ -78,55 +52,39 @@ class _Writer:
         own = Element(bt.SUBTREE, {"ID": name}, children=tuple(roles))
         return _root(tree, _models(self._skills, own), main_tree_to_execute=name)
 
-    def node(self, node: Node) -> Element:
-        """Return a node's element."""
-        write: Callable[[_Writer, Node], Element] = _WRITTEN[type(node)]
-        return write(self, node)
+    def node(self, node: model.Node) -> Element:
+        return _WRITTEN[type(node)](self, node)
 
-    def _turns(self, node: Sequence | Fallback) -> Element:
-        return self._element(node, _TURNS[type(node), node.memory])
-
-    def _parallel(self, node: Parallel) -> Element:
+    def _parallel(self, node: model.Parallel) -> Element:
         if node.policy == "all":
             return self._element(node, bt.PARALLEL, bt.ALL_SUCCEED)
         most = {bt.MOST_FAILURES: str(bt.most_failures(len(node.children)))}
         return self._element(node, bt.TO_THE_END, most | ({bt.SHARED: "true"} if node.policy == "concurrent" else {}))
 
-    def _decorator(self, node: Decorator) -> Element:
+    def _decorator(self, node: model.Decorator) -> Element:
         tag, port = _DECORATORS[node.does]
         if not port and node.times != 1:
-            raise RoutineError(f"{_named(node)}: {node.does} is done once, not {node.times} times")
+            raise model.RoutineError(f"{_named(node)}: {node.does} is done once, not {node.times} times")
         return self._element(node, tag, {port: str(node.times or -1)} if port else {}, (node.child,))
 
-    def _within(self, node: Within) -> Element:
+    def _within(self, node: model.Within) -> Element:
         first = node.children[0]
-        alone = len(node.children) == 1 and not (isinstance(first, Sequence) and first.memory)
-        below = (first,) if alone else (Sequence(children=node.children),)
+        alone = len(node.children) == 1 and not (isinstance(first, model.Sequence) and first.memory)
+        below = (first,) if alone else (model.Sequence(children=node.children),)
         return self._element(node, bt.TIMEOUT, {bt.MSEC: str(node.seconds * 1000)}, below)
 
-    def _loop(self, node: RepeatUntil | While) -> Element:
-        return self._element(
-            node, bt.REPEAT if isinstance(node, RepeatUntil) else bt.WHILE, {"condition": node.condition}
-        )
-
-    def _goal(self, node: Goal) -> Element:
-        return self._element(node, bt.AGENT, {"goal": node.text})
-
-    def _search(self, node: Search) -> Element:
+    def _search(self, node: model.Search) -> Element:
         if odd := next((one for one in node.order if ";" in one), ""):
-            raise RoutineError(f"{_named(node)}: '{odd}' has a ;, which parts the places in XML")
+            raise model.RoutineError(f"{_named(node)}: '{odd}' has a ;, which parts the places in XML")
         order = {"order": ";".join(node.order)} if node.order else {}
         return self._element(node, bt.SEARCH, {"of": node.of, "finds": f"{{{node.finds}}}", **order})
 
-    def _wait(self, node: WaitFor) -> Element:
+    def _wait(self, node: model.WaitFor) -> Element:
         looks = node.seconds == 0
         seconds = {} if looks or node.seconds is None else {"seconds": repr(node.seconds).removesuffix(".0")}
         return self._element(node, bt.HOLDS if looks else bt.WAIT, {"condition": node.condition, **seconds})
 
-    def _always(self, node: Always) -> Element:
-        return self._element(node, _ALWAYS[node.succeeds])
-
-    def _skill(self, node: Skill) -> Element:
+    def _skill(self, node: model.Skill) -> Element:
         tag, ports = bt.SKILL, {"wording": node.wording} | ({bt.EFFECT: _facts(node.effect)} if node.effect else {})
         for name, skill in self._skills.items():
             values = taken_apart(node.wording, skill)
@@ -138,38 +96,41 @@ class _Writer:
         return self._element(node, tag, ports | more)
 
     def _element(
-        self, node: Node, tag: str, ports: Mapping[str, str] | None = None, below: tuple[Node, ...] | None = None
+        self,
+        node: model.Node,
+        tag: str,
+        ports: Mapping[str, str] | None = None,
+        below: tuple[model.Node, ...] | None = None,
     ) -> Element:
         for port, value in (ports or {}).items():
             if _NO_XML.search(value):
-                raise RoutineError(f"{_named(node)}: {port} has a character that XML cannot hold")
+                raise model.RoutineError(f"{_named(node)}: {port} has a character that XML cannot hold")
         children = getattr(node, "children", ()) if below is None else below
         written = {port: bt.as_port(value) for port, value in (ports or {}).items()}
         return Element(tag, written, children=tuple(map(self.node, children)))
 
 
-_WRITTEN: Mapping[type, Any] = {
-    Sequence: _Writer._turns,
-    Fallback: _Writer._turns,
-    Parallel: _Writer._parallel,
-    Decorator: _Writer._decorator,
-    Within: _Writer._within,
-    RepeatUntil: _Writer._loop,
-    While: _Writer._loop,
-    Goal: _Writer._goal,
-    Search: _Writer._search,
-    WaitFor: _Writer._wait,
-    Skill: _Writer._skill,
-    Always: _Writer._always,
+_WRITTEN: Mapping[type, Callable[[_Writer, Any], Element]] = {
+    model.Sequence: lambda to, node: to._element(node, _TURNS[model.Sequence, node.memory]),
+    model.Fallback: lambda to, node: to._element(node, _TURNS[model.Fallback, node.memory]),
+    model.Parallel: _Writer._parallel,
+    model.Decorator: _Writer._decorator,
+    model.Within: _Writer._within,
+    model.RepeatUntil: lambda to, node: to._element(node, bt.REPEAT, {"condition": node.condition}),
+    model.While: lambda to, node: to._element(node, bt.WHILE, {"condition": node.condition}),
+    model.Goal: lambda to, node: to._element(node, bt.AGENT, {"goal": node.text}),
+    model.Search: _Writer._search,
+    model.WaitFor: _Writer._wait,
+    model.Skill: _Writer._skill,
+    model.Always: lambda to, node: to._element(node, _ALWAYS[node.succeeds]),
 }
 
 
-def _facts(facts: tuple[Fact, ...]) -> str:
+def _facts(facts: tuple[model.Fact, ...]) -> str:
     return json.dumps(facts, ensure_ascii=False)
 
 
-def _named(node: Node) -> str:
-    """Return what a node is called in a message."""
+def _named(node: model.Node) -> str:
     text = next((getattr(node, name) for name in ("wording", "text", "of", "condition") if hasattr(node, name)), "")
     return f"{node.kind} '{shortened_line(text, 60)}'" if text else node.kind
 
@@ -182,17 +143,16 @@ def _root(*children: Element, **more: str) -> Element:
 
 
 def _models(skills: Mapping[str, Declared], *more: Element) -> Element:
-    own = (_model(name, one.kind, one.about, one.ports) for name, one in bt.OWN.items())
+    own = (_model(name, one["kind"], one["about"], one["ports"]) for name, one in bt.OWN.items())
     declared = (
-        _model(name, "Action", skill.wording, {port: bt.Port(one.words()) for port, one in skill.parameters.items()})
+        _model(
+            name, "Action", skill.wording, [("input_port", port, of.words()) for port, of in skill.parameters.items()]
+        )
         for name, skill in skills.items()
     )
     return Element("TreeNodesModel", children=(*own, *declared, *more))
 
 
-def _model(name: str, kind: str, about: str, ports: Mapping[str, bt.Port]) -> Element:
-    children = [
-        Element("output_port" if port.gives else "input_port", {"name": called}, text=port.holds)
-        for called, port in ports.items()
-    ]
+def _model(name: str, kind: str, about: str, ports: Iterable[tuple[str, str, str]]) -> Element:
+    children = [Element(tag, {"name": port}, text=holds) for tag, port, holds in ports]
     return Element(kind, {"ID": name}, children=(*children, Element("description", text=about)))

@@ -138,21 +138,6 @@ def test_a_stop_by_another_client_takes_a_form_back(shared: Robot, start: Any, m
 
 
 @pytest.mark.slow
-def test_of_two_clients_one_has_the_robot_and_both_may_stop_it(shared: Robot, start: Any) -> None:
-    shared.hold()
-    one, other = start(shared), start(shared, mode="legacy")
-    run = one.call("carry_out", instruction=f"Act: {OPEN}; Act: done")
-    shared.does(OPEN)
-    for refused in (other.say("skill_open", thing="fridge 1"), other.say("carry_out", instruction="Act: done")):
-        assert "the robot is at work since" in text_of(refused)
-    assert of(other.say("look_around"))["observed"]["text"] == "You are in the house."
-    assert of(other.say("stop"))["end"]["end"] == "interrupted"
-    assert of(one.result(run))["end"] == "interrupted"
-    assert of(other.say("carry_out", instruction=f"Act: {OPEN}; Act: done"))["end"] == "done"
-    assert shared.done == [OPEN, f"cancelled {OPEN}", OPEN]
-
-
-@pytest.mark.slow
 def test_a_paused_run_waits_and_goes_on(shared: Robot, start: Any) -> None:
     shared.hold()
     one, other = start(shared), start(shared)
@@ -165,21 +150,6 @@ def test_a_paused_run_waits_and_goes_on(shared: Robot, start: Any) -> None:
     assert of(one.result(run))["end"] == "done"
     assert shared.end["end"] == "done"
     assert "no run goes on" in text_of(other.say("pause"))
-
-
-@pytest.mark.slow
-def test_without_waiting_a_run_goes_on_when_its_client_is_killed(shared: Robot, start: Any) -> None:
-    shared.hold()
-    one, other = start(shared), start(shared)
-    begun = one.say("carry_out", instruction=f"Act: {OPEN}; Act: done", wait=False)
-    assert of(begun)["state"] == "at work"
-    shared.does(OPEN)
-    one.kill()
-    assert of(other.say("status"))["state"] == "at work"
-    shared.release()
-    assert shared.end["end"] == "done"
-    until(lambda: of(other.say("status"))["state"] == "idle", "it has ended")
-    assert of(other.say("status"))["last"]["end"] == "done"
 
 
 @pytest.mark.slow
@@ -382,8 +352,6 @@ def test_stop_comes_through_a_flood_of_clients_without_the_token(tmp_path: Path,
 
 # ---------------------------------------------------------------------- the command itself
 
-COMMAND = [sys.executable, "-m", "reactree_ros.cli", "mcp", "--llm", "expert"]
-
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
@@ -399,24 +367,3 @@ def test_what_cannot_be_served_is_said_in_a_line(options: list[str], said: str) 
     assert (ran.returncode, ran.stdout) == (2, "")
     assert said in ran.stderr
     assert len(ran.stderr.splitlines()) == 1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("way", ["stdio", "http"])
-def test_the_command_stops_its_robot_when_its_client_is_killed(tmp_path: Path, start: Any, way: str) -> None:
-    (tmp_path / "policy.yaml").write_text(json.dumps({"rules": RULES}))
-    command = [*COMMAND, "--policy", str(tmp_path / "policy.yaml"), "--records", str(tmp_path / "robot" / "records")]
-
-    def killed_at_a_form(robot: Robot) -> None:
-        peer = start(robot, mode="legacy")
-        peer.call("carry_out", instruction="put 1 apple on the coffee table")
-        peer.wait("form")
-        peer.kill()
-        assert robot.end["end"] == "interrupted"
-        assert not any('"outcome":"done"' in line for line in robot.record if '"of":"go to' in line)
-
-    if way == "stdio":
-        killed_at_a_form(Robot(tmp_path / "robot", command))
-    else:
-        with served(tmp_path / "robot", [*command, "--http"]) as robot:
-            killed_at_a_form(robot)

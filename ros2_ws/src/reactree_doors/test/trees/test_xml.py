@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from routine.any_routine import DECLARED, AnyRoutine
 from reactree_doors.trees import bt_nodes
 from reactree_doors.trees.xml_in import read_routine, routine_of_xml
 from reactree_doors.trees.xml_out import nodes_model, xml_of
-from reactree_ros.agent.parameters import Number, Text
+from reactree_ros.agent.parameters import Number
 from reactree_ros.agent.skill import Skill as Declared
 from reactree_ros.errors import UserError
 from reactree_ros.files import xml
@@ -72,16 +71,6 @@ def test_500_random_routines_come_back_as_the_same_trees() -> None:
         assert routine_of_xml(xml_of(routine)).goal == routine.goal
 
 
-def test_routines_come_back_where_the_same_skills_have_other_names() -> None:
-    """As those of a robot that were exported as the household's. A text's place stays with the name that it is for."""
-    plain = [one for one in DECLARED if not any(isinstance(kind, Text) for kind in one.parameters.values())]
-    others = [replace(one, name=f"{one.name} it") for one in plain]
-    make = AnyRoutine(45)
-    for _ in range(100):
-        routine = make.make()
-        assert routine_of_xml(xml_of(routine, plain), others) == routine
-
-
 def test_a_skill_of_another_robot_is_written_with_its_whole_wording() -> None:
     drawer = Declared(name="open drawer", wording="open drawer {number}", parameters={"number": Number(1, 6)})
     body = Skill(wording="open drawer {number_1}")
@@ -92,11 +81,6 @@ def test_a_skill_of_another_robot_is_written_with_its_whole_wording() -> None:
     assert routine_of_xml(written, [drawer]) == routine_of_xml(old, [drawer]) == routine
     with pytest.raises(RoutineError, match="'open' is no node and no skill here"):
         routine_of_xml(old.replace("open {thing}", "unlock {thing}"), [drawer])
-
-
-def test_what_only_tells_an_editor_about_a_tree_is_passed_over() -> None:
-    text = file_of(GO).replace('_goal="do it"', '_goal="do it" _favorite="false" _uid="1"')
-    assert routine_of_xml(text, DECLARED).body == WENT
 
 
 def test_a_skill_is_an_action_with_ports_and_has_its_declared_effect() -> None:
@@ -235,13 +219,6 @@ def test_a_file_that_is_no_tree_of_version_4_is_refused(text: str, reason: str) 
         routine_of_xml(text)
 
 
-def test_the_main_tree_is_named_or_the_one_that_stands_in_no_other() -> None:
-    text = file_of('<SubTree ID="b"/>', f'<BehaviorTree ID="b">{WAIT}</BehaviorTree>')
-    assert routine_of_xml(text.replace(' main_tree_to_execute="main"', "")).name == "main"
-    alone = routine_of_xml(f'<root BTCPP_format="4"><BehaviorTree>{WAIT}</BehaviorTree></root>', goal="wait")
-    assert (alone.name, alone.body) == ("tree", RINGS)
-
-
 def test_a_subtree_becomes_a_part_of_the_tree_with_its_ports_remapped() -> None:
     """Roles, constants, defaults, ``{=}``, what a subtree finds, and names of its own that others have, too."""
     fetch = (
@@ -362,35 +339,11 @@ def test_a_hostile_file_ends_in_one_line(make: Callable[[Path], str], reason: st
     assert "secret'" not in str(caught.value)
 
 
-def test_files_in_other_encodings_are_refused_and_a_byte_order_mark_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "tree.xml"
-    path.write_bytes(file_of(WAIT).encode("utf-8-sig"))
-    assert read_routine(path).body == RINGS
-    path.write_bytes(file_of(WAIT).encode("utf-16"))
-    with pytest.raises(UserError, match="is no text in UTF-8"):
-        read_routine(path)
-
-
 def test_1000_damaged_files_are_read_or_end_in_one_line() -> None:
     pick, make = random.Random(5), AnyRoutine(5)
     files = [xml_of(make.make(), DECLARED) for _ in range(20)]
     tokens = [
-        "<",
-        ">",
-        '"',
-        "{",
-        "}",
-        "&",
-        "/",
-        "=",
-        "ID",
-        "SubTree",
-        "Sequence",
-        "name",
-        "\x00",
-        "\ud83d",
-        "-1",
-        "{=}",
+        *("<", ">", '"', "{", "}", "&", "/", "=", "ID", "SubTree", "Sequence", "name", "\x00", "\ud83d", "-1", "{=}"),
     ]
     tokens += ["AgentNode", "_autoremap", "default", "5000", "]]>", "<!--", "<?x", "&#0;", "'"]
     said: list[str] = []

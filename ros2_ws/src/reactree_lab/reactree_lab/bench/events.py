@@ -19,8 +19,6 @@ ACT, REFUSED, REFUSED_ACT = "act", "refused", "refused_act"
 
 @dataclass(frozen=True)
 class Event:
-    """One decision and its result."""
-
     decision: int  # number of decisions so far, including this one
     subgoal: str  # goal of the deciding agent node
     kind: str  # what its kind of decision is counted as, :data:`REFUSED` or :data:`REFUSED_ACT`

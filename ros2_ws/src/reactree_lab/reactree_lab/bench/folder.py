@@ -129,7 +129,6 @@ def read_broken(path: Path) -> list[RunLine]:
 
 
 def _check_links(path: Path) -> None:
-    """Check that a folder, which somebody else may have made, contains all that a bench writes and deletes there."""
     for pattern in ("*", "*/*", "*/*/*", "*/*/*/*"):  # upper folders first, so that no link is followed
         for one in path.glob(pattern):
             if one.is_symlink():

@@ -64,10 +64,8 @@ class Goal:
 
 
 def goal_as_json(goal: Goal) -> str:
-    """Return a goal as JSON."""
     return json.dumps(asdict(goal), indent=1) + "\n"
 
 
 def read_goal(path: Path) -> Goal:
-    """Read a goal from a file."""
     return read_json(path, "goal of a run", lambda values: checked(Goal, values))

@@ -40,8 +40,6 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Job:
-    """One run to carry out, with everything that a worker needs, even on another machine."""
-
     key: Key
     task: Task  # the task, with its house
 

@@ -24,8 +24,6 @@ _ENDS = tuple(str(Act(skill)) for skill in ("done", FAILURE))
 
 
 class LapsingSettings(Settings):
-    """Rates of lapses."""
-
     forgets: float = Field(
         default=0.0,
         ge=0,

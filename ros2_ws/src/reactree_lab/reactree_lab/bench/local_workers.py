@@ -85,7 +85,6 @@ class LocalWorkers(Workers):
         return happened
 
     def close(self, *, kill: bool = False) -> None:
-        """End the workers; those that take too long are killed."""
         processes, self._processes = self._processes, []
         if kill:
             for one in processes:
@@ -111,7 +110,6 @@ class LocalWorkers(Workers):
 
 
 def _serve(jobs: Connection, settings: BenchSettings, at_once: int) -> None:
-    """Carry out incoming jobs until the sender is gone, so many at the same time."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # cancels the current runs on the way out
     serve_the_parent()
     try:

@@ -82,7 +82,6 @@ def executability_by_step(events: Mapping[str, Sequence[Sequence[Event]]]) -> by
 
 
 def _columns(rows: Iterable[Sequence[Any]]) -> list[list[Any]]:
-    """Turn rows of different lengths into columns, up to the point at which too few rows continue."""
     there = [row for row in rows if row]
     lengths = sorted((len(row) for row in there), reverse=True)
     fewest = max(1, round(STILL_RUNNING * len(there)))

@@ -101,7 +101,6 @@ class RayWorkers(Workers):
         return happened
 
     def close(self, *, kill: bool = False) -> None:
-        """End the workers and leave the cluster; a Ray started here ends, too."""
         actors, self._actors = self._actors, []
         for one in actors:
             self._ray.kill(one.actor)

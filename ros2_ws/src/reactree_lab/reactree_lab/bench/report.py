@@ -252,7 +252,6 @@ class BenchReport:
         return [f"{name}: {one}" for name, one in shown.items()]
 
     def _asked_in_vain(self) -> list[str]:
-        """Count a run's questions in tasks that the same contender also does without asking, if the bench has it."""
         if not self.settings.person:
             return []
         return ["questions in tasks done without", *(self._spared(name, runs) for name, runs in self.runs.items())]
@@ -265,7 +264,6 @@ class BenchReport:
         return f"{sum(run.questions for run in runs if (run.task_id, run.seed) in done) / len(runs):.2f}"
 
     def _is_the_same_alone(self, one: str, name: str) -> bool:
-        """Return whether a contender is another one that asks nobody."""
         settings = [planners.planner(self.settings.planner_of(each)) for each in (one, name)]
         alone, other = (
             (each.spec.name, each.working_memory, each.settings.model_dump(exclude={"questions"})) for each in settings

@@ -18,8 +18,6 @@ from reactree_ros.record.verdict import EpisodeEnd
 
 @dataclass(frozen=True, kw_only=True)
 class RunLine(EpisodeResult):
-    """The result of one run of a bench."""
-
     task_id: int  # the task; every run of a bench has one
     suite: str
     task_name: str

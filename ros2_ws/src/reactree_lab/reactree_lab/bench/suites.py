@@ -13,9 +13,8 @@ from pydantic import Field, field_validator
 from reactree_lab.bench import published
 from reactree_lab.bench.goal import Condition, Goal
 from reactree_lab.bench.spec import SuiteSpec
-from reactree_lab.household.generator import check_subjects, generate_house
-from reactree_lab.household.nouns import KEPT
-from reactree_lab.household.vague import say_vaguely
+from reactree_lab.household.generator import KEPT, check_subjects, generate_house
+from reactree_lab.household.people import say_vaguely
 from reactree_ros.errors import UserError
 from reactree_ros.household import rules
 from reactree_ros.household.symbolic import SymbolicWorld
@@ -32,8 +31,6 @@ class WahNlSettings(Settings):
 
 
 class VagueSettings(Settings):
-    """Settings of ``vague``: the made-up houses, and the number of tasks in each."""
-
     houses: int = Field(default=10, ge=1, description="number of houses")
     first_seed: int = Field(default=0, ge=0, description="seed of the first house; each next one is one more")
     rooms: int = Field(default=5, ge=3, le=8, description="rooms in each house")
@@ -41,8 +38,6 @@ class VagueSettings(Settings):
 
 
 class HousesSettings(VagueSettings):
-    """The made-up houses, which may be varied."""
-
     varied: bool = Field(default=False, description="more types of task, many more words, fuller houses")
 
 

@@ -132,7 +132,6 @@ class _Files(ExitStack):
         }
 
     def take(self, lines: Sequence[dict[str, Any]]) -> None:
-        """Write the lines of a goal node, unless it has nothing new to learn."""
         keys = {_key(line) for line in lines if line["learn"]}
         if keys <= self._seen:
             self._counts["duplicate_nodes"] += 1

@@ -32,8 +32,6 @@ def bare(planner: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """The common part of all lines of a run."""
-
     house: str  # its house; no house is in both parts of a dataset
     task: str  # the run, unique within its house
     planner: str  # its planner, with options

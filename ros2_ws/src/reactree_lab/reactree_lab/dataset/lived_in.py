@@ -29,7 +29,6 @@ class LivedInHouse(SymbolicWorld):
         super().__init__(task, scored=scored)
 
     def execute(self, skill: str) -> Pending[Observation]:
-        """Carry out a skill; then something else may have been moved."""
         observed = super().execute(skill)
         self._seen.update(self.scene.close)
         if self._drawn.random() < _MOVED:

@@ -18,8 +18,7 @@ from reactree_lab.dataset.lines import Line, Run, bare, in_order, lines_of
 from reactree_lab.dataset.lived_in import LivedInHouse
 from reactree_lab.dataset.settings import Recipe
 from reactree_lab.dataset.teaching import Teacher
-from reactree_lab.household.generator import generate_house
-from reactree_lab.household.nouns import TAUGHT
+from reactree_lab.household.generator import TAUGHT, generate_house
 from reactree_lab.household.people import say_impossible, say_openly
 from reactree_lab.household.person import SimulatedPerson
 from reactree_lab.household.wording import say_nonsense
@@ -256,7 +255,6 @@ class Maker:
         return partial(self._memory.find, count_tokens=approximate_tokens, most=most)
 
     def close(self) -> None:
-        """Cancel the runs under way, and release the pupil and the memory."""
         self._runs.cancel()
         if self._pupil is not None:
             self._pupil.close()
@@ -285,7 +283,6 @@ class Maker:
 
 
 def _first(ahead: deque[tuple[int, list[Future[DatasetPart]]]]) -> tuple[int, DatasetPart]:
-    """Return the first part once all its sources are made."""
     number, made = ahead.popleft()
     parts = [one.result() for one in made]
     lines = [line for part in parts for line in part.lines]

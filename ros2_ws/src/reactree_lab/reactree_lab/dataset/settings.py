@@ -92,8 +92,6 @@ class DatasetSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """Everything that determines a dataset: the same recipe makes the same dataset."""
-
     settings: DatasetSettings
     planner: str  # the planner in generated houses, with its options
     records: Mapping[str, str] = field(default_factory=dict)  # paths of records, each with the SHA-256 of its content

@@ -33,7 +33,6 @@ class _Expert(ExpertModel):
     questions: Mapping[str, Sequence[str]] = MappingProxyType({})  # asked first, by instruction
 
     def consider(self, request: DecisionRequest) -> Decided:
-        """Decide again without the walks that the request does not allow."""
         self._gone = frozenset()
         decided = super().consider(request)
         while isinstance(request.may_say, DecisionGrammar) and (walk := self._impossible(decided, request.may_say)):

@@ -35,7 +35,6 @@ def made_parts(
 
 
 def _calls(jobs: Mapping[int, Sequence[Source]], at_once: int) -> Iterator[Call]:
-    """Put so many parts together that a worker is busy with several sources for most of a call."""
     call: list[tuple[int, Sequence[Source]]] = []
     for job in jobs.items():
         call.append(job)

@@ -8,18 +8,18 @@ same arguments give the same documents on every machine.
 from __future__ import annotations
 
 import itertools
+import json
 import random
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from typing import Any
 
-from reactree_lab.household.errands import DESTINATIONS, KINDS, SWITCHES, Errand, draw_errand
-from reactree_lab.household.nouns import KEPT, draw_names
 from reactree_lab.household.people import say_as_people
 from reactree_lab.household.wording import Wish, say_errands
 from reactree_ros.errors import UserError
-from reactree_ros.household.lexicon import plural
+from reactree_ros.household.lexicon import plural, word_set
 from reactree_ros.household.vocabulary import CLASSES, NEVER_OPEN
 from reactree_ros.plugins.settings import check_names
 
@@ -27,25 +27,11 @@ Task = dict[str, Any]
 """One task document: task_id, task_name, nl_instructions, task_goal, env_id, init_room and init_graph."""
 
 
+_TABLES: dict[str, Any] = json.loads((files(__package__) / "houses.json").read_text(encoding="utf-8"))
+_AND = "_and_"  # between the task types of several places
 _REACH = 1.3  # metres between the middles of two things on a line that still count as close
-_WIDTHS = {  # metres of a line that a class takes; others take 0.6
-    "bathroomcounter": 1.2,
-    "bed": 1.8,
-    "bookshelf": 0.9,
-    "cabinet": 0.9,
-    "closet": 1.4,
-    "coffeetable": 1.0,
-    "desk": 1.2,
-    "fridge": 0.8,
-    "kitchencounter": 1.1,
-    "kitchentable": 1.6,
-    "lightswitch": 0.3,
-    "nightstand": 0.5,
-    "sofa": 1.6,
-}
-
-_DISHES = ("cutleryfork", "plate", "waterglass", "wineglass")
-_FOOD = ("apple", "cupcake", "juice", "pancake", "poundcake", "pudding", "wine")
+_WIDTHS: dict[str, float] = _TABLES["widths"]  # metres of a line that a class takes; others take 0.6
+_DISHES, _FOOD = _TABLES["dishes"].split(), _TABLES["food"].split()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,28 +40,48 @@ class _Kind:
 
     relation: str
     receptacle: str
-    classes: tuple[str, ...]
+    classes: Sequence[str]
     fewest: int
     most: int
     turn_on: bool = False
 
 
-_KINDS = {
-    "setup_table": _Kind(relation="on", receptacle="kitchentable", classes=_DISHES, fewest=1, most=4),
-    "put_dishwasher": _Kind(
-        relation="inside", receptacle="dishwasher", classes=_DISHES, fewest=1, most=4, turn_on=True
-    ),
-    "prepare_food": _Kind(relation="on", receptacle="kitchentable", classes=(*_FOOD, "coffeepot"), fewest=2, most=5),
-    "put_fridge": _Kind(relation="inside", receptacle="fridge", classes=_FOOD, fewest=2, most=5),
-    "prepare_snack": _Kind(
-        relation="on",
-        receptacle="coffeetable",
-        classes=("apple", "cupcake", "juice", "pudding", "wine"),
-        fewest=1,
-        most=4,
-    ),
-}
+@dataclass(frozen=True, kw_only=True)
+class Destination:
+    """The things that may go to a class of furniture."""
 
+    name: str  # name of the task type
+    inside: bool  # whether things go in it; otherwise on it
+    kinds: Sequence[str]  # kinds of things that go there, as in :data:`KINDS`
+    switch: bool = False  # whether it may be turned on afterwards
+
+
+@dataclass(frozen=True, kw_only=True)
+class Errand:
+    """The contents of a task.
+
+    Attributes:
+        wanted: Number of things by class of thing and class of furniture: (thing, furniture) to count.
+    """
+
+    name: str  # type of the task
+    wanted: Mapping[tuple[str, str], int]
+    switches: tuple[str, ...] = ()  # classes to turn on after that
+
+    @property
+    def subjects(self) -> frozenset[str]:
+        """Subjects of the task: the classes that its goal names, its type and, if it is composed, each type in it."""
+        classes = (name for pair in self.wanted for name in pair)
+        return frozenset((*classes, *self.switches, self.name, *self.name.split(_AND)))
+
+
+_KINDS = {name: _Kind(**kind) for name, kind in _TABLES["tasks"].items()}
+#: Kinds of things, with the classes of each.
+KINDS: Mapping[str, Sequence[str]] = {name: classes.split() for name, classes in _TABLES["kinds"].items()}
+#: Destinations, by class of furniture.
+DESTINATIONS: Mapping[str, Destination] = {name: Destination(**one) for name, one in _TABLES["destinations"].items()}
+#: Classes that may be turned on without bringing anything there.
+SWITCHES: Sequence[str] = _TABLES["switches"]
 #: Subjects of tasks: classes that goals may name, then types of task, including those of varied houses.
 SUBJECTS: Sequence[str] = (
     *sorted(
@@ -87,49 +93,17 @@ SUBJECTS: Sequence[str] = (
     "turn_on",
 )
 _MOST_DRAWN = 5000  # unfitting tasks in a row, after which a house is given up
-
-# Places of a thing: "on" or "in" a class, with a weight. Places that an apartment lacks are left out.
-_FOOD_PLACES = (
-    "in fridge 5, in kitchencabinet 4, on kitchentable 3, on kitchencounter 3, in cabinet 1, in microwave 1, "
-    "on coffeetable 2"
-)
-_DISH_PLACES = "in kitchencabinet 5, on kitchentable 3, on kitchencounter 3, in dishwasher 2, on coffeetable 1"
+#: Places of a thing: "on" or "in" a class, with a weight. Places that an apartment lacks are left out. ``other`` ones
+#: are taken if its usual places are the goal's, or are not there; a search never opens those ``out_of_sight``.
+_AT: dict[str, str] = _TABLES["places"]
 _PLACES = {
-    **dict.fromkeys(_FOOD, _FOOD_PLACES),
-    **dict.fromkeys(_DISHES, _DISH_PLACES),
-    "coffeepot": "on kitchencounter 4, on stove 2, in kitchencabinet 2, on kitchentable 1",
+    **dict.fromkeys(_FOOD, _AT["food"]),
+    **dict.fromkeys(_DISHES, _AT["dishes"]),
+    "coffeepot": _AT["coffeepot"],
 }
-_ODD_PLACES = (
-    "on nightstand 2, on bookshelf 2, on bench 2, on desk 2, on sofa 1, on bed 1, in cabinet 1, "
-    "on bathroomcounter 1, in bathroomcabinet 1, in stove 1"
-)
-_ODD = 0.15  # share of a task's things that are in an odd place
-
-# Clutter: classes, most of each, places.
-_CLUTTER = (
-    ("bananas bellpepper carrot lime pear plum", 2, "on kitchencounter 4, on kitchentable 3, in fridge 3"),
-    ("chicken cutlets mincedmeat milk salad salmon whippedcream", 1, "in fridge 5, on kitchencounter 2"),
-    ("alcohol breadslice cereal chips chocolatesyrup crackers", 2, "in kitchencabinet 4, on kitchencounter 3"),
-    ("candybar creamybuns milkshake pie sundae", 1, "on kitchentable 3, on kitchencounter 2, on coffeetable 1"),
-    ("condimentbottle condimentshaker", 3, "on kitchentable 3, in kitchencabinet 2, on kitchencounter 2"),
-    ("cutleryknife dishbowl mug", 4, "in kitchencabinet 3, on kitchentable 3, on kitchencounter 2, on desk 1"),
-    ("cookingpot fryingpan", 1, "on stove 1"),
-    ("oventray", 1, "in stove 1"),
-    ("bucket cuttingboard dishwashingliquid washingsponge", 1, "on kitchencounter 1"),
-    ("barsoap facecream lotionbottle toiletpaper", 2, "on bathroomcounter 3, in bathroomcabinet 2"),
-    ("book magazine", 4, "on bookshelf 4, on desk 2, on nightstand 2, on coffeetable 1"),
-    ("folder notes", 2, "on desk 3, on bookshelf 2"),
-    ("box teddybear toy", 1, "on bookshelf 2, on bed 2, in cabinet 1"),
-    ("cellphone glasses", 1, "on nightstand 2, on sofa 1, on coffeetable 1, on desk 1"),
-    ("clothespants clothesshirt", 2, "on bed 3, on chair 1"),
-    ("chinesefood remotecontrol", 1, "on coffeetable 2, on sofa 1"),
-    ("clock sportsball", 1, "on bookshelf 1, on cabinet 1"),
-)
+_CLUTTER: list[tuple[str, int, str]] = _TABLES["clutter"]  # classes, most of each, places
 _CLUTTER_PLACES = {name: places for classes, _, places in _CLUTTER for name in classes.split()}
-# Places of a thing if its usual places are the goal's, or are not in the apartment.
-_OTHER_PLACES = "on kitchencounter 3, on kitchentable 3, in kitchencabinet 2, on coffeetable 2, on sofa 1, on bed 1"
-#: Places of which a search never opens one.
-OUT_OF_SIGHT = "in closet 3, in bookshelf 3, in nightstand 2, in washingmachine 1"
+_ODD = 0.15  # share of a task's things that are in an odd place
 _USUAL = 0.5  # share of varied tasks with WAH's types
 _TOLD_WHERE = 0.2  # share of things whose place the instruction tells
 _MOST_OUT_OF_SIGHT = 16  # of one class
@@ -257,8 +231,6 @@ def _document(
 
 @dataclass(frozen=True)
 class _Said:
-    """How the tasks of a house are said."""
-
     names: Mapping[str, str]  # names of classes that the house calls otherwise
     people: bool  # whether instructions are said as people do
 
@@ -360,7 +332,6 @@ def _out_of_reach(thing: _Thing) -> bool:
 
 
 def _wishes(rng: random.Random, apartment: _Apartment, errand: Errand, things: Sequence[_Thing]) -> list[Wish]:
-    """Return the wishes that the instruction expresses, now and then with the place of a thing."""
     wishes = []
     for (name, place), count in errand.wanted.items():
         one = rng.choice([thing for thing in things if thing.class_name == name and not _out_of_reach(thing)])
@@ -487,7 +458,7 @@ def _place_things(
         count = max(needed.get(name, 0), 1) + rng.randint(0, 1) if name in needed else rng.randint(0, 2)
         for _ in range(count):
             odd = rng.random() < _ODD
-            options = _options(_ODD_PLACES if odd else places, apartment.furniture)
+            options = _options(_AT["odd"] if odd else places, apartment.furniture)
             if name in needed:
                 options.pop((kind.relation == "inside", kind.receptacle), None)
             things.append(_put(rng, name, options))
@@ -506,7 +477,7 @@ def _place_varied(rng: random.Random, apartment: _Apartment, errand: Errand) -> 
         count = counts[name] + rng.randint(0, 1) if name in places else rng.randint(0, 2)
         for _ in range(count):
             usual = _PLACES.get(name) or _CLUTTER_PLACES[name]
-            for line in (_ODD_PLACES if rng.random() < _ODD else usual, _OTHER_PLACES):
+            for line in (_AT["odd"] if rng.random() < _ODD else usual, _AT["other"]):
                 options = {
                     (inside, at): found
                     for (inside, at), found in _options(line, apartment.furniture).items()
@@ -515,7 +486,7 @@ def _place_varied(rng: random.Random, apartment: _Apartment, errand: Errand) -> 
                 if options:
                     things.append(_put(rng, name, options))
                     break
-    out_of_sight = _options(OUT_OF_SIGHT, apartment.furniture)
+    out_of_sight = _options(_AT["out_of_sight"], apartment.furniture)
     for name in rng.sample([*_PLACES, *_CLUTTER_PLACES], 10) if out_of_sight else ():
         things += [_put(rng, name, out_of_sight) for _ in range(rng.randint(1, _MOST_OUT_OF_SIGHT))]
     rng.shuffle(things)
@@ -525,7 +496,7 @@ def _place_varied(rng: random.Random, apartment: _Apartment, errand: Errand) -> 
 def _draw_goal(rng: random.Random, kind: _Kind) -> dict[str, int]:
     total = rng.randint(kind.fewest, kind.most)
     needed = dict.fromkeys(rng.sample(kind.classes, total), 1)
-    countable = [name for name in needed if name in _PLURALS]
+    countable = [name for name in needed if name in _TABLES["plurals"]]
     if countable and total < 5 and rng.random() < 0.1:
         needed[rng.choice(countable)] = 2
     return needed
@@ -583,83 +554,93 @@ def _graph(apartment: _Apartment, things: Sequence[_Thing], start: int) -> dict[
     return {"nodes": nodes, "edges": edges}
 
 
+# ---- errands ------------------------------------------------------------------------------------------------------
+
+_ODDLY = 0.1  # share of places that get things of any kind
+
+
+def draw_errand(rng: random.Random, furniture: Collection[str], *, most: int = 5) -> Errand:
+    """Draw an errand: one to ``most`` things in one to three places of these classes, some appliances turned on."""
+    switches = [name for name in SWITCHES if name in furniture]
+    if switches and rng.random() < 0.04:
+        name = rng.choice(switches)
+        return Errand(name="turn_on", wanted={}, switches=(name,))
+    places = [name for name in DESTINATIONS if name in furniture]
+    chosen = rng.sample(places, min(len(places), rng.choices((1, 2, 3), weights=(70, 24, 6))[0]))
+    total = max(len(chosen), rng.choices(range(1, most + 1), weights=(20, 25, 25, 17, 13)[:most])[0])
+    drawn = [*chosen, *(rng.choice(chosen) for _ in range(total - len(chosen)))]
+    wanted: dict[tuple[str, str], int] = {}
+    for place in chosen:
+        for thing in _drawn_things(rng, place, drawn.count(place), taken={thing for thing, _ in wanted}):
+            wanted[thing, place] = 1
+    if rng.random() < 0.12:
+        wanted[rng.choice(list(wanted))] = rng.choice((2, 2, 3))
+    turned_on = tuple(place for place in chosen if DESTINATIONS[place].switch and rng.random() < 0.6)
+    if not turned_on and switches and rng.random() < 0.05:
+        turned_on = (rng.choice(switches),)
+    names = _AND.join(DESTINATIONS[place].name for place in chosen)
+    return Errand(name=names, wanted=wanted, switches=turned_on)
+
+
+def _drawn_things(rng: random.Random, place: str, count: int, *, taken: Collection[str]) -> list[str]:
+    kinds = list(KINDS) if rng.random() < _ODDLY else DESTINATIONS[place].kinds
+    classes = dict.fromkeys(name for kind in kinds for name in KINDS[kind] if name not in taken)
+    return rng.sample(list(classes), min(count, len(classes)))
+
+
+# ---- names --------------------------------------------------------------------------------------------------------
+
+#: Nouns by their use, then by the kind of room where such a thing is looked for first.
+NOUNS: Mapping[str, Mapping[str, Sequence[str]]] = json.loads(
+    (files(__package__) / "nouns.json").read_text(encoding="utf-8")
+)
+TAUGHT, KEPT = NOUNS
+
+#: Classes of movable things by the kind of room where such a thing is looked for first; all others: the living room.
+_BATHROOM = word_set("barsoap facecream lotionbottle toiletpaper")
+_LIVING_ROOM = word_set(
+    "book box bucket cellphone clock clothespants clothesshirt folder glasses magazine notes remotecontrol sportsball "
+    "teddybear toy"
+)
+_MOVABLE = tuple(
+    name
+    for name, known in CLASSES.items()
+    if known.observed and "GRABBABLE" in known.properties and not known.room_item
+)
+
+
+def draw_names(rng: random.Random, nouns: str, *, first: Collection[str] = (), share: float = 1.0) -> dict[str, str]:
+    """Draw other names for classes of movable things, each of the same kind as the thing.
+
+    Args:
+        rng: Draws them.
+        nouns: ``taught`` or ``kept``.
+        first: Classes that get a name before others do, where there are fewer nouns than classes.
+        share: Share of the classes that get one.
+    """
+    left = {room: rng.sample(names, len(names)) for room, names in NOUNS[nouns].items()}
+    named: dict[str, str] = {}
+    for name in sorted(_MOVABLE, key=lambda one: one not in first):
+        room = "bathroom" if name in _BATHROOM else "living room" if name in _LIVING_ROOM else "kitchen"
+        if left[room] and rng.random() < share:
+            named[name] = left[room].pop()
+    return named
+
+
 # ---- instruction --------------------------------------------------------------------------------------------------
 
-_PLURALS = {
-    "apple": "apples",
-    "cupcake": "cupcakes",
-    "cutleryfork": "cutlery forks",
-    "pancake": "pancakes",
-    "plate": "plates",
-    "poundcake": "pound cakes",
-    "pudding": "puddings",
-    "waterglass": "water glasses",
-    "wineglass": "wine glasses",
-}
-_EVERYDAY = {"cutleryfork": "fork", "wine": "bottle of wine"}
-
-# {at}: "on(to) the coffee table"; {on}: the same without to; {then}: ", then turn it on" or nothing.
-_TEMPLATES = (
-    "Put {items} {at}{then}.",
-    "Put {items} {at}{then}",
-    "Please put {items} {at}{then}.",
-    "Place {items} {at}{then}.",
-    "Robot, please put {items} {at}{then}.",
-    "Could you please put {items} {at}{then}?",
-    "Can you place {items} {at}{then}, please?",
-    "I need {items} {on}{then}.",
-    "Take {items} and put {them} {at}{then}.",
-    "Find {items} and put {them} {at}{then}.",
-    "Hey robot, please get {items} and place {them} {at}{then}.",
-    "Collect {items} and place {them} {at}{then}.",
-    "Please go and get {items}. Put {them} {at}{then}.",
-)
-_LIST_TEMPLATES = (
-    "I need you to put the following items {on}{then}:\n{list}",
-    "Please put these things {on}{then}:\n{list}",
-    "Put the following {on}{then}: {items}",
-)
-_SENTENCE_EACH = ("Put {item} {on}.", "Please put {item} {on}.", "Get {item} and put it {on}.")
-_OWN_TEMPLATES = {
-    "setup_table": (
-        "Set the kitchen table with {items}.",
-        "Lay {items} on the kitchen table, please.",
-        "Bring {items} to the kitchen table.",
-    ),
-    "put_dishwasher": (
-        "Load the dishwasher with {items}{then}.",
-        "Open the dishwasher and put in {items}. Close the door and turn the dishwasher on.",
-        "Please load {items} into the dishwasher{then}.",
-    ),
-    "prepare_food": (
-        "Please bring {items} to the kitchen table.",
-        "Serve {items} on the kitchen table.",
-        "Prepare the meal: put {items} on the kitchen table.",
-    ),
-    "put_fridge": (
-        "Store {items} in the fridge.",
-        "Please put {items} away in the fridge.",
-        "Open the fridge and put {items} inside, please.",
-    ),
-    "prepare_snack": (
-        "Bring me {items} and put {them} on the coffee table.",
-        "Can you bring {items} to the coffee table, please?",
-        "Serve {items} on the coffee table.",
-    ),
-}
-_THEN = (" and turn it on", ", then turn it on", " and start it")
-_THEN_LATER = (". Then turn on the dishwasher", ". Once done, turn the dishwasher on")
+# In the templates, {at} is "on(to) the coffee table", {on} the same without to, {then} ", then turn it on" or nothing.
 
 
 def _phrase(rng: random.Random, class_name: str, count: int, style: str, names: Mapping[str, str]) -> str:
     """Name `count` things of a class: "1 apple", "one apple", "an apple", "the apple" or "apple"."""
     if count > 1:
         number = str(count) if style == "digit" else "two"
-        several = plural(names[class_name]) if class_name in names else _PLURALS[class_name]
+        several = plural(names[class_name]) if class_name in names else _TABLES["plurals"][class_name]
         return f"the {number} {several}" if style == "the" else f"{number} {several}"
     word = CLASSES[class_name].word
-    if class_name in _EVERYDAY and style != "bare" and rng.random() < 0.25:
-        word = _EVERYDAY[class_name]
+    if class_name in _TABLES["everyday"] and style != "bare" and rng.random() < 0.25:
+        word = _TABLES["everyday"][class_name]
     word = names.get(class_name, word)
     article = "an" if word[0] in "aeiou" else "a"
     return {"digit": "1 ", "word": "one ", "article": f"{article} ", "the": "the ", "bare": ""}[style] + word
@@ -672,14 +653,16 @@ def _instruct(rng: random.Random, task_name: str, needed: Mapping[str, int], nam
     things = needed.items()
     several = sum(needed.values()) > 1
     if several and not kind.turn_on and max(needed.values()) == 1 and rng.random() < 0.1:
-        sentence, between = rng.choice(_SENTENCE_EACH), rng.choice(("\n", " "))
+        sentence, between = rng.choice(_TABLES["sentence_each"]), rng.choice(("\n", " "))
         items = [_phrase(rng, name, 1, "the", names) for name, _ in things]
         return between.join(sentence.format(item=item, on=f"{plain} the {receptacle}") for item in items)
-    template = rng.choice((*_TEMPLATES, *(_LIST_TEMPLATES if several else ()), *_OWN_TEMPLATES[task_name]))
+    template = rng.choice(
+        (*_TABLES["templates"], *(_TABLES["list_templates"] if several else ()), *_TABLES["own_templates"][task_name])
+    )
     style = rng.choice(("digit", "digit", "word", "article", "the", "bare" if several else "the"))
-    then = rng.choice(_THEN) if kind.turn_on else ""
+    then = rng.choice(_TABLES["then"]) if kind.turn_on else ""
     if kind.turn_on and template.endswith("{then}.") and rng.random() < 0.4:
-        then = rng.choice(_THEN_LATER)
+        then = rng.choice(_TABLES["then_later"])
     text: str = template.format(
         items=_joined(rng, [_phrase(rng, name, count, style, names) for name, count in things]),
         list="\n".join(f"- {_phrase(rng, name, count, 'digit', names)}" for name, count in things),

@@ -232,12 +232,10 @@ class _Opener:
         )
 
     def _told(self) -> Sequence[GoalCondition]:
-        """Return the conditions that an instruction tells if it hides the others."""
         hidden = self.rng.sample(self.moved, self.rng.randint(1, len(self.moved) - 1))
         return [one for one in self.moved if one not in hidden]
 
     def _of(self, kind: str, told: Sequence[GoalCondition]) -> tuple[str, list[str], bool]:
-        """Return the text, its questions but for numbers, and whether the text or a question tells all numbers."""
         at, moved, rng = self._at(), self.moved, self.rng
         put, named = rng.choice(PEOPLES["open"]["put"]), self._named(moved)
         which, where = f"What should I put{at}?", f"Where should I put {named}?"
@@ -262,7 +260,6 @@ class _Opener:
         return self._either(kind, put, at)
 
     def _either(self, kind: str, put: str, at: str) -> tuple[str, list[str], bool]:
-        """Name two things or two places, of which one is wanted."""
         one = self.moved[0]
         if kind == "either thing":
             other = self.rng.choice([name for name in self._like(one.item) if name != one.item])
@@ -317,7 +314,6 @@ class _Opener:
         return str(self.rng.choice(PEOPLES["open"]["somewhere"])).format(**words)
 
     def _group(self, some: Sequence[GoalCondition]) -> str:
-        """Draw a common name of some things."""
         classes = {one.item for one in some}
         fitting = [group for group in PEOPLES["open"]["groups"] if classes <= set(group[0].split()) or not group[0]]
         _, one, several = self.rng.choice(fitting)
@@ -335,3 +331,61 @@ class _Opener:
 
 def _where(place: str, *, inside: bool) -> str:
     return f"{'in' if inside else 'on'} the {CLASSES[place].word}"
+
+
+# ---- the same, in few words -----------------------------------------------------------------------------------------
+
+#: ``kinds`` are common names of classes, for one thing and for several; those without classes are for any.
+VAGUE: Mapping[str, Any] = json.loads((files(__package__) / "vague.json").read_text(encoding="utf-8"))
+
+
+def say_vaguely(rng: random.Random, goal: Sequence[GoalCondition]) -> str:
+    """Draw an instruction for a goal with one place; it leaves at least one part of the goal open."""
+    moved = [one for one in goal if one.item]
+    switched = [one for one in goal if not one.item]
+    several = sum(one.count for one in moved) > 1
+    parts = ["things"]
+    parts += ["number"] if any(one.count > 1 for one in moved) else []
+    parts += [] if switched else ["place"]
+    left_out = {part for part in parts if rng.random() < 0.5} or {rng.choice(parts)}
+    things = _vague_things(rng, moved, left_out)
+    place = _vague_somewhere(rng, moved[0], several) if "place" in left_out else _vague_where(moved[0])
+    before, put = rng.choice(VAGUE["before"]), rng.choice(VAGUE["put"])
+    text = f"{before}{put} {things} {place}{' and turn it on' if switched else ''}"
+    return f"{text[:1].upper()}{text[1:]}{'?' if text.startswith(('could', 'can', 'would')) else '.'}"
+
+
+def _vague_things(rng: random.Random, moved: Sequence[GoalCondition], left_out: set[str]) -> str:
+    if "things" in left_out and (len(moved) == 1 or rng.random() < 0.6):
+        return _vague_kind(rng, moved)
+    kept = list(moved)
+    hidden = kept.pop(rng.randrange(len(kept))) if "things" in left_out else None
+    phrases = [_vague_phrase(rng, one, open_number="number" in left_out) for one in kept]
+    if hidden is not None:
+        phrases.append(_vague_kind(rng, [hidden]))
+    return listed(phrases)
+
+
+def _vague_kind(rng: random.Random, moved: Sequence[GoalCondition]) -> str:
+    classes = {one.item for one in moved}
+    fitting = [kind for kind in VAGUE["kinds"] if classes <= set(kind[0].split()) or not kind[0]]
+    _, one, several = rng.choice(fitting)
+    return str(rng.choice(several if sum(each.count for each in moved) > 1 else one))
+
+
+def _vague_phrase(rng: random.Random, one: GoalCondition, *, open_number: bool) -> str:
+    word = CLASSES[one.item].word
+    if one.count == 1:
+        return f"{rng.choice(('the', 'one'))} {word}"
+    return f"{rng.choice(VAGUE['some']) if open_number else one.count} {plural(word)}"
+
+
+def _vague_where(one: GoalCondition) -> str:
+    return f"{'in' if one.relation == 'inside' else 'on'} the {CLASSES[one.target].word}"
+
+
+def _vague_somewhere(rng: random.Random, one: GoalCondition, several: bool) -> str:
+    if one.target.endswith("table") and rng.random() < 0.5:
+        return "on the table"
+    they, their = ("they", "their") if several else ("it", "its")
+    return str(rng.choice(VAGUE["somewhere"])).format(they=they, their=their, s="" if several else "s")

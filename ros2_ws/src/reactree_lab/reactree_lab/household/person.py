@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import Field
 
-from reactree_lab.household.question import Asked, Form, GoalPart, read_question
+from reactree_lab.household.question import ANSWERS, Asked, Form, GoalPart, read_question
 from reactree_lab.household.wording import PLACES, THINGS
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
@@ -27,29 +27,8 @@ from reactree_ros.plugins.settings import Settings, read_settings
 
 #: The origin of answers.
 BY = "simulated"
-_NUMBERS = ("no", "one", "two", "three", "four", "five", "six")
-_UNCLEAR = ("What?", "Sorry, what do you mean?", "I do not understand the question.", "Pardon?", "Hm?")
-_BEYOND = ("I do not know.", "No idea, sorry.", "I cannot say.", "That I cannot tell you.", "I have no idea.")
-_NOTHING = ("None.", "I did not ask for that.", "That is not what I asked for.")
-_ANY = ("It does not matter which.", "Any of them.", "Whichever you find first.")
-_ALL = ("No, that is all.", "No.", "No, nothing else.", "That is everything, thank you.")
-_POLITE = (", please", ", please", ", thank you", ", if you would")
-#: Phrases around an answer, for :meth:`str.format`; people mostly answer briefly.
-_SAID = {
-    GoalPart.THINGS: (
-        "{}",
-        "{}",
-        "{}",
-        "I mean {}",
-        "I would like {}",
-        "oh, {}",
-        "{} would be nice",
-        "it is {} I want",
-    ),
-    GoalPart.COUNT: ("{}", "{}", "{}", "just {}", "{} will do", "make it {}"),
-    GoalPart.PLACE: ("{}", "{}", "{}", "{} is fine", "I want it {}", "that belongs {}", "they go {}"),
-    GoalPart.STATE: ("turn on {}", "{} should be on", "switch {} on"),
-}
+#: Answers by what they say, and in ``said`` the phrases around one; people mostly answer briefly.
+_NUMBERS: list[str] = ANSWERS["numbers"]
 
 
 class SimulatedPersonSettings(Settings):
@@ -72,8 +51,6 @@ class Fact:
 
 @dataclass(frozen=True)
 class Answered:
-    """The contents of one answer."""
-
     question: str
     facts: tuple[Fact, ...] = ()  # the parts of the goal that the answer told
     denied: bool = False  # whether the answer was no to something in the question, which is information, too
@@ -102,7 +79,6 @@ class SimulatedPerson(Person):
         self.told: list[Answered] = []
 
     def ask(self, question: Question) -> Pending[Answer]:
-        """See :meth:`Person.ask`."""
         settings, number = self._settings, len(self.told) + 1
         rng = random.Random(f"person {settings.seed} {self._of} {number}")
         chance = rng.random()
@@ -114,9 +90,9 @@ class SimulatedPerson(Person):
             )
             return Pending.failed(NobodyAnswers(why))
         if question.skill:  # permission for a skill is no part of the goal
-            words, told = rng.choice(_BEYOND), Answered(question.text)
+            words, told = rng.choice(ANSWERS["beyond"]), Answered(question.text)
         elif rng.random() < settings.unclear:
-            words, told = rng.choice(_UNCLEAR), Answered(question.text)
+            words, told = rng.choice(ANSWERS["unclear"]), Answered(question.text)
         else:
             words, told = _Answerer(self._goal, rng, settings.half).answer(question)
         self.told.append(told)
@@ -151,21 +127,17 @@ def person_from_dict(values: Mapping[str, Any]) -> SimulatedPersonSettings:
 
 
 def person_to_dict(settings: SimulatedPersonSettings) -> dict[str, Any]:
-    """Write the settings of a person for :func:`person_from_dict`."""
     return {"person": BY, **settings.model_dump(mode="json")}
 
 
 @dataclass
 class _Answerer:
-    """Makes one answer."""
-
     goal: Sequence[GoalCondition]  # the person's knowledge
     rng: random.Random  # draws its words
     half: float  # share of answers that tell only half
     _question: str = field(default="", init=False)
 
     def answer(self, question: Question) -> tuple[str, Answered]:
-        """Return the answer and its contents."""
         asked = read_question(question.text)
         self._question = question.text
         answers: dict[Form, Callable[[Asked], tuple[str, Answered]]] = {
@@ -175,7 +147,9 @@ class _Answerer:
         }
         if asked.form in answers:
             return answers[asked.form](asked)
-        return self.rng.choice(_BEYOND if asked.form is Form.BEYOND else _UNCLEAR), Answered(self._question)
+        return self.rng.choice(ANSWERS["beyond"] if asked.form is Form.BEYOND else ANSWERS["unclear"]), Answered(
+            self._question
+        )
 
     # ------------------------------------------------------------------ kinds of questions
 
@@ -184,9 +158,11 @@ class _Answerer:
         for part in asked.parts:
             facts += [Fact(part, one) for one in self._meant(asked, part)]
         if not facts:
-            return self.rng.choice(_NOTHING), Answered(self._question, denied=bool(asked.things or asked.places))
+            return self.rng.choice(ANSWERS["nothing"]), Answered(
+                self._question, denied=bool(asked.things or asked.places)
+            )
         if asked.parts == (GoalPart.THINGS,) and self._names_just(asked, facts):
-            return self.rng.choice(_ANY), Answered(self._question)
+            return self.rng.choice(ANSWERS["any"]), Answered(self._question)
         if self._is_in_doubt(asked, facts):
             return self.rng.choice(("How many of what?", "Of what?")), Answered(self._question)
         return self._say(self._halved(facts))
@@ -220,7 +196,7 @@ class _Answerer:
         named_things = {word for words in asked.things for word in words}
         left = [one for one in places or self._moved if CLASSES[one.item].word not in named_things]
         if not left:
-            return self.rng.choice(_ALL), Answered(self._question)
+            return self.rng.choice(ANSWERS["all"]), Answered(self._question)
         words, told = self._say(self._halved([Fact(GoalPart.THINGS, one) for one in left]))
         return f"{self.rng.choice(('Yes: ', 'Yes. ', '', 'Oh yes: '))}{words}", told
 
@@ -237,7 +213,6 @@ class _Answerer:
         return [one for one in self.goal if one.item]
 
     def _meant(self, asked: Asked, part: GoalPart) -> list[GoalCondition]:
-        """Return the conditions that a part of a question is about."""
         if part is GoalPart.STATE:
             switches = [one for one in self.goal if not one.item]
             return [one for one in switches if not asked.places or _covers(asked.places, CLASSES[one.target].word)]
@@ -273,9 +248,9 @@ class _Answerer:
         if len(parts) > 1:
             said = self._sentence(facts, parts)
         else:
-            said = self.rng.choice(_SAID[parts[0]]).format(self._words_for(facts, parts[0]))
+            said = self.rng.choice(ANSWERS["said"][parts[0].value]).format(self._words_for(facts, parts[0]))
         if self.rng.random() < 0.3:
-            said += self.rng.choice(_POLITE)
+            said += self.rng.choice(ANSWERS["polite"])
         if self.rng.random() < 0.8:
             said = f"{said[:1].upper()}{said[1:]}."
         return said, told
@@ -340,7 +315,6 @@ class _Answerer:
 
 @lru_cache(maxsize=256)
 def _names(class_name: str) -> tuple[str, ...]:
-    """Return unambiguous names of a thing or a piece of furniture."""
     word = CLASSES[class_name].word
     names = THINGS.get(class_name) or PLACES.get(class_name) or (word,)
     return tuple(name for name in names if name == word or {*named(name), *named(plural(name))} == {(word,)})
@@ -352,7 +326,6 @@ def _covers(named_words: Sequence[Sequence[str]], word: str) -> bool:
 
 
 def _is_named(fact: Fact, instruction: str) -> bool:
-    """Return whether an instruction names a part of the goal unambiguously."""
     one = fact.condition
     clear = {words[0] for words in named(instruction) if len(words) == 1}
     if fact.part is GoalPart.THINGS:
@@ -369,6 +342,5 @@ def _is_named(fact: Fact, instruction: str) -> bool:
 
 
 def _is_singular(word: str, words: list[str]) -> bool:
-    """Return whether a thing is named in the singular, which tells the count."""
     found = (look_up(words, at) for at in range(len(words)))
     return any(one[0].words == (word,) and one[0].kind is Topic.THING and not one[0].plural for one in found if one)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import enum
+import json
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.resources import files
+from typing import Any
 
-from reactree_lab.household.errands import KINDS
+from reactree_lab.household.generator import KINDS
 from reactree_ros.household.lexicon import GLASS_OF_WINE, TABLE, WASHER, Entry, Topic, correct, look_up, word_set
 from reactree_ros.household.vocabulary import CLASSES, class_of_word
 
@@ -17,36 +20,10 @@ LONGEST_READ = 1000
 
 _WORDS = re.compile(r"[a-z]+|\d+|[.?!\n]")
 _ENDS = frozenset(".?!\n")
-_HEADS_OF_PLACES = word_set(
-    "appliance area container destination furniture location place places position receptacle room rooms spot surface "
-    "surfaces"
-)
-_HEADS_OF_THINGS = word_set(
-    "dish dishes food foods glass glasses ingredient ingredients item items object objects product products stuff "
-    "thing things utensil utensils"
-)
-_HEADS_OF_COUNTS = word_set("amount count number quantity")
-_BETWEEN = word_set(
-    "a all an any best correct desired exact exactly final food kind kinds me of other particular piece right sort "
-    "sorts specific target the these this those type types"
-)
-_WANTING = word_set(
-    "add be belong belongs bring brought carry collect deliver drop fetch gather get go goes have leave like load mean "
-    "meant move need pick place placed prepare put putting select serve set stay store take transfer use want wanted"
-)
-_SWITCHING = word_set("activate activated off on power powered run running start started switch switched turn turned")
-_SEARCHING = word_set(
-    "find found from get hidden keep kept lie lies located look lying saw search see seen start stored"
-)
-_GOING = word_set(
-    "be belong belongs bring carry deliver drop go goes leave like load move place placed put putting set should store "
-    "supposed take to transfer want wanted"
-)
-_TO = word_set("at in inside into on onto to")
-_ASKING = word_set("are did do does is must shall should was were will would")
-_TELLING = word_set("clarify define describe list name say specify state tell")
-_WISHING = (_GOING - {"be"}) | word_set("mean meant need needed prefer")
-_BEING = word_set("are contain contains has is was were")
+#: The tables of ``answers.json``; ``read`` has the words of questions.
+ANSWERS: Mapping[str, Any] = json.loads((files(__package__) / "answers.json").read_text(encoding="utf-8"))
+_WORDS_FOR = {name: word_set(words) for name, words in ANSWERS["read"].items()}
+_WISHING = (_WORDS_FOR["going"] - {"be"}) | _WORDS_FOR["wishing"]
 _ELSE = re.compile(
     r"\b(?:anything|something|what|nothing|things?|items?|all|more) (?:else|more|missing)\b|\b(?:that|this|it) "
     r"(?:all|everything|complete)\b|\b(?:besides|apart from|in addition|any other|what other|which other)\b|\bmissing\b"
@@ -56,8 +33,6 @@ _SKIPPED = re.compile("[’'`]")
 
 
 class GoalPart(enum.Enum):
-    """A part of a household goal."""
-
     THINGS = "things"
     COUNT = "count"
     PLACE = "place"
@@ -65,8 +40,6 @@ class GoalPart(enum.Enum):
 
 
 class Form(enum.Enum):
-    """Forms of a question."""
-
     OPEN = "which?"
     """Asks for something unknown."""
     CLOSED = "is it?"
@@ -95,7 +68,7 @@ class Asked:
     any_kind: bool = False  # whether a phrase for things is general ("snacks", "things")
 
 
-_NUMBERS = {"one": 1, "single": 1, "two": 2, "couple": 2, "pair": 2, "three": 3, "four": 4, "five": 5, "six": 6}
+_NUMBERS: Mapping[str, int] = ANSWERS["counted"]
 #: Words with the same head noun: "glass" for "wine glass" and "water glass".
 _BY_HEAD: dict[str, tuple[str, ...]] = {}
 for _class in CLASSES.values():
@@ -200,20 +173,20 @@ def _read(words: Sequence[str], mentions: Sequence[_Mention], before: Sequence[_
         return replace(asked, form=Form.OPEN, parts=parts)
     if beyond:
         return Asked(Form.BEYOND)
-    if not words or not (words[-1] == "?" or words[0] in _ASKING):
+    if not words or not (words[-1] == "?" or words[0] in _WORDS_FOR["asking"]):
         return Asked(Form.UNCLEAR)
     if words[0] in ("may", "can", "could", "am", "have", "has") or _TO_DO.search(text) or _is_about_the_house(words):
         return Asked(Form.BEYOND)
     if own:
         return replace(asked, form=Form.CLOSED, parts=(GoalPart.STATE,) if _is_about_switches(words) else ())
-    return Asked(Form.BEYOND if words[0] in _ASKING else Form.UNCLEAR)
+    return Asked(Form.BEYOND if words[0] in _WORDS_FOR["asking"] else Form.UNCLEAR)
 
 
 def _is_about_the_house(words: Sequence[str]) -> bool:
     """Return whether a question asks how things are ("is the fridge open?") and not how they should be."""
     if words[0] in ("is", "are", "was", "were") and words[1:2] in (["it"], ["that"], ["this"], ["those"], ["these"]):
         return False
-    return words[0] in _BEING | {"do", "does", "did"} and _WISHING.isdisjoint(words)
+    return words[0] in _WORDS_FOR["being"] | {"do", "does", "did"} and _WISHING.isdisjoint(words)
 
 
 def _is_number(word: str) -> bool:
@@ -221,7 +194,7 @@ def _is_number(word: str) -> bool:
 
 
 def _is_about_switches(words: Sequence[str]) -> bool:
-    return bool(_SWITCHING.difference({"on", "off", "start"}).intersection(words)) or "off" in words
+    return bool(_WORDS_FOR["switching"].difference({"on", "off", "start"}).intersection(words)) or "off" in words
 
 
 def _parts(
@@ -238,7 +211,7 @@ def _parts(
             part = _where(words[at + 1 :])
         elif word in ("which", "what", "whats"):
             part = _which(words, at, mentions, named)
-        elif word in _TELLING and at < 4 and not {"which", "what", "where", "how"} & set(words[at:]):
+        elif word in _WORDS_FOR["telling"] and at < 4 and not {"which", "what", "where", "how"} & set(words[at:]):
             part = _head(words, at + 1, mentions, named)
         elif word in ("who", "why", "when", "whose") or (word == "how" and words[at + 1 : at + 2] != ["about"]):
             part = None
@@ -253,10 +226,10 @@ def _parts(
 
 def _where(after: Sequence[str]) -> GoalPart | None:
     """Return the part that "where" asks for: where a thing should go; None if it asks where the thing is."""
-    if _SEARCHING.intersection(after):
+    if _WORDS_FOR["searching"].intersection(after):
         return None
     first = next(iter(after), "?")
-    if first in _ENDS or _GOING.intersection(after):
+    if first in _ENDS or _WORDS_FOR["going"].intersection(after):
         return GoalPart.PLACE
     return None
 
@@ -267,10 +240,10 @@ def _which(words: Sequence[str], at: int, mentions: Sequence[_Mention], named: S
         return GoalPart.STATE
     if after[:1] in (["is"], ["are"]) and (part := _head(words, at + 2, (), named)) in (GoalPart.COUNT, GoalPart.PLACE):
         return part  # "what is the destination?"
-    if _BEING.intersection(after) and after[1:3] != ["is", "it"] and _WISHING.isdisjoint(after):
+    if _WORDS_FOR["being"].intersection(after) and after[1:3] != ["is", "it"] and _WISHING.isdisjoint(after):
         return None  # "which table is it on?"
     part = _head(words, at + 1, mentions, named)
-    if part is None and words[at - 1 : at] and words[at - 1] in _TO:
+    if part is None and words[at - 1 : at] and words[at - 1] in _WORDS_FOR["to"]:
         return GoalPart.PLACE
     if part is not None:
         return part
@@ -279,17 +252,21 @@ def _which(words: Sequence[str], at: int, mentions: Sequence[_Mention], named: S
         return GoalPart.PLACE
     if _TO_DO.search(text):
         return None
-    return GoalPart.THINGS if _WANTING.intersection(after) or after[:1] == ["?"] else None
+    return GoalPart.THINGS if _WORDS_FOR["wanting"].intersection(after) or after[:1] == ["?"] else None
 
 
 def _head(words: Sequence[str], at: int, mentions: Sequence[_Mention], named: Sequence[_Mention]) -> GoalPart | None:
     """Return what the next noun asks for: "which table", "which of the snacks", "the number of apples"."""
-    while at < len(words) and words[at] in _BETWEEN and not (words[at] == "food" and words[at + 1 : at + 2] == ["?"]):
+    while (
+        at < len(words)
+        and words[at] in _WORDS_FOR["between"]
+        and not (words[at] == "food" and words[at + 1 : at + 2] == ["?"])
+    ):
         at += 1
     if at >= len(words):
         return None
     word = words[at]
-    if word in _HEADS_OF_COUNTS:
+    if word in _WORDS_FOR["counts"]:
         return GoalPart.COUNT
     if word in ("state", "setting"):
         return GoalPart.STATE
@@ -299,9 +276,9 @@ def _head(words: Sequence[str], at: int, mentions: Sequence[_Mention], named: Se
     mention = next((one for one in mentions if one.start == at), None)
     if mention is not None:
         return GoalPart.PLACE if mention.is_place else GoalPart.THINGS
-    if word in _HEADS_OF_PLACES:
+    if word in _WORDS_FOR["places"]:
         return GoalPart.PLACE
-    return GoalPart.THINGS if word in _HEADS_OF_THINGS or word in _BY_HEAD else None
+    return GoalPart.THINGS if word in _WORDS_FOR["things"] or word in _BY_HEAD else None
 
 
 def _can_be_held(word: str) -> bool:
@@ -312,9 +289,10 @@ def _can_be_held(word: str) -> bool:
 
 #: Words with a meaning here, which are never corrected as slips.
 _KNOWN = (
-    (_HEADS_OF_PLACES | _HEADS_OF_COUNTS | _BETWEEN | _WANTING | _SWITCHING | _SEARCHING | _GOING | _ASKING | _TELLING)
-    - {"dish", "dishes", "glass", "glasses"}
-) | word_set(
-    "which what whats where how many much who why when whose may can could am else anything something nothing all "
-    "more missing besides apart other that it they them one ones two three should i you me to do would please"
+    frozenset(
+        word
+        for name in ("places", "counts", "between", "wanting", "switching", "searching", "going", "asking", "telling")
+        for word in _WORDS_FOR[name] - {"dish", "dishes", "glass", "glasses"}
+    )
+    | _WORDS_FOR["known"]
 )

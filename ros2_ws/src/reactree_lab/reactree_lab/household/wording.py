@@ -117,7 +117,6 @@ class Speaker:
     # ------------------------------------------------------------------ what is asked for
 
     def _clause(self, group: Sequence[Wish]) -> str:
-        """Ask for some things at one place."""
         rng, first, several = self.rng, group[0], sum(wish.count for wish in group) > 1
         place = f"the {self._draw_name(self._names_of_place(group))}"
         style = rng.choice(("number", "word", "article", "the", "mixed"))
@@ -198,7 +197,6 @@ class Speaker:
         return begin - _NO_VERBS
 
     def _polite(self, text: str) -> str:
-        """Add an opener, a closer and a reason, each or none."""
         rng, body, end = self.rng, text, "."
         imperative = text.split(" ", maxsplit=1)[0] in self._imperatives()
         if imperative and rng.random() < 0.45:
@@ -230,7 +228,6 @@ def finished(rng: random.Random, text: str) -> str:
 
 
 def _slip(rng: random.Random, text: str) -> str:
-    """Make a typing error within a longer word."""
     words = list(re.finditer("[A-Za-z]{4,}", text))
     if not words:
         return text

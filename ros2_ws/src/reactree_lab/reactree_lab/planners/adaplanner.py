@@ -151,7 +151,6 @@ def _integer(value: ast.expr) -> int | None:
 
 
 def _leave_agent_out(tree: ast.Module) -> None:
-    """Turn the agent's methods into the functions of the sandbox."""
     for node in list(ast.walk(tree)):
         match node:
             case ast.Call(func=ast.Attribute(value=ast.Name(id="agent"), attr=name)) if name in _FUNCTIONS:

@@ -53,7 +53,6 @@ def tidied(line: str) -> str:
 
 
 def _without_remark(step: str) -> str:
-    """Return a step without a remark that does not change it."""
     last = max((match.start() for match in _TAKES_BACK.finditer(step)), default=0)
     remark = _REMARK.search(step, last)
     return step[: remark.start()] if remark else step

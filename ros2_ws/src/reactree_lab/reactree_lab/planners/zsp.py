@@ -121,7 +121,6 @@ class Mapping:
         self._vectors = checked_vectors(embedder, steps)
 
     def nearest(self, said: str) -> str:
-        """Return the nearest step, or the first of equally near ones."""
         step = tidied(said)
         if step in self.steps:
             return step

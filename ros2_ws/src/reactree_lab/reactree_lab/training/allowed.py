@@ -48,7 +48,6 @@ class MaySay:
 
 
 def _texts(kind: type[Decision], grammar: DecisionGrammar) -> tuple[Sequence[str], Sequence[str]]:
-    """Return the allowed decisions of a kind if they can be listed, otherwise their beginnings."""
     texts = [""]
     for begin, options in kind.rounds(grammar):
         texts = [f"{text}{begin} " for text in texts]

@@ -10,9 +10,9 @@ from reactree_lab.training.gguf_adapter import write_gguf_adapter
 from reactree_lab.training.graph import write_graph
 from reactree_lab.training.settings import GGUF, TrainSettings
 from reactree_lab.training.vocabulary import Words
+from reactree_local.mending import mend
 from reactree_ros.errors import UserError
-from reactree_ros.llm.markers import Markers
-from reactree_ros.llm.mending import mend
+from reactree_ros.llm.chat import broken, special_tokens
 from reactree_ros.plugins.installation import check_modules
 
 #: How the names of LoRA matrices differ from those of other weights.
@@ -26,10 +26,10 @@ def base_words(settings: TrainSettings) -> Words:
     mend(tokenizer)
     if tokenizer.eos_token_id is None or not getattr(tokenizer, "is_fast", False):
         raise UserError(f"--base {settings.base}: its tokenizer has no token for the end, or is none of `tokenizers`")
-    markers = Markers.of(tokenizer)
+    markers = special_tokens(tokenizer)
 
     def chat(messages: list[dict[str, str]]) -> str:
-        apart = [{**one, "content": markers.apart(one["content"])} for one in messages]
+        apart = [{**one, "content": broken(one["content"], markers) if markers else one["content"]} for one in messages]
         return str(tokenizer.apply_chat_template(apart, tokenize=False, add_generation_prompt=True))
 
     if settings.chat and not tokenizer.chat_template:

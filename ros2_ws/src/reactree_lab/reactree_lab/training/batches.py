@@ -46,7 +46,6 @@ def steps(
 
 
 def _endless(nodes: Any, seed: tuple[int, int]) -> Iterator[int]:
-    """Yield nodes endlessly, in a new random order for each round."""
     for round_ in count():
         yield from map(int, np.random.default_rng((*seed, round_)).permutation(nodes))
 

@@ -85,7 +85,6 @@ def fingerprint(data: Path) -> str:
 
 
 def _prepare(data: Sequence[Path], out: Path, settings: TrainSettings, console: Console) -> None:
-    """Make the tokenizer and write the datasets as tokens, unless that is done already."""
     processes = settings.processes or len(os.sched_getaffinity(0))
     with Console(stderr=True).status("Making the tokenizer"):
         words = _words(data, out / TOKENIZER, settings)
@@ -120,7 +119,6 @@ def _words(data: Sequence[Path], path: Path, settings: TrainSettings) -> Words:
 
 
 def _tokenizer(data: Sequence[Path], settings: TrainSettings) -> str:
-    """Return the tokenizer of the starting model, or make one from the beginning of each dataset."""
     if settings.start:
         return begun_with(settings.start).tokenizer
     texts, skills = list[str](), set[str]()
@@ -146,7 +144,6 @@ def _say(prepared: Prepared, file: str, console: Console) -> None:
 
 @contextlib.contextmanager
 def _shown(out: Path, settings: TrainSettings) -> Iterator[Any]:
-    """Show a training's progress, and write its curves whenever they have grown."""
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"))
     with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True)) as bar:
         count = process_count(settings)

@@ -107,7 +107,6 @@ def nodes_of(
 
 
 def _chats(path: Path, words: Words) -> Iterator[NodeText]:
-    """Yield each decision that is to be learnt, with its prompt as a chat."""
     assert words.chat is not None  # the caller asks for chats
     chats = path.with_suffix(f".chat{path.suffix}")
     if not chats.is_file():
@@ -122,7 +121,6 @@ def _chats(path: Path, words: Words) -> Iterator[NodeText]:
 
 
 def _woven(lines: list[dict[str, Any]], joined: bool) -> Iterator[NodeText]:
-    """Yield as few texts as possible with all decisions of a node."""
     left = [(one, f"{one['prompt']}{one['completion']}\n") for one in lines]
     while left:
         trunk = max((text for _, text in left), key=len)
@@ -138,7 +136,6 @@ def _woven(lines: list[dict[str, Any]], joined: bool) -> Iterator[NodeText]:
 
 
 def _is_beside(line: Mapping[str, Any], said: Mapping[int, Decision], trunk: str) -> bool:
-    """Return whether a line has the right skill for one that a text has."""
     prompt, completion = line["prompt"], line["completion"]
     return (
         len(prompt) in said

@@ -49,7 +49,6 @@ def _check(folder: Path, config: dict[str, Any]) -> None:
 
 
 def _weights(path: Path) -> dict[str, TensorProto]:
-    """Return the weights in a safetensors file as tensors that point into the file."""
     with path.open("rb") as file:
         (size,) = struct.unpack("<Q", file.read(8))
         header = parse_json(file.read(min(size, LONGEST_LINE)))
@@ -160,7 +159,6 @@ class _Graph:
         return self._do("Transpose", self._shaped(self._linear(x, name), [-1, heads, self._size]), perm=[1, 0, 2])
 
     def _turned(self, x: str) -> str:
-        """Rotate each head by its token's position (rotary positions)."""
         half = self._constant(np.array([self._size // 2] * 2))
         left, right = f"{self._name()}_left", f"{self._name()}_right"
         self._nodes.append(helper.make_node("Split", [x, half], [left, right], axis=-1))

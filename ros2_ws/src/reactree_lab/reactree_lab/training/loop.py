@@ -117,7 +117,6 @@ def _other(out: Path, settings: TrainSettings, rank: int, count: int) -> None:
 
 
 def _is_of_a_peer(error: RuntimeError) -> bool:
-    """Return whether another process has died, and not this one."""
     return isinstance(error, dist.DistError) or "Connection" in str(error)
 
 
@@ -205,7 +204,6 @@ class _Trainer:
         return progress
 
     def _next_report(self) -> float:
-        """Return the token count of the next point of the curves."""
         each = self._settings.tokens / self._settings.reports
         last = self._progress.points[-1]["tokens"] if self._progress.points else 0
         return (math.floor(last / each) + 1) * each
@@ -237,7 +235,6 @@ class _Trainer:
         return total, count
 
     def _together(self, total: float) -> float:
-        """Add up the gradients and the loss of all processes."""
         if self._count == 1:
             return total
         parameters = [one for one in self._learner.model.parameters() if one.requires_grad]

@@ -70,7 +70,6 @@ def make_model(settings: TrainSettings, vocabulary: int) -> Any:
 
 
 def _look_for_the_like(attention: Any, heads: int) -> None:
-    """Make the first heads of a layer attend to tokens like their own."""
     size = attention.head_dim
     for begin in range(0, heads * size, size):
         directions = nn.init.orthogonal_(torch.empty(size, attention.q_proj.in_features))

@@ -20,7 +20,6 @@ from reactree_lab.worker_calls import call_in_workers
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import in_a_line, read_json
 from reactree_ros.files.whole_file import whole_folder
-from reactree_ros.llm.markers import SEAM
 
 _CHUNK = 64
 _ARRAYS = ("tokens", "nodes", "source", "first", "length", "kind", "targets", "learn", "allowed", "allowed_ends")
@@ -53,7 +52,6 @@ class Prepared:
 
     @cached_property
     def ends(self) -> Any:
-        """End of each decision in the arrays that hold one entry per token of a decision."""
         return np.cumsum(self.length)
 
     def save(self, folder: Path) -> None:
@@ -175,11 +173,7 @@ def _encoded(texts: Sequence[NodeText]) -> _Part:
 
 
 def _ids(text: str, *, begins: bool = False) -> list[int]:
-    first, *rest = text.split(SEAM)
-    ids = list(_worker["tokenizer"].encode(first, add_special_tokens=begins and _worker["begins"]).ids)
-    for part in rest:
-        ids += _worker["tokenizer"].encode(part, add_special_tokens=False).ids
-    return ids
+    return list(_worker["tokenizer"].encode(text, add_special_tokens=begins and _worker["begins"]).ids)
 
 
 def _same(ids: Sequence[int], others: Sequence[int]) -> int:
@@ -200,7 +194,6 @@ def pieces(node: NodeText) -> Iterator[tuple[str, Decision | None]]:
 
 
 def _allowed(decision: Decision, ids: Sequence[int]) -> Sequence[Sequence[int]] | None:
-    """Return the allowed tokens at each place; none if nearly all are. Returns None if the decision is not allowed."""
     if _worker["vocabulary"] is None or decision.may_say is None:
         return [()] * len(ids)
     found: Sequence[Sequence[int]] | None = _worker["vocabulary"].of(

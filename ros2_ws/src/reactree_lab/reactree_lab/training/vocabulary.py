@@ -77,7 +77,6 @@ def names_in(skills: Iterable[str]) -> set[str]:
 
 
 def token_texts(tokenizer: Any) -> list[bytes] | None:
-    """Return the text of each token of a tokenizer of bytes, nothing for special tokens; None for other tokenizers."""
     # ByteLevel writes bytes that are no letters as letters further on.
     letters = {byte: chr(byte) for byte in (*range(33, 127), *range(161, 173), *range(174, 256))}
     others = [byte for byte in range(256) if byte not in letters]

@@ -91,7 +91,6 @@ class LineProcess:
             os.killpg(self._process.pid, signal.SIGKILL)
 
     def kill(self) -> None:
-        """End it."""
         self.lost = self.lost or f"{self.name} was closed"
         self.stop()
         self._process.wait()
@@ -111,7 +110,6 @@ class LineProcess:
         return WorldError(self.lost)
 
     def _send(self, data: bytes) -> None:
-        """Write a line, which may be longer than a pipe takes."""
         while data:
             if not self._ready(self._to, select.POLLOUT):
                 raise self.gone(f"it does not listen within {self.answer_limit:g} s")
@@ -136,7 +134,6 @@ class LineProcess:
         return bool(poll.poll(1000 * max(0.0, self._bound - time.monotonic())))
 
     def _end(self) -> str:
-        """Say how the process has ended, with the last line that it wrote."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_LAST_WORDS)
         self._process.kill()
@@ -177,7 +174,6 @@ class Spare(Generic[L]):
         return kept if kept is not None and kept.usable else self._make()
 
     def give_back(self, thing: L) -> None:
-        """Let the next one have it."""
         with self._lock:
             keep = thing.usable and self._kept is None
             if keep:

@@ -16,8 +16,7 @@ from reactree_lab.dataset.lived_in import LivedInHouse
 from reactree_lab.dataset.making import Maker
 from reactree_lab.dataset.settings import DatasetSettings, Recipe
 from reactree_lab.dataset.teaching import Teacher
-from reactree_lab.household.generator import generate_house
-from reactree_lab.household.nouns import KEPT, NOUNS, TAUGHT
+from reactree_lab.household.generator import KEPT, NOUNS, TAUGHT, generate_house
 from reactree_ros.episode.assembly import assemble
 from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.household.expert.goals import goals_of

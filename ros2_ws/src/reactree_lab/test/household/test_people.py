@@ -13,9 +13,7 @@ from typing import Any
 import pytest
 
 from reactree_lab.household import people
-from reactree_lab.household.errands import DESTINATIONS, draw_errand
-from reactree_lab.household.generator import generate_house
-from reactree_lab.household.nouns import KEPT, NOUNS, TAUGHT, draw_names
+from reactree_lab.household.generator import DESTINATIONS, KEPT, NOUNS, TAUGHT, draw_errand, draw_names, generate_house
 from reactree_lab.household.people import say_as_people, say_impossible, say_openly
 from reactree_lab.household.person import SimulatedPerson
 from reactree_lab.household.question import unasked
@@ -23,10 +21,9 @@ from reactree_lab.household.wording import PLACES, THINGS, Wish
 from reactree_ros.errors import UserError
 from reactree_ros.household.expert.knowledge import rooms_for
 from reactree_ros.household.lexicon import look_up
-from reactree_ros.household.naming import Naming
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import GoalCondition, Task, parse_tasks
-from reactree_ros.household.vocabulary import CLASSES
+from reactree_ros.household.vocabulary import CLASSES, Naming
 from reactree_ros.person.port import Question
 
 ROOMS = ("kitchen 1", "living room 1", "bedroom 1", "bathroom 1")

@@ -11,8 +11,7 @@ import pytest
 from solving import solution
 
 from reactree_lab.household import wording
-from reactree_lab.household.errands import DESTINATIONS, KINDS, draw_errand
-from reactree_lab.household.generator import generate_house
+from reactree_lab.household.generator import DESTINATIONS, KINDS, draw_errand, generate_house
 from reactree_lab.household.wording import PLACES, THINGS, Wish, say_errands, say_nonsense
 from reactree_ros.household import rules
 from reactree_ros.household.lexicon import plural

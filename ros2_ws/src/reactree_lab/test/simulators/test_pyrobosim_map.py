@@ -20,7 +20,7 @@ pytestmark = pytest.mark.worlds
 
 from pyrobosim.utils.general import get_data_folder  # noqa: E402
 
-from reactree_ros.robot.pyrobosim_map import map_of_pyrobosim, said  # noqa: E402
+from reactree_ros.robot.pyrobosim_map import in_words, map_of_pyrobosim  # noqa: E402
 
 DATA = Path(get_data_folder())
 SHIPPED = Path(__file__).parents[5] / "config/robots/pyrobosim_map.yaml"
@@ -94,7 +94,7 @@ def test_a_world_that_gives_no_map_is_refused_in_one_line(
 
 
 def test_a_name_is_said_in_words_without_its_number() -> None:
-    assert [said(name) for name in ("trash_can0", "my_desk", "counter0_left", "Room 2")] == [
+    assert [in_words(name) for name in ("trash_can0", "my_desk", "counter0_left", "Room 2")] == [
         "trash can",
         "my desk",
         "counter left",

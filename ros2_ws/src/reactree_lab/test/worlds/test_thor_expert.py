@@ -9,8 +9,7 @@ import pytest
 
 from reactree_lab.worlds.ai2thor.expert import decide
 from reactree_lab.worlds.ai2thor.household import ALFRED
-from reactree_lab.worlds.ai2thor.thor_instruction import read_thor_instruction
-from reactree_lab.worlds.ai2thor.thor_steps import Step, read_step
+from reactree_lab.worlds.ai2thor.instruction import Step, read_instruction, read_step
 from reactree_ros.agent.prompt import start_turn, system_text, task_turn
 from reactree_ros.agent.turns import Saw, Told
 from reactree_ros.llm.port import prompt_text
@@ -73,12 +72,12 @@ def prompt(task: str, *lines: str, start: str = START, expand: bool = True, reca
     ],
 )
 def test_an_instruction_is_read_as_steps(instruction: str, steps: list[str]) -> None:
-    assert list(map(str, read_thor_instruction(instruction, KITCHEN))) == steps
+    assert list(map(str, read_instruction(instruction, KITCHEN))) == steps
 
 
 @pytest.mark.parametrize("instruction", ["Put two forks in the drawer.", "Put a plate with a ladle in the drawer."])
 def test_a_step_is_read_back_as_it_was_written(instruction: str) -> None:
-    steps = read_thor_instruction(instruction, KITCHEN)
+    steps = read_instruction(instruction, KITCHEN)
     assert [read_step(str(step)) for step in steps] == list(steps)
     assert read_step(str(Step("heat", ("Egg",)))) == Step("heat", ("Egg",))
     assert read_step("Put an egg in the fridge.") is None
@@ -92,7 +91,7 @@ def test_most_of_what_people_wrote_is_understood(alfred: Path) -> None:
         params = trial["pddl_params"]
         fixed = (*KITCHEN, "Sofa", "SideTable", "Shelf", "Desk", "Bed", "Dresser", "Cabinet", params["parent_target"])
         for text in trial["task_descs"]:
-            steps = read_thor_instruction(text, fixed)
+            steps = read_instruction(text, fixed)
             total += 1
             understood += any(params["object_target"] in step.thing for step in steps) and (
                 any(step.verb == "place" and params["parent_target"] in step.place for step in steps)
@@ -165,11 +164,11 @@ def test_a_house_of_rooms_is_not_read_here() -> None:
 
 @pytest.mark.parametrize("but", ["unless it is hot", "but not in the sink", "if it rains", "without the knife"])
 def test_an_instruction_with_a_condition_is_not_understood(but: str) -> None:
-    assert read_thor_instruction("Put an apple on the table", KITCHEN) != ()
-    assert read_thor_instruction(f"Put an apple on the table {but}", KITCHEN) == ()
+    assert read_instruction("Put an apple on the table", KITCHEN) != ()
+    assert read_instruction(f"Put an apple on the table {but}", KITCHEN) == ()
 
 
 @pytest.mark.parametrize("start", ["Did you", "Have you", "I", "He", "Who", "Why did you", "Should I", "Where did you"])
 def test_a_question_or_a_statement_asks_for_nothing(start: str) -> None:
-    assert read_thor_instruction(f"{start} put an apple on the table", KITCHEN) == ()
-    assert read_thor_instruction("Could you put an apple on the table?", KITCHEN) != ()
+    assert read_instruction(f"{start} put an apple on the table", KITCHEN) == ()
+    assert read_instruction("Could you put an apple on the table?", KITCHEN) != ()

@@ -18,7 +18,6 @@ def retrievals(begun: int) -> list[str]:
 
 
 def subgoal_said(number: int, subgoal: str) -> Said:
-    """Return a subgoal as a turn: ``1 Subgoal: …``; numbers count from 1."""
     text = f"{number} Subgoal: {subgoal}"
     return Said(text, BeginSubgoal(text, subgoal))
 

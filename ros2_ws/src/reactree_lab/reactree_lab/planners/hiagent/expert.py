@@ -62,7 +62,6 @@ def say(prompt: str, known: Mapping[str, Sequence[Goal]] | None = None) -> str:
 
 
 def _subgoals(goals: Iterable[Goal]) -> list[str]:
-    """Return one subgoal for each thing, moves first."""
     things: dict[str, list[Goal]] = {}
     for goal in sorted(goals, key=lambda goal: not isinstance(goal, Move)):
         things.setdefault(goal.thing if isinstance(goal, Move) else str(goal), []).append(goal)
@@ -70,7 +69,6 @@ def _subgoals(goals: Iterable[Goal]) -> list[str]:
 
 
 def _chunks(lines: Sequence[str]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Yield subgoals with their actions and observations, or with only a summary."""
     chunk: tuple[str, list[tuple[str, str]]] | None = None
     action = ""
     for line in lines:
@@ -96,7 +94,6 @@ def _take_in(pairs: Sequence[tuple[str, str]], situation: Situation) -> None:
 
 
 def _next(goals: Sequence[Goal], situation: Situation) -> tuple[str | None, bool]:
-    """Return the next skill for goals, if there is one, and whether one of them is given up."""
     given_up = False
     for goal in goals:
         if not errand.achieved(goal, situation):
@@ -107,7 +104,6 @@ def _next(goals: Sequence[Goal], situation: Situation) -> tuple[str | None, bool
 
 
 def _summary(prompt: str) -> str:
-    """Return the last observation, and whether the subgoal's goals have been achieved."""
     trajectory, _, rest = prompt.partition("\n\n##Subgoal:\n")
     subgoal = rest.removesuffix(f"\n{_OUTPUT}")
     lines = trajectory.split("\n")

@@ -96,7 +96,6 @@ class HiAgentNode(GoalNode):
         self.memory = self.memory.add(act.skill_asked, observation.text)
 
     def _finish(self) -> Generator[Step, Any, None]:
-        """Summarise the current chunk (section 3.3)."""
         chunk = self.memory.current
         assert chunk is not None  # the caller checks
         if not self._settings.summaries:

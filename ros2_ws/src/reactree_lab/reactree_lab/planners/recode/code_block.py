@@ -106,7 +106,6 @@ def read_code(said: str, *, reasoning: str = "", cut: bool = False) -> tuple[str
 
 
 def _the_code(text: str, cut: bool) -> str:
-    """Return the single block of code in a text."""
     blocks = _EXECUTE.findall(text)
     if cut and not any(end for _, end in blocks):
         raise BlockError("RuntimeError: the answer was cut at its token limit; write less")

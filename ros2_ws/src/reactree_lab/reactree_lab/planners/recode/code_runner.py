@@ -306,7 +306,6 @@ class CodeRunner(GoalNode):
         return bool((yield from self._run_code(f"not not ({ast.unparse(changed)})", test.lineno)))
 
     def _taken_out(self, node: _Node) -> Generator[Step, Any, _Node]:
-        """Run the placeholders inside of an expression, and return it with names in their place."""
         line = getattr(node, "lineno", 1)
         unknown = yield from self.unknown(node)
         try:

@@ -160,7 +160,6 @@ class Sandbox:
         return self._do(functools.partial(self._show, names))
 
     def close(self) -> Pending[None]:
-        """End the interpreter, even in the middle of its work; settles when it has ended."""
         with self._lock:
             if self._gone is not None:
                 return self._gone
@@ -271,7 +270,6 @@ class Sandbox:
         return event
 
     def _lost(self, problem: str) -> Raised:
-        """Return to the variables before the statement, in a fresh interpreter."""
         with contextlib.suppress(Exception):
             self._session.__exit__(None, None, None)
         try:
@@ -309,7 +307,6 @@ class Sandbox:
 
 
 def _called(snapshot: Any, functions: Mapping[str, Outside]) -> Called | None:
-    """Return the call of a function outside; None for other calls and for wrong arguments."""
     if snapshot.is_os_function or snapshot.object_id is not None or snapshot.function_name not in functions:
         return None
     given = (*snapshot.args, *snapshot.kwargs.values())

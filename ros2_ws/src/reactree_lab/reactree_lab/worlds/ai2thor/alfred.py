@@ -25,8 +25,6 @@ SPLITS = ("train", "valid_seen", "valid_unseen", "tests_seen", "tests_unseen")
 
 
 class TaskType(str, enum.Enum):
-    """The seven types of task."""
-
     PLACE = "pick_and_place_simple"
     PLACE_TWO = "pick_two_obj_and_place"
     LOOK_IN_LIGHT = "look_at_obj_in_light"

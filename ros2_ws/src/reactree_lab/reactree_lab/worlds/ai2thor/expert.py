@@ -8,22 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from reactree_lab.worlds.ai2thor.thor_instruction import read_thor_instruction
-from reactree_lab.worlds.ai2thor.thor_reading import ThorSituation, class_of, read_thor_prompt
-from reactree_lab.worlds.ai2thor.thor_steps import KNIVES, Step, read_step
-from reactree_ros.household.expert.decisions import DONE_SAID, FAILURE_SAID, act, after, expand
+from reactree_lab.worlds.ai2thor.instruction import KNIVES, TABLES, Step, read_instruction, read_step
+from reactree_lab.worlds.ai2thor.situation import Situation, class_of, read_prompt
 from reactree_ros.household.expert.goals import Goal
+from reactree_ros.household.expert.policy import DONE_SAID, FAILURE_SAID, act, after, expand
 from reactree_ros.household.expert.reading import split_prompt
 from reactree_ros.llm.port import DecisionRequest
 
-_OPENABLE = ("Fridge", "Microwave", "Cabinet", "Drawer", "Safe", "Box", "LaundryHamper")
-# Places to search, the likeliest first; places that must be opened come late, above all if there are many.
-_SPOTS = (
-    *("CounterTop", "DiningTable", "SideTable", "CoffeeTable", "Desk", "Dresser", "Shelf", "Sofa", "Bed", "ArmChair"),
-    *("SinkBasin", "StoveBurner", "Toilet", "TVStand", "BathtubBasin", "Cart", "CoffeeMachine", "Ottoman"),
-    *("GarbageCan", "HandTowelHolder", "TowelHolder", "ToiletPaperHanger", "Sink", "Bathtub", "Toaster"),
-    *("Fridge", "Microwave", "Safe", "LaundryHamper", "Cabinet", "Drawer"),
-)
 _APPLIANCES = {"heat": ("Microwave",), "cool": ("Fridge",), "clean": ("SinkBasin", "Sink")}
 
 
@@ -33,14 +24,14 @@ def answer(request: DecisionRequest, prompt: str, known: Mapping[str, Sequence[G
 
 
 def decide(prompt: str) -> str:
-    situation = read_thor_prompt(*split_prompt(prompt))
+    situation = read_prompt(*split_prompt(prompt))
     return "" if situation is None else decide_in_thor(situation)
 
 
-def decide_in_thor(situation: ThorSituation) -> str:
+def decide_in_thor(situation: Situation) -> str:
     """Return the next decision: ``Think: …``, ``Act: …`` or the three lines of ``Expand:``."""
     step = read_step(situation.task)
-    steps = (step,) if step else read_thor_instruction(situation.task, tuple(map(class_of, situation.fixed)))
+    steps = (step,) if step else read_instruction(situation.task, tuple(map(class_of, situation.fixed)))
     if not steps:
         return after("I do not understand what to do with what is in this room.", FAILURE_SAID, situation.thoughts)
     if situation.fallen:
@@ -56,7 +47,7 @@ def decide_in_thor(situation: ThorSituation) -> str:
     return act(skill) if skill else after(f"I cannot {todo}.", FAILURE_SAID, situation.thoughts)
 
 
-def _first_open(steps: Sequence[Step], situation: ThorSituation) -> Step | None:
+def _first_open(steps: Sequence[Step], situation: Situation) -> Step | None:
     """Return the first step that the trajectory does not show as done; every act counts for one step only."""
     done = iter(situation.done)
     for number, step in enumerate(steps):
@@ -67,7 +58,7 @@ def _first_open(steps: Sequence[Step], situation: ThorSituation) -> Step | None:
     return None
 
 
-def _completes(skill: str, held: str, step: Step, situation: ThorSituation) -> bool:
+def _completes(skill: str, held: str, step: Step, situation: Situation) -> bool:
     verb, thing = ("pick up", skill.removeprefix("pick up ")) if skill.startswith("pick up ") else ("", "")
     if step.verb == "take":
         return verb == "pick up" and class_of(thing) in step.thing
@@ -80,8 +71,7 @@ def _completes(skill: str, held: str, step: Step, situation: ThorSituation) -> b
     return skill.startswith("turn on ") and class_of(skill.removeprefix("turn on ")) in step.thing
 
 
-def _next_skill(step: Step, situation: ThorSituation) -> str | None:
-    """Return the next skill towards a step; None if nothing is left to try."""
+def _next_skill(step: Step, situation: Situation) -> str | None:
     if step.verb == "take":
         return _free_hand(situation, ()) or _find(step.thing, "pick up", situation, away=step.place)
     if step.verb == "turn on":
@@ -95,7 +85,7 @@ def _next_skill(step: Step, situation: ThorSituation) -> str | None:
     return _free_hand(situation, step.thing) or _find(step.thing, "pick up", situation)
 
 
-def _free_hand(situation: ThorSituation, wanted: Sequence[str]) -> str | None:
+def _free_hand(situation: Situation, wanted: Sequence[str]) -> str | None:
     return f"put down {situation.held}" if situation.held and class_of(situation.held) not in wanted else None
 
 
@@ -105,7 +95,7 @@ def _free_hand(situation: ThorSituation, wanted: Sequence[str]) -> str | None:
 def _find(
     classes: Sequence[str],
     verb: str,
-    situation: ThorSituation,
+    situation: Situation,
     *,
     away: Sequence[str] = (),
     only: Collection[str] = (),
@@ -131,24 +121,24 @@ def _find(
     return next((skill for skill in skills if skill), None)
 
 
-def _spots(situation: ThorSituation) -> Iterator[str]:
-    for name in _SPOTS:
+def _spots(situation: Situation) -> Iterator[str]:
+    for name in TABLES["searched"]:
         yield from (spot for spot in situation.fixed if class_of(spot) == name)
 
 
-def _return_to(place: str, situation: ThorSituation) -> str | None:
+def _return_to(place: str, situation: Situation) -> str | None:
     """Return the next skill to see a known place again; None if it cannot be seen there."""
     if situation.at != place:
         return _unless_refused(f"go to {place}", situation)
     return _unless_refused(f"open {place}", situation) if place in situation.closed else None
 
 
-def _look_at(spot: str, situation: ThorSituation) -> str | None:
+def _look_at(spot: str, situation: Situation) -> str | None:
     """Return the next skill to look at a spot; None once it was seen."""
     if spot not in situation.looked:
         return _unless_refused(f"go to {spot}", situation)
     opening = f"open {spot}"
-    if spot in situation.closed and class_of(spot) in _OPENABLE and not _refused(opening, situation):
+    if spot in situation.closed and class_of(spot) in TABLES["openable"] and not _refused(opening, situation):
         return opening if situation.at == spot else _unless_refused(f"go to {spot}", situation)
     return None
 
@@ -156,7 +146,7 @@ def _look_at(spot: str, situation: ThorSituation) -> str | None:
 # ---- handling -----------------------------------------------------------------------------------------------------
 
 
-def _bring(step: Step, situation: ThorSituation) -> str | None:
+def _bring(step: Step, situation: Situation) -> str | None:
     """Put the held thing in its place: the first one that takes it."""
     putting = f"put down {situation.held}"
     for place in _places(step, situation):
@@ -167,14 +157,14 @@ def _bring(step: Step, situation: ThorSituation) -> str | None:
     return None
 
 
-def _places(step: Step, situation: ThorSituation) -> list[str]:
+def _places(step: Step, situation: Situation) -> list[str]:
     known = [*situation.fixed, *(name for name in (*situation.near, *situation.seen) if name not in situation.fixed)]
     places = [name for wanted in step.place for name in dict.fromkeys(known) if class_of(name) == wanted]
     close = [name for name in places if class_of(situation.seen.get(name, "")) in step.near]
     return [name for name in (close or places) if name != situation.held]
 
 
-def _find_place(step: Step, situation: ThorSituation) -> str | None:
+def _find_place(step: Step, situation: Situation) -> str | None:
     for name in step.place:
         if situation.can_recall and name not in situation.recalled:
             return f"recall location of {name}"
@@ -182,7 +172,7 @@ def _find_place(step: Step, situation: ThorSituation) -> str | None:
     return next((skill for skill in (_look_at(spot, situation) for spot in spots) if skill), None)
 
 
-def _reach(place: str, situation: ThorSituation) -> str | None:
+def _reach(place: str, situation: Situation) -> str | None:
     """Return the skill that leads to an open place; None if the agent is there."""
     if situation.at != place:
         return f"go to {place}"
@@ -191,12 +181,11 @@ def _reach(place: str, situation: ThorSituation) -> str | None:
     return None
 
 
-def _put_to_treat(step: Step, situation: ThorSituation) -> str | None:
+def _put_to_treat(step: Step, situation: Situation) -> str | None:
     return _bring(Step("place", step.thing, _APPLIANCES[step.verb]), situation)
 
 
-def _treat(step: Step, situation: ThorSituation) -> str | None:
-    """Clean, heat or cool the thing that was put there, and take it out again."""
+def _treat(step: Step, situation: Situation) -> str | None:
     for thing, place in situation.inside.items():
         if class_of(thing) not in step.thing or class_of(place) not in _APPLIANCES[step.verb]:
             continue
@@ -213,7 +202,7 @@ def _treat(step: Step, situation: ThorSituation) -> str | None:
     return None
 
 
-def _start(how: str, place: str, situation: ThorSituation) -> str | None:
+def _start(how: str, place: str, situation: Situation) -> str | None:
     if how == "clean":
         faucets = (name for name in situation.near if class_of(name) == "Faucet")
         return next((skill for name in faucets if (skill := _unless_refused(f"turn on {name}", situation))), None)
@@ -222,7 +211,7 @@ def _start(how: str, place: str, situation: ThorSituation) -> str | None:
     return _unless_refused(f"turn on {place}", situation)
 
 
-def _slice(step: Step, situation: ThorSituation) -> str | None:
+def _slice(step: Step, situation: Situation) -> str | None:
     slices = [name for name in situation.slices if class_of(name) in step.thing]
     if slices:
         return _free_hand(situation, ()) or _find(step.thing, "pick up", situation, only=slices)
@@ -231,9 +220,9 @@ def _slice(step: Step, situation: ThorSituation) -> str | None:
     return _find(step.thing, "slice", situation)
 
 
-def _refused(skill: str, situation: ThorSituation) -> bool:
+def _refused(skill: str, situation: Situation) -> bool:
     return any(refused == skill for refused, _ in situation.refused)
 
 
-def _unless_refused(skill: str, situation: ThorSituation) -> str | None:
+def _unless_refused(skill: str, situation: Situation) -> str | None:
     return None if _refused(skill, situation) else skill

@@ -61,7 +61,6 @@ class Navigation:
         return bool(self._step("TeleportFull", **_pose(position, rotation, horizon))["lastActionSuccess"])
 
     def _poses(self, thing: Thing) -> Iterator[Pose]:
-        """Yield poses to try, the nearest first."""
         target = thing["position"]
         if self._interactable_poses:
             metadata = self._step("GetInteractablePoses", objectId=thing["objectId"])
@@ -87,7 +86,6 @@ def _pose(position: Pose, rotation: float, horizon: float) -> Pose:
 
 
 def _towards(position: Pose, target: Pose) -> tuple[float, float]:
-    """Return rotation and horizon, in degrees, of a view from a position to a target."""
     rotation = math.degrees(math.atan2(target["x"] - position["x"], target["z"] - position["z"])) % 360
     down = math.degrees(math.atan2(position["y"] + _CAMERA_HEIGHT - target["y"], _distance(position, target)))
     return rotation, min(max(down * _TILT, _UP), _DOWN)

@@ -24,8 +24,6 @@ _FOREVER = 86_400.0
 
 
 class Player:
-    """Drives one simulator with the client of the package ``ai2thor``."""
-
     def __init__(self) -> None:
         self._controller: Any = None
         self._pictures = False
@@ -90,7 +88,6 @@ def _png(frame: Any) -> str:
 
 
 def _end_with(simulator: Any) -> None:
-    """End this process with the simulator, which the client would start again."""
     code = simulator.wait()
     sys.stderr.write(f"AI2-THOR ended with code {code}, see ~/.ai2thor/log/unity.log\n")
     sys.stderr.flush()

@@ -83,7 +83,6 @@ class Simulator(LineProcess):
         return self.metadata
 
     def ask(self, *request: object) -> dict[str, Any]:
-        """Ask the process; after an error of the client it is useless."""
         try:
             return super().ask(*request)
         except WorldError as error:

@@ -265,7 +265,6 @@ class View:
         )
 
     def sighting(self, thing: Thing, *, place: str | None = None, held: bool = False) -> Seen:
-        """Return the sighting of one object."""
         word, number = self.name(thing)[:-1].split(" (")
         return Seen(word, int(number), None, place, held=held, states=_states(thing))
 

@@ -74,7 +74,6 @@ class Ai2ThorSettings(WorldSettings):
 
     @property
     def of_many(self) -> bool:
-        """Whether trials are named."""
         return bool(self.tasks)
 
     @model_validator(mode="after")
@@ -116,7 +115,6 @@ class Ai2ThorWorld(WorkerWorld):
         super().__init__("ai2thor", scored=scored and trial is not None)
 
     def at_rest(self) -> Pending[None]:
-        """Settle when the simulator action of a cancelled skill has ended."""
         return self._worker.at_rest()
 
     # ------------------------------------------------------------------ in the worker's thread
@@ -167,7 +165,6 @@ class Ai2ThorWorld(WorkerWorld):
         return View(metadata["objects"], held=held, room=self._room)
 
     def _step(self, action: str, **arguments: Any) -> dict[str, Any]:
-        """Take a simulator action, unless the skill is cancelled."""
         self._worker.check_wanted()
         assert self._simulator is not None
         return self._simulator.step(action, **arguments)
@@ -190,7 +187,6 @@ class Ai2ThorWorld(WorkerWorld):
         return self._told(self._execute(skill))
 
     def _told(self, observation: Observation, fixed: Iterable[Thing] = ()) -> Observation:
-        """Add the agent's place, visible and fixed things, and the picture to an observation."""
         assert self._simulator is not None  # a view exists
         view, agent = self._view(), self._simulator.metadata["agent"]
         position = agent["position"]
@@ -311,7 +307,6 @@ class Ai2ThorWorld(WorkerWorld):
         return opened if opened["lastActionSuccess"] else metadata
 
     def _note(self, verb: str, thing: Thing) -> None:
-        """Record cleaned, heated or cooled objects, which ALFRED's goals ask for."""
         view = self._view()
         what = word_of(thing)
         if (verb, what) == ("turn on", "Faucet"):
@@ -334,8 +329,6 @@ def _spot(name: str, thing: Thing) -> Spot:
 
 
 def _nearest(view: View, word: str, thing: Thing) -> Thing | None:
-    """Return the nearest object of a class, visible ones first."""
-
     def far(other: Thing) -> tuple[bool, float]:
         one, two = other["position"], thing["position"]
         return not other["visible"], math.dist([one[axis] for axis in "xyz"], [two[axis] for axis in "xyz"])
@@ -344,7 +337,6 @@ def _nearest(view: View, word: str, thing: Thing) -> Thing | None:
 
 
 def _check_start(settings: Ai2ThorSettings) -> None:
-    """Refuse settings with which the simulator's client would fail."""
     if settings.executable and not os.access(settings.executable, os.X_OK):
         raise UserError(f"executable {settings.executable!r} of AI2-THOR is no file that can be run")
     display = settings.display or os.environ.get("DISPLAY")

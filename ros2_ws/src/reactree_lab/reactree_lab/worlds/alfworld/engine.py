@@ -26,7 +26,6 @@ class Turn:
         return [(fact[1], fact[2]) for fact in self.facts if fact[0] == predicate]
 
     def named(self, predicate: str) -> set[str]:
-        """Return the arguments for which a predicate holds."""
         return {fact[1] for fact in self.facts if fact[0] == predicate}
 
 

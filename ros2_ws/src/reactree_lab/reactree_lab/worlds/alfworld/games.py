@@ -144,7 +144,6 @@ def _placed(
     things: Iterable[str],
     place: Callable[[str, Sequence[Receptacle]], Receptacle],
 ) -> dict[str, Receptacle]:
-    """Put things in allowed places, except wanted things in their goals. Things that fit nowhere are left out."""
     found = {}
     for thing in things:
         kind = thing.partition("|")[0]
@@ -236,7 +235,6 @@ def _problem(room: Room, wanted: Wanted, start: Mapping[str, Receptacle]) -> str
 
 
 def _of(thing: str, kind: str) -> list[str]:
-    """Write a thing's type and the actions that it allows."""
     can = {
         "cleanable": kind in can_be("Cleanable"),
         "heatable": kind in can_be("Heatable"),
@@ -250,7 +248,6 @@ def _of(thing: str, kind: str) -> list[str]:
 
 
 def _id(name: str) -> str:
-    """Return an ALFRED name in ALFWorld's PDDL spelling."""
     for sign, word in (("|", "_bar_"), ("+", "_plus_"), ("-", "_minus_"), (".", "_dot_")):
         name = name.replace(sign, word)
     return name
@@ -260,8 +257,6 @@ def _id(name: str) -> str:
 
 
 class _TrajData(BaseModel):
-    """The used part of a trial's file next to a game."""
-
     model_config = ConfigDict(extra="ignore")
     task_type: str
     pddl_params: PddlParams

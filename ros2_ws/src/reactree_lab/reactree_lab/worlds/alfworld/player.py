@@ -20,8 +20,6 @@ TOLD = frozenset(
 
 
 class Player:
-    """Plays one game at a time, with TextWorld and ALFWorld's own names of things."""
-
     def __init__(self) -> None:
         os.environ.setdefault("ALFWORLD_DATA", str(package()))  # otherwise importing it would make a folder
         import fast_downward

@@ -84,7 +84,6 @@ class AlfworldWorld(WorkerWorld):
         self._won = False
 
     def canonical(self, skill: str) -> Pending[str | Observation]:
-        """See :meth:`World.canonical`; case and extra spaces do not matter."""
         return super().canonical(_plain(skill))
 
     @property
@@ -154,7 +153,6 @@ class AlfworldWorld(WorkerWorld):
         return [place for place in self._places_here(turn) if place not in closed]
 
     def _seen(self, turn: Turn) -> tuple[Seen, ...]:
-        """Return visible things at the agent's place, and carried ones."""
         places = self._open_here(turn)
         lies = [(thing, place, False) for thing, place in turn.pairs("inreceptacle") if place in places]
         carried = [(thing, None, True) for _, thing in turn.pairs("holds")]
@@ -175,7 +173,6 @@ class AlfworldWorld(WorkerWorld):
         return Observation(turn.text, seen=self._seen(turn), looked_into=next(iter(opened), None))
 
     def _names_things(self, skill: str, turn: Turn) -> bool:
-        """Return whether a skill belongs to the game, perhaps at another time."""
         verb, named = HOUSEHOLD.split_skill(skill)
         names = {name for fact in turn.facts for name in fact[1:]}
         return bool(verb) and set(named.split(f" {_OF_TWO[verb]} ") if verb in _OF_TWO else [named]) <= names
@@ -231,7 +228,6 @@ def games_of(settings: AlfworldGames) -> Mapping[int, AlfworldTask]:
 
 
 def _made_of(trials: Sequence[Trial], chosen: Sequence[str]) -> Mapping[int, AlfworldTask]:
-    """Return the games of suitable trials, by the number of the trial."""
     possible = []
     for number, trial in enumerate(trials, 1):
         if trial.task_type.value in chosen:

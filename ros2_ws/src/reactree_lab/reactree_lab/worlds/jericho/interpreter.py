@@ -40,7 +40,6 @@ class Interpreter(LineProcess):
         return str(self.ask("look")["text"])
 
     def ask(self, *request: object) -> dict[str, Any]:
-        """Ask the process; after an error of jericho it is useless."""
         try:
             return super().ask(*request)
         except WorldError as error:

@@ -27,8 +27,6 @@ _NOT_UNDERSTOOD = re.compile(r"not a verb I recogni[sz]e|only understood you as 
 
 
 class Player:
-    """Runs one story at a time."""
-
     def __init__(self) -> None:
         self._env: Any = None
         self._story = ""
@@ -79,7 +77,6 @@ class Player:
         return (int(told[1]), int(told[2])) if told else (0, 0)
 
     def _aside(self, *said: str) -> list[str]:
-        """Return the game's answers to some words, and undo them."""
         state, answers = self._env.get_state(), []
         for one in said:
             answers.append(self._env.step(one)[0])
@@ -109,7 +106,6 @@ class Player:
 
 
 def _recognized(text: str) -> bool:
-    """Return whether the first line of an answer is no known way to say that a game did not understand."""
     from jericho.util import recognized
 
     lines = (line.strip("> ") for line in text.splitlines())

@@ -84,13 +84,11 @@ class JerichoWorld(WorkerWorld):
         self._best = 0.0
 
     def canonical(self, skill: str) -> Pending[str | Observation]:
-        """See :meth:`World.canonical`; games ignore case."""
         if refusal := _refusal(" ".join(skill.split())):
             return Pending.of(Observation(refusal, Outcome.UNKNOWN_SKILL))
         return super().canonical(skill.lower())
 
     def status(self) -> Mapping[str, str]:
-        """Return the story's name and the score."""
         told = self._told
         score = {"score": f"{told.score} of {told.maximum}"} if told and told.maximum else {}
         return {"story": self._task.story, **score}
@@ -135,7 +133,6 @@ class JerichoWorld(WorkerWorld):
         return self._interpreter, told
 
     def _look(self) -> Observation:
-        """Return the game's first text, and later the place and the carried things."""
         interpreter, told = self._here
         if told.over:
             return Observation(f"{START_LINE} {_tidy(told.text)}\n{OVER}")
@@ -179,7 +176,6 @@ def _bare(said: str) -> str:
 
 
 def _tidy(text: str) -> str:
-    """Return a game's text without prompt, blank lines and spaces for screen layout."""
     lines = (_WIDE.sub("  ", line.removeprefix(">").rstrip()) for line in text.splitlines())
     return "\n".join(line for line in lines if line).strip() or "Nothing happens."
 

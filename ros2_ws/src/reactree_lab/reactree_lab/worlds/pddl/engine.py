@@ -54,7 +54,6 @@ def read_problem(domain: Path, problem: Problem | Path) -> model.Problem:
 
 @contextmanager
 def _faults_named(domain: Path, problem: Problem | Path) -> Iterator[None]:
-    """Make whatever unified-planning raises for a user's files an error that says which file it is, and its line."""
     from unified_planning.io import PDDLReader
 
     with warnings.catch_warnings():
@@ -210,7 +209,6 @@ class PddlSimulator:
             return [(fact, not wanted) for fact, wanted in map(_literal, nearest)]
 
     def carry_out(self, skill: str) -> bool:
-        """Carry out a skill; return whether it was possible."""
         with _ONE_AT_A_TIME:
             for action, arguments in self._actions[skill]:
                 if (after := self._simulator.apply(self._state, action, arguments)) is not None:
@@ -224,7 +222,6 @@ def _fact(expression: Any) -> Fact:
 
 
 def _literal(condition: Any) -> tuple[Fact, bool]:
-    """Return the fact of a plain condition, and whether it must hold."""
     negated = condition.is_not()
     return _fact(condition.arg(0) if negated else condition), not negated
 

@@ -39,7 +39,6 @@ class PddlTask:
 
     @property
     def task_name(self) -> str:
-        """The name of the domain's folder."""
         return self.domain.parent.name
 
 

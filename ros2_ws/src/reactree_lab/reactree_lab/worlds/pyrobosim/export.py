@@ -240,7 +240,6 @@ def _in_order(entry: Mapping[str, Any]) -> tuple[str, int]:
 
 
 def _placed(room: _Room, west: float, widths: Mapping[str, float]) -> Iterator[tuple[_Piece, float, float]]:
-    """Yield the pieces of a room in the order of their ids, with their positions."""
     far = (_ROOM_DEPTH - _DEPTH) / 2 - _GAP
     middles = {}
     for wall, y in zip(room.walls(), (far, -far), strict=True):
@@ -286,7 +285,6 @@ def _location_category(class_name: str, width: float) -> dict[str, Any]:
 
 
 def _object_entries(piece: _Piece, x: float, y: float, width: float) -> Iterator[dict[str, Any]]:
-    """Yield the things on or in a piece of furniture, in rows."""
     columns = math.floor((width - 2 * _EDGE) / _CELL + 1e-6)
     left, front = x - width / 2 + _EDGE + _CELL / 2, y - _DEPTH / 2 + _EDGE + _CELL / 2
     for index, (class_name, number) in enumerate(piece.things):

@@ -42,7 +42,6 @@ def drawn_floor(scene: HouseScene, truth: Mapping[str, str], *, camera: str) -> 
 
 
 def _from_above(scene: HouseScene) -> _Projection:
-    """Return the projection that shows all rooms, north at the top."""
     corners = [corner for room in scene.rooms if isinstance(room, HouseThing) for corner in room.outline]
     (left, right), (low, high) = ((min(side), max(side)) for side in zip(*corners, strict=True))
     scale = min((WIDTH - 8) / (right - left), (HAND - 24) / (high - low))
@@ -50,7 +49,6 @@ def _from_above(scene: HouseScene) -> _Projection:
 
 
 def _before(scene: HouseScene) -> _Projection:
-    """Return the projection that shows what is around the robot, with what is before it at the top."""
     x, y, yaw = scene.pose or (0.0, 0.0, 0.0)
 
     def at(point: Point) -> Point:

@@ -33,8 +33,6 @@ _LET_IN_PERIOD = 0.01
 
 
 class _Clock:
-    """The time for modules of pyrobosim, without waiting in threads that hurry."""
-
     time = staticmethod(time.time)
 
     @staticmethod
@@ -90,7 +88,6 @@ class _Motion(threading.Thread):
         type(robot).set_pose(robot, pose)
 
     def let_in(self, passage: str) -> None:
-        """Let the robot into the passage before it."""
         if self.before == passage:
             self._is_in.set()
 
@@ -101,8 +98,6 @@ class _Motion(threading.Thread):
 
 
 class Player:
-    """One world with its robots. Methods return at once, except :meth:`load` and, within its limit, :meth:`wait`."""
-
     def __init__(self) -> None:
         self._world: World | None = None
         self._motions: dict[str, _Motion] = {}
@@ -236,7 +231,6 @@ class Player:
 
 
 def _build(said: dict[str, Any], folder: Path | None, metadata: Mapping[str, Any]) -> World:
-    """Build a world from its file's content, with categories that need no own files."""
     from pyrobosim.core.locations import Location
     from pyrobosim.core.objects import Object
     from pyrobosim.core.world import World

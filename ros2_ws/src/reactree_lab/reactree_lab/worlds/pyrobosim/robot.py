@@ -22,10 +22,10 @@ from reactree_ros.household.pictures import LOOK as PICTURED
 from reactree_ros.household.rules import Skill
 from reactree_ros.household.tasks import GoalCondition
 from reactree_ros.household.vocabulary import RECALLABLE, WORDS
-from reactree_ros.world.multi_robot import teammate_here
 from reactree_ros.world.port import Observation, Outcome, RobotGone, Score
 from reactree_ros.world.team import RightOfWay, SharedWorld
 from reactree_ros.world.worker_world import WorkerWorld
+from reactree_ros.world.wrappers import teammate_here
 
 LOOK = "look around"
 VERBS = ("go to", "pick up", "put down", "open", "close")
@@ -210,7 +210,6 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
         return self._scene
 
     def _felt(self, body: Body | None = None) -> HouseScene:
-        """Return the robot's knowledge of the house, with its current state."""
         scene = self._here
         body = body or self._house.body(self._name)
         scene.feel(pose=body.pose, room=body.room, at=body.at, held=body.held, doors=body.open)
@@ -306,7 +305,6 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
         return end
 
     def _go(self, target: HouseThing) -> _End:
-        """Go to a room, a passage or a place, and look at it."""
         if not self._is_at(target):
             end = self._do("navigate", target.own)
             if end.outcome is not Outcome.DONE:
@@ -401,7 +399,6 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
     # ------------------------------------------------------------------ words
 
     def _reason(self, message: str) -> str:
-        """Return pyrobosim's message in the words of the household."""
         text = re.sub(r"\b(Location|Hallway|Object spawn|Object|Room|Robot): ", "", message.strip().rstrip("."))
         names = self._here.called
         found = "|".join(sorted(map(re.escape, names), key=len, reverse=True))

@@ -64,7 +64,6 @@ class HouseThing(Thing):
         self.outline: tuple[tuple[float, float], ...] = ()  # its corners on the floor, in order
 
     def set_open(self, is_open: bool) -> None:
-        """Record whether it is open, if it can be."""
         if "CAN_OPEN" in self.properties:
             self.states = {"OPEN" if is_open else "CLOSED"}
 
@@ -200,7 +199,6 @@ def _word_of_place(one: Mapping[str, Any]) -> str:
 
 
 def _takes(word: str, opens: bool) -> set[str]:
-    """Return whether things go on a place or in it, from the vocabulary or whether it opens."""
     known = properties_of_word(word) & {"SURFACES", "CONTAINERS"}
     if "CONTAINERS" in known and (opens or "SURFACES" not in known):
         return {"CONTAINERS"}

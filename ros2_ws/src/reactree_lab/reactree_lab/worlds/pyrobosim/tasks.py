@@ -34,8 +34,6 @@ class GoalEntry(_Entry):
 
 
 class TaskEntry(_Entry):
-    """The task in a world file."""
-
     task_id: Annotated[int, Field(ge=0)]
     task_name: str = "instruction"
     nl_instructions: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]

@@ -74,7 +74,6 @@ class ScienceWorldProcess:
         return self._call(lambda: str(self._server.getTaskDescription()))
 
     def gold(self) -> list[str]:
-        """Return the actions of a solution."""
         return self._call(lambda: list(self._server.getGoldActionSequence()))
 
     def look(self) -> str:

@@ -84,7 +84,6 @@ class ScienceWorld(WorkerWorld):
         return Observation(f"{START_LINE} {_tidy(self._here.look())}")
 
     def _skills(self) -> list[str]:
-        """List skills with one thing or none, or the numbers of possible meanings."""
         actions = dict.fromkeys(self._here.actions())
         return [one for one in actions if one != _RESET and not one.startswith(_OF_TWO)]
 
@@ -111,7 +110,6 @@ class ScienceWorld(WorkerWorld):
 
 
 def _tidy(text: str) -> str:
-    """Return the simulator's text without blank lines and spaces at the ends of lines."""
     return "\n".join(line.rstrip() for line in text.splitlines() if line.strip()) or "Nothing happens."
 
 

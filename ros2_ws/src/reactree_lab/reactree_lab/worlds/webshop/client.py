@@ -136,7 +136,6 @@ class Shop:
         return step.model_copy(update={"state": tidy(step.state)})
 
     def close(self) -> None:
-        """Ask the server to close it, if the server is there and supports that."""
         self.lost = self.lost or "the shop was closed"
         self._server.time_limit = min(CLOSE_LIMIT, self._server.time_limit)
         with contextlib.suppress(WorldError):
@@ -155,8 +154,6 @@ class Shop:
 
 
 class _Server:
-    """Asks a server, with one connection per request, like AgentGym's own client."""
-
     def __init__(self, server: str, time_limit: float) -> None:
         self.time_limit = time_limit
         self._where = f"WebShop at {server}"
@@ -165,7 +162,6 @@ class _Server:
         self._host, self._port, self._folder = str(parts.hostname), parts.port, parts.path
 
     def ask(self, method: str, path: str, kind: TypeAdapter[T], **values: Any) -> T:
-        """Send a request; return the answer."""
         for _ in range(BUSY_TRIES):
             status, body = self._exchange(method, path, values)
             if status != _BUSY:
@@ -242,7 +238,6 @@ _lock = threading.Lock()
 
 
 def borrow(server: str, time_limit: float, session: int) -> Shop:
-    """Return a shop at the start of a goal: an unused one, or a new one."""
     while True:
         with _lock:
             idle = _idle.get((server, time_limit))
@@ -265,7 +260,6 @@ def borrow(server: str, time_limit: float, session: int) -> Shop:
 
 
 def give_back(shop: Shop) -> None:
-    """Keep a shop for the next user: the server itself does not take it back."""
     if shop.lost:
         shop.close()
         return
@@ -274,7 +268,6 @@ def give_back(shop: Shop) -> None:
 
 
 def instruction_of(server: str, time_limit: float, session: int) -> str:
-    """Ask a server for the instruction of a goal."""
     shop = borrow(server, time_limit, session)
     try:
         return shop.instruction()

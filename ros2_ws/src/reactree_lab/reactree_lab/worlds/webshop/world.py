@@ -87,7 +87,6 @@ class WebShopTask:
 
     @property
     def task_name(self) -> str:
-        """The type of task; there is one."""
         return HOUSEHOLD.name
 
 
@@ -109,11 +108,9 @@ class WebShop(WorkerWorld):
         return ("search",)
 
     def canonical(self, skill: str) -> Pending[str | Observation]:
-        """See :meth:`World.canonical`; the page determines clickable names."""
         return self._worker.do(lambda: self._meant(skill))
 
     def at_rest(self) -> Pending[None]:
-        """Settle when the server has answered the cancelled request."""
         return self._worker.at_rest()
 
     # ------------------------------------------------------------------ in the worker's thread
@@ -168,7 +165,6 @@ class WebShop(WorkerWorld):
         return meant if isinstance(meant, Observation) else self._step(meant)
 
     def _meant(self, skill: str) -> str | Observation:
-        """Return the action in the server's spelling, or why there is none."""
         if self._over:
             return Observation(_OVER, Outcome.PRECONDITION)
         skill = " ".join(well_formed(skill).split())
@@ -212,7 +208,6 @@ def _can_be_said(name: str) -> bool:
 
 
 def _keywords(said: str) -> str:
-    """Return keywords in a form that an action allows."""
     return _NOT_IN_KEYWORDS.sub(" ", said).strip()[: LONGEST_SKILL - len("search[]")].strip()
 
 
@@ -230,7 +225,6 @@ class WebShopSettings(WorldSettings, ServerSettings):
 
     @property
     def of_many(self) -> bool:
-        """Whether there are many tasks to choose from: the server would have to describe each."""
         return True
 
 
