@@ -37,7 +37,7 @@ from reactree_lab.planners.hiagent.chunks import (
     subgoal_said,
 )
 from reactree_lab.recordings import RecordedRun, load_recording
-from reactree_ros.agent.tokens import approximate_tokens
+from reactree_ros.agent.text import approximate_tokens
 from reactree_ros.agent.transcript import Transcript
 from reactree_ros.agent.turns import Said, Turn
 

@@ -32,7 +32,7 @@ from retrieval import DIMENSION, RUN, ReadyEmbedder, experiences, timed
 
 from reactree_doors.fleet import FleetMemory, link, schema
 from reactree_doors.fleet.server import key_of
-from reactree_ros.agent.tokens import approximate_tokens
+from reactree_ros.agent.text import approximate_tokens
 from reactree_ros.agent.turns import turn_to_dict
 
 sys.path += [

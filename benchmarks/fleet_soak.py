@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import IO
 
 from reactree_doors.fleet import FleetMemory
-from reactree_ros.agent.tokens import approximate_tokens
+from reactree_ros.agent.text import approximate_tokens
 
 sys.path += [
     str(Path(__file__).resolve().parents[1] / one) for one in ("test/memory", "ros2_ws/src/reactree_doors/test/fleet")

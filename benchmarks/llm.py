@@ -41,11 +41,10 @@ from pathlib import Path
 from typing import Any
 
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL
-from reactree_ros.agent.example import Example
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.prompt import start_turn, system_text
-from reactree_ros.agent.tokens import approximate_tokens
-from reactree_ros.agent.transcript import parse_transcript
+from reactree_ros.agent.text import approximate_tokens
+from reactree_ros.agent.transcript import Example, parse_transcript
 from reactree_ros.agent.turns import About, Said, Told, Turn
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.symbolic import SymbolicWorld

@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.kinds.think import Think
-from reactree_ros.agent.tokens import approximate_tokens
+from reactree_ros.agent.text import approximate_tokens
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.port import TOKEN_LIMIT

@@ -12,8 +12,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from reactree_ros.agent.glance import CANNOT_SEE, NO, YES
-from reactree_ros.agent.picture import PICTURES, Picture
+from reactree_ros.agent.picture import CANNOT_SEE, NO, PICTURES, YES, Picture
 from reactree_ros.background.pending import Pending
 from reactree_ros.household.vocabulary import CLASSES
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply

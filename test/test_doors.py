@@ -38,7 +38,7 @@ from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.memory.stores.sqlite import SqliteMemory
-from reactree_ros.planners.own_tree import own_tree
+from reactree_ros.planners.reactree import own_tree
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.own_tree import OwnTree
 from reactree_ros.view.steering import Steering
@@ -55,12 +55,12 @@ DOORS = {
     "episode/going_on.py WayBack.__init__": "episode/going_on.py WayBack.__init__",
     "episode/going_on.py go_on": "episode/going_on.py go_on",
     "episode/going_on.py _again": "episode/going_on.py go_on",
-    "episode/learning.py _rehearsal": OF_THE_RUN,
+    "episode/assembly.py _rehearsal": OF_THE_RUN,
     "episode/lesson.py lesson": OF_THE_RUN,
     "episode/lesson.py _moments": OF_THE_RUN,
     "episode/player.py replay": "a record, without a world",
     "episode/player.py along_script": OF_THE_RUN,
-    "episode/start.py run": OF_THE_RUN,
+    "episode/assembly.py run": OF_THE_RUN,
     "reactree_lab/bench/job_runner.py JobRunner._carry_out": OF_THE_RUN,
     "reactree_lab/bootstrap.py Bootstrap._attempt": OF_THE_RUN,
     "reactree_lab/dataset/making.py Maker._carry_out": OF_THE_RUN,
@@ -73,9 +73,9 @@ DOORS = {
     "nodes/bridge/skill_server.py SkillServer._carry_out": OF_THE_BRIDGE,
     "nodes/planner/task_runner.py TaskRunner._begin": OF_THE_RUN,
     "routine/skills.py _Run._does": OF_THE_BRIDGE,
-    "tree/claims.py ClaimedSkill._carry_out": OF_THE_RUN,
+    "tree/claims.py ClaimedSkill._execute": OF_THE_RUN,
     "tree/claims.py ClaimedSkill._not_granted": OF_THE_RUN,
-    "tree/skill_leaf.py SkillLeaf.initialise": OF_THE_RUN,
+    "tree/program_node.py SkillLeaf.initialise": OF_THE_RUN,
     "tree/team.py Robot.make_way": OF_THE_RUN,
     "tree/team.py Team._execute": OF_THE_RUN,
     "world/check.py _Check._execute": "the author of a world, who tries it",
@@ -86,9 +86,9 @@ DOORS = {
 ELSEWHERE = (
     "memory/",
     "reactree_doors/fleet/",
-    "nodes/people/answering.py",
+    "nodes/people/answer.py",
     "nodes/robot/robot_servers.py",
-    "nodes/planner/task_queue.py",
+    "nodes/planner/task.py",
 )
 
 

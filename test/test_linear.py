@@ -22,11 +22,11 @@ from reactree_lab.planners.codeact import _apart
 from reactree_lab.planners.plan import tidied
 from reactree_lab.planners.recode.code_block import BlockError, read_block
 from reactree_ros.agent.control_flow import default_flows
+from reactree_ros.agent.decision import MalformedDecision
 from reactree_ros.agent.foreign import in_lines
-from reactree_ros.agent.grammar import DecisionGrammar
-from reactree_ros.agent.parser import MalformedDecision, parse_decision
+from reactree_ros.agent.grammar import DecisionGrammar, parse_decision
+from reactree_ros.agent.prompt import read_summary
 from reactree_ros.agent.reading import Unreadable, read, read_call, read_choice
-from reactree_ros.agent.summary import read_summary
 from reactree_ros.agent.transcript import TranscriptError, parse_transcript
 from reactree_ros.files.secrecy import redacted
 from reactree_ros.llm.chat import broken
@@ -46,25 +46,9 @@ METHODS = {"match": "match", "fullmatch": "fullmatch"} | dict.fromkeys(
 )
 #: What is repeated for every pattern.
 FILLERS = (
-    *" \n\ta1-*()[<{\"'\\`~_.,:#",
-    "a ",
-    "A ",
-    "a,",
-    "a, ",
-    "a. ",
-    "A. ",
-    "- ",
-    "1. ",
-    "<a",
-    "\na",
-    " \n",
-    "~~~",
-    "```",
-    "//",
-    "a.",
-    "a://",
-    "key=",
-)
+    *" \n\ta1-*()[<{\"'\\`~_.,:#", "a ", "A ", "a,", "a, ", "a. ", "A. ", "- ", "1. ", "<a", "\na", " \n", "~~~",
+    "```", "//", "a.", "a://", "key=",
+)  # fmt: skip
 #: How many characters, and how much longer that takes which is four times as long, at most: linear is 4, square 16.
 LENGTH, MOST = 500, 9.0
 
@@ -99,7 +83,6 @@ def _patterns_in(value: object, depth: int = 0) -> Iterator[re.Pattern[str]]:
 
 
 def _uses() -> Iterator[Use]:
-    """Yield every pattern with each way in which its module uses it."""
     for module in _modules():
         calls = [node for node in ast.walk(ast.parse(inspect.getsource(module))) if isinstance(node, ast.Attribute)]
         methods: dict[str, set[str]] = {}
@@ -124,7 +107,6 @@ def _is_inline(call: ast.Call) -> bool:
 
 
 def _texts_in(tree: Any) -> Iterator[str]:
-    """Yield the characters and the words that a pattern knows."""
     word = ""
     for op, value in tree:
         if str(op) == "LITERAL":
@@ -150,7 +132,6 @@ _OF_SETS = ("LITERAL", "RANGE")
 
 
 def _adversaries(known: Collection[str]) -> Iterator[tuple[str, str, str]]:
-    """Yield what stands before, what is repeated, and what stands after."""
     known = list(dict.fromkeys(known))
     signs, words = [one for one in known if len(one) == 1][:10], [one for one in known if len(one) > 1][:12]
     pairs = ("".join(pair) for pair in itertools.product([*signs[:6], " ", "a"], repeat=2))
@@ -171,7 +152,6 @@ def _seconds(reads: Callable[[str], object], adversary: tuple[str, str, str], le
 
 
 def growth(reads: Callable[[str], object], known: Collection[str] = ()) -> tuple[float, tuple[str, str, str]]:
-    """Return how much longer the worst text takes that is four times as long, and which that is."""
     worst = max(_adversaries(known), key=lambda one: _seconds(reads, one, LENGTH))
     least = [min(_seconds(reads, worst, length) for _ in range(3)) for length in (4 * LENGTH, 16 * LENGTH)]
     return least[1] / max(least[0], 1e-5), worst

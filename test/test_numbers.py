@@ -10,8 +10,8 @@ from command_line import Cli
 from reactree_lab.household.question import read_question
 from reactree_lab.planners.adapt import read_plan
 from reactree_lab.worlds.ai2thor.wording import room_of
-from reactree_ros.agent.reading import Unreadable
-from reactree_ros.agent.reading.expansions import _listed as listed_in
+from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.reading import Unreadable, read
 from reactree_ros.errors import UserError
 from reactree_ros.household.expert.goals import read_subgoal
 from reactree_ros.llm.openai.answer import error_in
@@ -32,9 +32,9 @@ def test_an_instruction_with_any_number_is_carried_out_or_given_up(cli: Cli, num
 def test_whoever_says_it_a_number_breaks_no_reader(number: str) -> None:
     read_question(f"Which of the {number} apples, {number} or 2?")
     read_subgoal(f"find and pick up {number} of the apple and put down {number} of the apple on the table")
-    with suppress(Unreadable):
-        listed_in(f"[1. wash, {number}. dry]")
-        listed_in(f"1. wash {number}. dry")
+    for listed in (f"[1. wash, {number}. dry]", f"1. wash {number}. dry"):
+        with suppress(Unreadable):
+            read(f"Expand:\n- control flow: sequence\n- subgoals: {listed}", DecisionGrammar(()))
     for order in (f"Execution Order: (Step {number} AND Step 2)", ""):
         with suppress(ValueError):
             read_plan(f"Step {number}: wash\nStep 2: dry\n{order}")

@@ -15,7 +15,6 @@ import yaml
 from command_line import Cli
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from reactree_doors.trees.xml_in import routine_of_xml
 from reactree_lab.bench.jobs import read_contenders
 from reactree_lab.training.settings import TrainSettings, read_recipe
 from reactree_ros.cli.loading import every_command
@@ -32,7 +31,6 @@ CONFIG = Path(__file__).parents[1] / "config"
 
 
 def misspelt(name: str) -> str:
-    """Return a name with a slip of the fingers: its last two letters are exchanged, or one is twice."""
     swapped = name[:-2] + name[:-3:-1]
     return swapped if swapped != name and len(name) > 2 else name + name[-1]
 
@@ -87,7 +85,6 @@ def test_the_value_of_a_key_that_is_not_known_is_not_shown() -> None:
 
 
 def slips(kind: Any, document: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str, str, Any]]:
-    """Yield every key of a document that its type knows: misspelt, as it is, and the document with it misspelt."""
     here = document
     for one in path:
         here = here[one]
@@ -170,7 +167,6 @@ def test_a_misspelt_name_is_told_with_the_nearest(kind: str, name: str) -> None:
 
 
 def options_of_few() -> Iterator[tuple[tuple[str, ...], str, list[str]]]:
-    """Yield every option and argument of every command that is one of a few values, and those."""
     for path, command in every_command():
         for one in command.params:
             kind = one.type_descriptor.annotation if hasattr(one, "type_descriptor") else one.type
@@ -192,21 +188,17 @@ def test_a_misspelt_value_of_any_option_is_told_with_the_nearest(cli: Cli) -> No
 @pytest.mark.parametrize(
     ("arguments", "meant"),
     [
-        (["rnu"], "'run'"),
-        (["run", "--option", "parallel=concurent"], "'concurrent'"),
-        (["memory", "imprt"], "'import'"),
-        (["run", "--huse", "villa"], "--house"),
-        (["run", "--house", "vila"], "'villa'"),
-        (["run", "--task-id", "99"], "the nearest is 1"),
+        (["rnu"], "'run'"), (["run", "--option", "parallel=concurent"], "'concurrent'"),
+        (["memory", "imprt"], "'import'"), (["run", "--huse", "villa"], "--house"),
+        (["run", "--house", "vila"], "'villa'"), (["run", "--task-id", "99"], "the nearest is 1"),
         (["run", "--planner", "reactree:control_flw=seq"], "'control_flow'"),
-        (["run", "--planner", "raect"], "'react'"),
-        (["run", "--world", "pdll"], "'pddl'"),
+        (["run", "--planner", "raect"], "'react'"), (["run", "--world", "pdll"], "'pddl'"),
         (["run", "--world", "pddl", "--world-option", "domian=x"], "'domain'"),
         (["run", "--llm", "opnai"], "'openai'"),
         (["lab", "bench", "--suite", "genrated", "--out", "x"], "'generated'"),
         (["lab", "recordings", "x", "--variant", "raect", "--tasks", "x"], "'react'"),
     ],
-)
+)  # fmt: skip
 def test_what_is_misspelt_on_the_command_line_is_told_with_the_nearest(
     cli: Cli, arguments: list[str], meant: str
 ) -> None:
@@ -258,34 +250,6 @@ def test_a_name_in_a_robots_file_that_means_nothing_is_told_with_its_line(
     with pytest.raises(UserError) as error:
         load()
     assert re.match(rf"{re.escape(str(path))}:\d+: {place[0]}", str(error.value)), str(error.value)
-    assert said in str(error.value)
-
-
-NODE = '<root BTCPP_format="4"><BehaviorTree ID="t" _goal="do it">\n{}</BehaviorTree></root>'
-
-
-@pytest.mark.parametrize(
-    ("node", "said"),
-    [
-        ('<navigat place="printer"/>', "'navigat' is no node and no skill here; did you mean 'navigate'?"),
-        ('<navigate plce="printer"/>', "there is no port 'plce'; did you mean 'place'?"),
-        ('<navigate place="printr"/>', "place: 'printr' is no place here; did you mean 'printer'?"),
-        ('<Skill wording="navigate to printr"/>', "place: 'printr' is no place here; did you mean 'printer'?"),
-        ('<Skill wording="wipe printer"/>', "'wipe printer' is not said as 'wipe {place} for {seconds} s'"),
-        ('<hand_over thing="jug 1" person="Ana"/>', "person: 'Ana' is no person here; did you mean 'Anna'?"),
-        ('<Search of="stapeler" finds="{{it}}"/>', "of: 'stapeler' is no thing here; did you mean 'stapler'?"),
-        ('<Search of="stapler" finds="{{it}}" order="desc"/>', "order: 'desc' is no thing here; did you mean 'desk'?"),
-        ('<Holds condition="the printer has papers"/>', "'the printer has papers' may not stand here; what may: the"),
-        ('<dock _needs=\'[["heldd", "jug 1"]]\'/>', "'heldd' is no effect of a skill; did you mean 'held'?"),
-    ],
-)
-def test_a_name_in_a_tree_that_means_nothing_is_told_with_its_line(node: str, said: str) -> None:
-    robot = load_robot(OFFICE)
-    with pytest.raises(UserError) as error:
-        routine_of_xml(
-            NODE.format(node), (*robot.declared, *robot.waits), where="t.xml", names=load_map(robot.map).names
-        )
-    assert str(error.value).startswith("t.xml:2: ")
     assert said in str(error.value)
 
 

@@ -46,7 +46,6 @@ class Prices:
         return bool(self.input or self.output)
 
     def of(self, prompt: int, cached: int, output: int) -> float:
-        """Return what tokens cost."""
         new = (prompt - cached) * self.input + cached * (self.cached or self.input)
         return (new + output * self.output) / 1e6
 
@@ -91,18 +90,15 @@ class Budget:
 
     @property
     def limits(self) -> dict[str, float]:
-        """The limits that there are, by what they limit."""
         names = [name for limit in Limit for name in limit.options if name.startswith(_MAX)]
         return {name.removeprefix(_MAX): getattr(self, name) for name in names if getattr(self, name)}
 
     @property
     def limits_tokens(self) -> bool:
-        """Whether it matters how many tokens a request takes."""
         return bool(self.max_prompt_tokens or self.max_output_tokens or self.max_cost)
 
     @property
     def cost(self) -> float:
-        """What the tokens cost so far."""
         return self.prices.of(self.prompt_tokens, self.cached_tokens, self.output_tokens)
 
     def reached(self) -> Limit | None:
@@ -120,7 +116,6 @@ class Budget:
         return Limit.STUCK if self.stuck else self._used_up()
 
     def _used_up(self) -> Limit | None:
-        """Return the limit that is reached of those that no part has of its own."""
         if self.time_is_up:
             return Limit.SECONDS
         if 0 < self.max_prompt_tokens <= self.prompt_tokens or 0 < self.max_output_tokens <= self.output_tokens:
@@ -128,7 +123,6 @@ class Budget:
         return Limit.COST if 0 < self.max_cost <= self.cost else None
 
     def reason(self) -> str:
-        """Say which limit is reached; empty if none is."""
         limit = self.reached()
         if limit is Limit.STUCK:
             return self.stuck
@@ -140,7 +134,6 @@ class Budget:
         return (self.whole or self)._said(limit)
 
     def _said(self, limit: Limit) -> str:
-        """Say of tokens, seconds or money that they are used up."""
         about = "about " if self.estimated else ""
         if limit is Limit.TOKENS:
             prompt = 0 < self.max_prompt_tokens <= self.prompt_tokens
@@ -153,7 +146,6 @@ class Budget:
         return f"the run has cost {about}{self.cost:.6g}, {self.max_cost:g} is allowed"
 
     def count(self, counts: Counts = ONE) -> None:
-        """Add what a decision counts."""
         self.decisions += counts.decisions
         self.steps += counts.steps
         self.questions += counts.questions
@@ -161,7 +153,6 @@ class Budget:
             self.whole.count(counts)
 
     def count_tokens(self, prompt: int, cached: int, output: int, *, estimated: bool = False) -> None:
-        """Add what a reply took."""
         self.prompt_tokens += prompt
         self.cached_tokens += cached
         self.output_tokens += output

@@ -1,6 +1,6 @@
 """Control flow: how the subgoals of an expansion are carried out, each way declared in one class (paper, Algorithm 2).
 
-This package's are in ``tree/flows/``. Another distribution names its own as entry points of the group
+This package's are in ``tree/flows.py``. Another distribution names its own as entry points of the group
 ``reactree_ros.control_flows``.
 """
 
@@ -37,16 +37,14 @@ class ControlFlow(abc.ABC):
     Grammar, schema, reading, prompt, record and page follow from what the class declares.
 
     Attributes:
-        name: Its name, e.g. ``sequence``, in settings, records and messages.
         wording: How an expansion says it, with the arguments in their places, e.g. ``repeat until {condition}``. By
             default it is the name. The class has one field for each argument.
-        phrase: How a subgoal's node is told of it, e.g. ``in sequence``; arguments may stand in braces.
     """
 
-    name: ClassVar[str]
+    name: ClassVar[str]  # its name, e.g. ``sequence``, in settings, records and messages
     wording: ClassVar[Wording]
     text: ClassVar[str]  # how the system text explains it
-    phrase: ClassVar[str]
+    phrase: ClassVar[str]  # how a subgoal's node is told of it, e.g. ``in sequence``; arguments may stand in braces
     ordered: ClassVar[bool]  # whether the order of the subgoals matters
     sign: ClassVar[str]  # the character that stands for it on the page
     summary: ClassVar[str]  # what it does with what is below it, in a few words
@@ -54,7 +52,6 @@ class ControlFlow(abc.ABC):
     extra: ClassVar[str] = ""
 
     def __init_subclass__(cls) -> None:
-        """Look whether a subclass declares everything; a TypeError if not."""
         if missing := [name for name in _DECLARED if not hasattr(cls, name)]:
             raise TypeError(f"control flow {cls.__name__} does not declare {', '.join(missing)}")
         if not hasattr(cls, "wording"):
@@ -63,21 +60,15 @@ class ControlFlow(abc.ABC):
             raise TypeError(f"control flow {cls.__name__} needs one field per argument of '{cls.wording.template}'")
 
     def __str__(self) -> str:
-        """Return it as an expansion says it."""
         return self.wording.write(vars(self))
 
     @property
     def told(self) -> str:
-        """How a subgoal's node is told of it."""
         return self.phrase.format(**vars(self))
 
     @classmethod
     def read(cls, said: str | Mapping[str, object]) -> ControlFlow:
-        """Read it from words, or its arguments from the fields of an object.
-
-        Raises:
-            ParameterError: It is said in other words, or an argument may not stand there.
-        """
+        """Read it from words, or its arguments from the fields of an object. Raises ParameterError."""
         return cls(**cls.wording.read(said))
 
     def objection(self, skills: Sequence[Skill]) -> str:
@@ -86,20 +77,13 @@ class ControlFlow(abc.ABC):
 
     @abc.abstractmethod
     def composite(self, node: Any, children: Sequence[Behaviour]) -> Composite:
-        """Build what carries it out.
-
-        Args:
-            node: The goal node that expands.
-            children: One behaviour for each subgoal, in order.
-        """
+        """Build what carries it out."""
 
     def over(self, node: Any, children: Sequence[Behaviour]) -> Composite:
-        """Build what carries it out, and note there which control flow it is; see :func:`flow_over`."""
         return marked(self, self.composite(node, children))
 
 
 def marked(flow: ControlFlow, composite: C) -> C:
-    """Note in a composite which control flow it carries out."""
     setattr(composite, _FLOW, flow)
     return composite
 
@@ -111,13 +95,11 @@ CONTROL_FLOWS: Registry[type[ControlFlow]] = Registry(
 
 
 def flow_over(behaviour: Behaviour) -> ControlFlow | None:
-    """Return the control flow that a composite carries out; None for any other behaviour."""
     flow: ControlFlow | None = getattr(behaviour, _FLOW, None)
     return flow
 
 
 def flow_schema(flows: Sequence[type[ControlFlow]]) -> dict[str, Any]:
-    """Render the control flows that an expansion may use as a JSON schema: a name, or an object with arguments."""
     names = [flow.name for flow in flows if not takes(flow)]
     one = {"type": "string", "enum": names}
     others = [as_object(**{flow.name: flow.wording.schema()}) for flow in flows if takes(flow)]
@@ -125,7 +107,6 @@ def flow_schema(flows: Sequence[type[ControlFlow]]) -> dict[str, Any]:
 
 
 def takes(flow: type[ControlFlow]) -> bool:
-    """Return whether a control flow takes arguments."""
     return bool(flow.wording.parameters)
 
 
@@ -136,34 +117,26 @@ def flow_options(flows: Sequence[type[ControlFlow]]) -> list[str] | None:
 
 
 def wordings(flows: Iterable[type[ControlFlow]]) -> str:
-    """List how control flows are said, for a refusal."""
     return ", ".join(flow.wording.template for flow in flows)
 
 
 def known_flows() -> Iterator[type[ControlFlow]]:
-    """Yield every control flow that is declared, by this package or by others."""
     return CONTROL_FLOWS.every()
 
 
 def default_flows() -> tuple[type[ControlFlow], ...]:
-    """Return the control flows of the paper."""
     return tuple(map(flow_named, PAPER))
 
 
 @cache
 def flows_by_word() -> Mapping[str, type[ControlFlow]]:
-    """Return every control flow without arguments by its name, and by how it is said."""
     plain = [flow for flow in known_flows() if not takes(flow)]
     return {word.casefold(): flow for flow in plain for word in (flow.name, flow.wording.template)}
 
 
 @cache
 def flow_named(name: str) -> type[ControlFlow]:
-    """Return the control flow of a name.
-
-    Raises:
-        ValueError: There is none.
-    """
+    """Return the control flow of a name. Raises ValueError."""
     flows = {flow.name: flow for flow in known_flows()}
     if name not in flows:
         raise ValueError(f"control flow {name[:80]!r} is unknown; use one of {', '.join(flows)}")
@@ -172,11 +145,7 @@ def flow_named(name: str) -> type[ControlFlow]:
 
 @lru_cache(maxsize=1024)
 def flow_of(text: str) -> ControlFlow:
-    """Return the control flow that a text says, in just its words.
-
-    Raises:
-        ValueError: It says none.
-    """
+    """Return the control flow that a text says, in just its words. Raises ValueError."""
     for flow in known_flows():
         if flow.wording.says(text) and str(said := flow.read(text)) == text:
             return said

@@ -14,8 +14,8 @@ from typing import Any
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.parameters import Named, ParameterError
 from reactree_ros.agent.skill import Offer, Skill, SkillCall, Statements
+from reactree_ros.agent.text import without_articles, words
 from reactree_ros.agent.turns import Told
-from reactree_ros.agent.words import without_articles, words
 
 #: What the model says of words that correct nothing.
 NOTHING = "nothing of this"
@@ -40,18 +40,11 @@ _SAME = tuple(
 
 
 def grammar_of(offers: Sequence[Offer]) -> DecisionGrammar:
-    """Return all that the model may say of a person's words."""
     stated = Skill(name=_NAME, wording=f"{_NAME} {{statements}}", parameters={"statements": Statements(tuple(offers))})
     return DecisionGrammar((NOTHING,), (), offers=(Offer(stated),), longest_thought=0)
 
 
 def question_of(said: str, offers: Sequence[Offer]) -> Told:
-    """Return the prompt of the request.
-
-    Args:
-        said: The person's words, in quotes.
-        offers: What may be stated.
-    """
     names: dict[str, dict[str, None]] = {}
     for name, each in (one for offer in offers for one in offer.now.items()):
         names.setdefault(name, {}).update(dict.fromkeys(each))
@@ -72,7 +65,6 @@ def question_of(said: str, offers: Sequence[Offer]) -> Told:
 
 
 def _examples(offers: Sequence[Offer]) -> Iterator[str]:
-    """Yield how it is answered."""
     first, second = (offers[at % len(offers)].example() for at in (0, 1))
     for said, act in (
         ("please hurry up, will you?", NOTHING),
@@ -84,11 +76,6 @@ def _examples(offers: Sequence[Offer]) -> Iterator[str]:
 
 
 def stated_in(text: str, offers: Sequence[Offer]) -> list[SkillCall]:
-    """Return the statements in what the model has said.
-
-    Raises:
-        ParameterError: It is said in other words, or has a thing at two places.
-    """
     calls = Statements(tuple(offers)).calls(text.removeprefix(_NAME))
     moved = [call.value(effect) for call in calls for effect in _WHERE if effect in call.skill.effect]
     if len(set(moved)) < len(moved):
@@ -128,7 +115,6 @@ def readings(said: str, stated: Sequence[SkillCall], offers: Sequence[Offer]) ->
 
 
 def _ways(*each: Sequence[Any]) -> list[list[Any]]:
-    """Return the ways to take one of each, though no more than are too many to choose from."""
     return [list(one) for one in itertools.islice(itertools.product(*each), MOST + 1)]
 
 
@@ -144,7 +130,6 @@ def _digits(value: object) -> set[str]:
 
 
 def _alike(name: str, names: Sequence[str]) -> list[str]:
-    """Return a name, then those that differ from it by the number alone."""
     if not _digits(name):
         return [name]
     return [name, *(other for other in names if other != name and _kind(other) == _kind(name))]
@@ -155,20 +140,14 @@ def _kind(name: str) -> tuple[str, ...]:
 
 
 def _calls(said: str, offers: Sequence[Offer]) -> list[SkillCall]:
-    """Return the statements that a sentence can be read as."""
     found: dict[str, SkillCall] = {}
-    for form in _forms(said):
-        for offer in offers:
-            found |= {str(call): call for call in _read(form, offer)}
-    return list(found.values())
-
-
-def _forms(said: str) -> Iterator[str]:
-    """Yield a sentence in the words of the statements."""
     forms = [said]
     for pattern, same in _SAME:
         forms += [pattern.sub(same, form) for form in forms]
-    yield from dict.fromkeys(forms)
+    for form in dict.fromkeys(forms):
+        for offer in offers:
+            found |= {str(call): call for call in _read(form, offer)}
+    return list(found.values())
 
 
 def _read(said: str, offer: Offer) -> Iterator[SkillCall]:
@@ -184,7 +163,6 @@ def _read(said: str, offer: Offer) -> Iterator[SkillCall]:
 
 
 def _short(names: Sequence[str]) -> dict[str, list[str]]:
-    """Return the names by what they are without their numbers."""
     short: dict[str, list[str]] = {}
     for name in names:
         if _digits(name) and (kind := " ".join(_kind(name))) and kind not in names:

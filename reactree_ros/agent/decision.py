@@ -37,17 +37,11 @@ RECORDED = frozenset(
 
 
 class Counts(NamedTuple):
-    """What a decision adds to a run's budget.
-
-    Attributes:
-        decisions: Decisions.
-        steps: Steps: skills that are asked of the world or of memory.
-        questions: Questions that a person is asked.
-    """
+    """What a decision adds to a run's budget."""
 
     decisions: int = 1
-    steps: int = 0
-    questions: int = 0
+    steps: int = 0  # skills that are asked of the world or of memory
+    questions: int = 0  # that a person is asked
 
 
 #: What most decisions add.
@@ -55,46 +49,29 @@ ONE = Counts()
 
 
 class Look(NamedTuple):
-    """How decisions of a kind are shown.
+    """How decisions of a kind are shown."""
 
-    Attributes:
-        label: What the page calls them.
-        words: What the page's list of decisions says of one, with its recorded fields in braces.
-        colour: The variable of the page's style sheet that marks them; empty: none.
-        style: How the terminal prints them, in rich's words.
-        mark: The kind of mark on the time line, as in ``MARKS`` of ``view/words.py``; empty: none.
-    """
-
-    label: str
-    words: str
-    colour: str = ""
-    style: str = ""
-    mark: str = ""
+    label: str  # what the page calls them
+    words: str  # what the page's list of decisions says of one, with its recorded fields in braces
+    colour: str = ""  # the variable of the page's style sheet that marks them; empty: none
+    style: str = ""  # how the terminal prints them, in rich's words
+    mark: str = ""  # the kind of mark on the time line, as in ``MARKS`` of ``view/words.py``; empty: none
 
 
 class Node(Protocol):
-    """What a decision may do with the node that takes it; the tree's agent node is one.
+    """What a decision may do with the node that takes it; the tree's agent node is one."""
 
-    Attributes:
-        feedback_message: What the node says of its end.
-    """
+    feedback_message: str  # what the node says of its end
 
-    feedback_message: str
+    def take(self, decision: Decision) -> None: ...
 
-    def take(self, decision: Decision) -> None:
-        """Count a decision, tell the listeners of it, and add it to what the node has said."""
+    def tell(self, text: str) -> None: ...
 
-    def tell(self, text: str) -> None:
-        """Add what the node is told next."""
+    def answer_to(self, thought: str) -> str: ...
 
-    def answer_to(self, thought: str) -> str:
-        """Return what follows a thought."""
+    def do(self, act: Any) -> Generator[Any, Any, None]: ...
 
-    def do(self, act: Any) -> Generator[Any, Any, None]:
-        """Take an act, carry its skill out, and add what is seen."""
-
-    def put(self, question: str) -> Generator[Any, Any, None]:
-        """Ask a person, and add what comes of it."""
+    def put(self, question: str) -> Generator[Any, Any, None]: ...
 
     def answered(self, question: str) -> str:
         """Return what a question was answered with before; empty if it was not asked."""
@@ -102,8 +79,7 @@ class Node(Protocol):
     def grow(self, expand: Any) -> Program:
         """Take an expansion and let it grow; returns as :meth:`Decision.carry_out`."""
 
-    def objection_to(self, expand: Any) -> str:
-        """Say why an expansion must not grow; empty if it may."""
+    def objection_to(self, expand: Any) -> str: ...
 
 
 #: Whether the node's goal is reached, if the node ends; otherwise None.
@@ -115,7 +91,6 @@ class DecisionKind(abc.ABCMeta):
 
     @property
     def summary(cls) -> str:
-        """What the kind is, in one line."""
         return (cls.__doc__ or "").partition("\n")[0].rstrip(".").replace("``", "`")
 
 
@@ -124,66 +99,40 @@ class Decision(metaclass=DecisionKind):
 
     A subclass declares one kind of decision, in one file: a frozen dataclass whose fields are the kind's arguments.
     Everything else asks the kind: prompt, grammar, reader, budget, node, messages, record, page, terminal, dataset,
-    training and bench. :func:`check_kind` refuses a kind that leaves one of :data:`PARTS` open.
-
-    Attributes:
-        name: The kind's name in registries, records, messages and datasets, e.g. ``ask``.
-        word: The word that announces it, e.g. ``Ask``.
-        opening: How every decision of the kind begins; its word, a colon and a blank if it declares nothing else.
-        rule: The line of the system text on it, without its number; ``{actions}`` and
-            ``{control_flows}`` are filled in.
-        spellings: The labels that announce it in a reply, as a regular expression; its word if it declares none; empty:
-            no label does.
-        keys: The fields of JSON that hold it, and the names of tools that stand for it, without signs, in lower case;
-            its word if it declares none.
-        counts: What it adds to the budget.
-        last_lines: The lines with which an experience may end.
-        many: The arguments that have several values.
-        noun: What follows its word, e.g. ``a question``.
-        look: How it is shown.
-        tally: What the bench counts it as.
-        learnt: Whether training learns it when a dataset has it.
-        accompanies: Whether it may stand before a decision of another kind, as a thought does.
-        nests: Whether another label may follow its own, as in ``Action: Act: …``.
-        leads: Whether it comes with the decision after it.
-        may_be_cut: Whether one that the token limit ended is taken.
-        of_lines: Whether it has several lines.
+    training and bench. :func:`check_kind` refuses a kind that leaves a part open.
     """
 
-    name: ClassVar[str]
-    word: ClassVar[str]
-    opening: ClassVar[str]
-    rule: ClassVar[str]
-    spellings: ClassVar[str]
-    keys: ClassVar[tuple[str, ...]]
-    counts: ClassVar[Counts]
+    name: ClassVar[str]  # in registries, records, messages and datasets, e.g. ``ask``
+    word: ClassVar[str]  # announces it, e.g. ``Ask``
+    opening: ClassVar[str]  # how every decision of the kind begins; by default its word, a colon and a blank
+    rule: ClassVar[str]  # the system text on it; ``{actions}`` and ``{control_flows}`` are filled in
+    spellings: ClassVar[str]  # the labels that announce it, as a regular expression; by default its word; empty: none
+    keys: ClassVar[tuple[str, ...]]  # fields of JSON and tools that stand for it, in lower case; by default its word
+    counts: ClassVar[Counts]  # what it adds to the budget
     look: ClassVar[Look]
-    tally: ClassVar[str]
-    learnt: ClassVar[bool]
-    noun: ClassVar[str] = "a text"
-    last_lines: ClassVar[tuple[str, ...]] = ()
-    many: ClassVar[tuple[str, ...]] = ()
-    accompanies: ClassVar[bool] = False
-    nests: ClassVar[bool] = False
-    leads: ClassVar[bool] = False
-    may_be_cut: ClassVar[bool] = False
-    of_lines: ClassVar[bool] = False
+    tally: ClassVar[str]  # what the bench counts it as
+    learnt: ClassVar[bool]  # whether training learns it when a dataset has it
+    noun: ClassVar[str] = "a text"  # what follows its word, e.g. ``a question``
+    last_lines: ClassVar[tuple[str, ...]] = ()  # with which an experience may end
+    many: ClassVar[tuple[str, ...]] = ()  # the arguments that have several values
+    accompanies: ClassVar[bool] = False  # whether it may stand before another decision, as a thought does
+    nests: ClassVar[bool] = False  # whether another label may follow its own, as in ``Action: Act: …``
+    leads: ClassVar[bool] = False  # whether it comes with the decision after it
+    may_be_cut: ClassVar[bool] = False  # whether one that the token limit ended is taken
+    of_lines: ClassVar[bool] = False  # whether it has several lines
     settings: ClassVar[type[Settings]] = NoSettings
     extra: ClassVar[str] = ""
 
     def __init_subclass__(cls) -> None:
         if "word" in vars(cls):
-            for part, value in _by_default(cls.word).items():
+            word = cls.word.lower()
+            for part, value in {"opening": f"{cls.word}: ", "spellings": word, "keys": (word,)}.items():
                 if part not in vars(cls):
                     setattr(cls, part, value)
 
     @classmethod
     def check(cls) -> None:
-        """Look at what else the kind declares, when it is registered.
-
-        Raises:
-            UserError: Something of it cannot be used.
-        """
+        """Look at what else the kind declares, when it is registered. Raises UserError."""
 
     # ------------------------------------------------------------------ what may be said
 
@@ -194,7 +143,6 @@ class Decision(metaclass=DecisionKind):
 
     @classmethod
     def may_be_said(cls, grammar: Grammar) -> bool:
-        """Whether it may be said now."""
         return cls.is_known(grammar)
 
     @classmethod
@@ -204,13 +152,11 @@ class Decision(metaclass=DecisionKind):
 
     @classmethod
     def is_told(cls, grammar: Grammar) -> bool:
-        """Whether the system text has its rule."""
         return cls.is_known(grammar)
 
     @classmethod
     @abc.abstractmethod
-    def regex(cls, grammar: Grammar) -> str:
-        """Return the regular expression of what may be said."""
+    def regex(cls, grammar: Grammar) -> str: ...
 
     @classmethod
     @abc.abstractmethod
@@ -219,12 +165,10 @@ class Decision(metaclass=DecisionKind):
 
     @classmethod
     @abc.abstractmethod
-    def schema(cls, grammar: Grammar, skill: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the JSON schema of the value that stands for it, with the schema of a skill."""
+    def schema(cls, grammar: Grammar, skill: Mapping[str, Any]) -> Mapping[str, Any]: ...
 
     @classmethod
     def tool(cls, grammar: Grammar, skill: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the declaration of the tool that stands for it; its parameters are a JSON schema."""
         schema = cls.schema(grammar, skill)
         if schema["type"] != "object":
             schema = as_object(**{cls.arguments()[0]: schema})
@@ -240,64 +184,31 @@ class Decision(metaclass=DecisionKind):
     @classmethod
     @abc.abstractmethod
     def read_exactly(cls, text: str, grammar: Grammar, *, cut: bool) -> Decision | None:
-        """Return the decision that a text is in just the words of the grammar; None if it is none.
-
-        Args:
-            text: What begins with the kind's word.
-            grammar: What may be said.
-            cut: Whether the token limit ended it.
-        """
+        """Return the decision that a text is in just the words of the grammar; None if it is none."""
 
     @classmethod
     @abc.abstractmethod
     def read_recorded(cls, text: str, *, keep_and: bool = False) -> Decision:
-        """Read a decision as the recordings have it.
-
-        Args:
-            text: What begins with the kind's word and a colon.
-            keep_and: Leave a final ``and`` in the last subgoal, as the recordings do.
-
-        Raises:
-            ValueError: It is malformed; the message says how it is written.
-        """
+        """Read a decision as the recordings have it. Raises ValueError."""
 
     @classmethod
     @abc.abstractmethod
     def recorded_turns(cls, line: str, rest: list[str]) -> Sequence[Turn] | None:
-        """Return the turns of a recorded text that a decision makes, with what answers it; None if it is cut short.
-
-        Args:
-            line: The decision's first line.
-            rest: The lines after it, the last first; those that belong to it are taken off.
-        """
+        """Return the turns of a recorded text that a decision makes, with what answers it; None if it is cut short."""
 
     @classmethod
     @abc.abstractmethod
     def read(cls, said: Any, reader: Reader, *, cut: bool) -> Decision | None:
-        """Read what a reply says of the kind.
-
-        Args:
-            said: What follows its label, or the value that stands for it in JSON.
-            reader: Knows what may be said.
-            cut: Whether the token limit ended it.
-
-        Returns:
-            The decision; None if it may be cut short.
-
-        Raises:
-            Unreadable: Not exactly one decision can be meant.
-        """
+        """Read what a reply says of the kind. Raises Unreadable."""
 
     # ------------------------------------------------------------------ what it does
 
     @property
     def counted(self) -> Counts:
-        """What this one adds to the budget."""
         return self.counts
 
     @property
     def tallied(self) -> str:
-        """What the bench counts this one as."""
         return self.tally
 
     @property
@@ -307,7 +218,6 @@ class Decision(metaclass=DecisionKind):
 
     @property
     def ends(self) -> bool:
-        """Whether it ends the goal node at once."""
         return False
 
     @property
@@ -322,7 +232,6 @@ class Decision(metaclass=DecisionKind):
 
     @property
     def subgoals_named(self) -> tuple[str, ...]:
-        """The subgoals that are to grow."""
         return ()
 
     def objection(self, node: Node) -> str:
@@ -336,18 +245,15 @@ class Decision(metaclass=DecisionKind):
     # ------------------------------------------------------------------ how it is written down and shown
 
     @abc.abstractmethod
-    def __str__(self) -> str:
-        """Return it as it stands in prompts."""
+    def __str__(self) -> str: ...
 
     @classmethod
     @cache
     def arguments(cls) -> tuple[str, ...]:
-        """Return the names of its arguments."""
         return tuple(field.name for field in dataclasses.fields(cls))  # type: ignore[arg-type]
 
     @classmethod
     def json_types(cls) -> tuple[type, ...]:
-        """Return what may stand for it in JSON: a text, or an object with its arguments."""
         return (str,)
 
     @classmethod
@@ -356,60 +262,40 @@ class Decision(metaclass=DecisionKind):
         """Return the fields that it has in a record: its first argument is the field of the kind's name."""
         return (cls.name, *cls.arguments()[1:])
 
+    @classmethod
+    @cache
+    def optional(cls) -> Mapping[str, Any]:
+        """Return the recorded fields that are left out when they hold their default, with that."""
+        defaults = [field.default for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
+        fields = zip(cls.recorded_fields(), defaults, strict=True)
+        return {name: default for name, default in fields if default is not dataclasses.MISSING}
+
     def as_dict(self) -> dict[str, Any]:
-        """Return it as records and messages have it."""
-        return dict(zip(self.recorded_fields(), map(_as_json, vars(self).values()), strict=True))
+        fields = zip(self.recorded_fields(), map(_as_json, vars(self).values()), strict=True)
+        return {name: value for name, value in fields if name not in self.optional() or value != self.optional()[name]}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Read it back.
-
-        Raises:
-            ValueError: An argument is not what it must be.
-            KeyError: An argument is missing.
-        """
-        return cls(*[text_of(values[name]) for name in cls.recorded_fields()])
+        given = {**cls.optional(), **values}
+        return cls(*[text_of(given[name]) for name in cls.recorded_fields()])
 
     def lines(self) -> Sequence[str]:
-        """Return the lines that the terminal prints."""
         return (str(self),)
 
     def in_a_line(self) -> str:
-        """Return it in one line."""
         return " ".join(str(self).split())
 
 
-#: The parts that every kind declares, each with what it is for.
-PARTS: Mapping[str, str] = {
-    "name": "its name in records and datasets",
-    "word": "the word that announces it",
-    "rule": "the line of the system text on it",
-    "counts": "what it adds to the budget",
-    "look": "how the page and the terminal show it",
-    "tally": "what the bench counts it as",
-    "learnt": "whether training learns it",
-    "regex": "its part of the regular expression",
-    "ebnf": "its part of the EBNF grammar",
-    "schema": "its JSON schema",
-    "read_exactly": "how it is read in the words of the grammar",
-    "read_recorded": "how it is read in the words of the recordings",
-    "recorded_turns": "how a recorded text has it, with its answer",
-    "read": "how it is read in other words",
-    "carry_out": "what a node does with it",
-    "__str__": "how it stands in prompts",
-}
+#: What a kind declares beside its methods.
+DECLARED = ("name", "word", "rule", "counts", "look", "tally", "learnt")
 
 
 def check_kind(kind: type[Decision]) -> None:
-    """Look whether a kind declares every part.
-
-    Raises:
-        UserError: It leaves one open.
-    """
+    """Look whether a kind declares every part. Raises UserError."""
     who = f"decision kind {kind.__qualname__} of {kind.__module__}"
-    for part, about in PARTS.items():
-        if getattr(kind, part, None) is None or part in kind.__abstractmethods__:
-            raise UserError(f"{who} does not declare '{part}', {about}; declare it in the class")
+    missing = [part for part in DECLARED if getattr(kind, part, None) is None]
+    if missing := [*missing, *sorted(kind.__abstractmethods__)]:
+        raise UserError(f"{who} does not declare '{missing[0]}'; declare it in the class")
     if not getattr(kind, "__dataclass_fields__", None):
         raise UserError(f"{who} has no 'fields', the arguments of a decision; make it a frozen dataclass with fields")
     if re.fullmatch("[a-z][a-z0-9_]*", kind.name) is None:
@@ -426,12 +312,23 @@ def check_kind(kind: type[Decision]) -> None:
     kind.check()
 
 
-def _by_default(word: str) -> dict[str, Any]:
-    return {"opening": f"{word}: ", "spellings": word.lower(), "keys": (word.lower(),)}
+class MalformedDecision(ValueError):
+    """A reply that is no decision; the message says what is wrong, for the model and for people."""
+
+
+def split_subgoals(line: str, *, keep_and: bool = False) -> tuple[str, ...]:
+    """Split a subgoal line at ``, ``, or at ``;`` if there is one: then the subgoals may contain commas."""
+    if keep_and:
+        return tuple(subgoal for subgoal in line.split(", ") if subgoal)
+    subgoals = [subgoal.strip() for subgoal in line.split(";" if ";" in line else ", ")]
+    while subgoals and not subgoals[-1]:
+        subgoals.pop()
+    if subgoals:
+        subgoals[-1] = re.sub(r"^and ", "", subgoals[-1]).rstrip(".")
+    return tuple(subgoal for subgoal in subgoals if subgoal)
 
 
 def as_object(**properties: Any) -> dict[str, Any]:
-    """Return the JSON schema of an object that has these properties and no others."""
     return {
         "type": "object",
         "properties": properties,
@@ -441,11 +338,7 @@ def as_object(**properties: Any) -> dict[str, Any]:
 
 
 def text_of(value: Any) -> str:
-    """Return a value that must be a text.
-
-    Raises:
-        ValueError: It is none.
-    """
+    """Return a value that must be a text. Raises ValueError."""
     if not isinstance(value, str):
         raise ValueError(f"must be a text, not {str(value)[:60]!r}")
     return value

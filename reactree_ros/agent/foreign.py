@@ -7,7 +7,7 @@ import unicodedata
 from functools import cache, lru_cache
 
 from reactree_ros.agent.kinds import kinds
-from reactree_ros.agent.words import typed
+from reactree_ros.agent.text import typed
 
 #: Stands before a line that would otherwise read as a decision, as a person's words or as a line of the prompt's own.
 QUOTE = "| "
@@ -124,7 +124,6 @@ def _begins_as_ours(begin: str) -> bool:
 
 
 def _in_plain_letters(line: str) -> str:
-    """Return how a line looks, in the letters of the labels, without marks on them."""
     if not line.isascii():
         apart = unicodedata.normalize("NFKD", typed(line))
         line = "".join(one for one in apart if unicodedata.category(one) not in _MARKS).translate(_LOOKALIKES)

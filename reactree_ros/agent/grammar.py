@@ -11,14 +11,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from reactree_ros.agent.control_flow import ControlFlow, default_flows
-from reactree_ros.agent.decision import Decision, as_object
+from reactree_ros.agent.decision import Decision, MalformedDecision, as_object
 from reactree_ros.agent.kinds import kinds, kinds_by_word
-from reactree_ros.agent.notation import GBNF, REGEX, Notation
+from reactree_ros.agent.parameters import GBNF, REGEX, Notation
 from reactree_ros.agent.skill import Offer
 from reactree_ros.agent.turns import Said
 
 if TYPE_CHECKING:
-    from reactree_ros.agent.reading.lines import Part
+    from reactree_ros.agent.reading.reader import Part
 
 #: The longest line of text that may be said, in characters.
 LONGEST_LINE = 1000
@@ -32,43 +32,28 @@ TEXT = {"type": "string"}
 
 
 class Grammar(abc.ABC):
-    """What may be said in one decision, with any planner; :func:`~reactree_ros.agent.reading.read` reads what is said.
+    """What may be said in one decision, with any planner; ``agent.reading.read`` reads it."""
 
-    Attributes:
-        skills: Every skill that may be said, with ``done``, ``failure`` and what memory may be asked.
-        free: Whether others may be said, too, as in a household with free skills.
-        control_flows: Control flows an expansion may use; empty: no expansion (ReAct).
-        questions: How many questions may still be asked of a person; None: there is nobody to ask.
-        more: The further kinds of decision that may be said, by their names.
-        max_characters: The longest thought or line of subgoals, in characters.
-        by_subgoals: Whether a subgoal comes with its first action, as HiAgent has it.
-        longest_thought: The longest thought, in characters; 0: a thought is no decision that may be said.
-        offers: Declared skills that may be said, too, with what may stand in their places.
-    """
-
-    skills: Sequence[str]
-    free: bool
-    offers: Sequence[Offer] = ()
-    control_flows: Sequence[type[ControlFlow]] = ()
-    questions: int | None = None
-    more: Sequence[str] = ()
-    max_characters: int
-    by_subgoals: ClassVar[bool] = False
-    longest_thought: int = 0
+    skills: Sequence[str]  # every skill that may be said, with ``done``, ``failure`` and what memory may be asked
+    free: bool  # whether others may be said, too, as in a household with free skills
+    offers: Sequence[Offer] = ()  # declared skills that may be said, too, with what may stand in their places
+    control_flows: Sequence[type[ControlFlow]] = ()  # control flows an expansion may use; empty: no expansion (ReAct)
+    questions: int | None = None  # how many questions may still be asked of a person; None: there is nobody to ask
+    more: Sequence[str] = ()  # the further kinds of decision that may be said, by their names
+    max_characters: int  # the longest thought or line of subgoals, in characters
+    by_subgoals: ClassVar[bool] = False  # whether a subgoal comes with its first action, as HiAgent has it
+    longest_thought: int = 0  # the longest thought, in characters; 0: a thought is no decision that may be said
 
     @property
     def thinks(self) -> bool:
-        """Whether a thought is a decision of its own."""
         return self.longest_thought > 0
 
     @property
     def longest_skills(self) -> Sequence[str]:
-        """Texts that are as long as the skills that may be said."""
         return [*self.skills, *(" " * offer.longest for offer in self.offers)]
 
     @cached_property
     def kinds(self) -> tuple[type[Decision], ...]:
-        """The kinds of decision that the model knows of, allowed now or not."""
         return tuple(kind for kind in kinds().values() if kind.is_known(self))
 
     @abc.abstractmethod
@@ -84,32 +69,16 @@ class Grammar(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def expected(self) -> str:
-        """What a reply looks like, for refusals."""
+    def expected(self) -> str: ...
 
     @abc.abstractmethod
     def read_exactly(self, text: str, *, cut: bool) -> tuple[Said, ...]:
-        """Return what a text in just the words of the grammar is taken for; nothing if it is in others, or not allowed.
-
-        Args:
-            text: What was said.
-            cut: Whether the token limit ended it.
-        """
+        """Return what a text in just the words of the grammar is taken for; nothing if it may not be said."""
 
     @abc.abstractmethod
-    def said(self, before: Sequence[Part], decision: Decision | None) -> tuple[Said, ...]:
-        """Return what a reply is taken for, in the words of the grammar.
-
-        Args:
-            before: The parts of the reply before the decision.
-            decision: What it comes to; None if only its thoughts are taken.
-
-        Raises:
-            Unreadable: The parts before it do not go with it.
-        """
+    def said(self, before: Sequence[Part], decision: Decision | None) -> tuple[Said, ...]: ...
 
     def json_schema(self) -> dict[str, Any]:
-        """Render as a JSON schema, for servers that take nothing else."""
         return self._schema(self.skill_schema())
 
     def one_schema(self) -> dict[str, Any]:
@@ -117,25 +86,20 @@ class Grammar(abc.ABC):
         return self._schema(TEXT)
 
     @abc.abstractmethod
-    def _schema(self, skill: dict[str, Any]) -> dict[str, Any]:
-        """Return the schema with the part that stands for a skill."""
+    def _schema(self, skill: dict[str, Any]) -> dict[str, Any]: ...
 
     @property
     def line(self) -> str:
-        """The part of the regular expression that stands for any line."""
         return f"[^\\n]{{1,{self.max_characters}}}"
 
     @property
     def thought(self) -> str:
-        """The part of the regular expression that stands for a thought."""
         return f"[^\\n]{{1,{min(self.longest_thought, self.max_characters)}}}"
 
     def skill_regex(self) -> str:
-        """Return the part of the regular expression that stands for a skill."""
         return _FREE if self.free else self._skill(REGEX)
 
     def skill_schema(self) -> dict[str, Any]:
-        """Return the JSON schema of a skill: a text, or of a declared one its name with an object of its values."""
         if self.free:
             return TEXT
         listed: list[dict[str, Any]] = [{"type": "string", "enum": list(self.skills)}] if self.skills else []
@@ -143,7 +107,6 @@ class Grammar(abc.ABC):
         return listed[0] if len(listed) == 1 else {"anyOf": listed}
 
     def skill_rule(self) -> str:
-        """Return the EBNF rule that stands for a skill."""
         return f"skill ::= {_FREE if self.free else self._skill(GBNF)}"
 
     def _skill(self, notation: Notation) -> str:
@@ -166,15 +129,12 @@ class DecisionGrammar(Grammar):
 
     @cached_property
     def allowed(self) -> tuple[type[Decision], ...]:
-        """The kinds that may be said now."""
         return tuple(kind for kind in self.kinds if kind.may_be_said(self))
 
     def regex(self) -> str:
-        """Render as a regular expression; see :meth:`Grammar.regex`."""
         return f"(?:{'|'.join([kind.regex(self) for kind in self.allowed])})\\n?"
 
     def ebnf(self) -> str:
-        """Render as an EBNF grammar; see :meth:`Grammar.ebnf`."""
         rules = [rule for kind in self.allowed for rule in kind.ebnf(self)]
         root = " | ".join(rule_name(kind.name) for kind in self.allowed)
         line = [f"line ::= {self.line}"] if any(" line" in rule for rule in rules) else []
@@ -186,12 +146,10 @@ class DecisionGrammar(Grammar):
         )
 
     def tools(self) -> list[dict[str, Any]]:
-        """Return a tool for each kind, for models that call tools: its name, what it is, its parameters."""
         tools = [kind.tool(self, self.skill_schema()) for kind in self.allowed]
         return [*tools, *(offer.tool() for offer in self.offers)]
 
     def read_exactly(self, text: str, *, cut: bool) -> tuple[Said, ...]:
-        """See :meth:`Grammar.read_exactly`."""
         kind = kinds_by_word().get(text.partition(":")[0])
         if kind is None or not text.startswith(kind.opening) or not kind.is_known(self):
             return ()
@@ -199,7 +157,6 @@ class DecisionGrammar(Grammar):
         return () if decision is None else (Said(text, decision),)
 
     def said(self, before: Sequence[Part], decision: Decision | None) -> tuple[Said, ...]:
-        """See :meth:`Grammar.said`."""
         thoughts = [part for part in before if part.kind and part.kind.accompanies and part.text and self.thinks]
         said = [decision] if decision is not None else []
         if thoughts and (kind := thoughts[0].kind) is not None:
@@ -208,17 +165,29 @@ class DecisionGrammar(Grammar):
 
     @property
     def expected(self) -> str:
-        """What a reply looks like, for refusals."""
         return f"A decision starts with {listed(kind.opening for kind in self.allowed)}"
 
 
+def parse_decision(text: str, grammar: Grammar | None = None, *, keep_and: bool = False) -> Decision:
+    """Read one decision, such as ``Think: …``, as the recordings have it. Raises MalformedDecision.
+
+    ``keep_and``: leave a final ``and`` in the last subgoal, as the recordings do.
+    """
+    text = text.strip("\n")
+    kinds = (grammar or DecisionGrammar(())).kinds
+    word, colon, _ = text.partition(":")
+    kind = next((kind for kind in kinds if colon and kind.word == word), None)
+    if kind is None:
+        start = repr(text[:40] + ("…" if len(text) > 40 else ""))
+        raise MalformedDecision(f"A decision starts with {listed(kind.opening for kind in kinds)}, not with {start}.")
+    return kind.read_recorded(text, keep_and=keep_and)
+
+
 def choice_regex(options: Sequence[str]) -> str:
-    """Render a choice as a regular expression; a line end may follow."""
     return f"(?:{'|'.join(map(re.escape, options))})\\n?"
 
 
 def choice_ebnf(options: Sequence[str]) -> str:
-    """Render a choice as an EBNF grammar; a line end may follow."""
     return f'root ::= ({" | ".join(map(quoted, options))}) "\\n"?'
 
 
@@ -231,11 +200,6 @@ def choice_schema(options: Sequence[str] | None) -> dict[str, Any]:
 
 
 def chosen_of_json(text: str) -> str:
-    """Return the option that a reply in JSON stands for.
-
-    Raises:
-        ValueError: The reply is not of the schema.
-    """
     try:
         return str(json.loads(text)["choice"])
     except (KeyError, TypeError, ValueError) as error:
@@ -243,16 +207,13 @@ def chosen_of_json(text: str) -> str:
 
 
 def listed(openings: Iterable[str]) -> str:
-    """List how decisions begin, for refusals."""
     *first, last = [f"'{one}'" for one in openings]
     return f"{', '.join(first)} or {last}" if first else last
 
 
 def rule_name(name: str) -> str:
-    """Return the name of a kind's rule in EBNF, where underscores are not known everywhere."""
     return name.replace("_", "-")
 
 
 def quoted(text: str) -> str:
-    """Return a text as a terminal of EBNF."""
     return json.dumps(text, ensure_ascii=False)

@@ -15,10 +15,6 @@ from reactree_ros.plugins.settings import did_you_mean
 START_LINE = "You are in the house"
 
 
-def _texts() -> Mapping[str, str]:
-    return {flow.name: flow.text for flow in default_flows()}
-
-
 @dataclass(frozen=True, kw_only=True)
 class Household:
     """What a planner has to know of a world before it decides anything in it.
@@ -26,7 +22,6 @@ class Household:
     Prompts and planners ask this value where one world differs from another; nothing asks which world it is.
 
     Attributes:
-        name: Its name, e.g. ``wah_nl``.
         actions: The verbs of its skills, in the order in which the system text lists them; those of the declared skills
             by default.
         control_flows: What an expansion may use, by name, each with the words in which the system text explains it.
@@ -39,9 +34,9 @@ class Household:
         skills: Its skills, where they are declared; without, they are texts that begin with one of the actions.
     """
 
-    name: str
+    name: str  # its name, e.g. ``wah_nl``
     actions: tuple[str, ...] = ()
-    control_flows: Mapping[str, str] = field(default_factory=_texts)
+    control_flows: Mapping[str, str] = field(default_factory=lambda: {flow.name: flow.text for flow in default_flows()})
     naming: str = "{word} {instance}"
     rules: str = ""
     free_skills: bool = False
@@ -52,21 +47,18 @@ class Household:
     skills: tuple[Skill, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
-        """Look whether its naming can be used, which a record or a bridge may bring; a ValueError if not."""
         check_template(self.naming, ("word", "instance"))
         if not self.actions:
             object.__setattr__(self, "actions", tuple(dict.fromkeys(skill.verb for skill in self.skills)))
 
     @property
     def listed(self) -> Sequence[str]:
-        """What a prompt lists: each skill as it is said, with the numbers, choices and texts that it takes."""
         if not self.skills:
             return self.actions
         return tuple(dict.fromkeys((*self.texts, *(skill.listed for skill in self.skills))))
 
     @property
     def texts(self) -> Sequence[str]:
-        """The verbs of the skills that are texts: those of no declared skill."""
         declared = {skill.verb for skill in self.skills}
         return tuple(verb for verb in self.actions if verb not in declared)
 
@@ -77,28 +69,21 @@ class Household:
         return not isinstance(skill, SkillCall) and (known or self.free_skills)
 
     def with_skills(self, skills: Iterable[Skill]) -> Household:
-        """Return it with further declared skills."""
         added = tuple(skills)
         verbs = tuple(dict.fromkeys((*self.actions, *(skill.verb for skill in added))))
         return replace(self, skills=(*self.skills, *added), actions=verbs)
 
     @property
     def told(self) -> str:
-        """What every planner is told of the skills: the rules, and what stands in the places of the declared ones."""
         return "\n".join(filter(None, (self.rules, *(skill.places for skill in self.skills))))
 
     def only(self, may_be_done: Callable[[str], bool]) -> Household:
-        """Return it with those skills alone whose verb or name passes a check."""
         skills = tuple(one for one in self.skills if may_be_done(one.verb) or may_be_done(one.name))
         kept = {*(one.verb for one in skills), *filter(may_be_done, self.texts)}
         return replace(self, skills=skills, actions=tuple(verb for verb in self.actions if verb in kept))
 
     def call(self, said: str) -> SkillCall:
-        """Return the declared skill that a text says in just its own words; names may be any.
-
-        Raises:
-            ParameterError: It says none, or a value may not stand in its place; the message is one line.
-        """
+        """Return the declared skill that a text says in just its own words; names may be any. Raises ParameterError."""
         if isinstance(said, SkillCall) and said.skill in self.skills:
             call = said.skill.read(said.values)  # whoever made it may have put anything there
         else:
@@ -108,15 +93,7 @@ class Household:
         return call
 
     def say(self, skill: str, values: Mapping[str, Value]) -> str:
-        """Return a skill with its values, as it is carried out.
-
-        Args:
-            skill: In whole, or the name or the verb of a declared skill.
-            values: What stands in its places, by parameter; none if the skill is in whole.
-
-        Raises:
-            ParameterError: There is no such skill, or a value may not stand in its place; the message is one line.
-        """
+        """Return a skill with its values, as it is carried out. Raises ParameterError."""
         named = [one for one in self.skills if Offer(one).is_called(skill)]
         if named and (values or not named[0].parameters):
             return next((one for one in named if one.parameters.keys() == values.keys()), named[0]).read(values)
@@ -131,7 +108,6 @@ class Household:
         return skill
 
     def name_of(self, word: str, instance: int) -> str:
-        """Return what one thing is called."""
         return named(word, instance, self.naming or "{word}{instance}")
 
     def waits(self, skill: str) -> bool:
@@ -141,7 +117,6 @@ class Household:
         return any(skill == action or skill.startswith(f"{action} ") for action in waiting)
 
     def split_skill(self, skill: str) -> tuple[str, str]:
-        """Split a skill into its verb, empty if it begins with none of the actions, and what it is done to."""
         return split_skill(skill, self.actions)
 
 

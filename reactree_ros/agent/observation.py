@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from reactree_ros.agent.foreign import as_seen
-from reactree_ros.agent.glance import Glance
-from reactree_ros.agent.picture import Picture
+from reactree_ros.agent.picture import Glance, Picture
 from reactree_ros.agent.text import LONGEST_TOLD, bounded
 
 
@@ -50,30 +49,22 @@ class Seen:
     """One object in an observation.
 
     Attributes:
-        word: Class in words, e.g. ``kitchen cabinet``.
-        instance: Instance number within its class, from 1; 0: its word is its own name, e.g. ``office 2B``.
-        room: Room it was seen in, e.g. ``kitchen 1``; None if the world is one room.
         place: What the agent stood at when it saw it, e.g. ``fridge 2``; None in the quick look around a room.
-        states: What is known of it, e.g. ``OPEN``, ``OFF``, :data:`GONE`.
     """
 
-    word: str
-    instance: int
-    room: str | None = None
+    word: str  # class in words, e.g. ``kitchen cabinet``
+    instance: int  # instance number within its class, from 1; 0: its word is its own name, e.g. ``office 2B``
+    room: str | None = None  # room it was seen in, e.g. ``kitchen 1``; None if the world is one room
     place: str | None = None
     held: bool = False  # true if the agent holds it
-    states: tuple[str, ...] = ()
+    states: tuple[str, ...] = ()  # what is known of it, e.g. ``OPEN``, ``OFF``, :data:`GONE`
 
 
 @dataclass(frozen=True)
 class Spot:
-    """Where something is, seen from above, in the world's own frame; for people who watch, not for the agent.
+    """Where something is, seen from above, in the world's own frame; for people who watch, not for the agent."""
 
-    Attributes:
-        name: What is there, as the observation names it, e.g. ``fridge 1``; empty: the agent itself.
-    """
-
-    name: str
+    name: str  # what is there, as the observation names it, e.g. ``fridge 1``; empty: the agent itself
     x: float  # in metres, to the millimetre, as are all lengths
     y: float  # see ``x``
     yaw: float | None = None  # the angle from x towards y, in radians; None if it has none
@@ -93,8 +84,6 @@ class Observation:
     Attributes:
         text: The observation in words, as it goes into the prompt: a line that would read as a decision, as a person's
             words or as a line of the prompt's own is quoted; of a very long text there are the beginning and the end.
-        looked_into: The open receptacle whose inside the observation shows, e.g. ``fridge 1``.
-        rooms: The rooms of the house, e.g. ``kitchen 1``; only where the agent looked around.
         spots: Of worlds with poses, where the agent is and what it sees; where it looked around, also rooms and what
             stands in them.
         data: What the skill returned, by name: texts, numbers, references to pictures; the text says it, too.
@@ -105,8 +94,8 @@ class Observation:
     text: str
     outcome: Outcome = Outcome.DONE  # how the skill ended; ``DONE`` for a plain look
     seen: tuple[Seen, ...] = ()  # objects seen, in the order in which working memory takes them in
-    looked_into: str | None = None
-    rooms: tuple[str, ...] = ()
+    looked_into: str | None = None  # the open receptacle whose inside the observation shows, e.g. ``fridge 1``
+    rooms: tuple[str, ...] = ()  # the rooms of the house, e.g. ``kitchen 1``; only where the agent looked around
     pictures: tuple[Picture, ...] = ()  # what the agent's cameras saw; none if no pictures are taken
     spots: tuple[Spot, ...] = ()
     data: Mapping[str, str | int | float] = field(default_factory=dict, hash=False)
@@ -119,14 +108,9 @@ class Observation:
 
     @property
     def told(self) -> str:
-        """The text, and what others have said of what is on its pictures."""
         return "\n".join([self.text, *(told for picture in self.pictures if (told := picture.told))])
 
     def looked_at(self, name_of: Callable[[str, int], str]) -> frozenset[str]:
-        """Return the places of which all is seen that is there: each is seen itself, from where it is, and not closed.
-
-        Args:
-            name_of: Says what a thing is called, by its word and its number.
-        """
+        """Return the places of which all is seen that is there: each is seen from where it is, and not closed."""
         seen = ((name_of(one.word, one.instance), one) for one in self.seen if not one.held)
         return frozenset(name for name, one in seen if one.place == name and "CLOSED" not in one.states)

@@ -8,17 +8,62 @@ from __future__ import annotations
 
 import abc
 import functools
+import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from reactree_ros.agent.notation import GBNF, REGEX, Notation
-from reactree_ros.agent.text import LONGEST_TOLD, shortened_line
-from reactree_ros.agent.words import typed, without_articles, words
+from reactree_ros.agent.text import LONGEST_TOLD, shortened_line, typed, without_articles, words
 from reactree_ros.plugins.settings import nearest_or_some, or_nearest
+
+
+@dataclass(frozen=True)
+class Notation:
+    """How a pattern is written."""
+
+    literal: Callable[[str], str]  # writes a text that stands for itself
+    begin: str  # begins a group
+    joint: str  # stands between two parts that follow each other
+    bar: str  # stands between two parts of which one is said
+
+    def one_of(self, parts: Iterable[str]) -> str:
+        return f"{self.begin}{self.bar.join(parts)})"
+
+    def line_of(self, parts: Iterable[str]) -> str:
+        return self.joint.join(filter(None, parts))
+
+    def texts(self, texts: Iterable[str]) -> str:
+        return self.one_of(map(self.literal, texts))
+
+    def numerals(self, texts: Collection[str]) -> str:
+        """Write that one of very many texts of digits and signs is said: what begins alike is written once."""
+        return _tails(frozenset(texts), self)
+
+
+REGEX = Notation(literal=re.escape, begin="(?:", joint="", bar="|")
+GBNF = Notation(literal=functools.partial(json.dumps, ensure_ascii=False), begin="(", joint=" ", bar=" | ")
+
+
+@functools.lru_cache(maxsize=256)
+def _tails(texts: frozenset[str], notation: Notation) -> str:
+    by_first: dict[str, set[str]] = {}
+    for text in texts - {""}:
+        by_first.setdefault(text[0], set()).add(text[1:])
+    by_tails: dict[frozenset[str], list[str]] = {}
+    for first, tails in by_first.items():
+        by_tails.setdefault(frozenset(tails), []).append(first)
+    parts = []
+    for after, firsts in sorted(by_tails.items(), key=lambda one: sorted(one[1])):
+        digits = "".join(sorted(one for one in firsts if one.isdigit()))
+        heads = [notation.literal(one) for one in firsts if not one.isdigit()]
+        heads += [notation.literal(digits) if len(digits) == 1 else f"[{digits}]"] if digits else []
+        rest = "" if after == {""} else _tails(after, notation)
+        parts += [notation.line_of((head, rest)) for head in heads]
+    return notation.one_of(parts) + ("?" if "" in texts else "")
+
 
 #: A value of a parameter: a name, an option or a text; a number.
 Value = str | int | float
@@ -44,29 +89,15 @@ class Parameter(abc.ABC):
         """Return everything that may be said; None: so much that only a pattern tells."""
         return None
 
-    def regex(self, now: Sequence[str] | None = None) -> str:
-        """Return a regular expression for just what may be said, in the subset that servers agree on."""
-        return self.pattern(REGEX, now)
-
-    def ebnf(self, now: Sequence[str] | None = None) -> str:
-        """Return the same as an expression in GBNF."""
-        return self.pattern(GBNF, now)
+    @abc.abstractmethod
+    def pattern(self, notation: Notation, now: Sequence[str] | None = None) -> str: ...
 
     @abc.abstractmethod
-    def pattern(self, notation: Notation, now: Sequence[str] | None = None) -> str:
-        """Write what may be said in a notation."""
-
-    @abc.abstractmethod
-    def schema(self, now: Sequence[str] | None = None) -> dict[str, Any]:
-        """Return a JSON schema of its values."""
+    def schema(self, now: Sequence[str] | None = None) -> dict[str, Any]: ...
 
     @abc.abstractmethod
     def read(self, said: object, now: Sequence[str] | None = None) -> Value:
-        """Read a value, from words or from JSON.
-
-        Raises:
-            ParameterError: It may not stand here.
-        """
+        """Read a value, from words or from JSON. Raises ParameterError."""
 
     def measured(self, came: object) -> Value | None:
         """Return what a skill brought back as it may stand here, and what may not as it came; None if nothing came.
@@ -81,15 +112,12 @@ class Parameter(abc.ABC):
             return None if came is None else shortened_line(str(came), LONGEST_TOLD)
 
     def example(self, now: Sequence[str] | None = None) -> Value:
-        """Return one value."""
         return (self.options(now) or ("1",))[0]
 
     def longest_of(self, now: Sequence[str] | None = None) -> int:
-        """Return how many characters the longest value has, or a few more."""
         return max(map(len, self.options(now) or ()), default=2 * _LINE.longest)
 
     def write(self, value: Value) -> str:
-        """Return a value as it is said."""
         return str(value)
 
     @abc.abstractmethod
@@ -98,38 +126,26 @@ class Parameter(abc.ABC):
 
     @classmethod
     def of(cls, settings: Any) -> Parameter:
-        """Return the one that a file declares; the settings are what follows the kind's word.
-
-        Raises:
-            ValueError: They make no sense.
-            TypeError: As above.
-        """
+        """Return the one that a file declares by what follows its word. Raises ValueError or TypeError."""
         return cls()
 
     @abc.abstractmethod
-    def as_data(self) -> Any:
-        """Return it as a file declares it."""
+    def as_data(self) -> Any: ...
 
 
 class Enumerable(Parameter):
     """A parameter whose values can be listed, once it is known what may stand there."""
 
     def pattern(self, notation: Notation, now: Sequence[str] | None = None) -> str:
-        """Write the options in a notation."""
         options = self.options(now)
         return _LINE.pattern(notation) if options is None else notation.texts(options)
 
     def schema(self, now: Sequence[str] | None = None) -> dict[str, Any]:
-        """Return a JSON schema of the options."""
         options = self.options(now)
         return _LINE.schema() if options is None else {"type": "string", "enum": list(options)}
 
     def read(self, said: object, now: Sequence[str] | None = None) -> str:
-        """Return the option whose words are said; capitals, quotes, brackets and articles do not count.
-
-        Raises:
-            ParameterError: None is meant, or more than one.
-        """
+        """Return the option whose words are said, in any capitals, quotes and brackets. Raises ParameterError."""
         options, text = self.options(now), _text_of(said)
         if options is None:
             return _LINE.read(text)
@@ -157,37 +173,27 @@ class Named(Enumerable):
     names: tuple[str, ...] = ()  # the only ones, by their names; empty: those of the world
 
     def options(self, now: Sequence[str] | None = None) -> Sequence[str] | None:
-        """Return the names that may stand here now."""
         return (self.names or None) if now is None else now
 
     def check_known(self, name: str, known: Sequence[str] | None) -> None:
-        """Check that a name can ever stand here, by all that can (see :data:`Names`).
-
-        Raises:
-            ParameterError: It cannot; the message says what may have been meant.
-        """
         names, word = self.names or known, re.sub(r" \(?\d+\)?$", "", name) if isinstance(self, Thing) else name
         if names is not None and not {name, word} & {*names}:
             raise ParameterError(self.no_such(name, names))
 
     def no_such(self, name: str, known: Sequence[str]) -> str:
-        """Say that a name is none of those that can stand here."""
         return f"'{name}' is no {type(self).__name__.lower()} here; {nearest_or_some(name, known)}"
 
     def words(self) -> str:
-        """Say what may stand here."""
         kind = type(self).__name__.lower()
         return f"one of {', '.join(self.names)}" if self.names else f"a {kind}{self.which and f' ({self.which})'}"
 
     @classmethod
     def of(cls, settings: Any) -> Parameter:
-        """Return the one that a file declares: a word for which of them, or a list of names."""
         if isinstance(settings, list):
             return cls(names=tuple(map(_named, settings)))
         return cls(which="" if settings is None else _named(settings))
 
     def as_data(self) -> Any:
-        """Return it as a file declares it."""
         return {type(self).__name__.lower(): list(self.names) or self.which or None}
 
 
@@ -196,7 +202,7 @@ Names = Callable[[Named], "Sequence[str] | None"]
 
 
 def any_name(_: Named) -> None:
-    """Say that nobody knows."""
+    return None
 
 
 class Thing(Named):
@@ -230,31 +236,24 @@ class Choice(Enumerable):
             raise ValueError(f"{list(self.choices)} is no choice: name options that differ in their words")
 
     def options(self, now: Sequence[str] | None = None) -> Sequence[str]:
-        """Return the options."""
         return self.choices
 
     def words(self) -> str:
-        """Say what may stand here."""
         return f"one of {', '.join(self.choices)}"
 
     @classmethod
     def of(cls, settings: Any) -> Parameter:
-        """Return the one that a file declares: a list of options."""
         if not isinstance(settings, list):
             raise TypeError(f"{shortened_line(repr(settings), 60)} is no list of options")
         return cls(tuple(map(_named, settings)))
 
     def as_data(self) -> Any:
-        """Return it as a file declares it."""
         return {"choice": list(self.choices)}
 
 
 @dataclass(frozen=True)
 class Number(Parameter):
     """A number within bounds, in steps; a whole number if the least and the step are.
-
-    Attributes:
-        unit: What it counts, e.g. ``m``; it is part of the wording, not of the value.
 
     Raises:
         ValueError: The bounds are no bounds, or there are more than :data:`MOST_VALUES` values between them.
@@ -263,7 +262,7 @@ class Number(Parameter):
     least: float  # the least that may be said
     most: float
     step: float = 0  # from the least on; by default 1 between whole numbers, otherwise 0.01
-    unit: str = ""
+    unit: str = ""  # what it counts, e.g. ``m``; it is part of the wording, not of the value
 
     def __post_init__(self) -> None:
         whole = isinstance(self.least, int) and isinstance(self.most, int)
@@ -277,11 +276,9 @@ class Number(Parameter):
             )
 
     def pattern(self, notation: Notation, now: Sequence[str] | None = None) -> str:
-        """Write all numbers in a notation."""
         return notation.numerals(_numerals(self))
 
     def schema(self, now: Sequence[str] | None = None) -> dict[str, Any]:
-        """Return a JSON schema of the bounds; the steps are looked at when it is read."""
         return {
             "type": "integer" if self._whole else "number",
             "minimum": self.least,
@@ -290,11 +287,6 @@ class Number(Parameter):
         }
 
     def read(self, said: object, now: Sequence[str] | None = None) -> int | float:
-        """Read a number, with or without its unit.
-
-        Raises:
-            ParameterError: It is none, is of another unit, out of the bounds, or between two steps.
-        """
         number = self._number(said)
         steps = (number - _exact(self.least)) / _exact(self.step)
         if not _exact(self.least) <= number <= _exact(self.most) or abs(steps - round(steps)) > Decimal("1e-6"):
@@ -310,15 +302,12 @@ class Number(Parameter):
         return self._step(steps)
 
     def example(self, now: Sequence[str] | None = None) -> int | float:
-        """Return the least."""
         return self.least
 
     def write(self, value: Value) -> str:
-        """Return a number without zeros that say nothing."""
         return _numeral(_exact(value))
 
     def values(self) -> Iterator[int | float]:
-        """Yield every number that may be said, from the least on."""
         yield from map(self._step, range(self._last + 1))
 
     def near(self, number: float) -> Iterator[int | float]:
@@ -328,17 +317,14 @@ class Number(Parameter):
 
     @property
     def greatest(self) -> float:
-        """The last of its steps."""
         return float(self._step(self._last))
 
     def words(self) -> str:
-        """Say what may stand here."""
         unit = f" {self.unit}" if self.unit else ""
         return f"a number from {self.write(self.least)} to {self.write(self.most)}{unit} by {self.write(self.step)}"
 
     @classmethod
     def of(cls, settings: Any) -> Parameter:
-        """Return the one that a file declares: ``from``, ``to`` and perhaps ``by`` and ``unit``."""
         given = dict(settings) if isinstance(settings, Mapping) else {}
         numbers: list[Any] = [given.pop("from", None), given.pop("to", None), given.pop("by", 0)]
         unit = given.pop("unit", "")
@@ -348,7 +334,6 @@ class Number(Parameter):
         return cls(numbers[0], numbers[1], numbers[2], unit)
 
     def as_data(self) -> Any:
-        """Return it as a file declares it."""
         bounds = {"from": self.least, "to": self.most, "by": self.step}
         return {"number": {**bounds, **({"unit": self.unit} if self.unit else {})}}
 
@@ -384,20 +369,13 @@ class Text(Parameter):
             raise ValueError(f"a text of at most {self.longest} characters says nothing")
 
     def pattern(self, notation: Notation, now: Sequence[str] | None = None) -> str:
-        """Write any such line in a notation."""
         rest = f"[^\\n]{{0,{self.longest - 1}}}" if self.longest > 1 else ""
         return notation.line_of(("[^ \\n]", rest))
 
     def schema(self, now: Sequence[str] | None = None) -> dict[str, Any]:
-        """Return a JSON schema of a text."""
         return {"type": "string", "minLength": 1, "maxLength": self.longest}
 
     def read(self, said: object, now: Sequence[str] | None = None) -> str:
-        """Read a text; several lines become one.
-
-        Raises:
-            ParameterError: It is empty, or too long.
-        """
         text = " ".join(filter(None, (line.strip(" ") for line in _text_of(said).replace("\r\n", "\n").split("\n"))))
         if not text:
             raise ParameterError(f"nothing is said here, but {self.words()} may be")
@@ -406,16 +384,13 @@ class Text(Parameter):
         return text
 
     def words(self) -> str:
-        """Say what may stand here."""
         return f"a text of at most {self.longest} characters"
 
     def longest_of(self, now: Sequence[str] | None = None) -> int:
-        """Return how many characters the longest text has, with every quote in it marked."""
         return 2 * self.longest
 
     @classmethod
     def of(cls, settings: Any) -> Parameter:
-        """Return the one that a file declares: how many characters it has at most."""
         if settings is None:
             return cls()
         if isinstance(settings, bool) or not isinstance(settings, int):
@@ -423,7 +398,6 @@ class Text(Parameter):
         return cls(settings)
 
     def as_data(self) -> Any:
-        """Return it as a file declares it."""
         return {type(self).__name__.lower(): self.longest}
 
 
@@ -431,7 +405,6 @@ class Picture(Text):
     """A reference to a picture, such as a file's name or a topic; for what skills return."""
 
     def words(self) -> str:
-        """Say what may stand here."""
         return "a reference to a picture"
 
 
@@ -440,7 +413,6 @@ _LINE = Text(120)
 
 
 def _text_of(said: object) -> str:
-    """Return what is said in words; a number of JSON is written as such."""
     if isinstance(said, str):
         return said
     if isinstance(said, int | float) and not isinstance(said, bool):
@@ -460,7 +432,6 @@ def _numeral(number: Decimal) -> str:
 
 @functools.lru_cache(maxsize=64)
 def _numerals(number: Number) -> frozenset[str]:
-    """Return all numbers as they are said."""
     return frozenset(map(_numeral, map(_exact, number.values())))
 
 
@@ -481,15 +452,7 @@ PARAMETERS: Mapping[str, type[Parameter]] = {
 
 
 def parameter_of(declared: Any) -> Parameter:
-    """Return the parameter that a file declares.
-
-    Args:
-        declared: The word of a kind, such as ``thing``; or that with its settings, as in ``{text: 200}``; or a list of
-            options.
-
-    Raises:
-        ValueError: It is none; the message says why, in one line.
-    """
+    """Return the parameter that a file declares. Raises ValueError."""
     if isinstance(declared, list):
         declared = {"choice": declared}
     elif isinstance(declared, str):

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
 
 from reactree_ros.agent.control_flow import ControlFlow, flow_named
 from reactree_ros.agent.decision import DONE, FAILURE, Decision
-from reactree_ros.agent.example import Example
 from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.grammar import DecisionGrammar, listed
 from reactree_ros.agent.household import Household
-from reactree_ros.agent.turns import About, Said, Told, ToldStart
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.transcript import Example
+from reactree_ros.agent.turns import About, Said, Told, ToldStart, Turn, render
 
 _INTRODUCTION = "You are an advanced robot with ability to {}. You can perform one of the following tasks:"
 _TREE_ABILITIES = "think, act, and expand behavior tree nodes in decision-making process"
@@ -40,16 +43,7 @@ def system_text(
     asks: bool = False,
     more: Sequence[str] = (),
 ) -> str:
-    """Return the system text (paper, listings 1, 2, 5 and 6).
-
-    Args:
-        household: Of the world.
-        control_flows: What an expansion may use (paper, section 5.4); None: all of the household's (ReAcTree); empty:
-            without the Expand task (ReAct).
-        recall: With working memory's ``recall location of`` action or without.
-        asks: Whether a person can be asked, which the paper has not.
-        more: The names of further kinds of decision.
-    """
+    """Return the system text (paper, listings 1, 2, 5 and 6)."""
     actions = [*household.listed, *(["recall location of"] if recall else []), DONE, FAILURE]
     texts = household.control_flows
     if control_flows is not None:
@@ -68,19 +62,16 @@ def system_text(
 
 
 def reply_rule(control_flows: Sequence[type[ControlFlow]], *, asks: bool = False, more: Sequence[str] = ()) -> str:
-    """Return what a reply is; the arguments are those of :func:`system_text`."""
     openings = [kind.opening for kind in _told(control_flows, asks, more)]
     return f"{ONE_DECISION} It starts with {listed(openings)}."
 
 
 def _told(control_flows: Sequence[type[ControlFlow]], asks: bool, more: Sequence[str]) -> Sequence[type[Decision]]:
-    """Return the kinds of decision that a system text has a rule for."""
     said = DecisionGrammar((DONE,), control_flows, questions=0 if asks else None, more=more)
     return [kind for kind in said.kinds if kind.is_told(said)]
 
 
 def task_turn(subgoal: str, siblings: Siblings | None = None) -> Told:
-    """Return the first lines of an agent node's own text: where it stands, and its task."""
     lines = []
     if siblings is not None:
         *first, last = siblings.subgoals
@@ -103,3 +94,119 @@ def start_turn(system: str, examples: Sequence[Example], rule: str = "") -> Told
     """
     told = (tuple(Said(turn.text) if isinstance(turn, Said) else turn for turn in one.turns) for one in examples)
     return ToldStart(system=system, examples=tuple(told), rule=rule)
+
+
+@cache
+def prompt(place: str, name: str) -> str:
+    """Return the text of a prompt file without the final line end. Raises FileNotFoundError."""
+    package, _, folder = place.partition(":")
+    try:
+        return (files(package) / folder / name).read_text(encoding="utf-8").removesuffix("\n")
+    except (FileNotFoundError, NotADirectoryError, ModuleNotFoundError, TypeError, ValueError) as error:
+        raise FileNotFoundError(f"there is no prompt file {name} in {place or 'no folder at all'}") from error
+
+
+#: Where a model goes on after a summary, or instead of one, with a trajectory of its own making.
+SUMMARY_STOPS = ("\n##Trajectory", f"\n{Act.word}:", "\nAction:")
+
+_LEFT_OUT = Told("(earlier actions are left out)", About.SUMMARY)
+_NOT = re.compile(r"\b(?:not|never|no|un ?met)\b|n't\b", re.IGNORECASE)
+_MET = re.compile(r"\b(?:un)?met\b", re.IGNORECASE)
+_SENTENCE = re.compile(r"(?<=[.;!])\s+")
+_WHOLE_SENTENCES = re.compile(r".*[.!?](?=\s|$)")
+_MADE_UP = re.compile(r"^[ \t]*act(?:ion)?[ \t]*:", re.IGNORECASE | re.MULTILINE)
+_HEADING = re.compile(r"#[^.]*|\*\*[^*]*\*\*|```\w*|.*:")
+
+
+def summary_request(trajectory: Sequence[Turn], subgoal: str) -> Told:
+    asked = prompt("reactree_ros.agent:prompts", "summary.txt")
+    return Told(
+        f"{asked}\n\n##Trajectory\n{render(trajectory)}\n\n##Subgoal:\n{in_lines(subgoal)}\n\n###Output:", About.TASK
+    )
+
+
+def without_oldest(trajectory: Sequence[Turn], excess: int, *, count: Callable[[str], int]) -> list[Turn]:
+    """Leave out the oldest actions with what came of them, until so many tokens are gone; a line says so.
+
+    The rest begins with an action; there is none where no action is left.
+    """
+    rest = [turn for turn in trajectory if turn != _LEFT_OUT]
+    excess += count(_LEFT_OUT.text)
+    while rest and (excess > 0 or not isinstance(rest[0], Said)):
+        excess -= count(rest.pop(0).text)
+    return [_LEFT_OUT, *rest] if rest else []
+
+
+def read_summary(reply: str, otherwise: str, *, cut: bool = False) -> str:
+    """Return the summary in a reply, as one line; headings and marks of lists are none of it.
+
+    ``otherwise`` stands in if there is none. An action and what follows it are left out: the model made them up. Of a
+    reply that was cut the last sentence is left out, unless it is whole.
+    """
+    reply = _MADE_UP.split(reply, maxsplit=1)[0]
+    lines = [line for line in map(str.strip, reply.splitlines()) if not _HEADING.fullmatch(line)]
+    summary = " ".join(" ".join(line.replace("**", "").lstrip("#-*• ") for line in lines).split())
+    if cut:
+        whole = _WHOLE_SENTENCES.match(summary)
+        summary = "" if whole is None else whole[0]
+    return summary or otherwise
+
+
+def judgement(summary: str) -> bool | None:
+    """Return whether a summary says that its subgoal is met; None if it does not say."""
+    said = [sentence for sentence in _SENTENCE.split(summary) if _MET.search(sentence)]
+    return None if not said else _NOT.search(said[-1]) is None
+
+
+@dataclass
+class ContextWindow:
+    """A node's turns as far as they stand in its prompt."""
+
+    head: int  # how many turns, from the first, always stand in it
+    hidden: int = 0  # up to which turn they are not shown after these
+    summary: str = ""  # what stands for what is not shown; empty if nothing does
+    _tokens: list[int] = field(default_factory=list, repr=False)  # of each turn that was counted so far
+
+    def __post_init__(self) -> None:
+        self.hidden = max(self.hidden, self.head)
+
+    def shown(self, turns: Sequence[Turn]) -> Sequence[Turn]:
+        if self.hidden == self.head:
+            return turns
+        return [*turns[: self.head], *self._summary, *turns[self.hidden :]]
+
+    def excess(self, turns: Sequence[Turn], *, limit: int, count: Callable[[str], int]) -> int | None:
+        """Return up to which turn they should be hidden now; None if they need not be.
+
+        Where what is shown of decisions and observations takes more than the limit, the latest of it stays: whole
+        decisions with what came of them, up to half of the limit, the last one in any case. So the prompt grows at
+        its end alone until it has doubled. A turn is counted once.
+        """
+        self._count(turns, count)
+        starts = [at for at in range(self.hidden, len(turns)) if isinstance(turns[at], Said)]
+        if len(starts) < 2 or sum(self._tokens[self.hidden :]) <= limit:
+            return None
+        kept = starts[-1]
+        for start in reversed(starts[1:-1]):
+            if 2 * sum(self._tokens[start:]) > limit:
+                break
+            kept = start
+        return kept
+
+    def room(self, turns: Sequence[Turn], *, excess: int, count: Callable[[str], int]) -> int:
+        """Return how many tokens those that are shown after the head may take if they are so many too long."""
+        self._count(turns, count)
+        return max(0, sum(self._tokens[self.hidden :]) - max(1, excess))
+
+    def _count(self, turns: Sequence[Turn], count: Callable[[str], int]) -> None:
+        self._tokens += [count(f"{turn.text}\n") for turn in turns[len(self._tokens) :]]
+
+    def trajectory(self, turns: Sequence[Turn], until: int) -> Sequence[Turn]:
+        return [*self._summary, *turns[self.hidden : until]]
+
+    def hide(self, until: int, summary: str) -> None:
+        self.hidden, self.summary = until, summary
+
+    @property
+    def _summary(self) -> list[Turn]:
+        return [Told(f"Summary of what was done before: {self.summary}", About.SUMMARY)] if self.summary else []

@@ -14,9 +14,19 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from reactree_ros.agent.decision import as_object
-from reactree_ros.agent.notation import Notation
 from reactree_ros.agent.observation import Outcome
-from reactree_ros.agent.parameters import Named, Names, Number, Parameter, ParameterError, Person, Value, parameter_of
+from reactree_ros.agent.parameters import (
+    Choice,
+    Named,
+    Names,
+    Notation,
+    Number,
+    Parameter,
+    ParameterError,
+    Person,
+    Value,
+    parameter_of,
+)
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.agent.wording import Standing, Wording, key_of
 from reactree_ros.plugins.settings import did_you_mean, or_nearest
@@ -49,16 +59,12 @@ class Bounds:
 class Skill:
     """One thing that a world can do.
 
-    Attributes:
-        name: What policies, tools and records call it, e.g. ``drive``.
-        wording: How it is said, e.g. ``drive forward by {distance} m``; it begins with a word.
-
     Raises:
         ValueError: A part does not fit the others; the message says which, in one line.
     """
 
-    name: str
-    wording: str
+    name: str  # what policies, tools and records call it, e.g. ``drive``
+    wording: str  # how it is said, e.g. ``drive forward by {distance} m``; it begins with a word
     parameters: Mapping[str, Parameter] = field(default_factory=dict)  # what may stand in each place of the wording
     returns: Mapping[str, Parameter] = field(default_factory=dict)  # what comes back as data, by name
     effect: Mapping[str, str] = field(default_factory=dict)  # what it changes of what is known, of :data:`EFFECTS`
@@ -81,34 +87,26 @@ class Skill:
 
     @cached_property
     def words(self) -> Wording:
-        """Its wording with its parameters."""
         return Wording(self.wording, self.parameters)
 
     @property
     def verb(self) -> str:
-        """The words before its first parameter."""
         return self.words.head
 
     @property
     def listed(self) -> str:
         """How a prompt lists it: by its verb if one name is all that follows, else by its whole wording."""
-        if self.wording == self.verb or (len(self.parameters) == 1 and self.wording == f"{self.verb} {self._place}"):
-            return self.verb
-        return self.wording
-
-    @property
-    def _place(self) -> str:
-        return next((f"{{{name}}}" for name, one in self.parameters.items() if isinstance(one, Named)), "")
+        places = [f" {{{name}}}" for name, one in self.parameters.items() if isinstance(one, Named)]
+        is_short = len(self.parameters) <= 1 and self.wording == f"{self.verb}{''.join(places)}"
+        return self.verb if is_short else self.wording
 
     @property
     def places(self) -> str:
-        """What stands in its places, in a sentence, as far as the names of those do not say it; else empty."""
         said = [f"{name} is {one.words()}" for name, one in self.parameters.items() if not isinstance(one, Named)]
         return f"In '{self.wording}', {', '.join(said)}." if said else ""
 
     @property
     def moves(self) -> bool:
-        """Whether the robot leaves where it stands."""
         return not {"at", "away"}.isdisjoint(self.effect)
 
     def does(self, effect: str) -> bool:
@@ -116,15 +114,10 @@ class Skill:
         return effect in self.effect and len(self.parameters) == 1
 
     def call(self, values: Mapping[str, Value]) -> SkillCall:
-        """Return the skill with a value in every place."""
         return SkillCall(self, values)
 
     def read(self, said: str | Mapping[str, object], now: Standing | None = None) -> SkillCall:
-        """Read it, from words or from the fields of an object.
-
-        Raises:
-            ParameterError: It is said in other words, or a value may not stand in its place; the message names that.
-        """
+        """Read it, from words or from the fields of an object. Raises ParameterError."""
         return SkillCall(self, self.words.read(said, now))
 
     def told(self, data: Mapping[str, Value]) -> str:
@@ -132,7 +125,6 @@ class Skill:
         return ", ".join(f"{name}: {_told(one, data.get(name))}" for name, one in self.returns.items())
 
     def as_data(self) -> dict[str, Any]:
-        """Return the declaration as a file has it, without what only its server needs."""
         of = {"parameters": self.parameters, "returns": self.returns}
         named = {what: {name: one.as_data() for name, one in each.items()} for what, each in of.items() if each}
         return {
@@ -175,7 +167,6 @@ def skill_of(declared: Any) -> Skill:
 
 
 def effect_of(declared: Mapping[Any, Any]) -> dict[str, str]:
-    """Return the effect that a file declares."""
     return {_SWITCHED.get(what, str(what)): str(about) for what, about in declared.items()}
 
 
@@ -196,28 +187,20 @@ def _mapping(value: Any, what: str) -> Mapping[Any, Any]:
 
 
 class SkillCall(str):
-    """A skill as data: the declaration with a value in every place. It is the text that says it.
+    """A skill as data: the declaration with a value in every place. It is the text that says it."""
 
-    Attributes:
-        skill: The declaration.
-        values: By parameter.
-    """
-
-    skill: Skill
-    values: Mapping[str, Value]
+    skill: Skill  # the declaration
+    values: Mapping[str, Value]  # by parameter
 
     def __new__(cls, skill: Skill, values: Mapping[str, Value]) -> SkillCall:
-        """Write the text."""
         call = super().__new__(cls, skill.words.write(values))
         call.skill, call.values = skill, dict(values)
         return call
 
     def __getnewargs__(self) -> tuple[Any, ...]:
-        """Return what copies and pickles are made of."""
         return self.skill, self.values
 
     def value(self, effect: str) -> str:
-        """Return the name that an effect is about; empty if the skill has no such effect."""
         return str(self.values.get(self.skill.effect.get(effect, ""), ""))
 
     @property
@@ -227,18 +210,13 @@ class SkillCall(str):
         return self.value("place") if isinstance(place, Person) else ""
 
     def check_known(self, names: Names) -> None:
-        """Check that what it names can ever be there, by the names that can stand in a place.
-
-        Raises:
-            ParameterError: It cannot; the message names parameter and value, and what may have been meant.
-        """
+        """Check that what it names can ever be there, by the names that can stand in a place. Raises ParameterError."""
         for place, one in self.skill.parameters.items():
             if isinstance(one, Named):
                 one.check_known(str(self.values[place]), names(one))
 
     @property
     def persons(self) -> list[str]:
-        """The persons that it names."""
         return [str(self.values[name]) for name, one in self.skill.parameters.items() if isinstance(one, Person)]
 
 
@@ -253,30 +231,24 @@ class Offer:
         return self.skill.wording
 
     def pattern(self, notation: Notation) -> str:
-        """Write all that may be said in a notation."""
         return self.skill.words.pattern(notation, self.now)
 
     def schema(self) -> dict[str, Any]:
-        """Return the JSON schema of its parameters."""
         return self.skill.words.schema(self.now)
 
     def tool(self) -> dict[str, Any]:
-        """Return it as a tool that a model may call."""
         function = {"name": self.skill.name.replace(" ", "_"), "description": self.skill.wording}
         return {"type": "function", "function": {**function, "parameters": self.schema()}}
 
     @property
     def names(self) -> list[str]:
-        """All names that may stand in its places now."""
         return [name for each in self.now.values() for name in each]
 
     @property
     def longest(self) -> int:
-        """How many characters the longest text has that may be said, or a few more."""
         return self.skill.words.longest(self.now)
 
     def example(self) -> SkillCall:
-        """Return one call of it."""
         each = self.skill.parameters.items()
         return self.skill.call({name: one.example(self.now.get(name)) for name, one in each})
 
@@ -285,16 +257,13 @@ class Offer:
         return self.skill.words.options(self.now) or []
 
     def read(self, said: str | Mapping[str, object]) -> SkillCall:
-        """Read it; see :meth:`Skill.read`."""
         return self.skill.read(said, self.now)
 
     def is_called(self, name: str) -> bool:
-        """Whether a name is the skill's own, or its verb; one with a sign that stands alone is no name."""
         is_name = all(any(map(str.isalnum, word)) for word in name.split())
         return is_name and key_of(name) in (key_of(self.skill.name), key_of(self.skill.verb))
 
     def as_data(self) -> dict[str, Any]:
-        """Return it for a record or a message."""
         return {"skill": self.skill.as_data(), "now": {name: list(names) for name, names in self.now.items()}}
 
 
@@ -312,29 +281,23 @@ def offered_of(data: Any) -> Offered:
 
 
 def as_data(offered: Iterable[Offered]) -> list[Any]:
-    """Return what is offered for a record or a message."""
     return [one if isinstance(one, str) else one.as_data() for one in offered]
 
 
 def apart(offered: Iterable[Offered]) -> tuple[list[str], list[Offer]]:
-    """Return what is offered as texts, and the declared skills."""
     offered = list(offered)
     return [one for one in offered if isinstance(one, str)], [one for one in offered if isinstance(one, Offer)]
 
 
 def lines_of(offered: Iterable[Offered]) -> list[str]:
-    """Return every text that may be said, of what can be listed."""
     return [line for one in offered for line in ([one] if isinstance(one, str) else one.lines())]
 
 
 def read_skill(said: str, skills: Sequence[Skill]) -> SkillCall:
-    """Read a text as one of some skills, whatever may stand in its places now.
+    """Read a text as one of some skills, whatever may stand in its places now. Raises ParameterError.
 
-    Of several skills whose words it has, those with the most words of their own count: ``open drawer 9`` is no
-    ``open {thing}`` if there is an ``open drawer {number}``, even if there are only six drawers.
-
-    Raises:
-        ParameterError: It is none of them, or may be two; the message says what is wrong with the nearest.
+    Of several skills whose words it has, those with the most words of their own count: ``open drawer 9`` is no ``open
+    {thing}`` if there is an ``open drawer {number}``, even if there are only six drawers.
     """
     return _read_skill(said, tuple(skills))
 
@@ -368,11 +331,7 @@ def _read_skill(said: str, skills: tuple[Skill, ...]) -> SkillCall:
 
 
 def check_told_apart(skill: Skill, others: Iterable[Skill]) -> None:
-    """Check that no text says both a skill and another one, in the same words with values that both take.
-
-    Raises:
-        ValueError: One does; the message names the other skill.
-    """
+    """Check that no text says a skill and another one, with values that both take. Raises ValueError."""
     if alike := next((other for other in others if skill.words.is_alike(other.words)), None):
         raise ValueError(f"wording: '{skill.wording}' may be skill '{alike.name}', too; say one of them in other words")
 
@@ -385,26 +344,18 @@ class Statements(Parameter):
     most: int = 3  # how many statements there may be
 
     def pattern(self, notation: Notation, now: Sequence[str] | None = None) -> str:
-        """Write all that may be stated in a notation."""
         one = notation.one_of(offer.pattern(notation) for offer in self.offers)
         more = notation.one_of([notation.line_of((notation.literal("; "), one))])
         return notation.line_of((one, f"{more}{{0,{self.most - 1}}}"))
 
     def schema(self, now: Sequence[str] | None = None) -> dict[str, Any]:
-        """Return a JSON schema of a list of statements, each as an object of its name and its values."""
         stated = [as_object(**{offer.skill.name: offer.schema()}) for offer in self.offers]
         return {"type": "array", "items": {"anyOf": stated}, "minItems": 1, "maxItems": self.most}
 
     def read(self, said: object, now: Sequence[str] | None = None) -> str:
-        """Read statements, from a text or from a list.
-
-        Raises:
-            ParameterError: One is said in other words, or there are too many.
-        """
         return "; ".join(self.calls(said))
 
     def calls(self, said: object) -> list[SkillCall]:
-        """Read statements as data; see :meth:`read`."""
         each = list(said) if isinstance(said, Sequence) and not isinstance(said, str) else str(said).split(";")
         if not 1 <= len(each) <= self.most:
             raise ParameterError(f"{len(each)} statements may not stand here, but {self.words()}")
@@ -426,24 +377,19 @@ class Statements(Parameter):
         return next(iter(found.values()))
 
     def longest_of(self, now: Sequence[str] | None = None) -> int:
-        """Return how many characters the longest statements have together."""
         return self.most * (2 + max(offer.longest for offer in self.offers))
 
     def example(self, now: Sequence[str] | None = None) -> str:
-        """Return one statement."""
         return self.offers[0].example()
 
     def words(self) -> str:
-        """Say what may stand here."""
         return f"at most {self.most} statements such as '{self.example()}', with '; ' between"
 
     def as_data(self) -> Any:
-        """Return it for a record or a message."""
         return {"statements": [offer.as_data() for offer in self.offers]}
 
 
 def _statements_of(declared: Any) -> Statements | None:
-    """Return the statements that a record or a message declares; None if it declares another parameter."""
     stated = declared.get("statements") if isinstance(declared, Mapping) and len(declared) == 1 else None
     if not isinstance(stated, list):
         return None
@@ -451,3 +397,19 @@ def _statements_of(declared: Any) -> Statements | None:
     if not offers:
         raise ValueError("statements name no offer")
     return Statements(offers)
+
+
+#: The skill by which every condition is waited for.
+WAIT = "wait until"
+#: Longest wait for a condition that may be asked for, in seconds.
+LONGEST = 600
+
+
+def wait_skill(conditions: Sequence[str]) -> Skill:
+    parameters = {"condition": Choice(tuple(conditions)), "seconds": Number(0, LONGEST, unit="s")}
+    return Skill(name=WAIT, wording=f"{WAIT} {{condition}} for up to {{seconds}} s", parameters=parameters)
+
+
+def look_at(condition: str, skills: Sequence[Skill]) -> SkillCall:
+    """Return the skill that looks whether a condition holds now: a wait of no time. Raises ParameterError."""
+    return read_skill(f"{WAIT} {condition} for up to 0 s", skills)

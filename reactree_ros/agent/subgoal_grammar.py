@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 from reactree_ros.agent.decision import Decision, as_object
 from reactree_ros.agent.grammar import LONGEST_LINE, TEXT, Grammar
 from reactree_ros.agent.kinds.act import Act
-from reactree_ros.agent.kinds.begin_subgoal import BeginSubgoal
-from reactree_ros.agent.reading.lines import Part
-from reactree_ros.agent.reading.refusal import Unreadable
+from reactree_ros.agent.kinds.think import BeginSubgoal
+from reactree_ros.agent.reading.labels import Unreadable
+from reactree_ros.agent.reading.reader import Part
 from reactree_ros.agent.reading.skills import said_exactly
 from reactree_ros.agent.skill import Offer
 from reactree_ros.agent.turns import Said
@@ -34,14 +34,12 @@ class SubgoalGrammar(Grammar):
     by_subgoals: ClassVar[bool] = True
 
     def regex(self) -> str:
-        """Render as a regular expression; see :meth:`Grammar.regex`."""
         action = f"Action: {self.skill_regex()}"
         subgoal = f"{self.number} Subgoal: {self.line}\\n"
         start = f"(?:{subgoal}){'?' if self.goes_on else ''}" if self.begins else ""
         return f"{start}{action}\\n?"
 
     def ebnf(self) -> str:
-        """Render as an EBNF grammar; see :meth:`Grammar.ebnf`."""
         start = f"subgoal{'?' if self.goes_on else ''} " if self.begins else ""
         return "\n".join(
             [
@@ -61,14 +59,12 @@ class SubgoalGrammar(Grammar):
 
     @property
     def expected(self) -> str:
-        """What a reply looks like, for refusals."""
         subgoal = "'Subgoal: ' with a subgoal and, in the next line, 'Action: ' with its first action"
         if not self.begins:
             return "Say 'Action: ' and an action"
         return f"Say 'Action: ' and an action, or {subgoal}" if self.goes_on else f"Say {subgoal}"
 
     def read_exactly(self, text: str, *, cut: bool) -> tuple[Said, ...]:
-        """See :meth:`Grammar.read_exactly`."""
         said = _SUBGOAL.fullmatch(text)
         if said is None or (action := said_exactly(said["action"], self, cut)) is None:
             return ()
@@ -79,7 +75,6 @@ class SubgoalGrammar(Grammar):
         return *begun, action_said(action)
 
     def said(self, before: Sequence[Part], decision: Decision | None) -> tuple[Said, ...]:
-        """See :meth:`Grammar.said`."""
         subgoals = {part.text for part in before if part.kind is BeginSubgoal}
         if decision is None:
             what = "A subgoal comes with its first action. " if subgoals else ""
@@ -87,7 +82,6 @@ class SubgoalGrammar(Grammar):
         return *self._begun(subgoals), action_said(decision.gist)
 
     def _begun(self, subgoals: set[str]) -> tuple[Said, ...]:
-        """Return the subgoal that an action begins; nothing if it goes on with the current one."""
         if not subgoals:
             if not self.goes_on:
                 raise Unreadable(f"There is no subgoal yet. {self.expected}.")
@@ -102,10 +96,8 @@ class SubgoalGrammar(Grammar):
 
 
 def action_said(action: str) -> Said:
-    """Return how an action is said."""
     return Said(f"Action: {action}", Act(action))
 
 
 def kind_by_subgoals(said: str) -> type[Decision]:
-    """Return the kind of what was said in this grammar."""
     return Act if said.startswith("Action: ") else BeginSubgoal

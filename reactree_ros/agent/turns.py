@@ -9,6 +9,7 @@ import enum
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any, overload
 
 from pydantic_core import CoreSchema, core_schema
@@ -48,8 +49,6 @@ _OF_ONE_LINE = frozenset({About.SUMMARY, About.PERSON, About.LIMIT, About.FAILED
 
 
 class _AsJson:
-    """Has pydantic write a turn by :func:`turn_to_dict`, and read it by :func:`turn_from_dict`."""
-
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
         written = core_schema.plain_serializer_function_ser_schema(turn_to_dict)
@@ -125,41 +124,29 @@ class ToldStart(Told):
         return all(any(isinstance(turn, Said) for turn in example) for example in self.examples)
 
     def with_texts(self, change: Callable[[str], str]) -> ToldStart:
-        """Return it with all of its texts changed."""
         examples = (tuple(replace(turn, text=change(turn.text)) for turn in example) for example in self.examples)
         return ToldStart(system=change(self.system), examples=tuple(examples), rule=change(self.rule))
 
 
+@dataclass(frozen=True, eq=False)
 class Prompt(Sequence[Turn]):
-    """The turns of one request: a start, then the first so many of turns that only grow at their end.
+    """The turns of one request: a start, then those that a list, which only grows at its end, has now.
 
     Nothing is copied, so that a request costs the same however many turns there are.
-
-    Args:
-        start: What stands before.
-        turns: A list that is only ever appended to.
     """
 
-    __slots__ = ("_count", "_start", "_turns")
+    start: tuple[Turn, ...]
+    turns: Sequence[Turn]  # those after the prompt's end were added later
+    _count: int = field(init=False)
 
-    def __init__(self, start: tuple[Turn, ...], turns: Sequence[Turn]) -> None:
-        self._start, self._turns, self._count = start, turns, len(turns)
-
-    @property
-    def start(self) -> tuple[Turn, ...]:
-        """What stands before."""
-        return self._start
-
-    @property
-    def turns(self) -> Sequence[Turn]:
-        """The list; those after the prompt's end were added later."""
-        return self._turns
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_count", len(self.turns))
 
     def __len__(self) -> int:
-        return len(self._start) + self._count
+        return len(self.start) + self._count
 
     def __iter__(self) -> Iterator[Turn]:
-        return itertools.chain(self._start, itertools.islice(self._turns, self._count))
+        return itertools.chain(self.start, itertools.islice(self.turns, self._count))
 
     @overload
     def __getitem__(self, index: int) -> Turn: ...
@@ -178,7 +165,6 @@ class Prompt(Sequence[Turn]):
 
 
 def render(turns: Iterable[Turn]) -> str:
-    """Write turns as the recordings have them: one after the other, each on lines of its own."""
     return "\n".join([turn.text for turn in turns])
 
 
@@ -197,71 +183,49 @@ def node_text(turns: Sequence[Turn]) -> str:
     return render(turns) if is_closed(turns) or not turns else f"{render(turns)}\n"
 
 
-_TOLD, _SAID, _SAW, _EXAMPLES = "told", "said", "saw", "examples"
-
-
 def turn_to_dict(turn: Turn) -> dict[str, Any]:
     """Return a turn as JSON has it: ``{"told": text, "about": …}``, ``{"said": text, …}`` or ``{"saw": text}``.
 
     Of an observation only the words are kept. The start of a prompt also has its parts.
     """
-    if isinstance(turn, Told):
-        told = {_TOLD: turn.text, "about": turn.about.value}
-        return told | _start_to_dict(turn) if isinstance(turn, ToldStart) else told
     if isinstance(turn, Saw):
-        return {_SAW: turn.text}
-    return {_SAID: turn.text} | ({} if turn.decision is None else turn.decision.as_dict())
+        return {"saw": turn.text}
+    if isinstance(turn, Said):
+        return {"said": turn.text} | ({} if turn.decision is None else turn.decision.as_dict())
+    told = {"told": turn.text, "about": turn.about.value}
+    if not isinstance(turn, ToldStart):
+        return told
+    examples = [[turn_to_dict(one) for one in example] for example in turn.examples]
+    return told | {"system": turn.system, "examples": examples, "rule": turn.rule}
 
 
 def turn_from_dict(values: Mapping[str, Any]) -> Turn:
-    """Read a turn back.
-
-    Raises:
-        ValueError: It is none.
-    """
+    """Read a turn back. Raises ValueError."""
     try:
-        if _TOLD in values and _EXAMPLES in values:
-            return _start_from_dict(values)
-        if _TOLD in values:
-            return Told(text_of(values[_TOLD]), About(values["about"]))
-        if _SAW in values:
-            return Saw(text_of(values[_SAW]))
-        return Said(text_of(values[_SAID]), decision_from_dict(values))
+        if "told" in values and "examples" in values:
+            examples = tuple(tuple(map(turn_from_dict, example)) for example in values["examples"])
+            return ToldStart(system=text_of(values["system"]), examples=examples, rule=text_of(values["rule"]))
+        if "told" in values:
+            return Told(text_of(values["told"]), About(values["about"]))
+        if "saw" in values:
+            return Saw(text_of(values["saw"]))
+        return Said(text_of(values["said"]), decision_from_dict(values))
     except (KeyError, TypeError) as error:
         raise ValueError(f"is no turn: {str(values)[:80]!r}") from error
 
 
 def text_in(turns: Iterable[Mapping[str, Any]]) -> str:
-    """Write turns as JSON has them as :func:`render` writes them, without making them.
-
-    Raises:
-        ValueError: One of them is none.
-    """
+    """Write turns as JSON has them as :func:`render` writes them, without making them. Raises ValueError."""
     try:
-        return "\n".join([one[_TOLD] if _TOLD in one else one[_SAID] if _SAID in one else one[_SAW] for one in turns])
+        return "\n".join(
+            [one["told"] if "told" in one else one["said"] if "said" in one else one["saw"] for one in turns]
+        )
     except (KeyError, TypeError) as error:
         raise ValueError(f"one is no turn: {error}") from error
 
 
-def _start_to_dict(start: ToldStart) -> dict[str, Any]:
-    examples = [[turn_to_dict(turn) for turn in example] for example in start.examples]
-    return {"system": start.system, _EXAMPLES: examples, "rule": start.rule}
-
-
-def _start_from_dict(values: Mapping[str, Any]) -> ToldStart:
-    examples = (tuple(map(turn_from_dict, example)) for example in values[_EXAMPLES])
-    return ToldStart(system=text_of(values["system"]), examples=tuple(examples), rule=text_of(values["rule"]))
-
-
 def decision_from_dict(values: Mapping[str, Any]) -> Decision | None:
-    """Read a decision back; None if there is none.
-
-    Raises:
-        ValueError: An argument is not what it must be.
-        KeyError: Something of it is missing.
-    """
-    kind = kind_in(values)
-    return None if kind is None else kind.from_dict(values)
+    return None if (kind := kind_in(values)) is None else kind.from_dict(values)
 
 
 def kind_said(text: str) -> type[Decision] | None:
@@ -271,8 +235,102 @@ def kind_said(text: str) -> type[Decision] | None:
 
 
 def kind_in(values: Mapping[str, Any]) -> type[Decision] | None:
-    """Return the kind of the decision that a turn or an event holds; None if it holds none."""
-    for name, kind in kinds().items():
-        if name in values:
-            return kind
-    return None
+    return next((kind for name, kind in kinds().items() if name in values), None)
+
+
+#: How it is told that an expansion failed.
+EXPANSION_FAILED = "Your expansion failed."
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What came of one subgoal of an expansion."""
+
+    subgoal: str
+    succeeded: bool | None  # whether it succeeded; None: it was not begun
+    reason: str = ""  # why it failed; empty if it did not
+
+
+@dataclass(frozen=True)
+class ToldFailed(Told):
+    """That an expansion failed."""
+
+    tried: tuple[Tried, ...] = field(default=(), compare=False, repr=False)
+
+
+def told_failed(tried: Sequence[Tried]) -> ToldFailed:
+    failed = [(one.subgoal, one.reason.rstrip(".")) for one in tried if one.succeeded is False]
+    sentences = [f"Failed: {'; '.join(f'{goal} ({why})' if why else goal for goal, why in failed)}."]
+    named = {True: "Succeeded", None: "Not begun"}
+    for came, name in named.items():
+        if subgoals := [one.subgoal for one in tried if one.succeeded is came]:
+            sentences.append(f"{name}: {'; '.join(subgoals)}.")
+    return ToldFailed(f"{EXPANSION_FAILED} {' '.join(sentences)} Go on otherwise.", About.FAILED, tuple(tried))
+
+
+def told_broken_off(done: Sequence[Tried], reason: str) -> ToldFailed:
+    sentences = [f"Done for this by a routine: {'; '.join(one.subgoal for one in done) or 'nothing'}."]
+    sentences.append(f"Then something was not as expected: {reason.rstrip('.')}.")
+    return ToldFailed(
+        f"{' '.join(sentences)} Go on from there.", About.FAILED, (*done, Tried("routine", False, reason))
+    )
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place that may be searched."""
+
+    name: str  # what it is called in skills, e.g. ``fridge 1``
+    room: str | None  # the room that it is in; None if the world has no rooms
+    word: str = ""  # its class in words; empty if only its name is known
+    instance: int = 0  # its number within the class
+
+
+@dataclass(frozen=True)
+class Searched:
+    """The latest search of a place."""
+
+    place: Place
+    robot: str  # which robot searched it; empty if there is only one
+    step: int  # which of the run's steps that was, from 1
+
+
+@dataclass(frozen=True)
+class ToldSearched(Told):
+    """What was searched and what was not."""
+
+    searched: tuple[Searched, ...] = field(default=(), compare=False, repr=False)
+    unsearched: tuple[Place, ...] = field(default=(), compare=False, repr=False)
+
+
+def told_searched(
+    searched: Sequence[Searched],
+    unsearched: Sequence[Place],
+    *,
+    robot: str = "",
+    again: Searched | None = None,
+    step: int = 0,
+) -> ToldSearched:
+    """Say what was searched, room by room in that order, and what was not."""
+    sentences = []
+    if again is not None:
+        who, ago = "You" if again.robot == robot else again.robot, step - again.step
+        sentences.append(f"{who} had searched {again.place.name} {ago} step{'s' if ago != 1 else ''} before.")
+    for room in dict.fromkeys(one.place.room for one in searched):
+        places = [(one.place, "" if one.robot == robot else f" by {one.robot}") for one in searched]
+        left = [(place, "") for place in unsearched]
+        at = "" if room is None else f" in {room}"
+        rest = f"; not yet: {merged}" if (merged := _merged(left, room)) else ""
+        sentences.append(f"Searched{at}: {_merged(places, room)}{rest}.")
+    return ToldSearched(" ".join(sentences), About.SEARCHED, tuple(searched), tuple(unsearched))
+
+
+def _merged(places: Sequence[tuple[Place, str]], room: str | None) -> str:
+    here = [(place, by) for place, by in places if place.room == room]
+    listed = []
+    for (word, by), some in groupby(here, lambda one: (one[0].word, one[1])):
+        if word:
+            listed.append(f"{word} ({', '.join(str(place.instance) for place, _ in some)}){by}")
+        else:
+            listed += [f"{place.name}{by}" for place, _ in some]
+    return ", ".join(listed)

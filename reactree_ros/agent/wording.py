@@ -13,10 +13,19 @@ from string import Formatter
 from typing import Any
 
 from reactree_ros.agent.decision import as_object
-from reactree_ros.agent.notation import GBNF, REGEX, Notation
-from reactree_ros.agent.parameters import MOST_VALUES, Choice, Number, Parameter, ParameterError, Text, Value
-from reactree_ros.agent.text import check_template, shortened_line
-from reactree_ros.agent.words import words
+from reactree_ros.agent.parameters import (
+    GBNF,
+    MOST_VALUES,
+    REGEX,
+    Choice,
+    Notation,
+    Number,
+    Parameter,
+    ParameterError,
+    Text,
+    Value,
+)
+from reactree_ros.agent.text import check_template, shortened_line, words
 
 #: The names that may stand now, by parameter; any, for one that is not in it.
 Standing = Mapping[str, Sequence[str]]
@@ -53,17 +62,14 @@ class Wording:
 
     @cached_property
     def _pieces(self) -> list[tuple[str, str | None]]:
-        """The words before each parameter, with its name; None after the last words."""
         return [(literal, name) for literal, name, _, _ in Formatter().parse(self.template)]
 
     @property
     def head(self) -> str:
-        """The words before the first parameter: the verb of a skill."""
         return self._pieces[0][0].strip() if self.template else ""
 
     @cached_property
     def letters(self) -> int:
-        """How many letters its own words have."""
         return sum(len("".join(literal.split())) for literal, _ in self._pieces)
 
     def is_alike(self, other: Wording) -> bool:
@@ -75,7 +81,6 @@ class Wording:
         return any(len(one) == len(two) and all(map(_share, one, two)) for one in ours for two in theirs)
 
     def _forms(self) -> Iterator[list[str | Parameter]]:
-        """Yield its words, one by one, with each way to choose between options; other parameters as they are."""
         choices = {name: one.choices for name, one in self.parameters.items() if isinstance(one, Choice)}
         for chosen in itertools.islice(itertools.product(*choices.values()), _MOST_WAYS):
             said = dict(zip(choices, chosen, strict=True))
@@ -98,20 +103,16 @@ class Wording:
         return [self.write(dict(zip(self.parameters, values, strict=True))) for values in chosen]
 
     def possible(self, now: Standing | None = None) -> bool:
-        """Return whether anything may stand in each place now."""
         each = (parameter.options(_at(now, name)) for name, parameter in self.parameters.items())
         return all(options is None or options for options in each)
 
     def regex(self, now: Standing | None = None) -> str:
-        """Return a regular expression for just what may be said, in the subset that servers agree on."""
         return self.pattern(REGEX, now)
 
     def ebnf(self, now: Standing | None = None) -> str:
-        """Return the same as an expression in GBNF."""
         return self.pattern(GBNF, now)
 
     def pattern(self, notation: Notation, now: Standing | None = None) -> str:
-        """Write what may be said in a notation."""
         parts = []
         for literal, name in self._pieces:
             parts.append(notation.literal(literal) if literal else "")
@@ -134,23 +135,19 @@ class Wording:
         return self._pieces[-1][1] == name
 
     def schema(self, now: Standing | None = None) -> dict[str, Any]:
-        """Return a JSON schema of the parameters."""
         return as_object(**{name: one.schema(_at(now, name)) for name, one in self.parameters.items()})
 
     def longest(self, now: Standing | None = None) -> int:
-        """Return how many characters the longest text has, or a few more."""
         return len(self.template) + sum(one.longest_of(_at(now, name)) for name, one in self.parameters.items())
 
     # ------------------------------------------------------------------ writing and reading
 
     def write(self, values: Mapping[str, Value]) -> str:
-        """Return the words with values in their places."""
         return "".join(
             literal + ("" if name is None else self.written(name, values[name])) for literal, name in self._pieces
         )
 
     def written(self, name: str, value: Value) -> str:
-        """Return a value as it stands in its place: a text with words after it in quotes."""
         parameter = self.parameters[name]
         text = parameter.write(value)
         if not isinstance(parameter, Text) or (self._ends_with(name) and not text.startswith((*QUOTES, ":", "(", "{"))):
@@ -159,11 +156,7 @@ class Wording:
         return f'"{escaped}"'
 
     def read(self, said: str | Mapping[str, object], now: Standing | None = None) -> dict[str, Value]:
-        """Read the values, from words or from the fields of an object.
-
-        Raises:
-            ParameterError: It is said in other words, a value may not stand there, or it can be read in two ways.
-        """
+        """Read the values, from words or from the fields of an object. Raises ParameterError."""
         if (fields := said if isinstance(said, Mapping) else self._fields_in(said)) is not None:
             return self._of_fields(fields, now)
         assert isinstance(said, str)
@@ -192,7 +185,6 @@ class Wording:
         return readings[0]
 
     def _fields_in(self, said: str) -> Mapping[str, object] | None:
-        """Return the fields that are said in JSON behind the words before the first parameter; None if none are."""
         head, known = _between(self._pieces[0][0]).match(said.lstrip()), set(map(key_of, self.parameters))
         if head is None or not said.rstrip().endswith("}"):
             return None
@@ -205,11 +197,9 @@ class Wording:
         return dict(fields) if known.issuperset(keys) and len({*keys}) == len(keys) else None
 
     def says(self, said: str) -> bool:
-        """Whether a text has the words of the template, whatever stands between them."""
         return len(said) <= _LONGEST and next(self._ways(said), None) is not None
 
     def begins(self, said: str) -> bool:
-        """Whether a text begins with the words before the first parameter."""
         return _between(self._pieces[0][0]).match(said.lstrip()) is not None
 
     def is_open(self, said: str) -> bool:
@@ -219,16 +209,11 @@ class Wording:
         return text[:1] in {*QUOTES} and QUOTES[text[0]] not in re.sub(r"\\.", "", text[1:])
 
     def _ways(self, said: str) -> Iterator[dict[str, str]]:
-        """Yield the ways to take a text apart."""
         latest = self._latest(said)
         if latest is not None:
             yield from self._ways_on(said, 0, latest, {})
 
     def _latest(self, said: str) -> list[int] | None:
-        """Return the last place at which each piece may begin so that the others fit after it; None if they never do.
-
-        Without it, a text that fits up to its end would be taken apart in every way before it is refused.
-        """
         latest: list[int] = []
         for literal, name in reversed(self._pieces):
             after = said[: latest[-1]] if latest else said
@@ -245,7 +230,6 @@ class Wording:
     def _ways_on(
         self, said: str, begin: int, latest: Sequence[int], found: dict[str, str], last: str | None = None
     ) -> Iterator[dict[str, str]]:
-        """Yield the ways from a place on, where a parameter may have begun; ``latest`` is that of the pieces left."""
         if not latest:
             rest = said[begin:]
             if last is not None or not rest.strip(" \n.!"):
@@ -291,7 +275,6 @@ class Wording:
 
 
 def _share(one: str | Parameter, other: str | Parameter) -> bool:
-    """Whether a word, or what may stand in a place, is the same as another."""
     ours, theirs = map(_listed, (one, other))
     if ours and theirs:
         return not ours.isdisjoint(theirs)
@@ -299,7 +282,6 @@ def _share(one: str | Parameter, other: str | Parameter) -> bool:
 
 
 def _listed(one: str | Parameter) -> set[tuple[str, ...]]:
-    """Return what may stand in a place; nothing if that is any name or text."""
     if isinstance(one, str):
         return {(one,)}
     values = one.values() if isinstance(one, Number) else one.options()
@@ -311,7 +293,6 @@ def _at(now: Standing | None, name: str) -> Sequence[str] | None:
 
 
 def _called(text: str, name: str) -> str:
-    """Return a text without the colon or the brackets of a call right behind the words before it."""
     if text.startswith(":"):
         return text[1:]
     if not (text.startswith("(") and text.rstrip().endswith(")")):
@@ -321,7 +302,6 @@ def _called(text: str, name: str) -> str:
 
 
 def _unquoted(text: str) -> str:
-    """Return what stands in the quotes around all of a text but a full stop, else the text."""
     begin, end = text[:1], QUOTES.get(text[:1], "")
     quoted = text[:-1].rstrip(" ") if text.endswith((".", "!")) else text
     if begin == '"' and _QUOTED.fullmatch(quoted) is not None:
@@ -340,7 +320,6 @@ def key_of(name: str) -> str:
 
 
 def _all(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    """Yield every match, also those that overlap."""
     at = 0
     while at <= len(text) and (match := pattern.search(text, at)) is not None:
         yield match
@@ -349,7 +328,6 @@ def _all(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
 
 @lru_cache(maxsize=4096)
 def _between(literal: str) -> re.Pattern[str]:
-    """Return a pattern for some words in any capitals and with any blanks."""
     inner = r"\s+".join(map(re.escape, literal.split())) or (r"\s+" if literal else "")
     head = r"(?<![^\W\d_])" if literal.strip()[:1].isalpha() else ""
     tail = r"(?![^\W_])" if literal.strip()[-1:].isalnum() else ""

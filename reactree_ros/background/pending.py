@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import logging
+import queue
 import threading
 import time
 import weakref
@@ -35,14 +36,12 @@ class Pending(Future[T]):
 
     @classmethod
     def of(cls, value: T) -> Pending[T]:
-        """Return a settled result with a value."""
         pending = cls()
         pending.set_result(value)
         return pending
 
     @classmethod
     def failed(cls, error: BaseException) -> Pending[T]:
-        """Return a failed result."""
         pending = cls()
         pending.set_exception(error)
         return pending
@@ -56,7 +55,6 @@ class Pending(Future[T]):
         return True
 
     def fail(self, error: BaseException) -> bool:
-        """Settle with an error; return False if it was settled or cancelled before."""
         try:
             self.set_exception(error)
         except InvalidStateError:
@@ -64,20 +62,13 @@ class Pending(Future[T]):
         return True
 
     def take(self) -> T:
-        """Return the value of a settled result without waiting.
-
-        Raises:
-            TimeoutError: The result is not there yet.
-            concurrent.futures.CancelledError: It was cancelled.
-            BaseException: The error it failed with.
-        """
+        """Return the value of a settled result without waiting, or raise its error; TimeoutError if it is not there."""
         if not self.done():
             raise TimeoutError("the result is not there yet")
         return self.result()
 
 
 def asked(ask: Callable[P, Pending[T]], *given: P.args, **named: P.kwargs) -> Pending[T]:
-    """Ask a port; turn an exception into a failed result."""
     try:
         return ask(*given, **named)
     except Exception as error:
@@ -85,7 +76,6 @@ def asked(ask: Callable[P, Pending[T]], *given: P.args, **named: P.kwargs) -> Pe
 
 
 def settle_as(done: Future[Any], target: Pending[T], read: Callable[[Any], T] = lambda value: value) -> None:
-    """Settle a pending result like another one: with its value after reading, its error, or cancelled."""
     if done.cancelled():
         target.cancel()
         return
@@ -105,7 +95,6 @@ def pass_on(source: Future[T], target: Pending[T]) -> None:
 
 
 def mapped(source: Pending[Any], function: Callable[[Any], T]) -> Pending[T]:
-    """Return a pending result with a function's value of another one; cancelling it cancels the source."""
     pending: Pending[T] = Pending(on_cancel=source.cancel)
     source.add_done_callback(lambda done: None if done.cancelled() else settle_as(done, pending, function))
     return pending
@@ -141,8 +130,6 @@ def followed(first: Pending[Any], then: Callable[[Any], Pending[T]]) -> Pending[
 
 
 class _Alarms:
-    """Calls functions with late results, in one thread of the process that starts on first use."""
-
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._due: list[tuple[float, int, weakref.ref[Pending[Any]], Callable[[Pending[Any]], object]]] = []
@@ -150,7 +137,6 @@ class _Alarms:
         self._thread: threading.Thread | None = None
 
     def set(self, seconds: float, pending: Pending[Any], call: Callable[[Pending[Any]], object]) -> None:
-        """Call a function with a pending result that is not settled after some seconds."""
         with self._changed:
             if self._thread is None or not self._thread.is_alive():  # a fork has no other threads
                 self._thread = threading.Thread(target=self._run, name="alarms", daemon=True)
@@ -189,3 +175,98 @@ def where_late(pending: Pending[T], seconds: float, call: Callable[[Pending[T]],
 def give_up_after(pending: Pending[Any], seconds: float, error: Callable[[], BaseException]) -> None:
     """Fail a pending result if it is not settled in time; the caller must cancel its work."""
     where_late(pending, seconds, lambda late: late.fail(error()))
+
+
+class Stopped(Exception):
+    """A worker's current work was cancelled."""
+
+
+class Worker:
+    """Does its work in order, in a thread of its own that does not keep the process alive.
+
+    Work cancelled before its turn is skipped. Work cancelled while it runs stops at the next :meth:`check_wanted`;
+    without one it runs to its end unheard, so it needs its own time limit.
+
+    Args:
+        name: Name of the thread.
+        error: Class of the error for work after :meth:`close` or :meth:`give_up`.
+    """
+
+    def __init__(self, name: str, error: type[Exception] = RuntimeError) -> None:
+        self._error = error
+        self.lost = ""  # why no more work is accepted
+        self._name = name
+        self._queue: queue.SimpleQueue[tuple[Pending[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
+        self._open: set[Pending[Any]] = set()
+        self._current: Pending[Any] = Pending()
+        self._lock = threading.Lock()
+        threading.Thread(target=self._run, name=name, daemon=True).start()
+
+    def do(self, work: Callable[[], T]) -> Pending[T]:
+        """Do something in its turn; the pending result settles in the worker's thread.
+
+        After :meth:`close` or :meth:`give_up` it fails with the worker's error.
+        """
+        pending: Pending[T] = Pending()
+        with self._lock:
+            if self.lost:
+                return Pending.failed(self._error(self.lost))
+            self._open.add(pending)
+            self._queue.put((pending, work))
+        pending.add_done_callback(lambda _: self._open.discard(pending))
+        return pending
+
+    def check_wanted(self) -> None:
+        """Check, in the worker's thread, whether the current work is still wanted. Raises Stopped."""
+        if self._current.done():
+            raise Stopped
+
+    def at_rest(self) -> Pending[None]:
+        return self.do(lambda: None)
+
+    def give_up(self, reason: str) -> None:
+        """Fail all current and future work, from any thread; the first reason counts."""
+        with self._lock:
+            self.lost = self.lost or reason
+            left = list(self._open)
+        for pending in left:
+            pending.fail(self._error(self.lost))
+        self._queue.put(None)
+
+    def close(self, last: Callable[[], object] = lambda: None) -> Pending[object]:
+        """End the thread after its work and one last thing; return the result of the last thing."""
+        ended: Pending[object] = Pending()
+        with self._lock:
+            if self.lost:
+                return Pending.failed(self._error(self.lost))
+            self.lost = f"{self._name} was closed"
+            self._queue.put((ended, last))
+            self._queue.put(None)
+        return ended
+
+    def _run(self) -> None:
+        while (given := self._queue.get()) is not None:
+            pending, work = given
+            if pending.done():
+                continue
+            self._current = pending
+            try:
+                pending.succeed(work())
+            except Stopped:
+                continue
+            except Exception as error:
+                pending.fail(error)
+
+
+def in_a_thread(work: Callable[[], T], name: str) -> Pending[T]:
+    """Do something in a thread of its own that does not keep the process alive."""
+    pending: Pending[T] = Pending()
+
+    def do() -> None:
+        try:
+            pending.succeed(work())
+        except BaseException as error:
+            pending.fail(error)
+
+    threading.Thread(target=do, name=name, daemon=True).start()
+    return pending

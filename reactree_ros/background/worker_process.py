@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +14,22 @@ from multiprocessing import connection, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 
-from reactree_ros.background.own_python import start_safely
+#: Python 3.11 and later obey this in processes that multiprocessing starts.
+SAFE_PATH = "PYTHONSAFEPATH"
+
+
+def python_command(code: str) -> list[str]:
+    return [sys.executable, "-c", f"import sys; sys.path[:] = [one for one in sys.path if one]; {code}"]
+
+
+def python_module(name: str) -> list[str]:
+    return python_command(f"import runpy; runpy.run_module({name!r}, run_name='__main__', alter_sys=True)")
+
+
+def start_safely() -> None:
+    """Keep later multiprocessing processes from importing from the working directory."""
+    os.environ.setdefault(SAFE_PATH, "1")
+
 
 #: Signals to every process of a terminal; the parent ends its workers in order. Windows has no SIGHUP.
 OF_THE_TERMINAL = {signal.Signals[name] for name in ("SIGINT", "SIGHUP") if hasattr(signal, name)}

@@ -22,9 +22,9 @@ import typer
 
 from reactree_ros.cli.commands import COMMANDS
 from reactree_ros.errors import UserError
-from reactree_ros.files.folders import home
 from reactree_ros.files.read_back import check_values, in_a_line, text_of
 from reactree_ros.files.secrecy import shown
+from reactree_ros.files.whole_file import home
 from reactree_ros.plugins.installation import install_line
 from reactree_ros.plugins.settings import did_you_mean
 

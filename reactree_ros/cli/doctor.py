@@ -17,7 +17,7 @@ from reactree_ros.cli.loading import every_command
 from reactree_ros.cli.options import memory_option
 from reactree_ros.files.secrecy import shown
 from reactree_ros.memory.spec import NamedMemory
-from reactree_ros.plugins.diagnosis import Diagnosis, Level
+from reactree_ros.plugins.installation import Diagnosis, Level
 
 app = typer.Typer(add_completion=False)
 SIGNS = {Level.RIGHT: "ok", Level.NOTE: "--", Level.WRONG: "!!"}

@@ -14,7 +14,7 @@ from reactree_ros.doctor import installation, ros, servers
 from reactree_ros.errors import UserError
 from reactree_ros.files.secrecy import redacted
 from reactree_ros.memory.spec import NamedMemory
-from reactree_ros.plugins.diagnosis import Diagnosis, Level
+from reactree_ros.plugins.installation import Diagnosis, Level
 
 #: Yields the diagnoses of a section.
 Look = Callable[[], Iterable[Diagnosis]]

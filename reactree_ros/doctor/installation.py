@@ -21,12 +21,11 @@ from urllib.parse import unquote, urlsplit
 from rich.console import Console
 
 import reactree_ros as here
-from reactree_ros.background.own_python import ProbeFailed, in_a_process
+from reactree_ros.doctor.probe import ProbeFailed, in_a_process
 from reactree_ros.errors import UserError
 from reactree_ros.llm.spec import MODELS, ModelSpec
 from reactree_ros.plugins import REGISTRIES
-from reactree_ros.plugins.diagnosis import Diagnosis, Level
-from reactree_ros.plugins.installation import extras, install_line, install_requirements, lacking
+from reactree_ros.plugins.installation import Diagnosis, Level, extras, install_line, install_requirements, lacking
 
 RIGHT, NOTE, WRONG = Level.RIGHT, Level.NOTE, Level.WRONG
 #: The oldest and the newest py_trees that the core is tested with: `.ci/compat`, `requirements.lock`.

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 
-from reactree_ros.background.own_python import ProbeFailed, in_a_process
-from reactree_ros.plugins.diagnosis import Diagnosis, Level
+from reactree_ros.doctor.probe import ProbeFailed, in_a_process
+from reactree_ros.plugins.installation import Diagnosis, Level
 
 RIGHT, NOTE, WRONG = Level.RIGHT, Level.NOTE, Level.WRONG
 

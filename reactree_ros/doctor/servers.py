@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reactree_ros.background.worker import in_a_thread
+from reactree_ros.background.pending import in_a_thread
 from reactree_ros.errors import UserError
-from reactree_ros.plugins.diagnosis import Diagnosis, Level
+from reactree_ros.plugins.installation import Diagnosis, Level
 
 if TYPE_CHECKING:
     from reactree_ros.llm.openai.connection import Connection

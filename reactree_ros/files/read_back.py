@@ -9,10 +9,11 @@ import codecs
 import dataclasses
 import json
 import math
+import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
@@ -40,7 +41,6 @@ def well_formed(text: str) -> str:
 
 
 def bytes_of(path: Path, *, most: int = LARGEST_FILE) -> bytes:
-    """Read a file."""
     try:
         with path.open("rb") as file:
             content = file.read(most + 1)
@@ -52,7 +52,6 @@ def bytes_of(path: Path, *, most: int = LARGEST_FILE) -> bytes:
 
 
 def text_of(path: Path, *, most: int = LARGEST_FILE) -> str:
-    """Read a text file in UTF-8."""
     try:
         return bytes_of(path, most=most).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -60,15 +59,7 @@ def text_of(path: Path, *, most: int = LARGEST_FILE) -> str:
 
 
 def parse_json(text: str | bytes, *, halves: bool = False) -> Any:
-    """Read JSON.
-
-    Args:
-        text: The JSON; bytes are UTF-8. A byte order mark before it says nothing.
-        halves: Whether texts may contain lone surrogates, as those of a model or a world may.
-
-    Raises:
-        ValueError: It is not JSON, is nested too deeply, or has an invalid or too long number; the message says which.
-    """
+    """Read JSON. Raises ValueError."""
     text = text.removeprefix(codecs.BOM_UTF8) if isinstance(text, bytes) else text.removeprefix("\ufeff")
     try:
         return from_json(text, allow_inf_nan=False)
@@ -127,7 +118,6 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def problem_of(error: ValidationError) -> str:
-    """Describe pydantic's first error in one line: the field, the problem, and the value."""
     first = error.errors(include_url=False, include_context=False)[0]
     message = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
     what = ".".join(map(str, first["loc"])) or "the value"
@@ -137,7 +127,6 @@ def problem_of(error: ValidationError) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return the beginning of a value for a message."""
     try:
         return ascii(value)[:60]
     except ValueError:  # more digits than Python writes
@@ -145,13 +134,7 @@ def shown(value: Any) -> str:
 
 
 def read_json(path: Path, what: str, make: Callable[[Any], T] = lambda values: values) -> T:
-    """Read a file of JSON.
-
-    Args:
-        path: The file.
-        what: The expected content, for errors, such as ``goal of a run``.
-        make: Converts the values; raises ValueError, TypeError, KeyError, … if it cannot.
-    """
+    """Read a file of JSON."""
     content = bytes_of(path)
     try:
         values = parse_json(content)
@@ -164,7 +147,6 @@ def read_json(path: Path, what: str, make: Callable[[Any], T] = lambda values: v
 
 
 def in_a_line(error: BaseException) -> str:
-    """Return an error's message in one line of limited length."""
     said = " ".join(str(error).split())[:200]
     return f"{said} lacks" if isinstance(error, KeyError) else said or type(error).__name__
 
@@ -178,16 +160,9 @@ class NoYaml(ValueError):
 
 
 def parse_yaml(text: str, loader: Any = None) -> tuple[Any, Any]:
-    """Read YAML; return its values, and the nodes with their positions in the text.
+    """Read YAML; return its values, and the nodes with their positions in the text. Raises NoYaml.
 
     An alias (``*name``) counts like a copy of its value.
-
-    Args:
-        text: The text.
-        loader: A PyYAML loader that makes only plain values; None takes its ``SafeLoader``.
-
-    Raises:
-        NoYaml: It is not YAML, has a key twice, or exceeds a limit. The message repeats no value, which may be a key.
     """
     import yaml
 
@@ -218,7 +193,6 @@ def parse_yaml(text: str, loader: Any = None) -> tuple[Any, Any]:
 
 
 def _bound(root: Any) -> None:
-    """Refuse YAML that is too deep, has too many values, too long numbers, or a duplicate key."""
     import yaml
 
     sizes: dict[int, int] = {}  # size of each node with everything below it, once known
@@ -256,7 +230,6 @@ def _below(node: Any) -> list[Any]:
 
 
 def _refuse_twice(mapping: Any) -> None:
-    """Refuse duplicate keys of a mapping: YAML would silently take the last one."""
     lines: dict[str, list[int]] = {}
     for key, _ in mapping.value:
         if isinstance(key.value, str):
@@ -267,15 +240,42 @@ def _refuse_twice(mapping: Any) -> None:
 
 
 def read_yaml(path: Path, loader: Any = None) -> tuple[Any, Any]:
-    """Read a file of YAML; see :func:`parse_yaml`."""
     return yaml_of(text_of(path, most=LARGEST_YAML), where=str(path), loader=loader)
 
 
 def yaml_of(text: str, *, where: str, loader: Any = None) -> tuple[Any, Any]:
-    """Read YAML; see :func:`parse_yaml`."""
     try:
         return parse_yaml(text, loader)
     except NoYaml as error:
         line = "" if error.line is None else f":{error.line}"
         said = str(error)
         raise UserError(f"{where}{line}: {said if 'times; leave one' in said else f'is not YAML: {said}'}") from None
+
+
+def append_line(file: BinaryIO, line: str) -> None:
+    """Append a line to an open file; when this returns, it is on disk."""
+    file.write(f"{line}\n".encode())
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def cut_torn_line(path: Path) -> None:
+    """Remove an incomplete last line that a kill left in a file, if the file exists."""
+    if not path.exists():
+        return
+    content = path.read_bytes()
+    whole = content.rfind(b"\n") + 1
+    if whole < len(content):
+        os.truncate(path, whole)
+
+
+def read_lines(path: Path, kind: type[T]) -> list[T]:
+    """Read a file line by line; skip a last line without its end, which may still be written."""
+    found = []
+    for number, line in enumerate(bytes_of(path).split(b"\n")[:-1], 1):
+        try:
+            found.append(checked(kind, parse_json(line)))
+        except ValueError as error:
+            said = f"{path}: line {number} is broken: {in_a_line(error)}: {shown(line)}; take it out to run it again"
+            raise UserError(said) from error
+    return found

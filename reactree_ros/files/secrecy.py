@@ -7,6 +7,7 @@ what begins like one or follows its name and is no word, an address's user, and 
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
 from collections.abc import Mapping
@@ -156,7 +157,6 @@ def _written(name: str, value: Any) -> Any:
 
 
 def shown(name: str, value: Any) -> str:
-    """Return the value of a setting for a message or a table."""
     if isinstance(value, list | tuple):
         return f"[{', '.join(shown(name, one) for one in value)}]"
     try:
@@ -171,7 +171,6 @@ def shown(name: str, value: Any) -> str:
 
 
 def are_harmless(arguments: Any) -> bool:
-    """Return whether a mapping holds only harmless arguments."""
     return isinstance(arguments, Mapping) and harmless_arguments(arguments) == dict(arguments)
 
 
@@ -194,7 +193,6 @@ def shown_address(address: str) -> str:
 
 
 def _is_plain(part: str) -> bool:
-    """Return whether a part of a path consists of words and versions: a key is longer, or mixes letters and digits."""
     if is_key_name(part):
         return _NAMING.fullmatch(part) is not None
     return len(part) <= 48 and _PART.fullmatch(part) is not None and _KEYS.search(part) is None
@@ -213,7 +211,6 @@ def redacted(text: str) -> str:
 
 
 def _is_random(text: str, least: int) -> bool:
-    """Return whether a text has at least so many characters in runs of letters and digits that are no names."""
     return sum(len(run) for run in _RUN.findall(text) if not _NAME.fullmatch(run)) >= least
 
 
@@ -227,7 +224,6 @@ def _without_user(found: re.Match[str]) -> str:
 
 
 def _without_value(found: re.Match[str]) -> str:
-    """Return a name without its value if that is a key; what follows the name of a file, or is a sentence, is none."""
     name, value = found["name"].rpartition(".")[2], found["value"]
     stands_for_one = _STANDS_FOR_ONE.fullmatch(value.removeprefix(found["scheme"] or ""))
     if not is_key_name(name) or value.rstrip(".") == HIDDEN or stands_for_one:
@@ -250,3 +246,12 @@ def _in_the_environment() -> set[str]:
     names |= {"PASSWD", "PASSWORD", "PAT", "SECRET", "SECRETS", "TOKEN", "TOKENS"}
     values = (value.strip() for name, value in os.environ.items() if not names.isdisjoint(name.upper().split("_")))
     return {value for value in values if len(value) >= _LEAST}
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a name or an address reaches this machine alone."""
+    try:
+        address = ipaddress.ip_address(host.strip("[]").partition("%")[0])
+    except ValueError:
+        return host.rstrip(".").rpartition(".")[2].lower() in ("localhost", "localdomain")
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback

@@ -10,11 +10,7 @@ from pathlib import Path
 
 
 def write_whole(path: Path, content: bytes | str) -> None:
-    """Write a file in one go, a text as UTF-8; when this returns, it is on disk.
-
-    Raises:
-        OSError: It cannot be written; the error names it, and the old file is still there.
-    """
+    """Write a file in one go, a text as UTF-8; when this returns, it is on disk. Raises OSError."""
     with _finished(path) as new, new.open("wb") as file:
         file.write(content.encode() if isinstance(content, str) else content)
         file.flush()
@@ -32,7 +28,6 @@ def whole_folder(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _finished(path: Path) -> Iterator[Path]:
-    """Yield a temporary path next to another, which replaces it at the end of ``with``, or is removed."""
     new = path.with_name(f"{path.name}.unfinished")
     try:
         yield new
@@ -44,3 +39,19 @@ def _finished(path: Path) -> Iterator[Path]:
         if isinstance(error, OSError) and error.errno:
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
+
+
+def home() -> Path:
+    """Return the user's home; a relative ``$HOME`` is ignored: it would lead into somebody else's folder."""
+    folder = Path.home()
+    if not folder.is_absolute():
+        import pwd  # Windows has none
+
+        folder = Path(pwd.getpwuid(os.getuid()).pw_dir)
+    return folder
+
+
+def user_state() -> Path:
+    """Return the package's folder for what is to last: in ``$XDG_STATE_HOME`` if absolute, or ``~/.local/state``."""
+    named = Path(os.environ.get("XDG_STATE_HOME", ""))
+    return (named if named.is_absolute() else home() / ".local/state") / "reactree"

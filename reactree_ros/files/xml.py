@@ -36,14 +36,11 @@ class Element:
     text: str = ""  # the words in it, without those of its children and without space around them
 
     def named(self, tag: str) -> Iterator[Element]:
-        """Yield its children of a name."""
         return (child for child in self.children if child.tag == tag)
 
 
 @dataclass
 class _Open:
-    """An element whose end is still to come."""
-
     tag: str
     attributes: dict[str, str]
     line: int
@@ -55,8 +52,6 @@ class _Open:
 
 
 class _Reader:
-    """Takes in what the parser meets."""
-
     def __init__(self) -> None:
         self._parser = parser = expat.ParserCreate("utf-8")
         parser.StartDoctypeDeclHandler = self._doctype
@@ -97,18 +92,13 @@ class _Reader:
 
 
 def parse_xml(text: str) -> Element:
-    """Read XML.
-
-    Raises:
-        NoXml: It is not XML, has a document type, or exceeds a limit.
-    """
+    """Read XML. Raises NoXml."""
     if len(text) > LARGEST_XML:
         raise NoXml(f"it is longer than {LARGEST_XML >> 20} MiB, the most that is read", 1)
     return _Reader().read(text)
 
 
 def as_xml(element: Element) -> str:
-    """Write XML, indented."""
     lines = ['<?xml version="1.0" encoding="UTF-8"?>']
     waiting: list[tuple[int, Element | str]] = [(0, element)]  # a tree may be deeper than Python calls itself
     while waiting:

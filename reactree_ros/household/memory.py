@@ -16,8 +16,7 @@ from reactree_ros.memory import embedding
 from reactree_ros.memory.embedding import WordEmbedder
 from reactree_ros.memory.spec import MemorySpec
 from reactree_ros.memory.stores.fixed import FixedMemory
-from reactree_ros.plugins.diagnosis import Diagnosis, Level
-from reactree_ros.plugins.installation import lacking
+from reactree_ros.plugins.installation import Diagnosis, Level, lacking
 from reactree_ros.plugins.settings import Settings
 
 NAME = "household"

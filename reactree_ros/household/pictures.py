@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from reactree_ros.agent.glance import NO, PictureCheck
 from reactree_ros.agent.parameters import Thing as Named
-from reactree_ros.agent.picture import Picture
+from reactree_ros.agent.picture import NO, Picture, PictureCheck
 from reactree_ros.agent.skill import Skill
 from reactree_ros.household import looking
 from reactree_ros.household.household import WAH_NL

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from reactree_ros.agent.words import same_words
+from reactree_ros.agent.text import same_words
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import bytes_of, parse_json
 from reactree_ros.household.vocabulary import CLASSES

@@ -6,13 +6,12 @@ breaks a marker up, so that it is spelled out and never a control token. Texts w
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import chain, groupby, takewhile
-from operator import eq, itemgetter
+from itertools import chain, groupby
+from operator import itemgetter
 from typing import Any, Literal
 
 from reactree_ros.agent.foreign import framed
@@ -30,18 +29,16 @@ _Content = str | Shown | list[str | Shown]
 #: How in-context examples stand in a chat: as turns of it, or as text in its system message.
 Examples = Literal["turns", "text"]
 
-#: A short chat, to see what a template makes of one.
-A_CHAT: Sequence[Message] = (
-    {"role": "user", "content": "Look."},
-    {"role": "assistant", "content": "I look."},
-    {"role": "user", "content": "Go on."},
+#: A short chat, which shows what a template makes of one.
+_A_CHAT = (
+    ("system", "You are a robot."),
+    ("user", "Look."),
+    ("assistant", "<think>Hm.</think>I look."),
+    ("user", "Go on."),
+    ("assistant", "I go on."),
+    ("user", "Stop."),
 )
-
-_THOUGHT = "<think>Hm.</think>I look."
 _IN_THE_FIRST = "part of the user's first message"
-
-#: A rendering by a template: text, tokens, or None if unknown.
-Rendering = str | list[int] | None
 
 _NAME = r"[^<>\[\]|\uff5c\n]{1,64}"
 _THOUGHT_MARKS = r"</?(?:seed:)?think(?:ing)?>|\[/?THINK\]|\u25c1/?think\u25b7"
@@ -175,35 +172,25 @@ def _content(said: Sequence[_Content]) -> _Content:
     return [part for some in joined for part in some if part]
 
 
-async def find_layout(render: Callable[[list[Message]], Awaitable[Rendering]]) -> ChatLayout:
-    """Find out what a chat template accepts; ``render`` has it write messages, or raises :class:`RequestRejected`.
+async def find_layout(render: Callable[[list[Message]], Awaitable[str | None]]) -> tuple[str, ChatLayout] | None:
+    """Find out what a chat template accepts, by what it writes; None if nobody tells.
 
-    The system text becomes its own message if the template keeps it in place while messages follow. Some templates drop
-    it silently, others move it into the last user message. Thoughts stay if the template keeps them in earlier
-    messages. What cannot be determined is assumed to work.
+    The system text becomes its own message if the template keeps it in place. Some templates refuse it, others drop it
+    silently or move it into the last user message. Thoughts stay if the template keeps them in earlier messages.
+
+    Raises:
+        RequestRejected: The template refuses a chat without a system message, too.
     """
-    system, other = _message("system", "You are Alpha."), _message("system", "You are Omega, and you are a robot.")
-    user, said, thought = _message("user", "Look."), _message("assistant", "I look."), _message("assistant", _THOUGHT)
-    rest = [_message("user", "Go on."), _message("assistant", "I go on."), _message("user", "Stop.")]
-    start: list[Message] = []
-    with contextlib.suppress(RequestRejected):
-        short, differing = await render([system, user]), await render([other, user])
-        long = await render([system, user, said, *rest])
-        # Renderings with two system texts differ from the system text on; messages that follow must not change what
-        # stands before.
-        if None in (short, differing, long) or _agreement(short, differing) < _agreement(short, long):
-            start = [system]
+    chat = [_message(role, text) for role, text in _A_CHAT]
     try:
-        plain = await render([*start, user, said, *rest])
-        thoughts = plain is None or await render([*start, user, thought, *rest]) != plain
+        written = await render(chat)
     except RequestRejected:
-        thoughts = False
-    return ChatLayout(system=bool(start), thoughts=thoughts)
-
-
-def _agreement(one: Rendering, other: Rendering) -> int:
-    """Return the length of the common beginning of two renderings."""
-    return sum(1 for _ in takewhile(bool, map(eq, one or (), other or ())))
+        written = await render(chat[1:])
+    if written is None:
+        return None
+    (_, system), (_, first), *_ = _A_CHAT
+    in_place = 0 <= written.find(system) < written.find(first)
+    return written, ChatLayout(system=in_place, thoughts="Hm." in written)
 
 
 def special_tokens(tokenizer: Any) -> re.Pattern[str] | None:
@@ -251,7 +238,7 @@ def broken(text: str, markers: re.Pattern[str] | None = None) -> str:
 
 def markers_of_chat(written: str) -> list[str]:
     """Return the markers of the known families in what a chat template wrote, without one that begins the text."""
-    return sorted({found[0] for found in KNOWN.finditer(written) if found.start()})
+    return sorted({found[0] for found in _ROLES.finditer(written) if found.start()})
 
 
 def is_chat(tokens: Sequence[int]) -> bool | None:

@@ -15,8 +15,7 @@ from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.observation import Observation
 from reactree_ros.agent.picture import Picture, needs_pillow, picture_of
 from reactree_ros.agent.reading import Unreadable, read
-from reactree_ros.agent.text import shortened_line
-from reactree_ros.agent.tokens import approximate_tokens
+from reactree_ros.agent.text import approximate_tokens, shortened_line
 from reactree_ros.agent.turns import About, Saw, Told, ToldStart, Turn, render
 from reactree_ros.background.pending import give_up_after
 from reactree_ros.llm.port import (

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reactree_ros.agent.grammar import choice_ebnf, choice_regex, choice_schema, chosen_of_json
-from reactree_ros.agent.text import LONGEST_GENERATED
-from reactree_ros.agent.tokens import approximate_tokens
+from reactree_ros.agent.text import LONGEST_GENERATED, approximate_tokens
 from reactree_ros.agent.turns import Turn
 from reactree_ros.files.read_back import well_formed
 from reactree_ros.llm.port import prompt_text

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from reactree_ros.agent.box import place_in_words, read_box
-from reactree_ros.agent.glance import ANSWERS, CANNOT_SEE, Glance, PictureCheck
 from reactree_ros.agent.observation import Observation
-from reactree_ros.agent.picture import Picture
+from reactree_ros.agent.picture import ANSWERS, CANNOT_SEE, Glance, Picture, PictureCheck, place_in_words, read_box
 from reactree_ros.agent.text import in_one_line
 from reactree_ros.agent.turns import About, Saw, Told
 from reactree_ros.background.pending import Pending, asked, followed, pass_on, where_late
@@ -71,7 +69,7 @@ class Eyes:
         self.model.close()
 
     def whether(self, question: str, picture: Picture) -> Pending[Glance]:
-        """Ask a question with an answer; it is one of :data:`~reactree_ros.agent.glance.ANSWERS`."""
+        """Ask a question with an answer; it is one of :data:`~reactree_ros.agent.picture.ANSWERS`."""
         return self._ask(question, _CLOSED.format(question=question), picture, Choice(ANSWERS))
 
     def caption(self, picture: Picture) -> Pending[Glance]:

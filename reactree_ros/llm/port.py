@@ -9,8 +9,7 @@ from typing import Any
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
-from reactree_ros.agent.text import LONGEST, LONGEST_ERROR, LONGEST_GENERATED, bounded
-from reactree_ros.agent.tokens import approximate_tokens
+from reactree_ros.agent.text import LONGEST, LONGEST_ERROR, LONGEST_GENERATED, approximate_tokens, bounded
 from reactree_ros.agent.turns import Said, Turn, render
 from reactree_ros.background.pending import Pending
 from reactree_ros.files.read_back import well_formed

@@ -20,7 +20,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from reactree_ros.background.own_python import SAFE_PATH, python_module
+from reactree_ros.background.worker_process import SAFE_PATH, python_module
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import checked, parse_json, text_of
 from reactree_ros.llm.engine import Generated, Generation
@@ -173,11 +173,12 @@ class VllmEngine(OpenAIEngine):
 
     async def generate(self, generation: Generation) -> Generated:
         """Ask the server; cancelling stops the generation in it."""
+        server = self._server
         try:
             return await super().generate(generation)
         except ServerUnavailable as error:
-            if self._server is None or await self._is_well():
-                raise
+            if server is None or server is not self._server or await self._is_well():
+                raise  # or another request has found that it died
             raise await self._failed(f"{self.name} has died; the next request starts it again ({error})") from None
 
     async def _stop(self) -> None:

@@ -9,7 +9,7 @@ from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from typing import Any
 
-from reactree_ros.agent.tokens import approximate_tokens
+from reactree_ros.agent.text import approximate_tokens
 from reactree_ros.llm.port import LanguageModel, Reply, Wait
 
 #: Seconds until a wait is first reported, and until a log reports any wait again.

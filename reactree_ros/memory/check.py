@@ -13,7 +13,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.port import Counts, EpisodicMemory, EpisodicMemoryError
 from reactree_ros.memory.spec import NamedMemory
-from reactree_ros.plugins.diagnosis import Diagnosis
+from reactree_ros.plugins.installation import Diagnosis
 
 _SUBGOALS = ("find and pick up the apple", "find and pick up the juice", "open the fridge", "wipe the kitchen table")
 

@@ -23,9 +23,8 @@ from typing import Any, TypeVar
 
 from reactree_ros.agent.household import named
 from reactree_ros.agent.observation import GONE, PERHAPS, REMEMBERED, Observation, Seen
-from reactree_ros.agent.words import names
-from reactree_ros.background.pending import Pending
-from reactree_ros.background.worker import Worker
+from reactree_ros.agent.text import names
+from reactree_ros.background.pending import Pending, Worker
 from reactree_ros.memory.house_store import House, HouseStore, MapError, Place, Spot, Thing
 
 T = TypeVar("T")

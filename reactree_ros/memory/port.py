@@ -13,8 +13,7 @@ from typing import ClassVar, TypeVar
 
 from typing_extensions import Self
 
-from reactree_ros.background.pending import Pending
-from reactree_ros.background.worker import Worker
+from reactree_ros.background.pending import Pending, Worker
 from reactree_ros.errors import UserError
 from reactree_ros.memory.experience import End, Experience
 

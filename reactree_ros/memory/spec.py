@@ -12,7 +12,7 @@ from typing import Any
 from reactree_ros.errors import UserError
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.plugins import Registry, Spec
-from reactree_ros.plugins.diagnosis import Diagnosis
+from reactree_ros.plugins.installation import Diagnosis
 from reactree_ros.plugins.settings import Settings, named_settings, read_settings
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.observation import GONE, PERHAPS, Observation, Outcome, Seen
-from reactree_ros.agent.told import Place, Searched, ToldSearched, told_searched
+from reactree_ros.agent.turns import Place, Searched, ToldSearched, told_searched
 
 #: The verbs of skills by which a place is searched.
 GO_TO, OPEN = "go to", "open"

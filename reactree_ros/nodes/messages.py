@@ -26,12 +26,11 @@ from std_msgs.msg import Header
 
 from reactree_ros.agent.control_flow import ControlFlow, flow_named
 from reactree_ros.agent.decision import Decision
-from reactree_ros.agent.glance import Glance
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.kinds import kinds
 from reactree_ros.agent.observation import REMEMBERED, Observation, Outcome, Seen, Spot
-from reactree_ros.agent.picture import PICTURES, Picture, opened, picture_of
+from reactree_ros.agent.picture import PICTURES, Glance, Picture, opened, picture_of
 from reactree_ros.agent.skill import Offer, Offered, apart, offered_of, skill_of
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import About, Said, Saw, Told, ToldStart, Turn
@@ -237,7 +236,7 @@ def request_to_msg(request: DecisionRequest, known: Known | None = None) -> Gene
     msg = fill(
         Generate.Request(),
         request,
-        turns=turns_to_msgs(request.turns) if known is None else _turns_after(known, request.turns),
+        turns=turns_to_msgs(request.turns[known.turns if known else 0 :]),
         words="\n".join(request.words),  # one text takes a tenth of the time of hundreds
         things="\n".join(request.things),
     )
@@ -249,15 +248,12 @@ def request_to_msg(request: DecisionRequest, known: Known | None = None) -> Gene
     else:
         fill(msg, may_say)
     msg.kind = KINDS[type(may_say)]
-    if known is not None and msg.options:
-        together = "\n".join(msg.options)
+    if known is not None:
+        first, together = TurnMsg(kind=TurnMsg.KNOWN, text=known.id, example=known.turns), "\n".join(msg.options)
         if together and together.count("\n") == len(msg.options) - 1:
-            msg.turns[0].rule, msg.options = together, []  # one text takes a tenth of the time of hundreds
+            first.rule, msg.options = together, []  # one text takes a tenth of the time of hundreds
+        msg.turns.insert(0, first)
     return msg
-
-
-def _turns_after(known: Known, turns: Sequence[Turn]) -> list[TurnMsg]:
-    return [TurnMsg(kind=TurnMsg.KNOWN, text=known.id, example=known.turns), *turns_to_msgs(turns[known.turns :])]
 
 
 def known_in(msg: Generate.Request) -> Known | None:
@@ -269,8 +265,9 @@ def known_in(msg: Generate.Request) -> Known | None:
 def request_from_msg(msg: Generate.Request, before: Sequence[Turn] = ()) -> DecisionRequest:
     if before and msg.turns[0].rule:
         msg.options = msg.turns[0].rule.split("\n")
-    _positive("max_tokens", msg.max_tokens)
-    _positive("patience", msg.patience)
+    for name in ("max_tokens", "patience"):
+        if getattr(msg, name) <= 0:
+            raise ValueError(f"{name} is {getattr(msg, name):g}; it must be above 0")
     if not 0 < msg.top_p <= 1:
         raise ValueError(f"top_p is {msg.top_p:g}; it must be above 0 and at most 1")
     return value_in(
@@ -283,15 +280,6 @@ def request_from_msg(msg: Generate.Request, before: Sequence[Turn] = ()) -> Deci
     )
 
 
-def turn_to_msgs(turn: Turn) -> Iterator[TurnMsg]:
-    if not isinstance(turn, ToldStart):
-        yield _turn_to_msg(turn)
-        return
-    yield TurnMsg(kind=TurnMsg.START, text=turn.system, rule=turn.rule)
-    for number, example in enumerate(turn.examples, 1):
-        yield from (_turn_to_msg(one, number) for one in example)
-
-
 def _turn_to_msg(turn: Turn, example: int = 0) -> TurnMsg:
     if isinstance(turn, Told):
         return TurnMsg(kind=ABOUT_CODES[turn.about], text=turn.text, example=example)
@@ -302,7 +290,11 @@ def turns_to_msgs(turns: Sequence[Turn]) -> list[TurnMsg]:
     left_out = sum(len(pictures_of(turn)) for turn in turns) - MOST_SHOWN
     msgs: list[TurnMsg] = []
     for turn in turns:
-        msgs += turn_to_msgs(turn)
+        if isinstance(turn, ToldStart):
+            msgs.append(TurnMsg(kind=TurnMsg.START, text=turn.system, rule=turn.rule))
+            msgs += [_turn_to_msg(one, number) for number, example in enumerate(turn.examples, 1) for one in example]
+        else:
+            msgs.append(_turn_to_msg(turn))
         pictures = pictures_of(turn)
         msgs[-1].pictures = list(pictures_to_msgs(pictures[max(0, left_out) :]))
         left_out -= len(pictures)
@@ -376,11 +368,6 @@ def _more(msg: Generate.Request) -> tuple[str, ...]:
     return tuple(msg.more)
 
 
-def _positive(name: str, number: float) -> None:
-    if number <= 0:
-        raise ValueError(f"{name} is {number:g}; it must be above 0")
-
-
 def reply_from_msg(msg: Generate.Response) -> Reply:
     said, attempts = tuple(map(_said_from_msg, msg.said)), tuple(value_in(Attempt, one) for one in msg.attempts)
     return value_in(Reply, msg, said=said, attempts=attempts, warning=msg.message)
@@ -411,7 +398,7 @@ def _said_from_msg(msg: SpokenDecision) -> Said:
     if (kind := kinds().get(msg.kind)) is None:
         raise ValueError(f"kind is '{msg.kind[:60]}'; it must be one of {', '.join(kinds())}")
     values = {one.name: list(one.values) if one.name in kind.many else "".join(one.values) for one in msg.arguments}
-    if missing := [name for name in kind.recorded_fields() if name not in values]:
+    if missing := [name for name in kind.recorded_fields() if name not in {**kind.optional(), **values}]:
         raise ValueError(f"arguments of {kind.name} lack '{missing[0]}'")
     return Said(msg.text, kind.from_dict(values))
 
@@ -437,24 +424,11 @@ def failed(response: Generate.Response, error: Exception) -> Generate.Response:
 
 
 def error_from_msg(msg: Generate.Response) -> LanguageModelError:
-    error = _error_from_msg(msg)
-    if msg.prompt_tokens > 0 or msg.output_tokens > 0 or msg.attempts:
+    kinds = {code: kind for kind, code in ERROR_CODES.items()} | {Generate.Response.INVALID_REQUEST: RequestRejected}
+    if msg.error_code == Generate.Response.PROMPT_TOO_LONG:
+        error: LanguageModelError = PromptTooLong(msg.excess_tokens, msg.context_tokens)
+    else:
+        error = kinds.get(msg.error_code, LanguageModelError)(msg.message)
+    if msg.prompt_tokens > 0 or msg.output_tokens > 0 or msg.attempts:  # it was used nevertheless
         error.took = reply_from_msg(msg)
     return error
-
-
-def _error_from_msg(msg: Generate.Response) -> LanguageModelError:
-    if msg.error_code == Generate.Response.PROMPT_TOO_LONG:
-        return PromptTooLong(msg.excess_tokens, msg.context_tokens)
-    kinds: dict[int, type[LanguageModelError]] = {
-        **{code: kind for kind, code in ERROR_CODES.items()},
-        Generate.Response.ABORTED: ServerUnavailable,
-        Generate.Response.NOT_ACTIVE: ServerUnavailable,
-        Generate.Response.INVALID_REQUEST: RequestRejected,
-    }
-    return kinds.get(msg.error_code, LanguageModelError)(msg.message)
-
-
-def counted(count: int | None) -> int:
-    """Return a token count as messages have it; -1 where it is unknown."""
-    return -1 if count is None else count

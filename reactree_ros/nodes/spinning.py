@@ -44,7 +44,7 @@ def run_node(make: Callable[[], Any], args: Sequence[str] | None = None, *, with
             node = make()
             refuse_unknown(node, sys.argv if args is None else args)
         except (UserError, ParameterException) as error:
-            _refuse(error)
+            refuse(error)
         well = _Run(node, asked).to_the_end(within)
     if not well:
         sys.exit(1)
@@ -62,7 +62,7 @@ def interruptible(args: Sequence[str] | None = None) -> Iterator[list[int]]:
     try:
         rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     except RuntimeError as error:  # e.g. a parameter file that is no YAML
-        _refuse(error)
+        refuse(error)
     try:
         yield asked
     finally:
@@ -128,7 +128,8 @@ class _Run:
                 print(f"error: {more or what}", file=sys.stderr, flush=True)  # noqa: T201
 
 
-def _refuse(error: Exception) -> NoReturn:
+def refuse(error: Exception) -> NoReturn:
+    """End the process with an error that its user can mend."""
     print(f"error: {' '.join(str(error).split())}", file=sys.stderr)  # noqa: T201
     sys.exit(2)
 
@@ -145,7 +146,7 @@ class Spinner:
         try:
             refuse_unknown(node, sys.argv)
         except UserError as error:
-            _refuse(error)
+            refuse(error)
         self._executor = SingleThreadedExecutor()  # the EventsExecutor raises at a second answer to a goal
         self._executor.add_node(node)
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Literal
 
+from py_trees.behaviour import Behaviour
 from pydantic import Field
 
 from reactree_ros.agent.control_flow import CONTROL_FLOWS, PAPER, flow_named
-from reactree_ros.planners.fixed_example import fixed_example
-from reactree_ros.planners.spec import AgentNodeSettings, PlannerSpec, joined, known_in
+from reactree_ros.planners.spec import AgentNodeSettings, PlannerSpec, fixed_example, joined, known_in
 from reactree_ros.plugins.settings import Harmless, plain
 from reactree_ros.tree.agent_node import Abilities, AgentNode
 from reactree_ros.tree.context import RunContext
+from reactree_ros.tree.own_tree import OwnTree
 
 #: Control flows of an expansion, by the names of the paper's ablation (section 5.4).
 _OF_THE_PAPER = {
@@ -43,17 +45,14 @@ class ReactreeSettings(AgentNodeSettings):
 
     @property
     def takes_examples(self) -> bool:
-        """Whether prompts may have such examples, which expand by all control flows of the paper."""
         return super().takes_examples and self.control_flow == "all"
 
 
 def reactree(instruction: str, context: RunContext, settings: ReactreeSettings) -> AgentNode:
-    """Build the tree for an instruction: one agent node; the rest grows."""
     return AgentNode(instruction, context, abilities_of(context, settings))
 
 
 def abilities_of(context: RunContext, settings: ReactreeSettings) -> Abilities:
-    """Return the abilities of an agent node that may expand, with the household's example of one."""
     household = context.household
     flows = [flow for flow in _OF_THE_PAPER[settings.control_flow] if flow in household.control_flows]
     own = [flow for flow in household.control_flows if flow not in PAPER]
@@ -77,5 +76,33 @@ SPEC = PlannerSpec(
     summary="agent nodes that think, act and expand into a growing tree",
     settings=ReactreeSettings,
     build=reactree,
+    remembers=True,
+)
+
+
+def own_tree(name: str, make: Callable[[OwnTree], Behaviour], summary: str = "a tree of one's own") -> PlannerSpec:
+    """Return a planner that runs a tree of one's own."""
+
+    def build(instruction: str, context: RunContext, settings: ReactreeSettings) -> OwnTree:
+        return OwnTree(instruction, context, make, abilities_of(context, settings))
+
+    return PlannerSpec(name=name, summary=summary, settings=ReactreeSettings, build=build, remembers=True)
+
+
+def flat_abilities(context: RunContext, settings: AgentNodeSettings) -> Abilities:
+    names = ("react_wm", "react") if context.working_memory is not None else ("react",)
+    examples = fixed_example(context.household, *names)
+    return Abilities((), 0, examples, settings.break_rounds, settings.questions, more=settings.kinds)
+
+
+def react(instruction: str, context: RunContext, settings: AgentNodeSettings) -> AgentNode:
+    return AgentNode(instruction, context, flat_abilities(context, settings))
+
+
+REACT = PlannerSpec(
+    name="react",
+    summary="one agent node that thinks and acts",
+    settings=AgentNodeSettings,
+    build=react,
     remembers=True,
 )

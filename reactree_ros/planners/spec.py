@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
+from reactree_ros.agent.household import Household
 from reactree_ros.agent.kinds import DECISIONS
+from reactree_ros.agent.prompt import prompt
+from reactree_ros.agent.transcript import Example
 from reactree_ros.errors import UserError
 from reactree_ros.memory.working import SearchMemory
 from reactree_ros.plugins import Registry, Spec
-from reactree_ros.plugins.settings import Harmless, Settings, did_you_mean, plain, reaching, read_settings
+from reactree_ros.plugins.settings import (
+    Harmless,
+    Settings,
+    did_you_mean,
+    named_settings,
+    plain,
+    reaching,
+    read_settings,
+)
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal_node import GoalNode
 
@@ -21,13 +33,10 @@ WM = "_wm"
 
 
 def joined(names: str) -> tuple[str, ...]:
-    """Return the names in a text, separated by +."""
     return tuple(filter(None, names.split("+")))
 
 
 def known_in(registry: Registry[Any]) -> AfterValidator:
-    """Return a check that a registry knows each name in a text, separated by +."""
-
     def check(names: str) -> str:
         for name in joined(names):
             try:
@@ -49,7 +58,6 @@ class PlannerSettings(Settings):
 
     @property
     def takes_examples(self) -> bool:
-        """Whether prompts may have the examples that a package brings for the planner."""
         return self.fixed_example
 
 
@@ -72,7 +80,6 @@ class AgentNodeSettings(PlannerSettings):
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The names in ``more_decisions``."""
         return joined(self.more_decisions)
 
 
@@ -102,11 +109,6 @@ class Planner:
     working_memory: bool  # whether it remembers where things were seen
 
     def build(self, instruction: str, context: RunContext) -> GoalNode:
-        """Build the tree for an instruction.
-
-        Raises:
-            UserError: A package that the planner needs is missing.
-        """
         self.spec.check_installed()
         context.system_text, context.fixed_example = self.settings.system_text, self.settings.fixed_example
         if isinstance(self.settings, AgentNodeSettings) and self.settings.search_memory:
@@ -121,45 +123,44 @@ class Planner:
         return SearchMemory(context.household, context.world.recallable)
 
     def reaching(self) -> dict[str, Any]:
-        """Return its settings that may start, open, load or send something."""
         return reaching(type(self.settings), self.settings.model_dump(exclude_unset=True))
 
 
 def planner_names() -> tuple[str, ...]:
-    """Return every name, without options."""
     return (*PLANNERS.names, *(f"{spec.name}{WM}" for spec in PLANNERS if spec.remembers))
 
 
 def planner(name: str | PlannerSpec) -> Planner:
-    """Return a planner by its name, or by its spec with the settings that it has by default.
-
-    Args:
-        name: Its spec, or its name, then ``_wm`` for working memory, then ``:option=value`` for each option that
-            differs from its default.
-
-    Raises:
-        UserError: There is no such name or option; the message names the existing ones.
-    """
+    """Return a planner by its name, or by its spec with the settings that it has by default. Raises UserError."""
     if isinstance(name, PlannerSpec):
         settings = name.settings()
         assert isinstance(settings, PlannerSettings)
         return Planner(name.name, name, settings, working_memory=False)
-    first, *options = name.split(":")
+    first, values = named_settings(name, "planner")
     bare = first.removesuffix(WM)
     remembers = first != bare and first not in PLANNERS.names
-    if not remembers:
-        bare = first
+    bare = bare if remembers else first
     if bare not in PLANNERS.names or (remembers and not PLANNERS.get(bare).remembers):
         raise UserError(f"planner '{first}' is unknown; {did_you_mean(first, planner_names())}")
     spec = PLANNERS.get(bare)
-    values = dict(_option(bare, option) for option in options)
     settings = read_settings(spec.settings, values, where=f"planner '{bare}'")
     assert isinstance(settings, PlannerSettings)
     return Planner(name, spec, settings, remembers)
 
 
-def _option(name: str, text: str) -> tuple[str, str]:
-    option, equals, value = text.partition("=")
-    if not equals:
-        raise UserError(f"planner '{name}': write an option as NAME=VALUE, not '{text}'")
-    return option, value
+def fixed_example(household: Household, *names: str) -> tuple[Example, ...]:
+    """Return a household's fixed example for a planner: a trajectory or, for a tree, those of all agent nodes.
+
+    A file ``NAME_short.txt`` beside it is the example for prompts that the long one does not fit into. That of a tree
+    has sequences and fallbacks alone, so that it serves ``NAME_seq_fb``, too.
+    """
+    for name in names:
+        if long := _of_file(household, name):
+            return (replace(long, short=_of_file(household, f"{name.removesuffix('_seq_fb')}_short")),)
+    return ()
+
+
+def _of_file(household: Household, name: str) -> Example | None:
+    with contextlib.suppress(FileNotFoundError):
+        return Example.of_text(prompt(household.prompts, f"{name}.txt"), start_line=household.start_line)
+    return None

@@ -16,8 +16,8 @@ import contextlib
 import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -33,25 +33,15 @@ DISTRIBUTION = "reactree_ros"
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """A thing with a name, and how to make it.
-
-    Attributes:
-        extra: The extra to install for it, e.g. ``reactree_ros[openai]``; empty for none.
-        needs: The modules that it imports, e.g. ``openai``.
-    """
+    """A thing with a name, and how to make it."""
 
     name: str
     summary: str  # its description, in one line
     settings: type[Settings] = NoSettings  # its own settings
-    extra: str = ""
-    needs: tuple[str, ...] = ()
+    extra: str = ""  # the extra to install for it, e.g. ``reactree_ros[openai]``; empty for none
+    needs: tuple[str, ...] = ()  # the modules that it imports, e.g. ``openai``
 
     def check_installed(self) -> None:
-        """Check that its requirements are installed.
-
-        Raises:
-            UserError: One is missing; the message says what to install.
-        """
         check_modules(self.name, self.extra, self.needs)
 
 
@@ -61,12 +51,8 @@ S = TypeVar("S")
 class Registry(Generic[S]):
     """Things of one kind, by name. This package's take precedence over those of other distributions.
 
-    Args:
-        kind: The kind in one or two words, for errors.
-        group: The entry points' group.
-        base: The class of its things, or what they subclass.
-        first: This package's names that come first, in this order; the first one is the default.
-        check: Checks a thing when it is registered; raises :class:`UserError` if it is refused.
+    ``base`` is the class of its things, or what they subclass; ``first`` are the names that come first, in this order,
+    the first of them the default; ``check`` raises :class:`UserError` for a thing that is refused.
     """
 
     def __init__(
@@ -78,48 +64,40 @@ class Registry(Generic[S]):
         first: tuple[str, ...],
         check: Callable[[S], None] = lambda one: None,
     ) -> None:
-        self.kind = kind
-        self.group = group
-        self.base = base
-        self.first, self._check = first, check
+        self.kind, self.group, self.base, self.first, self._check = kind, group, base, first, check
         self._loaded: dict[str, S] = {}
         self._told = set[str]()
-        self._brought: _Brought | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
         """Every name: those of ``first``, whoever brings them, then this package's, then those of others."""
-        every = (*self.own, *self._plugins.points)
+        every = (*self.own, *self._brought[0])
         return tuple(dict.fromkeys((*(name for name in self.first if name in every), *every)))
 
     @property
     def default(self) -> str:
-        """The default name."""
         return self.first[0]
 
     @property
     def own(self) -> tuple[str, ...]:
-        """This package's names: those of ``first``, then the others by name."""
         return tuple(dict.fromkeys((*(name for name in self.first if name in self._own), *sorted(self._own))))
 
     @property
     def packages(self) -> frozenset[str]:
         """The modules of all things, with their packages; this imports nothing."""
-        points = (*self._own.values(), *self._plugins.points.values())
+        points = (*self._own.values(), *self._brought[0].values())
         parts = [point.value.partition(":")[0].strip().split(".") for point in points]
         return frozenset(".".join(one[:end]) for one in parts for end in range(1, len(one) + 1))
 
     @property
     def brought(self) -> Mapping[str, str]:
         """The names of plug-ins, each with its distribution."""
-        return {name: _origin(point) for name, point in self._plugins.points.items()}
+        return {name: _origin(point) for name, point in self._brought[0].items()}
 
     def __iter__(self) -> Iterator[S]:
-        """Yield every thing that can be loaded; who names another one hears why it cannot."""
         return (one for _, one in self.items())
 
     def items(self) -> Iterator[tuple[str, S]]:
-        """Yield name and thing for each that can be loaded."""
         for name in self.names:
             with contextlib.suppress(UserError):
                 yield name, self.get(name)
@@ -134,8 +112,9 @@ class Registry(Generic[S]):
 
     def problems(self) -> list[str]:
         """Load every plug-in; return the problems, one line each: hidden by another, or unusable."""
-        found = list(self._plugins.problems)
-        for name in self._plugins.points:
+        points, found = self._brought
+        found = [*found]
+        for name in points:
             try:
                 self.get(name)
             except UserError as error:
@@ -143,11 +122,7 @@ class Registry(Generic[S]):
         return found
 
     def get(self, name: str) -> S:
-        """Return the thing with a name.
-
-        Raises:
-            UserError: There is no such name, or its package cannot be used.
-        """
+        """Return the thing with a name. Raises UserError."""
         if name not in self._loaded:
             one = self._load(name)
             self._check(one)
@@ -157,7 +132,7 @@ class Registry(Generic[S]):
     def _load(self, name: str) -> Any:
         if name in self._own:
             return _load_own(self._own[name])
-        point = self._plugins.points.get(name)
+        point = self._brought[0].get(name)
         if point is None:
             raise UserError(f"{self.kind} '{name}' is unknown; {did_you_mean(name, self.names)}")
         try:
@@ -179,41 +154,23 @@ class Registry(Generic[S]):
             raise UserError(f"no {self.kind} of {DISTRIBUTION} is installed here: {_install_again()}")
         return own.get(self.group, {})
 
-    @property
-    def _plugins(self) -> _Brought:
-        if self._brought is None:
-            self._brought = _find(self.kind, self.group, self._own)
-        return self._brought
-
-
-@dataclass
-class _Brought:
-    """The plug-ins of a group with unique names, and the problems of others."""
-
-    points: dict[str, metadata.EntryPoint] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
-
-
-def _find(kind: str, group: str, own: Mapping[str, metadata.EntryPoint]) -> _Brought:
-    found = _Brought()
-    for point in _all_points().select(group=group):
-        mine, first = own.get(point.name), found.points.get(point.name)
-        if mine is not None and mine.value != point.value:
-            found.problems.append(
-                f"{kind} '{point.name}' of {_origin(point)} is not used: this package has one of that name"
-            )
-        elif first is not None and first.value != point.value:
-            found.problems.append(
-                f"{kind} '{point.name}' of {_origin(point)} is not used: {_origin(first)} has one of that name"
-            )
-        elif mine is None:
-            found.points.setdefault(point.name, point)
-    return found
+    @cached_property
+    def _brought(self) -> tuple[Mapping[str, metadata.EntryPoint], list[str]]:
+        """Return the plug-ins with unique names, and the problems of others."""
+        found: dict[str, metadata.EntryPoint] = {}
+        problems = []
+        for point in _all_points().select(group=self.group):
+            mine = self._own.get(point.name)
+            there = mine or found.setdefault(point.name, point)
+            if there.value != point.value:
+                whose = "this package" if mine else _origin(there)
+                who = f"{self.kind} '{point.name}' of {_origin(point)}"
+                problems.append(f"{who} is not used: {whose} has one of that name")
+        return found, problems
 
 
 @cache
 def _own_points() -> Mapping[str, Mapping[str, metadata.EntryPoint]]:
-    """Return this distribution's entry points by group and name, without searching the others."""
     found: dict[str, dict[str, metadata.EntryPoint]] = {}
     with contextlib.suppress(metadata.PackageNotFoundError):
         for point in metadata.distribution(DISTRIBUTION).entry_points:
@@ -223,7 +180,6 @@ def _own_points() -> Mapping[str, Mapping[str, metadata.EntryPoint]]:
 
 @cache
 def _all_points() -> Any:
-    """Return all entry points: one search through the installation serves every registry."""
     return metadata.entry_points()
 
 
@@ -237,7 +193,6 @@ def _load_own(point: metadata.EntryPoint) -> Any:
 
 
 def _install_again() -> str:
-    """Return the line that registers a checkout's entry points, or what to do for an installation."""
     root = Path(__file__).parents[2]
     if not (root / "pyproject.toml").is_file():
         return f"install {DISTRIBUTION} again"
@@ -245,13 +200,11 @@ def _install_again() -> str:
 
 
 def one_line(error: BaseException) -> str:
-    """Return an error's message in one line; a SystemExit only has a number, so its name is added."""
     said = " ".join(str(error).split())
     return said if said and isinstance(error, Exception) else f"{type(error).__name__} {said}".rstrip()
 
 
 def _origin(point: metadata.EntryPoint) -> str:
-    """Return the origin of a plug-in: its distribution, or its location."""
     try:
         return str(point.dist.name) if point.dist else point.value
     except Exception:  # a distribution without a name

@@ -6,12 +6,14 @@ process sees: its own, or one on ``PYTHONPATH``, where a sourced ROS workspace p
 
 from __future__ import annotations
 
+import enum
 import importlib.util
 import re
 import shlex
 import sys
 import sysconfig
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
@@ -27,14 +29,12 @@ def install_line(extra: str) -> str:
 
 
 def check_modules(what: str, extra: str, modules: Sequence[str]) -> None:
-    """Check that modules can be imported."""
     for module in modules:
         if importlib.util.find_spec(module) is None:
             raise UserError(f"'{what}' needs {module.replace('_', '-')}: {install_line(extra)}")
 
 
 def install_requirements(*requirements: str) -> str:
-    """Return the line that installs distributions for this process, e.g. ``openai>=1.40``."""
     pip = f"-m pip install {' '.join(map(shlex.quote, requirements))}"
     environment = _environment()
     if environment is not None:
@@ -49,18 +49,12 @@ def install_requirements(*requirements: str) -> str:
 
 
 def check_own_requirements() -> None:
-    """Check that this process sees the package's requirements, in new enough versions."""
     if lacked := lacking("reactree_ros"):
         said = ", ".join(f"{one} ({found or 'not there'})" for one, found in lacked.items())
         raise ImportError(f"reactree_ros needs {said}: {install_requirements(*lacked)}")
 
 
 def extras() -> list[str]:
-    """Return the extras of this package, and of every other that brings plug-ins; none if they are not installed.
-
-    Returns:
-        This package's by their names, another's with its own: ``reactree_lab[pddl]``.
-    """
     try:
         own = metadata.metadata("reactree_ros").get_all("Provides-Extra") or []
     except metadata.PackageNotFoundError:
@@ -78,7 +72,6 @@ def lacking(extra: str) -> dict[str, str]:
 
 
 def _requirements(extra: str) -> list[str]:
-    """Return the requirements of an extra; nested extras of ours are expanded."""
     name, _, chosen = extra.rstrip("]").partition("[")
     try:
         lines = metadata.requires(name) or []
@@ -96,7 +89,6 @@ def _requirements(extra: str) -> list[str]:
 
 
 def _whole(requirement: str) -> list[str]:
-    """Expand a requirement that names extras of reactree_ros or of a distribution beside it: they are on no index."""
     name, _, chosen = requirement.rstrip("]").partition("[")
     name = re.sub(r"[-_.]+", "_", name)
     if not chosen or not name.startswith("reactree_"):
@@ -105,7 +97,6 @@ def _whole(requirement: str) -> list[str]:
 
 
 def _unfit(requirement: str) -> str | None:
-    """Return the installed version if it does not fit, empty if it is missing; None if it fits."""
     name, _, _ = re.split(r"([<>=!~\[]|$)", requirement, maxsplit=1)
     least, below = re.search(r">=([\d.]+)", requirement), re.search(r"<([\d.]+)", requirement)
     try:
@@ -121,7 +112,6 @@ def _numbers(version: str) -> list[int]:
 
 
 def _environment() -> Path | None:
-    """Return the interpreter of the visible virtual environment, if there is one."""
     if sys.prefix != sys.base_prefix:
         return Path(sys.executable)
     for folder in map(Path, sys.path):
@@ -133,3 +123,22 @@ def _environment() -> Path | None:
 
 def _externally_managed() -> bool:
     return Path(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED").is_file()
+
+
+class Level(enum.Enum):
+    """How serious a diagnosis is."""
+
+    RIGHT = "right"
+    NOTE = "note"
+    """Nothing is wrong, but a person should know."""
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What a check says of one thing."""
+
+    what: str  # the thing, e.g. ``emergency stop``
+    level: Level
+    said: str  # what the check found
+    remedy: str = ""  # what to do; empty if nothing is wrong

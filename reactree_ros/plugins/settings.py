@@ -32,7 +32,6 @@ class Harmless:
     when: Callable[[Any], bool] | None = None  # returns whether a value is harmless; None if every value is
 
     def holds(self, value: Any) -> bool:
-        """Return whether a value, of any type, is harmless."""
         try:
             return self.when is None or self.when(value)
         except (AttributeError, TypeError, ValueError):  # a value of an unexpected type
@@ -66,13 +65,7 @@ class NoSettings(Settings):
 
 
 def is_harmless(annotation: Any, value: Any, declared: Sequence[Any] = ()) -> bool:
-    """Return whether a value can start, open, load and send nothing, by its type or by declaration.
-
-    Args:
-        annotation: Its type. Booleans, numbers, enums, literals, and unions and lists of these are harmless.
-        value: The value, as given.
-        declared: Declarations in addition to the type, such as :class:`Harmless`.
-    """
+    """Return whether a value can start, open, load and send nothing, by its type or by declaration."""
     if get_origin(annotation) is Annotated:
         annotation, *within = get_args(annotation)
         declared = (*declared, *within)
@@ -96,12 +89,11 @@ def reaching(kind: type[Settings], values: Mapping[str, Any]) -> dict[str, Any]:
         name: value
         for name, value in values.items()
         if (field := fields.get(name)) is None
-        or not (_is_default(field, value) or is_harmless(field.annotation, value, field.metadata))
+        or not (
+            field.get_default(call_default_factory=True) == value
+            or is_harmless(field.annotation, value, field.metadata)
+        )
     }
-
-
-def _is_default(field: FieldInfo, value: Any) -> bool:
-    return bool(field.get_default(call_default_factory=True) == value)
 
 
 def choices(field: FieldInfo) -> tuple[str, ...]:
@@ -122,7 +114,6 @@ def words_that_are_switches(field: FieldInfo) -> dict[bool, str]:
 
 
 def word_of(field: FieldInfo, value: Any) -> Any:
-    """Return the choice that was read as true or false; any other value as it is."""
     return words_that_are_switches(field).get(value, value) if isinstance(value, bool) else value
 
 
@@ -131,7 +122,6 @@ _LONGEST_NAME, _MOST_NAMES, _SUCH_AS = 80, 60, 8
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Suggest a name: the nearest known one, or all of them."""
     known = list(known)
     near, more = nearest(name, known), f", and {len(known) - _MOST_NAMES} more" if len(known) > _MOST_NAMES else ""
     listed = f"{', '.join(known[:_MOST_NAMES])}{more}"
@@ -139,7 +129,6 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def nearest_or_some(name: str, known: Sequence[str]) -> str:
-    """Suggest a name out of a great many: the nearest one, or the first few."""
     near = nearest(name, known)
     such = f"there are such as {', '.join(known[:_SUCH_AS])}" if known else "there are none"
     return f"did you mean '{near}'?" if near else such
@@ -162,7 +151,6 @@ def or_nearest(name: str, known: Iterable[str]) -> str:
 
 
 def check_names(kind: str, given: str, known: Collection[str]) -> str:
-    """Check that each of some names, separated by commas, is known."""
     for name in given.split(","):
         if name not in known:
             raise ValueError(f"there is no {kind} '{name}'; {did_you_mean(name, known)}")
@@ -170,17 +158,7 @@ def check_names(kind: str, given: str, known: Collection[str]) -> str:
 
 
 def read_settings(kind: type[M], values: Mapping[str, Any], *, where: str, beside: Sequence[str] = ()) -> M:
-    """Check settings.
-
-    Args:
-        kind: Their class.
-        values: The settings by name; texts are parsed.
-        where: Their origin, for errors, e.g. ``planner 'reactree'``.
-        beside: Further names for suggestions.
-
-    Raises:
-        UserError: They are wrong; the message names the origin, the setting and the value.
-    """
+    """Check settings. Raises UserError."""
     if not isinstance(values, Mapping):
         raise UserError(f"{where}: holds no settings; they look like 'name: value', one a line")
     try:
@@ -196,15 +174,7 @@ def read_settings(kind: type[M], values: Mapping[str, Any], *, where: str, besid
 
 
 def named_settings(text: str, kind: str) -> tuple[str, dict[str, str]]:
-    """Split a name from its settings: ``NAME:SETTING=VALUE:SETTING=VALUE``; a value may have colons in it, too.
-
-    Args:
-        text: The text.
-        kind: What is named, for errors.
-
-    Raises:
-        UserError: A setting is written otherwise.
-    """
+    """Split ``NAME:SETTING=VALUE:SETTING=VALUE``; a value may have colons in it, too. Raises UserError."""
     name, _, given = text.partition(":")
     settings = [one.partition("=") for one in re.split(r":(?=\w+=)", given)] if given else []
     if wrong := [text for text, equals, _ in settings if not equals]:
@@ -214,21 +184,16 @@ def named_settings(text: str, kind: str) -> tuple[str, dict[str, str]]:
 
 @dataclass(frozen=True)
 class Fault:
-    """An error at one place of the input.
-
-    Attributes:
-        unknown: Whether the key is unknown. Its value may be a misplaced secret and must not be shown.
-    """
+    """An error at one place of the input."""
 
     path: tuple[str | int, ...]  # the place: keys, and positions in lists
     said: str  # the problem, in a sentence that begins in lower case
     value: Any  # the value there
-    unknown: bool = False
+    unknown: bool = False  # whether the key is unknown. Its value may be a misplaced secret and must not be shown
     missing: bool = False  # whether the value is missing
 
     @property
     def with_value(self) -> str:
-        """The problem, with the value."""
         if self.unknown or self.missing or isinstance(self.value, Mapping):  # a part that does not fit the others
             return self.said
         name = str(self.path[-1]) if self.path and self.path[-1] != "[key]" else ""  # a mapping's key itself
@@ -255,7 +220,6 @@ def fault_of(error: ValidationError, kind: Any, beside: Sequence[str] = ()) -> F
 
 
 def _slip(one: Mapping[str, Any], kind: Any, beside: Sequence[str]) -> Fault | None:
-    """Return the unknown key that explains one of pydantic's errors; None if there is none."""
     *place, name = one["loc"] or ("",)
     known = [*names_at(kind, place), *(() if place else beside)]
     if one["type"] == "missing" and isinstance(one["input"], Mapping):  # a misspelt name may be there

@@ -12,7 +12,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from reactree_ros.files.folders import user_state
+from reactree_ros.files.whole_file import user_state
 from reactree_ros.record.schema import Event
 
 _log = logging.getLogger(__name__)

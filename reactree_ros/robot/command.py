@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +16,7 @@ from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.commands import add_more, over_ros
 from reactree_ros.errors import UserError
 from reactree_ros.files.whole_file import write_whole
-from reactree_ros.plugins.diagnosis import Level
+from reactree_ros.plugins.installation import Level
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Look after a robot's map and configuration.")
 HEADER = "# The semantic map of {source}, made by `reactree robot map --from {kind}`. Metres; yaw in radians.\n"
@@ -65,9 +64,10 @@ def robot_map(
 
     if kind is From.MAP and out:
         raise UserError("--out is for a map that is made from something else; say from what with --from")
-    _check_options(
-        kind, {From.PYROBOSIM: ("robot", robot), From.NAV2: ("regions", regions), From.SCENE_GRAPH: ("labels", labels)}
-    )
+    options = (From.PYROBOSIM, "robot", robot), (From.NAV2, "regions", regions), (From.SCENE_GRAPH, "labels", labels)
+    for only, name, value in options:
+        if value and kind is not only:
+            raise UserError(f"--{name} is for --from {only.value}, not for {kind.value}")
     if kind is From.MAP:
         read = read_yaml(source)
         document = map_of(read)
@@ -90,12 +90,6 @@ def robot_map(
     verdict = f"{len(notes)} to look at" if notes else "all right"
     said = "{} rooms, {} receptacles, {} classes of objects; ".format(*counts)
     console.print(f"{out or source}: {said}{verdict}", markup=False, highlight=False)
-
-
-def _check_options(kind: From, options: Mapping[From, tuple[str, object]]) -> None:
-    for of, (name, value) in options.items():
-        if value and kind is not of:
-            raise UserError(f"--{name} is for --from {of.value}, not for {kind.value}")
 
 
 def _made(kind: From, source: Path, *, robot: str, regions: Path | None, labels: Path | None) -> dict[str, Any]:

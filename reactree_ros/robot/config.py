@@ -14,10 +14,9 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, FiniteFloat, PrivateAttr
 from typing_extensions import Self
 
-from reactree_ros.agent.conditions import WAIT, wait_skill
-from reactree_ros.agent.glance import MOST_LOOKS, NO, YES, PictureCheck
 from reactree_ros.agent.parameters import Named, Number
-from reactree_ros.agent.skill import Bounds, Skill, check_told_apart, read_skill, skill_of
+from reactree_ros.agent.picture import MOST_LOOKS, NO, YES, PictureCheck
+from reactree_ros.agent.skill import WAIT, Bounds, Skill, check_told_apart, read_skill, skill_of, wait_skill
 from reactree_ros.agent.text import check_template
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import SKILLS
@@ -111,7 +110,6 @@ class CallEntry(Document):
 
     @property
     def server(self) -> str:
-        """Name of the action, the service or the topic."""
         return str(getattr(self, self.kind))
 
 
@@ -137,7 +135,6 @@ class SeeingEntry(CallEntry):
 
     @property
     def server(self) -> str:
-        """Name of the action, the service or the topic."""
         return self._topic if self.camera else super().server
 
     def with_camera(self, cameras: Mapping[str, CameraEntry]) -> Self:
@@ -243,7 +240,6 @@ class SkillEntry(StepEntry):
 
     @property
     def parts(self) -> Sequence[StepEntry]:
-        """What is done one after the other."""
         return self.steps or [self]
 
     def with_camera(self, cameras: Mapping[str, CameraEntry]) -> Self:
@@ -375,13 +371,10 @@ class DetectionEntry(Document):
 
     @property
     def source(self) -> str:
-        """Name of the topic, the action or the service."""
         return self.topic or self.action or self.service
 
 
 class Topic(Document):
-    """A topic, and the field of its messages that counts."""
-
     topic: Named1
     type: str = "std_msgs/msg/Bool"
     field: str = "data"
@@ -478,8 +471,6 @@ class SaysEntry(CallEntry):
 
 
 class VoiceEntry(Document):
-    """How people speak with the robot."""
-
     hears: HearsEntry = HearsEntry()  # what was said to it
     # topic with `std_msgs/msg/String` of all that the robot says; what others publish there is said, too
     speech: Named1 = "speech"
@@ -592,7 +583,6 @@ def _check_on_map(wanted: Named, there: Sequence[str] | None, known: Sequence[st
 
 @contextmanager
 def _located(where: str) -> Iterator[None]:
-    """Say of what is wrong where it stands."""
     try:
         yield
     except ValueError as error:

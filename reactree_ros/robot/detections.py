@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from reactree_ros.agent.words import names, words
+from reactree_ros.agent.text import names, words
 from reactree_ros.robot.house import House, Item
 from reactree_ros.robot.poses import Pose
 

@@ -51,8 +51,6 @@ class DrawnRoom:
 
 @dataclass(frozen=True)
 class DrawnThing:
-    """A thing: furniture, or what is carried about."""
-
     name: str  # what it is called; several may have the same name
     middle: tuple[float, float, float]  # the middle of its box, with its lower edge, in metres
     size: tuple[float, float, float] = (0.5, 0.5, 0.5)  # of its box along its x axis, its y axis and upwards, in metres
@@ -122,7 +120,6 @@ def map_values(rooms: Sequence[DrawnRoom], things: Sequence[DrawnThing], *, wher
 
 
 def box_of(corners: Iterable[Corner]) -> tuple[Corner, tuple[float, float]]:
-    """Return middle and size of the upright box around corners."""
     xs, ys = zip(*corners, strict=True)
     return ((min(xs) + max(xs)) / 2, (min(ys) + max(ys)) / 2), (max(xs) - min(xs), max(ys) - min(ys))
 
@@ -182,15 +179,15 @@ def _room_of(thing: DrawnThing, rooms: Sequence[DrawnRoom]) -> int | None:
 def _room(room: DrawnRoom, name: str) -> dict[str, Any]:
     x, y = room.middle
     floor = {} if room.floor is None else {"floor": room.floor}
-    outline = [[_rounded(x), _rounded(y)] for x, y in room.outline]
-    return {"name": name, **floor, "pose": {"x": _rounded(x), "y": _rounded(y)}, "outline": outline}
+    outline = [[rounded(x), rounded(y)] for x, y in room.outline]
+    return {"name": name, **floor, "pose": {"x": rounded(x), "y": rounded(y)}, "outline": outline}
 
 
 def _receptacle(thing: DrawnThing, name: str, room: str, of: DrawnRoom) -> dict[str, Any]:
     x, y, z = thing.middle
-    pose = {"x": _rounded(x), "y": _rounded(y), **({"z": _rounded(z)} if _rounded(z) else {})}
-    if _rounded(thing.yaw):
-        pose["yaw"] = _rounded(thing.yaw)
+    pose = {"x": rounded(x), "y": rounded(y), **({"z": rounded(z)} if rounded(z) else {})}
+    if rounded(thing.yaw):
+        pose["yaw"] = rounded(thing.yaw)
     sx, sy = of.middle
     away = math.atan2(sy - y, sx - x) if math.hypot(sx - x, sy - y) > 1e-6 else thing.yaw
     turned = away - thing.yaw
@@ -198,16 +195,16 @@ def _receptacle(thing: DrawnThing, name: str, room: str, of: DrawnRoom) -> dict[
     edge = min(depth / max(abs(math.cos(turned)), 1e-6), width / max(abs(math.sin(turned)), 1e-6))
     reach = min(edge + STANDOFF, max(math.hypot(sx - x, sy - y), edge + 0.1))
     ax, ay = of.ground((x + reach * math.cos(away), y + reach * math.sin(away)))
-    yaw = _rounded(math.atan2(y - ay, x - ax))
+    yaw = rounded(math.atan2(y - ay, x - ax))
     return {
         "name": name,
         **({"own": thing.own} if thing.own else {}),
         "room": room,
         "pose": pose,
-        "size": [max(0.01, _rounded(side)) for side in thing.size],
-        "approach": {"x": _rounded(ax), "y": _rounded(ay), **({"yaw": yaw} if yaw else {})},
+        "size": [max(0.01, rounded(side)) for side in thing.size],
+        "approach": {"x": rounded(ax), "y": rounded(ay), **({"yaw": yaw} if yaw else {})},
     }
 
 
-def _rounded(number: float) -> float:
+def rounded(number: float) -> float:
     return round(float(number), _DIGITS) + 0.0  # no -0.0

@@ -23,8 +23,6 @@ STANDOFF = 0.5
 
 
 class MapThing(Thing):
-    """Something on the map."""
-
     def __init__(
         self, id: int, word: str, number: int, properties: frozenset[str], pose: Pose | None, own: str = ""
     ) -> None:
@@ -49,8 +47,6 @@ class Room(MapThing):
 
 
 class Receptacle(MapThing):
-    """A piece of furniture or an appliance."""
-
     def __init__(self, id: int, entry: ReceptacleEntry, room: Room, frame: str, properties: frozenset[str]) -> None:
         super().__init__(id, *parts_of(entry.name), properties, entry.pose.pose(frame), entry.own)
         self.room, self.room_item = room, True
@@ -87,8 +83,6 @@ class Receptacle(MapThing):
 
 
 class Item(MapThing):
-    """An object."""
-
     seen: float | None = None  # when it was detected last, in seconds; None: not since it was put where it is
     score = 1.0  # how certain its last detection was
     taken_from: Pose | None = None  # where it was picked up, until the robot has gone somewhere else

@@ -5,13 +5,13 @@ from __future__ import annotations
 import difflib
 import heapq
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 import yaml
 from pydantic import (
@@ -169,8 +169,6 @@ class OthersEntry(Document):
 
 
 class TrackingEntry(Document):
-    """How detections become objects."""
-
     classes: dict[ClassId, str] = {}  # class of the detector to word, e.g. `{"47": apple}`
     others: OthersEntry | None = None  # how other classes become objects; None: they are ignored
     min_score: Annotated[float, Field(ge=0, le=1)] = 0.5  # less certain detections are ignored
@@ -271,8 +269,10 @@ class Ways:
         floors = {room.name: room.floor for room in document.rooms}
         self._from: dict[str, list[Passage]] = defaultdict(list)
         for one in document.connections:
-            for side in (0, 1):
-                self._from[one.between[side]].append(_passage(one, side, floors[one.between[1 - side]]))
+            for here, to, by in zip(one.between, one.between[::-1], one.sides, strict=True):
+                named = {"by": by, "to": to, "floor": "" if floors[to] is None else floors[to]}
+                skills = tuple(text.format(**named) for text in one.pass_)
+                self._from[here].append(Passage(to, by, one.cost, skills))
 
     def shortest(self, start: str, to: str) -> Sequence[Passage] | None:
         """Return the cheapest way from room to room; nothing if nobody says how; None: there is no way."""
@@ -296,19 +296,12 @@ class Ways:
         yield from self._from.get(room, ())
 
 
-def _passage(one: ConnectionEntry, side: int, floor: int | None) -> Passage:
-    by, to = one.sides[side], one.between[1 - side]
-    skills = tuple(text.format(by=by, to=to, floor="" if floor is None else floor) for text in one.pass_)
-    return Passage(to, by, one.cost, skills)
-
-
 D = TypeVar("D", bound=Document)
+_Path: TypeAlias = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
 class Source:
-    """YAML that was read."""
-
     values: Any  # what it says
     where: str  # the file, or whatever else it comes from; errors begin with it
     node: yaml.Node | None = None  # its parts with the lines that they are on; None if nobody knows
@@ -378,37 +371,47 @@ def map_of(source: Source) -> MapDocument:
     Raises UserError: it cannot be used; the message says where it is from and names line, field and value.
     """
     document = checked(MapDocument, source)
-    _named_once(document, source)
+    for path, fault in _faults(document):
+        raise UserError(f"{source.at(*path)}: {fault}")
+    return document
+
+
+def _faults(document: MapDocument) -> Iterator[tuple[_Path, str]]:
+    """Yield what is wrong with a map as a whole, each with where it stands."""
+    yield from _named_twice(document)
     rooms, receptacles = [room.name for room in document.rooms], [one.name for one in document.receptacles]
-    _known(document.start, rooms, source.at("start"), "room")
-    for index, receptacle in enumerate(document.receptacles):
-        place = "receptacles", index
-        _known(receptacle.room, rooms, source.at(*place, "room"), "room")
-        word = parts_of(receptacle.name)[0]
-        properties = _properties(document, receptacle.name, source.at(*place, "name"), of=Use.RECEPTACLE)
-        if not properties - {_CARRIED}:
-            raise UserError(
-                f"{source.at(*place, 'name')}: nothing can be put on or in '{word}', and it is "
-                f"neither opened nor switched; describe it under words, e.g. {_described(word, Use.RECEPTACLE)}"
-            )
-        if receptacle.open and "CAN_OPEN" not in properties:
-            raise UserError(f"{source.at(*place, 'open')}: a {word} cannot be opened")
-        if receptacle.turned_on and "HAS_SWITCH" not in properties:
-            raise UserError(f"{source.at(*place, 'turned_on')}: a {word} has no switch")
-    for id, word in document.objects.classes.items():
-        _properties(document, f"{word} 1", source.at("objects", "classes", id), of=Use.OBJECT)
-    for index, expected in enumerate(document.expected):
-        _known(expected.at, receptacles, source.at("expected", index, "at"), "receptacle")
-        _properties(document, expected.name, source.at("expected", index, "name"), of=Use.OBJECT)
-    for index, connection in enumerate(document.connections):
-        for name in connection.between:
-            _known(name, rooms, source.at("connections", index, "between"), "room")
-        for name in filter(None, connection.sides):
-            _known(name, receptacles, source.at("connections", index, "by"), "receptacle")
+    refers: list[tuple[_Path, str, list[str], str]] = [(("start",), document.start, rooms, "room")]
+    for index, one in enumerate(document.receptacles):
+        refers.append((("receptacles", index, "room"), one.room, rooms, "room"))
+    for index, thing in enumerate(document.expected):
+        refers.append((("expected", index, "at"), thing.at, receptacles, "receptacle"))
+    for index, way in enumerate(document.connections):
+        refers += [(("connections", index, "between"), name, rooms, "room") for name in way.between]
+        refers += [(("connections", index, "by"), name, receptacles, "receptacle") for name in way.sides if name]
     for index, person in enumerate(document.persons):
         if person.at:
-            _known(person.at, [*rooms, *receptacles], source.at("persons", index, "at"), "room or receptacle")
-    return document
+            refers.append((("persons", index, "at"), person.at, [*rooms, *receptacles], "room or receptacle"))
+    for path, name, names, kind in refers:
+        if name not in names:
+            yield path, f"there is no {kind} '{name}'; there are {', '.join(names) or 'none'}{or_nearest(name, names)}"
+    for index, one in enumerate(document.receptacles):
+        path, word = ("receptacles", index), parts_of(one.name)[0]
+        yield from _unknown(document, one.name, (*path, "name"), Use.RECEPTACLE)
+        properties = document.properties_of(one.name)
+        if not properties - {_CARRIED}:
+            yield (
+                (*path, "name"),
+                f"nothing can be put on or in '{word}', and it is neither opened nor switched; describe it under "
+                f"words, e.g. {_described(word, Use.RECEPTACLE)}",
+            )
+        if one.open and "CAN_OPEN" not in properties:
+            yield (*path, "open"), f"a {word} cannot be opened"
+        if one.turned_on and "HAS_SWITCH" not in properties:
+            yield (*path, "turned_on"), f"a {word} has no switch"
+    for id, word in document.objects.classes.items():
+        yield from _unknown(document, f"{word} 1", ("objects", "classes", id), Use.OBJECT)
+    for index, thing in enumerate(document.expected):
+        yield from _unknown(document, thing.name, ("expected", index, "name"), Use.OBJECT)
 
 
 def notes_of(document: MapDocument, source: Source) -> list[str]:
@@ -429,44 +432,37 @@ def notes_of(document: MapDocument, source: Source) -> list[str]:
     return notes
 
 
-def _named_once(document: MapDocument, source: Source) -> None:
-    named = [
-        (entry.name, (part, index, "name"))
-        for part in ("rooms", "receptacles", "expected", "persons")
-        for index, entry in enumerate(getattr(document, part))
-    ]
+def _named_twice(document: MapDocument) -> Iterator[tuple[_Path, str]]:
+    """Yield names that two things have, also those by which the robot's own servers know two of them."""
+    parts = {part: getattr(document, part) for part in ("rooms", "receptacles", "expected", "persons")}
+    named = [(one.name, (part, at, "name")) for part, each in parts.items() for at, one in enumerate(each)]
     owned = [
-        (entry.own, (part, index, "own"))
-        for part in ("rooms", "receptacles", "persons")
-        for index, entry in enumerate(getattr(document, part))
-        if entry.own
+        (one.own, (part, at, "own"))
+        for part, each in parts.items()
+        for at, one in enumerate(each)
+        if getattr(one, "own", "")
     ]
     for names, what in ((named, "the name"), (owned, "the robot's own name")):
-        places: dict[str, tuple[str | int, ...]] = {}
-        for name, place in names:
-            if (key := name.casefold()) in places:
-                times = sum(one.casefold() == key for one, _ in names)
-                raise UserError(f"{source.at(*place)}: {what} '{name}' occurs {times} times")
-            places[key] = place
+        times = Counter(name.casefold() for name, _ in names)
+        known = set[str]()
+        for name, path in names:
+            if name.casefold() in known:
+                yield path, f"{what} '{name}' occurs {times[name.casefold()]} times"
+            known.add(name.casefold())
 
 
-def _known(name: str, names: Sequence[str], place: str, kind: str) -> None:
-    if name not in names:
-        there = f"{', '.join(names) or 'none'}{or_nearest(name, names)}"
-        raise UserError(f"{place}: there is no {kind} '{name}'; there are {there}")
-
-
-def _properties(document: MapDocument, name: str, place: str, *, of: Use) -> frozenset[str]:
+def _unknown(document: MapDocument, name: str, path: _Path, of: Use) -> Iterator[tuple[_Path, str]]:
     try:
-        return document.properties_of(name)
+        document.properties_of(name)
     except ValueError:
         word = parts_of(name)[0]
         nearest = _nearest(word, of)
         use = f"'{nearest}', or another one" if nearest else "one"
-        raise UserError(
-            f"{place}: the word '{word}' is not known; use {use} of `reactree list words`, or describe it under words, "
-            f"e.g. {_described(word, of)}"
-        ) from None
+        yield (
+            path,
+            f"the word '{word}' is not known; use {use} of `reactree list words`, or describe it under words, "
+            f"e.g. {_described(word, of)}",
+        )
 
 
 def _described(word: str, of: Use) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, FiniteFloat
 
 from reactree_ros.agent.picture import READ_FORMS, opened
@@ -94,8 +95,6 @@ def _values(shapes: Sequence[_Shape], free: Any, of: Nav2Map, *, where: str) -> 
 def _free(path: Path, of: Nav2Map) -> Any:
     # map_saver writes 205 for what nobody has seen. With the threshold of 0.25 that it wrote beside it for years, the
     # same map read again would be free there.
-    import numpy as np
-
     try:
         with opened(path, READ_FORMS) as image:
             if image.width * image.height > _MOST_PIXELS:
@@ -167,8 +166,6 @@ def _area(outline: Sequence[Corner]) -> float:
 
 
 def _room(room: _Shape, furniture: Sequence[_Shape], free: Any, of: Nav2Map, *, where: str) -> DrawnRoom:
-    import numpy as np
-
     rows = free.shape[0]
     (x, y), (width, height) = box_of(room.outline)
     left, top, right, bottom = (
@@ -205,8 +202,6 @@ def _inside(outline: Sequence[Corner], xs: Any, ys: Any) -> Any:
 
 
 def _widest(ground: Any) -> Any:
-    import numpy as np
-
     left = np.pad(ground, 1)
     while True:
         worn = left.copy()

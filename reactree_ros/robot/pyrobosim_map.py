@@ -13,6 +13,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.household.vocabulary import class_of_word
 from reactree_ros.plugins.installation import check_modules
 from reactree_ros.plugins.settings import or_nearest
+from reactree_ros.robot.drawn_map import rounded
 from reactree_ros.robot.map_file import Source, map_of, read_yaml
 from reactree_ros.robot.poses import Pose
 
@@ -100,7 +101,7 @@ def _room(room: Any, numbers: Counter[str]) -> dict[str, Any]:
         "name": _numbered(in_words(room.name) or "room", numbers),
         "own": room.name,
         "pose": _pose(stand),
-        "outline": [[_rounded(x), _rounded(y)] for x, y, *_ in list(room.polygon.exterior.coords)[:-1]],
+        "outline": [[rounded(x), rounded(y)] for x, y, *_ in list(room.polygon.exterior.coords)[:-1]],
     }
 
 
@@ -122,8 +123,8 @@ def _receptacle(
         "name": _numbered(word, numbers),
         "own": spawn.name,
         "room": rooms[location.parent.name]["name"],
-        "pose": {"x": middle.x, "y": middle.y, "yaw": _rounded(spawn.pose.get_yaw())},
-        "size": [*size, _rounded(max(spawn.height or 0.0, 0.01))],
+        "pose": {"x": middle.x, "y": middle.y, "yaw": rounded(spawn.pose.get_yaw())},
+        "size": [*size, rounded(max(spawn.height or 0.0, 0.01))],
         "approach": _pose(spawn.nav_poses[0]),
         **({"open": True} if location.is_open and "CAN_OPEN" in words[word] else {}),
     }
@@ -134,8 +135,8 @@ def _footprint(spawn: Any) -> tuple[Pose, tuple[float, float]]:
     corners = [own.seen_from_above(Pose(FRAME, x, y)) for x, y, *_ in spawn.polygon.exterior.coords]
     (left, right), (low, high) = ((min(axis), max(axis)) for axis in zip(*corners, strict=True))
     middle = own.placed(Pose(FRAME, (left + right) / 2, (low + high) / 2))
-    size = tuple(max(0.01, _rounded(side)) for side in (right - left, high - low))
-    return Pose(FRAME, _rounded(middle.x), _rounded(middle.y)), (size[0], size[1])
+    size = tuple(max(0.01, rounded(side)) for side in (right - left, high - low))
+    return Pose(FRAME, rounded(middle.x), rounded(middle.y)), (size[0], size[1])
 
 
 def _properties(word: str, *, opens: bool) -> Iterator[str]:
@@ -155,9 +156,5 @@ def _numbered(word: str, numbers: Counter[str]) -> str:
 
 
 def _pose(pose: Any) -> dict[str, float]:
-    yaw = _rounded(math.remainder(pose.get_yaw(), math.tau))
-    return {"x": _rounded(pose.x), "y": _rounded(pose.y), **({"yaw": yaw} if yaw else {})}
-
-
-def _rounded(number: Any) -> float:
-    return round(float(number), 3) + 0.0  # no -0.0
+    yaw = rounded(math.remainder(pose.get_yaw(), math.tau))
+    return {"x": rounded(pose.x), "y": rounded(pose.y), **({"yaw": yaw} if yaw else {})}

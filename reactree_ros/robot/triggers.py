@@ -59,7 +59,6 @@ class TriggerEntry(Document):
 
     @property
     def occasion(self) -> str:
-        """When it starts its instruction, in words."""
         days = f" ({', '.join(self.days)})" if self.days else ""
         return f"when {self.when}" if self.when else f"at {self.at}{days}" if self.at else f"every {self.every:g} s"
 

@@ -12,8 +12,7 @@ from typing import Any
 
 from reactree_ros.agent.parameters import Named
 from reactree_ros.agent.skill import Skill
-from reactree_ros.agent.text import shortened_line
-from reactree_ros.agent.words import words
+from reactree_ros.agent.text import shortened_line, words
 from reactree_ros.routine.model import Role, Routine
 
 _ARTICLES = frozenset(("a", "an", "the"))
@@ -44,8 +43,6 @@ class Mention:
 
 @dataclass(frozen=True)
 class Fit:
-    """A routine with a value for each of its roles."""
-
     routine: Routine
     values: Mapping[str, str]
     # whether the goal is only like that of the routine, so that somebody has to say that it is the same
@@ -217,7 +214,6 @@ def _merit(routine: Routine) -> float:
 
 
 def describe(fit: Fit) -> str:
-    """Return how people are told of a routine that fits."""
     origin = fit.routine.origin
     of = f"learnt from run {shortened_line(origin.run, 60)}" if origin.run else "written by a person"
     return (

@@ -11,23 +11,20 @@ from itertools import pairwise
 
 from py_trees.common import Status
 
-from reactree_ros.agent.conditions import WAIT
 from reactree_ros.agent.control_flow import ControlFlow, flow_over
 from reactree_ros.agent.decision import ASKS_MEMORY
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.observation import GONE, Observation, Outcome, Seen
 from reactree_ros.agent.parameters import Named, Number, ParameterError, Person
-from reactree_ros.agent.skill import SkillCall
-from reactree_ros.agent.text import shortened_line
+from reactree_ros.agent.skill import WAIT, SkillCall
+from reactree_ros.agent.text import shortened_line, words
 from reactree_ros.agent.turns import Said, Saw, Turn
-from reactree_ros.agent.words import words
 from reactree_ros.errors import UserError
 from reactree_ros.routine import model
 from reactree_ros.routine.fitting import DEPENDING, Mention, Vocabulary
 from reactree_ros.tree.agent_node import AgentNode
-from reactree_ros.tree.flows.repeated import RepeatUntilFlow
-from reactree_ros.tree.flows.within import WithinFlow
+from reactree_ros.tree.bounded_flows import RepeatUntilFlow, WithinFlow
 from reactree_ros.tree.goal_node import GoalNode
 
 #: How many things a routine handles at most, each by a name of its own.
@@ -353,7 +350,6 @@ class _Maker:
 
     @staticmethod
     def _tries(part: Sequence[_Item]) -> bool:
-        """Whether something was done, or refused, beside going and opening."""
         skills = [item.call.skill for item in _flat(part) if isinstance(item, _Did)]
         return any(not (one.moves or (one.effect and {*one.effect} <= {"open", "closed"})) for one in skills)
 

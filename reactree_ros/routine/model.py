@@ -67,8 +67,6 @@ class Data(BaseModel):
 
 
 class Fact(NamedTuple):
-    """Something that holds of a thing."""
-
     what: str  # one of `EFFECTS`, e.g. `held`
     about: Template  # what it holds of, e.g. `{thing}`
 
@@ -89,8 +87,6 @@ class Skill(Data):
 
 
 class Goal(Data):
-    """A goal that an agent node works on."""
-
     kind: Literal["goal"] = "goal"
     text: Template
 
@@ -106,16 +102,12 @@ class Search(Data):
 
 
 class WaitFor(Data):
-    """Waits until a condition of the world holds."""
-
     kind: Literal["wait for"] = "wait for"
     condition: Template  # as the world says it
     seconds: Seconds | None = None  # longest wait; 0: it only looks; None: any
 
 
 class Always(Data):
-    """Does nothing, and succeeds or fails at once."""
-
     kind: Literal["always"] = "always"
     succeeds: bool
 
@@ -137,14 +129,10 @@ class InTurn(Data):
 
 
 class Sequence(InTurn):
-    """One after the other, until one fails."""
-
     kind: Literal["sequence"] = "sequence"
 
 
 class Fallback(InTurn):
-    """One after the other, until one succeeds."""
-
     kind: Literal["fallback"] = "fallback"
 
 
@@ -173,16 +161,12 @@ class While(Data):
 
 
 class Within(Data):
-    """One after the other, in a limited time."""
-
     kind: Literal["within"] = "within"
     seconds: Annotated[int, Field(ge=1, le=3600)]
     children: Children
 
 
 class Decorator(Data):
-    """Changes how its child ends."""
-
     kind: Literal["decorator"] = "decorator"
     # `invert` turns success and failure round, `succeed` and `fail` end so whatever the child's end is, `retry` begins
     # it again after a failure, `repeat` after a success
@@ -269,7 +253,6 @@ class Routine(Data):
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        """Its nodes, each before those under it."""
         return tuple(node for _, node in walk(self.body))
 
     @property
@@ -302,7 +285,6 @@ def children_of(node: Node) -> tuple[Node, ...]:
 
 
 def takes_time(node: Node) -> bool:
-    """Return whether a node may take more than one tick."""
     children = children_of(node)
     return any(map(takes_time, children)) if children else not isinstance(node, Always)
 
@@ -413,7 +395,6 @@ def has_role(text: str) -> bool:
 
 
 def effect_of(skill: Declared, values: Mapping[str, str]) -> tuple[Fact, ...]:
-    """Return what holds after a skill, as it is declared."""
     return tuple(Fact(what, values[about]) for what, about in skill.effect.items() if values.get(about))
 
 

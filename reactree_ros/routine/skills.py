@@ -11,10 +11,9 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, NamedTuple, TypeAlias
 
-from reactree_ros.agent.conditions import LONGEST, WAIT
 from reactree_ros.agent.parameters import Named, Names, Parameter, ParameterError
+from reactree_ros.agent.skill import LONGEST, WAIT, SkillCall, check_told_apart
 from reactree_ros.agent.skill import Skill as Declared
-from reactree_ros.agent.skill import SkillCall, check_told_apart
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.background.pending import Pending, asked, mapped, where_late
 from reactree_ros.errors import UserError
@@ -79,7 +78,6 @@ class RoutineSkills(AddedSkills):
         super().__init__(inner, mine)
 
     def around(self, world: World) -> SharedWorld:
-        """Add the routines to one of the robots likewise."""
         return RoutineSkills(world, [one.routine for one in self._added.values()])
 
     def available_skills(self) -> Pending[Sequence[Offered]]:

@@ -17,7 +17,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from reactree_ros.errors import UserError
-from reactree_ros.files.addresses import is_loopback
+from reactree_ros.files.secrecy import is_loopback
 
 _log = logging.getLogger(__name__)
 _LAST_PORT = 65535

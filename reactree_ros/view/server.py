@@ -27,7 +27,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from reactree_ros.agent.text import number_of
-from reactree_ros.background.worker import in_a_thread
+from reactree_ros.background.pending import in_a_thread
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import LONGEST_LINE, parse_json
 from reactree_ros.record.reader import Reading, RecordError, read_record

@@ -11,8 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NoReturn, TypeVar
 
-from reactree_ros.background.pending import Pending, mapped
-from reactree_ros.background.worker import Worker
+from reactree_ros.background.pending import Pending, Worker, mapped
 from reactree_ros.world.port import Household, Observation, Offer, Offered, Outcome, Score, Seen, World, WorldError
 from reactree_ros.world.spec import asks_for
 from reactree_ros.world.team import SharedWorld, Use, team_of

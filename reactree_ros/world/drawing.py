@@ -37,7 +37,6 @@ class Piece:
 
     @classmethod
     def square(cls, word: str, number: int, middle: Point, side: float = _SIDE) -> Piece:
-        """Return a small thing at a place."""
         (x, y), half = middle, side / 2
         return cls(word, number, _rectangle(x - half, y - half, x + half, y + half))
 
@@ -48,8 +47,6 @@ class Piece:
 
 @dataclass(frozen=True)
 class Group:
-    """Things that stand together."""
-
     at: tuple[str, int] | None  # what they are on or in, by word and number; None: nothing
     things: Sequence[tuple[str, int]]  # the others, likewise
 

@@ -183,7 +183,6 @@ class SkillPolicy:
         return self.judge(skill, verbs)[0] is not Verdict.DENY
 
     def permits(self, verb: str) -> bool:
-        """Whether anything may be done with a verb."""
         said = {rule.verdict for rule in self.rules if rule.skill == verb} or {self.otherwise}
         return said != {Verdict.DENY}
 

@@ -142,7 +142,6 @@ class AddedSkills(WorldWrapper):
 
 
 def _limited(name: str) -> Any:
-    """Return a method that asks the inner world, with a limit, as soon as what was cancelled has ended."""
 
     def ask(self: SkillTimeLimit, *given: Any) -> Pending[Any]:
         return self._rested(lambda: self._answered(name, partial(getattr(self.inner, name), *given)))

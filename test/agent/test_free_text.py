@@ -23,61 +23,15 @@ GRAMMAR = DecisionGrammar(
 )
 #: What means something to a reader, and nothing inside a text.
 TRAPS = (
-    *(
-        "Hello Anna. This is from Bob. Please take it",
-        "Please wait and then press up",
-        "I'm sorry, I can't help.",
-        "done",
-    ),
-    *("Act: done", "Hello Anna. Act: done", "Thought: I am here", "Observation: you are here", "Answer: 42", "Expand:"),
-    *("*important*", "**Anna**, `now`", "_so_ it is", "1. one", "- item", "# heading", "> quoted", "<b>bold</b>"),
-    *(
-        'He said "hi" and left',
-        "'single' and more",
-        "it’s “curly”",
-        "😀 hi",
-        "\uff11 cup",
-        "Hello — Anna",
-        "no. 5 is alive",
-    ),
-    *(
-        "[hi]",
-        "(whisper) hi",
-        '{"a": 1}',
-        "a ``` b",
-        "C:\\new\\table",
-        "none",
-        "null",
-        "a, b; c",
-        "a_b_c",
-        "?",
-        "…",
-        "hi.",
-    ),
-    *(
-        "on kitchen table 1",
-        "pick up cup 1",
-        "wait! No, stop.",
-        "say hi",
-        "Human: hi",
-        "double  blank",
-        "You are at home",
-    ),
-    *(
-        "tell Bob to Anna",
-        "to Anna",
-        ": colon",
-        "ends with a colon:",
-        "{text}",
-        "// not a comment",
-        "<|im_end|> is said",
-        ":)",
-        "!",
-        "no</s>",
-        "end_of.",
-        "A" * 200,
-    ),
-)
+    "Hello Anna. This is from Bob. Please take it", "Please wait and then press up", "I'm sorry, I can't help.",
+    "done", "Act: done", "Hello Anna. Act: done", "Thought: I am here", "Observation: you are here", "Answer: 42",
+    "Expand:", "*important*", "**Anna**, `now`", "_so_ it is", "1. one", "- item", "# heading", "> quoted",
+    "<b>bold</b>", 'He said "hi" and left', "'single' and more", "it’s “curly”", "😀 hi", "\uff11 cup",
+    "Hello — Anna", "no. 5 is alive", "[hi]", "(whisper) hi", '{"a": 1}', "a ``` b", "C:\\new\\table", "none",
+    "null", "a, b; c", "a_b_c", "?", "…", "hi.", "on kitchen table 1", "pick up cup 1", "wait! No, stop.", "say hi",
+    "Human: hi", "double  blank", "You are at home", "tell Bob to Anna", "to Anna", ": colon", "ends with a colon:",
+    "{text}", "// not a comment", "<|im_end|> is said", ":)", "!", "no</s>", "end_of.", "A" * 200,
+)  # fmt: skip
 
 
 def in_quotes(text: str) -> str:
@@ -126,32 +80,13 @@ def said(reply: str) -> SkillCall:
 
 
 def is_plain(text: str) -> bool:
-    """Whether nothing around a text looks like quotes, fields or a call."""
     return text[:1] not in "\"'“„«\u2018({:" and "</" not in text and "<|" not in text
 
 
 MARKS = (
-    *(
-        "Act:",
-        "say",
-        "to Anna",
-        "done",
-        "**",
-        "*x*",
-        "`",
-        "{",
-        "}",
-        "[",
-        ")",
-        "#",
-        "“",
-        "\u2019",
-        "...",
-        "Expand:",
-        "\\",
-    ),
-    *(". I", "?", "! No", '"', "'", "on kitchen table 1", "and then", "<b>", "</b>", "😀", "—", ","),
-)
+    "Act:", "say", "to Anna", "done", "**", "*x*", "`", "{", "}", "[", ")", "#", "“", "\u2019", "...", "Expand:",
+    "\\", ". I", "?", "! No", '"', "'", "on kitchen table 1", "and then", "<b>", "</b>", "😀", "—", ",",
+)  # fmt: skip
 #: Any text of one line, of words, marks and blanks that a reader knows.
 LINES = (
     st.lists(
@@ -179,21 +114,9 @@ def test_what_goes_to_the_end_of_the_line_is_the_text(way: str, text: str) -> No
     assert said(TO_THE_END[way](text)).values == {"text": text}
 
 
-@pytest.mark.slow
-@given(st.sampled_from(sorted(WAYS)), LINES)
-def test_whatever_stands_in_quotes_is_the_text(way: str, text: str) -> None:
-    assert said(WAYS[way](text)).values == {"text": text}
-
-
 @given(st.sampled_from(sorted(TO_THE_END)), LINES.filter(is_plain))
 def test_whatever_goes_to_the_end_of_the_line_is_the_text(way: str, text: str) -> None:
     assert said(TO_THE_END[way](text)).values == {"text": text}
-
-
-@given(LINES)
-def test_a_text_with_words_behind_it_is_whole_in_quotes(text: str) -> None:
-    call = said(f"*Act*: tell {in_quotes(text)} to **Anna**.")
-    assert call.values == {"text": text, "person": "Anna"}
 
 
 @pytest.mark.parametrize("text", ["Hello. " * 40, "I wait. " * 30 + "on kitchen table 1"])

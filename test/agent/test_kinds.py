@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
-from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
 import llguidance
 import pytest
 from doubles import ScriptedModel, ScriptedWorld, expand
-from sources import sources
 
 from reactree_lab.bench.events import told_by
 from reactree_lab.dataset.lines import Run, kind_of, lines_of
 from reactree_lab.training.allowed import MaySay
 from reactree_ros import plugins
-from reactree_ros.agent import kinds as kinds_package
-from reactree_ros.agent.decision import ONE, PARTS, RECORDED, Counts, Decision, Look, Node, Program, check_kind
+from reactree_ros.agent.decision import DECLARED, ONE, RECORDED, Counts, Decision, Look, Node, Program, check_kind
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.kinds import DECISIONS, kinds
 from reactree_ros.agent.kinds.act import Act
-from reactree_ros.agent.kinds.ask import Ask
 from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.kinds.line import Line
-from reactree_ros.agent.kinds.think import Think
+from reactree_ros.agent.kinds.think import Ask, Think
 from reactree_ros.agent.parameters import Choice, Number, Text
 from reactree_ros.agent.reading import Unreadable, read, read_call
 from reactree_ros.agent.turns import Said, turn_from_dict, turn_to_dict
@@ -39,12 +34,12 @@ from reactree_ros.episode.player import replay
 from reactree_ros.errors import UserError
 from reactree_ros.person.port import Answer, Person, Question
 from reactree_ros.planners.spec import planner
-from reactree_ros.record.events import check_decision, check_turn, forms
+from reactree_ros.record.checking import check_decision, check_turn, forms
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import Record
 from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import Recorder
-from reactree_ros.tree.flows.sequence import SequenceFlow
+from reactree_ros.tree.flows import SequenceFlow
 from reactree_ros.view.terminal import _decided as terminal_lines
 from reactree_ros.view.words import as_script
 
@@ -103,7 +98,6 @@ STRANGE = {"sing": f"{__name__}:Sing", "blink": f"{__name__}:Blink"}
 
 
 def forget() -> None:
-    """Forget what follows from the kinds that there were."""
     for name, module in list(sys.modules.items()):
         if name.startswith("reactree_ros."):
             for one in vars(module).values():
@@ -112,7 +106,6 @@ def forget() -> None:
 
 
 def register(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Register somebody else's kinds."""
     points = {name: EntryPoint(name, value, DECISIONS.group) for name, value in STRANGE.items()}
     own = {**plugins._own_points(), DECISIONS.group: {**DECISIONS._own, **points}}
     monkeypatch.setattr(plugins, "_own_points", lambda: own)
@@ -122,7 +115,6 @@ def register(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def strange(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Somebody else's kinds, beside this package's."""
     register(monkeypatch)
     yield
     monkeypatch.undo()
@@ -131,14 +123,9 @@ def strange(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 GRAMMAR = DecisionGrammar(SKILLS, questions=3, more=("sing", "blink"))
 SAID = (
-    Think("Two things to do"),
-    Act("go to kitchen 1"),
-    Act("done"),
-    Expand(SequenceFlow(), ("find it", "bring it")),
-    Ask("Which cup?"),
-    Sing("la la"),
-    Blink("red", 5, "it is hot"),
-)
+    Think("Two things to do"), Act("go to kitchen 1"), Act("done"), Expand(SequenceFlow(), ("find it", "bring it")),
+    Ask("Which cup?"), Sing("la la"), Blink("red", 5, "it is hot"),
+)  # fmt: skip
 each = pytest.mark.parametrize("decision", SAID, ids=str)
 
 
@@ -186,6 +173,20 @@ def test_it_is_written_down_and_read_back(decision: Decision) -> None:
     for name in decision.recorded_fields():
         with pytest.raises(ValueError, match=r"is no decision|holds no|must be|may not|is unknown|not said"):
             check_decision({key: value for key, value in values.items() if key != name} | {"said": 1})
+
+
+@dataclass(frozen=True)
+class Noted(Think):
+    """A thought with an argument that may be left out."""
+
+    name = "noted"
+    why: str = ""
+
+
+def test_an_argument_with_a_default_is_written_down_where_it_says_something() -> None:
+    assert Noted("hm").as_dict() == {"noted": "hm"}
+    for one in (Noted("hm"), Noted("hm", "so")):
+        assert Noted.from_dict(one.as_dict()) == one
 
 
 @each
@@ -293,8 +294,10 @@ def test_the_bench_counts_questions_and_a_dataset_has_them() -> None:
 # ---------------------------------------------------------------------- declarations
 
 
+PARTS = (*DECLARED, *sorted(Decision.__abstractmethods__))
+
+
 def complete(**other: Any) -> dict[str, Any]:
-    """Return what a kind that derives from nothing but the base declares."""
     return {
         "name": "hum",
         "word": "Hum",
@@ -303,10 +306,7 @@ def complete(**other: Any) -> dict[str, Any]:
         "look": Look("Hum", "{hum}"),
         "tally": "hum",
         "learnt": True,
-        **{
-            part: (lambda *given: None) for part in PARTS if part not in vars(Sing) and part not in ("counts", "learnt")
-        },
-        "carry_out": lambda self, node: None,
+        **{part: (lambda *given: None) for part in Decision.__abstractmethods__},
         **other,
     }
 
@@ -327,25 +327,13 @@ def test_a_kind_that_declares_everything_is_taken() -> None:
 def test_a_kind_that_is_silent_on_a_part_is_refused_with_its_name(part: str) -> None:
     parts = complete()
     del parts[part]
-    with pytest.raises(UserError, match=rf"decision kind Hum of .* does not declare '{part}', {PARTS[part]}"):
+    with pytest.raises(UserError, match=rf"decision kind Hum of .* does not declare '{part}'"):
         check_kind(declared(parts))
 
 
 def test_a_kind_without_arguments_is_refused() -> None:
     with pytest.raises(UserError, match="has no 'fields'"):
         check_kind(declared(complete(), fields=False))
-
-
-@pytest.mark.parametrize("part", ["name", "word", "rule", "counts", "look", "tally", "learnt", "carry_out"])
-def test_a_kind_of_a_line_that_is_silent_is_refused_where_it_is_registered(
-    part: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    body = {name: value for name, value in vars(Sing).items() if name in PARTS and name != part}
-    silent = dataclass(frozen=True)(type(Line)("Silent", (Line,), {**body, "__annotations__": {"song": str}}))
-    monkeypatch.setattr(sys.modules[__name__], "Sing", silent)
-    register(monkeypatch)
-    with pytest.raises(UserError, match=f"decision kind Silent of .* does not declare '{part}'"):
-        DECISIONS.get("sing")
 
 
 @pytest.mark.parametrize(
@@ -412,46 +400,3 @@ def test_the_names_of_a_record_are_no_arguments() -> None:
 
 
 # ---------------------------------------------------------------------- nobody else enumerates them
-
-#: The files that may name several kinds, each with why.
-NAMES_SEVERAL = {
-    "agent/kinds/__init__.py": "registers this package's",
-    "agent/subgoal_grammar.py": "a subgoal comes with its first action",
-    "household/expert/decisions.py": "what the expert says",
-    "reactree_lab/planners/hiagent/examples.py": "takes experiences apart into subgoals and what they came to",
-    "reactree_lab/planners/recode/code_runner.py": "what code planners tell listeners",
-}
-_CLASSES = {kind.__name__: kind.name for kind in kinds().values()}
-_WORDS = re.compile(rf"(?<!\w)({'|'.join({kind.word for kind in kinds().values()})}):")
-
-
-def named_in(path: Path) -> set[str]:
-    """Return the kinds that a file names, by their classes, names or words; its docstrings and comments are prose."""
-    source = path.read_text(encoding="utf-8")
-    if path.suffix == ".js":
-        code = re.sub(r"//[^\n]*|/\*.*?\*/", "", source, flags=re.DOTALL)
-        uses = r"""\b{0}\s*:\s*["{{]|[!=]==? ["']{0}["']|\b(?:event|turn|decision)\.{0}\b"""
-        return {name for name in kinds() if re.search(uses.format(name), code)}
-    tree, found = ast.parse(source), set[str]()
-    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name | ast.Attribute):
-            found |= {_CLASSES.get(node.id if isinstance(node, ast.Name) else node.attr, "")}
-        elif isinstance(node, ast.ImportFrom | ast.Import):
-            found |= {_CLASSES.get(alias.name, "") for alias in node.names}
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
-            found |= {node.value.lower()} & kinds().keys()
-            found |= {word.lower() for word in _WORDS.findall(node.value)}
-    return found - {""}
-
-
-@pytest.mark.slow
-def test_no_other_file_names_two_kinds() -> None:
-    several = {name: sorted(named) for name, path in sources(".py", ".js").items() if len(named := named_in(path)) > 1}
-    assert set(several) == set(NAMES_SEVERAL), several
-    assert len(several) <= 6
-
-
-def test_every_kind_has_a_file_of_its_own() -> None:
-    for kind in kinds().values():
-        assert kind.__module__ == f"{kinds_package.__name__}.{kind.name}"

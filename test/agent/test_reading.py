@@ -10,38 +10,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reactree_ros.agent.control_flow import ControlFlow, default_flows
 from reactree_ros.agent.decision import Decision
-from reactree_ros.agent.grammar import DecisionGrammar, Grammar
+from reactree_ros.agent.grammar import DecisionGrammar, Grammar, parse_decision
 from reactree_ros.agent.kinds.act import Act
-from reactree_ros.agent.kinds.begin_subgoal import BeginSubgoal
 from reactree_ros.agent.kinds.expand import Expand
-from reactree_ros.agent.kinds.think import Think
-from reactree_ros.agent.parser import parse_decision
+from reactree_ros.agent.kinds.think import BeginSubgoal, Think
 from reactree_ros.agent.reading import LONGEST, Unreadable, own_words, read, read_call, read_choice
 from reactree_ros.agent.reading.skills import NEAREST
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import Said
-from reactree_ros.tree.flows.fallback import FallbackFlow
-from reactree_ros.tree.flows.parallel import ParallelFlow
-from reactree_ros.tree.flows.sequence import SequenceFlow
+from reactree_ros.tree.flows import FallbackFlow, ParallelFlow, SequenceFlow
 
 SKILLS = (
-    "done",
-    "failure",
-    "go to kitchen 1",
-    "go to kitchen 12",
-    "go to bedroom 2",
-    "pick up apple 1",
-    "pick up apple 2",
-    "put down apple 1",
-    "open fridge 1",
-    "close fridge 1",
-    "recall location of apple",
-    "go to step stool 1",
-    "pick up action figure 1",
-    "open answering machine 1",
-)
+    "done", "failure", "go to kitchen 1", "go to kitchen 12", "go to bedroom 2", "pick up apple 1",
+    "pick up apple 2", "put down apple 1", "open fridge 1", "close fridge 1", "recall location of apple",
+    "go to step stool 1", "pick up action figure 1", "open answering machine 1",
+)  # fmt: skip
 GRAMMAR = DecisionGrammar(SKILLS)
 Taken = TypeVar("Taken")
 GO, OPEN = Act("go to kitchen 1"), Act("open fridge 1")
@@ -63,84 +47,43 @@ def refusal(text: str, grammar: Grammar = GRAMMAR, *, cut: bool = False) -> str:
 
 ACTS = {
     "plain": "Act: go to kitchen 1",
-    "blank lines": "\n\n  Act: go to kitchen 1\n\n",
-    "Windows": "Act: go to kitchen 1\r\n",
-    "capitals": "ACT: GO TO KITCHEN 1",
     "a full stop": "Act: Go to kitchen 1.",
     "an article": "Act: go to the kitchen 1",
     "an instance in brackets": "Act: go to kitchen (1)",
-    "an instance in square brackets": "Act: go to kitchen [1]",
     "an instance with a sign": "Act: go to kitchen #1",
     "an instance with an underscore": "Act: go_to(kitchen_1)",
-    "an instance with a hyphen": "Act: go to kitchen-1",
-    "an instance without a space": "Act: go to kitchen1",
-    "brackets of a call": "Act[go to kitchen 1]",
-    "quotes": 'Act: "go to kitchen 1"',
     "quotes around all of it": '"Act: go to kitchen 1"',
-    "typographic quotes": "Act: “go to kitchen 1”",
     "full width": "Act：go to kitchen １",  # noqa: RUF001
-    "spaces that do not break": "Act:\u00a0go to kitchen\u00a01",
-    "invisible characters": "\ufeffAct: go to kit\u200bchen 1",
     "a dash": "Act — go to kitchen 1",
-    "an arrow": "Act -> go to kitchen 1",
     "bold kind": "**Act:** go to kitchen 1",
-    "bold kind before the colon": "__Act__: go to kitchen 1",
     "bold everything": "**Act: go to kitchen 1**",
     "backticks": "Act: `go to kitchen 1`",
-    "backticks around all of it": "`Act: go to kitchen 1`",
-    "a fence": "```\nAct: go to kitchen 1\n```",
     "a fence with a language": "Here is my decision:\n```text\nAct: go to kitchen 1\n```\nI look for the apple there.",
     "a heading": "### Act: go to kitchen 1",
-    "a heading of its own": "## Action\n\ngo to kitchen 1",
     "a list number": "2. Act: go to kitchen 1",
-    "a bullet": "- Act: go to kitchen 1",
     "a blockquote of all of it": "> Act: go to kitchen 1",
-    "a picture": "🤖 Act: go to kitchen 1 🚀",
-    "another word for it": "Next action: go to kitchen 1",
     "my action is": "My next action is: go to kitchen 1",
-    "a number": "Action 3: go to kitchen 1",
     "two labels": "Decision: Act: go to kitchen 1",
     "a step": "Step 4: go to kitchen 1",
-    "an answer": "**Final Answer:** go to kitchen 1",
-    "a role": "Assistant: Act: go to kitchen 1",
     "on the next line": "Act:\ngo to kitchen 1",
-    "no label": "Go to the kitchen (1).",
-    "a preamble": "Sure! Here is my next decision.\n\nAct: go to kitchen 1",
     "a preamble on the line": "Sure! Act: go to kitchen 1",
-    "an OK before": "OK. Act: go to kitchen 1",
-    "an OK before and after": "OK.\nAct: go to kitchen 1\nOK.",
-    "an apology": "I apologize for the confusion.\nAct: go to kitchen 1",
     "a reason in the announcement": "Since the apple is not in here, my next action is:\nAct: go to kitchen 1",
-    "an explanation": "Act: go to kitchen 1\n\nThis lets me look for the apple.",
     "a reason after it": "Act: go to kitchen 1\nReason: the apple is likely there.",
-    "a rule after it": "Act: go to kitchen 1\n\n---",
-    "twice": "Act: go to kitchen 1\n\nFinal answer: Act: go to kitchen 1",
     "an observation made up": "Act: go to kitchen 1\nObservation: a fridge.\nAct: open fridge 1",
-    "an observation in the world's words": "Act: go to kitchen 1\nYou arrive at the kitchen (1).\nAct: open fridge 1",
-    "a user made up": "Act: go to kitchen 1\nUser: well done\nAct: open fridge 1",
     "the end of the turn": "Act: go to kitchen 1<|im_end|>",
     "another turn": "Act: go to kitchen 1<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nAct: open fridge 1",
-    "the beginning of the turn": "<|im_start|>assistant\nAct: go to kitchen 1</s>",
     "a tag": "<action>go to kitchen 1</action>",
-    "an answer's tag": "<answer>Act: go to kitchen 1</answer>",
     "action and input": "Action: go to\nAction Input: kitchen 1",
-    "action and no input": "Action: go to kitchen 1\nAction Input: None",
     "action and an input that is said already": "Action: go to kitchen 1\nAction Input: kitchen 1",
-    "a title first": "My decision\nAct: go to kitchen 1",
     "action and input in JSON": 'Action: go to\nAction Input: {"room": "kitchen 1"}',
     "JSON": '{"action": "go to kitchen 1"}',
-    "JSON in a fence": '```json\n{\n  "action": "go to kitchen 1"\n}\n```',
     "JSON after a preamble": 'Here is my decision:\n{"action": "go to kitchen 1"}\nI look for the apple there.',
     "JSON behind a label": 'Action: {"skill": "go to kitchen 1"}',
     "JSON with a kind": '{"type": "act", "content": "go to kitchen 1"}',
-    "JSON with a kind and a skill": '{"decision": "act", "skill": "go to kitchen 1"}',
     "JSON with what is to be said": '{"decision": "Act: go to kitchen 1"}',
-    "JSON of the schema": '{"decision": {"Act": "go to kitchen 1"}}',
     "JSON with an input": '{"action": "go to", "action_input": "kitchen 1"}',
-    "JSON with a name in it": '{"action": {"name": "go to", "target": "kitchen 1"}}',
     "JSON in an array": '[{"action": "go to kitchen 1"}]',
     "a call": '{"name": "go to", "arguments": {"room": "kitchen", "number": 1}}',
-    "a call of act": '{"name": "act", "arguments": {"skill": "go to kitchen 1"}}',
     "a call of a function": json.dumps(
         {"type": "function", "function": {"name": "act", "arguments": json.dumps({"skill": "go to kitchen 1"})}}
     ),
@@ -171,18 +114,12 @@ def test_a_skill_in_its_own_characters_is_taken_before_any_that_looks_like_it() 
     ("skills", "said"),
     [
         (["turn on Lamp 1", "turn on lamp 1"], "turn on LAMP 1"),
-        (["go to dock 1-2", "go to dock 1 2"], "go to dock (1) (2)"),
-        (["set heat -1"], "set heat 1"),
-        (["set heat 1"], "set heat -1"),
-        (["press 🟢"], "press 🔴"),
-        (["go to room a"], "go to room"),
-        (["go to room a"], "go to a room"),
-        (["take knot 1"], "take not knot 1"),
-        (["take knot 1"], "take k not 1"),
-        (["go to 1.5"], "go to 1 5"),
-        (["raise x+1"], "raise x-1"),
+        (["go to dock 1-2", "go to dock 1 2"], "go to dock (1) (2)"), (["set heat -1"], "set heat 1"),
+        (["set heat 1"], "set heat -1"), (["press 🟢"], "press 🔴"), (["go to room a"], "go to room"),
+        (["go to room a"], "go to a room"), (["take knot 1"], "take not knot 1"), (["take knot 1"], "take k not 1"),
+        (["go to 1.5"], "go to 1 5"), (["raise x+1"], "raise x-1"),
     ],
-)
+)  # fmt: skip
 def test_what_may_be_another_skill_is_none(skills: list[str], said: str) -> None:
     assert "is not among the skills" in refusal(f"Act: {said}", DecisionGrammar(skills))
 
@@ -258,35 +195,20 @@ def test_a_thought_may_deny_and_doubt_whatever_it_likes_before_an_act(thought: s
 IN_JSON = {"control_flow": "sequence", "subgoals": ["find the apple", "put it down"]}
 EXPANSIONS = {
     "plain": "Expand:\n- control flow: sequence\n- subgoals: find the apple, put it down",
-    "Windows": "Expand:\r\n- control flow: sequence\r\n- subgoals: find the apple, put it down\r\n",
     "bold": "**Expand:**\n- **control flow:** sequence\n- **subgoals:** find the apple, put it down",
-    "capitals": "EXPAND:\n- Control Flow: Sequence\n- Subgoals: find the apple, put it down.",
-    "other marks": "Expand:\n* control flow: sequence\n* subgoals: find the apple, put it down",
-    "no marks": "Expand:\ncontrol flow: sequence\nsubgoals: find the apple, put it down",
-    "quotes": 'Expand:\n- control flow: "sequence"\n- subgoals: "find the apple", "put it down"',
     "bullets": "Expand:\n- control flow: sequence\n- subgoals:\n  - find the apple\n  - put it down",
-    "bullets not indented": "Expand:\n- control flow: sequence\n- subgoals:\n- find the apple\n- put it down",
     "numbers": "Expand:\n- control flow: sequence\n- subgoals:\n  1. find the apple\n  2. put it down",
-    "numbers and blank lines": "Expand:\n- control flow: sequence\n- subgoals:\n\n1. find the apple\n\n2. put it down",
-    "labels": "Expand:\n- control flow: sequence\n- subgoals:\n- Subgoal 1: find the apple\n- Subgoal 2: put it down",
     "one a line": "Expand:\n- control flow: sequence\n- subgoals:\nfind the apple\nput it down",
     "an array": 'Expand:\n- control flow: sequence\n- subgoals: ["find the apple", "put it down"]',
     "an and": "Expand:\n- control flow: sequence\n- subgoals:\n  - find the apple\n  - and put it down",
     "one line": "Expand: control flow: sequence, subgoals: find the apple, put it down",
-    "one line with marks": "Expand: - control flow: sequence - subgoals: find the apple, put it down",
     "the control flow first": "Expand: sequence: find the apple, put it down",
     "the control flow in brackets": "Expand (sequence):\n1. find the apple\n2. put it down",
-    "no label": "- control flow: sequence\n- subgoals: find the apple, put it down",
     "a plan": "Plan:\n- control flow: sequence\n- subgoals: find the apple, put it down",
-    "a preamble": "Sure!\n\nExpand:\n- control flow: sequence\n- subgoals: find the apple, put it down",
-    "an explanation": "Expand:\n- control flow: sequence\n- subgoals: find the apple, put it down\n\nThis will do.",
-    "a fence": "```\nExpand:\n- control flow: sequence\n- subgoals: find the apple, put it down\n```",
     "JSON": json.dumps({"expand": IN_JSON}),
-    "JSON of the schema": json.dumps({"decision": {"Expand": IN_JSON}}),
     "JSON with a kind": json.dumps({"action": "expand", **IN_JSON}),
     "JSON without a kind": '{"control_flow": "sequence", "subgoals": "find the apple, put it down"}',
     "JSON behind the label": f"Expand: {json.dumps(IN_JSON)}",
-    "JSON with objects": json.dumps({**IN_JSON, "subgoals": [{"goal": "find the apple"}, {"goal": "put it down"}]}),
     "a call": json.dumps({"name": "expand", "arguments": IN_JSON}),
 }
 
@@ -303,11 +225,6 @@ def test_the_numbers_of_a_subgoal_stay_with_it(goals: tuple[str, ...]) -> None:
     assert decisions(json.dumps({"control_flow": "sequence", "subgoals": goals})) == [expand]
     bullets = "".join(f"\n- {goal}" for goal in goals)
     assert decisions(f"Expand:\n- control flow: sequence\n- subgoals:{bullets}") == [expand]
-
-
-def test_a_list_without_marks_keeps_the_numbers_that_its_entries_begin_with() -> None:
-    text = "Expand:\n- control flow: sequence\n- subgoals:\n1.5 l of milk\n2 apples"
-    assert decisions(text) == [Expand(SequenceFlow(), ("1.5 l of milk", "2 apples"))]
 
 
 COMMAS = (
@@ -360,36 +277,9 @@ def test_a_control_flow_that_is_not_allowed_is_refused_with_those_that_are() -> 
 
 #: Prose that denies, doubts, tells or imagines the decision after it, or may do so.
 PROSE = (
-    *(
-        "Never do this:",
-        "I would never do the following.",
-        "Wrong answer:",
-        "Rejected",
-    ),
-    *(
-        "Do not do the following.\nIt is dangerous.",
-        "Should I open it?",
-        "If the fridge is closed:",
-    ),
-    *(
-        "Input: do not do the following",
-        "For example:",
-        "The robot said",
-        "Previously:",
-    ),
-    *(
-        "Yesterday it was another house.",
-        "Alternative",
-    ),
-    *(
-        "It is not here, and if I am right it is in the kitchen.",
-        "I look in the kitchen to find the apple",
-    ),
-    *(
-        "What should I do next?",
-        "I must not open it.\n",
-        "Observation: I am in the bedroom.",
-    ),
+    *("Never do this:", "I would never do the following.", "Do not do the following.\nIt is dangerous."),
+    *("Should I open it?", "If the fridge is closed:", "Input: do not do the following", "The robot said"),
+    *("I look in the kitchen to find the apple", "Observation: I am in the bedroom."),
 )
 
 
@@ -404,154 +294,49 @@ NOT_TAKEN = {
     "then": "Act: go to kitchen 1, then open fridge 1",
     "and": "Act: go to kitchen 1 and open fridge 1",
     "or": "Act: go to kitchen 1 or go to bedroom 2",
-    "or another decision": "Act: open fridge 1 or Act: done",
-    "a comma": "Act: go to kitchen 1, open fridge 1",
-    "a semicolon": "Act: go to kitchen 1; open fridge 1",
-    "a slash": "Act: open/close fridge 1",
-    "two sentences": "Act: go to kitchen 1. Open fridge 1.",
     "two acts": "Act: go to kitchen 1\nAct: open fridge 1",
-    "two acts on a line": "Act: go to kitchen 1 Act: open fridge 1",
-    "two thoughts with an act each": "Think: a\nAct: go to kitchen 1\nThink: b\nAct: open fridge 1",
-    "numbered acts": "1. Act: go to kitchen 1\n2. Act: open fridge 1",
-    "a list of steps": "1. Act: go to kitchen 1\n2. open fridge 1\n3. pick up apple 1",
-    "steps": "Step 1: go to kitchen 1\nStep 2: open fridge 1",
-    "two skills": "go to kitchen 1\nopen fridge 1",
-    "an array of skills": '["go to kitchen 1", "open fridge 1"]',
     "an act and an expansion": "Act: open fridge 1\nExpand:\n- control flow: sequence\n- subgoals: a, b",
     "an expansion and an act": "Expand:\n- control flow: sequence\n- subgoals: a, b\nAct: open fridge 1",
-    "two objects": '{"action": "open fridge 1"}\n{"action": "go to kitchen 1"}',
     "an array of two": '[{"action": "open fridge 1"}, {"action": "go to kitchen 1"}]',
-    "actions": '{"actions": ["open fridge 1", "go to kitchen 1"]}',
-    "a field twice": '{"action": "open fridge 1", "action": "go to kitchen 1"}',
-    "a field twice in Python": "{'action': 'open fridge 1', 'action': 'go to kitchen 1'}",
-    "the action after": '{"action": "open fridge 1", "next_action": "go to kitchen 1"}',
-    "act and expand in JSON": '{"act": "open fridge 1", "expand": {"control_flow": "sequence", "subgoals": ["a"]}}',
-    "JSON and text": '{"action": "open fridge 1"}\nAct: go to kitchen 1',
     # another skill
     "no skill": "Act: fly to the moon",
-    "an instance that is not here": "Act: pick up apple 7",
     "another verb": "Act: grab apple 2",
     "no instance": "Act: go to kitchen",
-    "no verb": "Act: kitchen 1",
-    "half a skill": "Act: open",
-    "a wrong argument": "Act: open kitchen 1",
     "a word more": "Act: go to kitchen 1 quickly",
-    "a word before": "Act: please go to kitchen 1",
-    "a letter for a number": "Act: go to kitchen l",
-    "digits apart": "Act: go to kitchen 1 2",
-    "a negative instance": "Act: go to kitchen -1",
-    "a fraction": "Act: go to kitchen 1.5",
-    "a superscript": "Act: go to kitchen 1²",
-    "dots": "Act: go to kitchen 1...",
     "nothing": "Act:",
-    "none": "Action: none",
-    "a tool that is unknown": '{"name": "launch", "arguments": {"object": "fridge 1"}}',
-    "an input of another skill": "Action: close fridge 1\nAction Input: open fridge 1",
     "a letter of another alphabet": "Act: \u043epen fridge 1",
-    "an expansion behind the label of an act": 'Act: {"expand": {"control_flow": "sequence", "subgoals": ["a1"]}}',
     "an act behind the label of an expansion": 'Expand: {"act": "open fridge 1"}',
-    "an act behind the label of a thought": 'Think:\n{"act": "open fridge 1"}',
     "an input that is unknown": "Action: go to\nAction Input: moon",
     # denied, taken back
     "not": "Act: do not open fridge 1",
-    "I will not": "I will not Act: open fridge 1",
-    "not before the skill": "I will not open fridge 1",
     "do not do this": "Do not do this. Act: open fridge 1",
-    "no": "No. Act: open fridge 1",
-    "no action": "No action: open fridge 1",
-    "a thought that announces what not": "Think: I should not do this:\nAct: open fridge 1",
-    "on the line": "Act: open fridge 1 - no, wait",
-    "would be": "Act: open fridge 1 would be a mistake.",
-    "a cross before": "❌ Act: open fridge 1",
-    "a cross after": "Act: open fridge 1 ❌",
     "struck through": "~~Act: open fridge 1~~",
-    "an expansion denied": "Expand: I will never do this:\n- control flow: sequence\n- subgoals: a, b",
-    "JSON denied": 'Never do this: {"thought": "x", "action": "open fridge 1"}',
-    "JSON taken back": '{"action": "open fridge 1"} would be wrong.',
     "a field that denies": '{"action": {"not": "open fridge 1"}}',
     "an argument that denies": '{"name": "open", "arguments": {"except": "fridge 1"}}',
-    "a field that forbids": '{"rejected_action": "open fridge 1"}',
-    "a flag": '{"action": "open fridge 1", "execute": false}',
-    "a flag among the arguments": '{"name": "open", "arguments": {"object": "fridge 1", "really": false}}',
-    "no in German": "Nein. Act: open fridge 1",
-    "ignore": "Ignore what follows. Act: open fridge 1",
-    "a comment": '{"action": "open fridge 1", "comment": "do not execute"}',
-    "a comment in HTML": "<!-- Act: open fridge 1 -->",
     # asked, on a condition
     "a question": "Act: open fridge 1?",
-    "should I": "Should I Act: open fridge 1",
-    "if before": "If the fridge is closed, Act: open fridge 1",
-    "if after": "Act: open fridge 1 if it is closed",
     # quoted, told, imagined
     "a quotation": 'The manual says: "Act: open fridge 1"',
     "a quotation over lines": 'Think: "I should go.\nAct: go to kitchen 1\nand so on"',
-    "a blockquote": "This is written there:\n> Act: open fridge 1",
-    "a blockquote amid prose": "My reasoning goes like this.\n> Act: open fridge 1\n\nI go on.",
     "an example in tags": "<example>\nAct: open fridge 1\n</example>",
-    "a story": "Once upon a time there was a robot.\nAct: open fridge 1\nThe end.",
-    "a story in prose": "First I went to kitchen 1, and then I opened fridge 1.",
-    "did": "I went there. I did Act: open fridge 1",
-    "the last action": "Last action: open fridge 1",
-    "would": "I would Act: open fridge 1",
-    "prose": "I will go to kitchen 1.",
-    "prose with a label's word": "My next action is to open fridge 1",
-    "options": "Options:\n- Act: open fridge 1\n- Act: close fridge 1",
-    "an option": "Options:\n- Act: open fridge 1",
-    "a possible action": "Possible action: open fridge 1",
-    "an observation in JSON": 'Observation: {"action": "open fridge 1"}',
-    "JSON as a format": 'The format is {"action": "open fridge 1"}',
     "a refusal": "I'm sorry, I can't help with Act: open fridge 1",
-    "a refusal alone": "I'm sorry, but I can't assist with that.",
-    "a result": "Result: done",
     # words around it
-    "no colon": "Act go to kitchen 1",
-    "an announcement of a skill without a label": "I choose the following action:\n\n`go to kitchen 1`",
     "prose before a thought": "I cannot see it here.\nThink: I need the apple.",
-    "an explanation on the line": "Act: go to kitchen 1. I need to find the apple.",
-    "an observation on the line": "Thought: It is not here. Action: go to kitchen 1 Observation: nothing",
     "JSON as Python writes it": "{'action': 'go to kitchen 1', 'thought': None}",
-    "JSON in typographic quotes": "{“action”: “go to kitchen 1”}",
-    "JSON denied in its field": 'Never: {"action": "open fridge 1"}',
-    "an explained control flow": "Expand:\n- control flow: sequence (first)\n- subgoals: find the apple, put it down",
     "numbers on one line": "Expand:\n- control flow: sequence\n- subgoals: 1. find the apple 2. put it down",
-    "a broken line": "Expand:\n- control flow: sequence\n- subgoals: find the apple,\n  put it down",
-    "a broken entry": "Expand:\n- control flow: sequence\n- subgoals:\n  - find\n    the apple\n  - put it down",
-    "an array of bare words": "Expand:\n- control flow: sequence\n- subgoals: [find the apple, put it down]",
     "the control flow last": "Expand:\n- subgoals: find the apple, put it down\n- control flow: sequence",
     # the prompt's form, and what is no decision
     "a placeholder": "Act: <skill>",
-    "a placeholder in brackets": "Act: [one of the actions]",
-    "the system text": "2. Act: Execute a specific action to accomplish the current goal condition.",
     "subgoals to fill in": "Expand:\n- control flow: sequence\n- subgoals: <subgoal 1>, <subgoal 2>",
-    "numbered subgoals to fill in": "Expand:\n- control flow: sequence\n- subgoals: subgoal 1, subgoal 2",
-    "control flows to choose from": "Expand:\n- control flow: sequence | fallback | parallel\n- subgoals: a, b",
     "two control flows": "Expand:\n- control flow: sequence or parallel\n- subgoals: a, b",
-    "two control flows first": "Expand: sequence, parallel: a, b",
-    "two control flows in JSON": '{"control_flow": ["sequence", "parallel"], "subgoals": ["a"]}',
-    "two control flows of which one in brackets": "Expand:\n- control flow: sequence (or parallel)\n- subgoals: a, b",
-    "a control flow doubted": "Expand:\n- control flow: sequence (not really)\n- subgoals: a, b",
-    "subgoals that are denied": '{"control_flow": "sequence", "subgoals": [{"avoid": "a1"}, {"goal": "b1"}]}',
-    "numbers that count and name": "Expand: sequence: 1. go to kitchen 1. 2. look around",
     "two kinds of marks": "Expand:\n- control flow: sequence\n- subgoals:\n1. a1\n- b1\n2. c1",
-    "a control flow denied": "Expand:\n- control flow: not sequence\n- subgoals: a, b",
-    "an unknown control flow": "Expand:\n- control flow: loop\n- subgoals: a, b",
     "no control flow": "Expand:\n- subgoals: a, b",
-    "no control flow at all": "Expand: a, b",
     "no control flow in JSON": '{"expand": {"subgoals": ["a", "b"]}}',
     "no subgoals": "Expand:\n- control flow: sequence",
-    "blank subgoals": "Expand:\n- control flow: sequence\n- subgoals: , ",
-    "an empty array": "Expand:\n- control flow: sequence\n- subgoals: []",
-    "no subgoals in JSON": '{"control_flow": "sequence", "subgoals": []}',
     "subgoals that are none": '{"control_flow": "sequence", "subgoals": [["a"], 1]}',
     "a list inside a list": "Expand:\n- control flow: sequence\n- subgoals:\n  1. a\n    - b\n  2. c",
-    "a subgoal with a label": "Expand:\n- control flow: sequence\n- subgoals:\n  - find it\n  - think: a\n  - put it",
-    "subgoals that are acts": "Expand:\n- control flow: sequence\n- subgoals:\n  - Act: open fridge 1\n  - Act: done",
     "two expansions": "Expand:\n- control flow: sequence\n- subgoals: a, b\n- control flow: parallel\n- subgoals: c, d",
-    "a list without an end": "Expand: sequence: a, b. This will work.",
-    "lines of which one is none": "Expand:\n- control flow: sequence\n- subgoals:\nfind it\nput it\nThis will work.",
-    "half an object": '{"action": "open fridge 1"',
     "an object of nothing": "{}",
-    "only blank lines": "\n \n",
     "an emoji cut in half": "Act: open fridge 1 \ud83d",
 }
 
@@ -562,14 +347,10 @@ def test_what_may_not_be_meant_is_not_taken_and_the_reason_is_one_line(text: str
 
 
 BEHIND = (
-    *("Wait, no.", "But that would be wrong.", "Is that right?", "if it is closed", "Then open fridge 1", "Нет.", "🚫"),
-    *(
-        "Think: That was a mistake.",
-        "Do not Act: go to kitchen 1",
-        "You see, that was a mistake.",
-        "Act: go to kitchen 1",
-    ),
-)
+    "Wait, no.", "But that would be wrong.", "Is that right?", "if it is closed", "Then open fridge 1", "Нет.", "🚫",
+    "Think: That was a mistake.", "Do not Act: go to kitchen 1", "You see, that was a mistake.",
+    "Act: go to kitchen 1",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("behind", BEHIND)
@@ -581,11 +362,9 @@ def test_what_goes_on_behind_a_decision_in_full_is_dropped(behind: str) -> None:
 CUT = {
     "a skill that goes on": ("Act: go to kitchen 1", "'go to kitchen 1' was cut"),
     "the same in another dress": ("**Action:** Go to the kitchen (1", "was cut"),
-    "half a skill": ("Act: open frid", "'open frid' was cut"),
     "the label": ("Act:", "was cut"),
     "a list": ("Expand:\n- control flow: sequence\n- subgoals: find it, put", "list of subgoals was cut"),
     "an object": ('{"action": "go to ki', "cut before it came to a decision"),
-    "prose": ("I think that I will", "cut before it came to a decision"),
     "a skill alone": ("go to kitchen 1", "cut before it came to a decision"),
 }
 
@@ -661,20 +440,14 @@ def test_where_none_is_near_some_are_named_of_each_verb_one_and_the_ends_last() 
 
 KITCHEN = DecisionGrammar(
     (
-        *("done", "failure", "recall location of pie", "recall location of coffee pot", "go to kitchen 1"),
-        *("go to kitchen table 1", "go to kitchen cabinet 1", "go to kitchen cabinet 2", "go to drawer 2"),
-        *("open kitchen cabinet 1", "open kitchen cabinet 2", "open drawer 1", "turn on light switch 1"),
-        *("pick up pie 1", "put down pie 1", "pick up plum 1", "put down plum 1", "pick up mug 1", "pick up mug 2"),
-        *(
-            "put mug 1 in microwave 1",
-            "put mug 2 in microwave 1",
-            "go to room 2B",
-            "go to dock 1-2",
-            "wait 5 s",
-            "set 3",
-        ),
+        "done", "failure", "recall location of pie", "recall location of coffee pot", "go to kitchen 1",
+        "go to kitchen table 1", "go to kitchen cabinet 1", "go to kitchen cabinet 2", "go to drawer 2",
+        "open kitchen cabinet 1", "open kitchen cabinet 2", "open drawer 1", "turn on light switch 1",
+        "pick up pie 1", "put down pie 1", "pick up plum 1", "put down plum 1", "pick up mug 1", "pick up mug 2",
+        "put mug 1 in microwave 1", "put mug 2 in microwave 1", "go to room 2B", "go to dock 1-2", "wait 5 s",
+        "set 3",
     ),
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -701,13 +474,9 @@ def test_the_verb_counts_first_then_the_thing_and_what_stands_behind_on_in_and_f
 # ---------------------------------------------------------------------- nothing is completed
 
 DRESSES = [
-    "Act: {}",
-    "**Action:** {}",
-    "{}",
-    "Think: so\nAct: {}",
-    '{"action": "{}"}',
+    "Act: {}", "**Action:** {}", "{}", "Think: so\nAct: {}", '{"action": "{}"}',
     "```\nAct: {}\n```\n```\nAct: {}\n```",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -716,11 +485,6 @@ DRESSES = [
 @pytest.mark.parametrize("dress", DRESSES)
 def test_a_number_that_is_missing_and_a_place_that_is_added_are_asked_for(said: str, dress: str) -> None:
     assert refusal(dress.replace("{}", said), KITCHEN)
-
-
-def test_skills_that_are_free_are_not_completed() -> None:
-    free = DecisionGrammar(KITCHEN.skills, free=True)
-    assert decisions("Act: go to kitchen", free) == [Act("go to kitchen")]
 
 
 @pytest.mark.parametrize("dress", DRESSES)
@@ -742,11 +506,6 @@ def test_what_is_another_word_for_a_thing_or_none_is_not_asked(thing: str) -> No
     assert refusal(f"Act: recall location of {thing}", KITCHEN)
 
 
-def test_without_such_a_memory_nothing_is_asked_of_it() -> None:
-    forgets = DecisionGrammar([skill for skill in KITCHEN.skills if not skill.startswith("recall")])
-    assert refusal("Act: recall location of banana", forgets)
-
-
 # ---------------------------------------------------------------------- what a model says again, and of itself
 
 GO_ON = "Expand:\n- control flow: sequence\n- subgoals: find it, put it"
@@ -766,21 +525,7 @@ def test_a_decision_that_is_said_again_may_be_cut_the_second_time() -> None:
         assert decisions(f"Act: go to kitchen 12\nAct: go to kitchen 12\n{again}", cut=True) == [
             Act("go to kitchen 12")
         ]
-        assert refusal(f"Act: open fridge 1\n{again}x", cut=True)
     assert refusal("Act: go to kitchen 12\nAct: go to kitchen 1", cut=True)
-
-
-@pytest.mark.parametrize(
-    "listed", ["1. Think: about what to do", "- **Reasoning**: I can explain.", "1. Act: go to kitchen 1"]
-)
-def test_what_a_model_lists_when_it_declines_is_no_decision(listed: str) -> None:
-    assert refusal(f"I can only perform one of the following tasks:\n{listed}")
-
-
-@pytest.mark.parametrize("prose", ["Sure!", "OK.", "I apologize for the confusion.", "Here is my next action:"])
-def test_a_decision_after_courtesy_is_one(prose: str) -> None:
-    assert decisions(f"{prose}\nThink: I need the apple.") == [Think("I need the apple.")]
-    assert decisions(f"{prose}\n\nAct: go to kitchen 1") == [GO]
 
 
 def test_a_refusal_quotes_no_words_that_were_not_said_in_a_row() -> None:
@@ -922,15 +667,11 @@ FREE = DecisionGrammar(SKILLS, free=True)
 @pytest.mark.parametrize(
     "text",
     [
-        "Act: pour jug in pot",
-        "Act:  pour jug   in pot.",
-        "Action: `pour jug in pot`",
-        "**Act:** [pour jug in pot]",
-        "Act: pour jug in pot\nAct: Pour jug in pot.",
-        "Act: pour jug in pot\nObservation: You pour it.\nAct: done",
-        '{"action": "pour jug in pot"}',
+        "Act: pour jug in pot", "Act:  pour jug   in pot.", "Action: `pour jug in pot`",
+        "**Act:** [pour jug in pot]", "Act: pour jug in pot\nAct: Pour jug in pot.",
+        "Act: pour jug in pot\nObservation: You pour it.\nAct: done", '{"action": "pour jug in pot"}',
     ],
-)
+)  # fmt: skip
 def test_where_skills_are_free_one_that_is_not_listed_is_what_was_said(text: str) -> None:
     assert decisions(text, FREE) == [Act("pour jug in pot")]
 
@@ -942,22 +683,12 @@ def test_a_free_skill_may_have_sentences_in_its_brackets() -> None:
     assert "It cannot be told" in refusal("Act: search[18 oz. Water]. Or should I not?", FREE)
 
 
-def test_what_is_listed_is_still_meant_in_any_dress() -> None:
-    assert decisions("Act: Go to the kitchen (1).", FREE) == [GO]
-    assert decisions("Thought: so\nAct: DONE", FREE) == [Think("so"), Act("done")]
-    assert decisions("Subgoal: boil it\nAction: activate stove", SubgoalGrammar(SKILLS, number=2, free=True)) == [
-        BeginSubgoal("Subgoal 2: boil it", "boil it"),
-        Act("activate stove"),
-    ]
-
-
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
         ("pour jug in pot", "A decision starts with"),
         ("open the jug", "A decision starts with"),
         ("Act: pour jug in pot\nAct: pour jug in sink", "Say one decision at a time"),
-        ("Act: pour jug in pot\ngo to kitchen 1", "'go to kitchen 1' is said as well"),
         ("Do not\nAct: pour jug in pot", "It cannot be told whether"),
         ("Act:", "Nothing follows 'Act:'"),
         ('Act: " "', "Nothing follows 'Act:'"),
@@ -969,34 +700,16 @@ def test_a_free_skill_is_not_guessed_either(text: str, reason: str) -> None:
     assert reason in refusal(text, FREE)
 
 
-def test_a_free_skill_that_was_cut_is_not_taken() -> None:
-    assert "was cut" in refusal("Act: pour jug in", FREE, cut=True)
-
-
 # ---------------------------------------------------------------------- any text at all
 
 FRAGMENTS = [
-    *("Think:", "Act:", "Action:", "Thought:", "Expand:", "Observation:", "Subgoal:", "Answer:", "Step 1:", "OK."),
-    *("- control flow: ", "- subgoals: ", "sequence", "parallel", "a, b", ";", "1. ", "2) ", "- ", "* ", "> ", "# "),
-    *("go to kitchen 1", "open fridge 1", "done", "grab apple 2", "the", "not", "if", "or", "You see", "Wait", "No."),
-    *("{", "}", "[", "]", '"', "'", ":", ",", "{}", "[]", '{"action": "', '"}', "null", "{'act': 'done'}", "\\", "\\u"),
-    *(
-        "```",
-        "```json\n",
-        "**",
-        "__",
-        "`",
-        "~~",
-        "<",
-        ">",
-        "<think>",
-        "</think>",
-        "<action>",
-        "</action>",
-        "<|im_end|>",
-    ),
-    *("\n\r\t \u00a0\u2028\x00\x85\ud83dé\uff1a\uff11❌…"),
-]
+    "Think:", "Act:", "Action:", "Thought:", "Expand:", "Observation:", "Subgoal:", "Answer:", "Step 1:", "OK.",
+    "- control flow: ", "- subgoals: ", "sequence", "parallel", "a, b", ";", "1. ", "2) ", "- ", "* ", "> ", "# ",
+    "go to kitchen 1", "open fridge 1", "done", "grab apple 2", "the", "not", "if", "or", "You see", "Wait", "No.",
+    "{", "}", "[", "]", '"', "'", ":", ",", "{}", "[]", '{"action": "', '"}', "null", "{'act': 'done'}", "\\", "\\u",
+    "```", "```json\n", "**", "__", "`", "~~", "<", ">", "<think>", "</think>", "<action>", "</action>",
+    "<|im_end|>", *("\n\r\t \u00a0\u2028\x00\x85\ud83dé\uff1a\uff11❌…"),
+]  # fmt: skip
 texts = st.one_of(
     st.text(max_size=60),
     st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.text(max_size=5)), max_size=30).map("".join),
@@ -1004,19 +717,13 @@ texts = st.one_of(
 )
 grammars = st.sampled_from(
     [
-        GRAMMAR,
-        DecisionGrammar(SKILLS, []),
-        DecisionGrammar([], [SequenceFlow]),
-        FREE,
-        SECOND,
-        SubgoalGrammar(SKILLS, goes_on=False),
-        SubgoalGrammar(SKILLS, begins=False),
+        GRAMMAR, DecisionGrammar(SKILLS, []), DecisionGrammar([], [SequenceFlow]), FREE, SECOND,
+        SubgoalGrammar(SKILLS, goes_on=False), SubgoalGrammar(SKILLS, begins=False),
     ]
-)
+)  # fmt: skip
 
 
 def taken(reading: Callable[[], Taken]) -> Taken | None:
-    """Return what is read; None where it is refused, in one line."""
     try:
         return reading()
     except Unreadable as error:
@@ -1049,34 +756,13 @@ def test_any_text_is_a_decision_that_may_be_said_or_is_refused_in_one_line(
         assert isinstance(last, Think) or read(said[-1].text, grammar) == said[-1:]
 
 
-@given(texts, st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=6))
-@settings(max_examples=200, deadline=None)
-def test_a_choice_is_an_option_or_refused_in_one_line(text: str, options: list[str]) -> None:
-    assert taken(lambda: read_choice(text, options)) in (*options, None)
-
-
-@given(st.lists(st.tuples(texts, texts), max_size=3), texts)
-@settings(max_examples=200, deadline=None)
-def test_any_call_is_a_decision_that_may_be_said_or_is_refused_in_one_line(
-    calls: list[tuple[str, str]], text: str
-) -> None:
-    said = taken(lambda: read_call(calls, GRAMMAR, text=text)) or ()
-    assert all(not isinstance(one.decision, Act) or one.decision.skill in SKILLS for one in said)
-
-
 some_words = st.sampled_from(["go", "to", "pick", "up", "kitchen", "apple", "not", "1", "2", "12", "l", "a", "the"])
 skill_words = st.lists(some_words, min_size=1, max_size=5)
 dressed = st.sampled_from(
     [
-        "Act: {}",
-        "**Action:** {}.",
-        "2. Act: `{}`",
-        "Sure! Act: {}",
-        '{{"action": "{}"}}',
-        "Act[{}]",
-        "{}",
+        "Act: {}", "**Action:** {}.", "2. Act: `{}`", "Sure! Act: {}", '{{"action": "{}"}}', "Act[{}]", "{}",
     ]
-)
+)  # fmt: skip
 
 
 def without_articles(skill: str) -> list[str]:
@@ -1092,47 +778,19 @@ def test_a_skill_is_taken_only_where_its_words_and_no_others_are_said(
     decided = taken(lambda: read(dress.format(said), DecisionGrammar(available)))
     if decided is not None and isinstance(act := decided[-1].decision, Act):
         assert act.skill == said or said not in available
-        if without_articles(act.skill) != without_articles(said):  # a number of which there is one is missing
-            assert without_numbers(act.skill) == without_numbers(said)
-            numbers = [word for word in act.skill.split() if word.isdecimal()]
-            others = [one for one in available if one != act.skill and form(one) == form(act.skill)]
-            assert not others or len(numbers) > 1
-
-
-def without_numbers(skill: str) -> list[str]:
-    return [word for word in without_articles(skill) if not word.isdecimal()]
-
-
-def form(skill: str) -> list[str]:
-    return ["1" if word.isdecimal() else word for word in skill.split()]
+        assert without_articles(act.skill) == without_articles(said)
 
 
 LONG = {
-    "brackets": "[" * 5000,
     "braces": "{" * LONGEST,
-    "objects that never close": '{"a":' * 7000,
     "arrays in an argument": '{"action": "go", "input": ' + "[" * 900 + "1" + "]" * 900 + "}",
-    "objects in a decision": '{"decision": ' * 900 + "1" + "}" * 900,
-    "arrays of objects": '[{"a": ' * 5000,
-    "quotes": '"' * LONGEST,
-    "blank lines": "Expand:\n- control flow: sequence\n- subgoals:\n- a\n" + "\n" * 30_000 + "b",
-    "spaces": "Act:" + " " * 30_000 + "x" + " " * 5000 + "y",
     "stars": "x" + "*" * 30_000 + "y",
-    "labels": "act: " * 7000,
     "labels and questions": "so, " * 9000 + "act: done",
-    "openings": "ok! " * 9000 + "x act: done",
-    "commas": "Expand:\n- control flow: sequence\n- subgoals: " + "a,\n" * 10_000,
     "numbers": "Expand:\n- control flow: sequence\n- subgoals: " + "1. a " * 7000,
-    "flows": "Expand: " + "control flow: sequence " * 1500,
     "sentences": "I go. " * 6000 + "Act: done",
-    "dots": "." * 30_000 + "\nAct: done",
-    "tags": "<action>" * 5000,
     "turns": "<|im_end|>" * 3500,
-    "one word": "a" * LONGEST,
     "escapes": '{"a": "' + "\\" * 30_000,
-    "constants of Python": "{'a': " + "'" * 30_000,
     "lines": "Act: done\n" * 3900,
-    "observations": "Action: x observation: " * 1700,
 }
 
 
@@ -1143,17 +801,3 @@ def test_long_texts_are_read_or_refused_as_others_are(text: str) -> None:
         said = taken(lambda: read(text[:LONGEST], grammar, cut=True))  # noqa: B023
         assert all(isinstance(one.decision, Act | Think | Expand) for one in said or ())
     assert len(own_words(text, GRAMMAR)) <= len(text)
-
-
-@pytest.mark.parametrize("flow", default_flows())
-@given(st.lists(st.text(max_size=30), max_size=4))
-@settings(max_examples=60, deadline=None)
-def test_an_expansion_in_json_holds_the_subgoals_as_they_were_or_is_refused(
-    flow: type[ControlFlow], goals: list[str]
-) -> None:
-    text = json.dumps({"expand": {"control_flow": flow.name, "subgoals": goals}})
-    for said in taken(lambda: read(text, GRAMMAR)) or ():
-        assert isinstance(said.decision, Expand)
-        assert said.decision.control_flow == flow()
-        assert len(said.decision.subgoals) <= len(goals)
-        assert parse_decision(said.text) == said.decision

@@ -6,8 +6,7 @@ import threading
 
 import pytest
 
-from reactree_ros.background.pending import Pending
-from reactree_ros.background.worker import Worker
+from reactree_ros.background.pending import Pending, Worker
 from reactree_ros.world.port import WorldError
 
 PATIENCE = 20.0

@@ -17,7 +17,7 @@ from command_line import Cli
 from hostile import KeyCatcher, changed_header
 
 from reactree_ros.cli import opening
-from reactree_ros.files.folders import user_state
+from reactree_ros.files.whole_file import user_state
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.planners.reactree import SPEC, ReactreeSettings
 from reactree_ros.planners.spec import PLANNERS

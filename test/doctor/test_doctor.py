@@ -18,15 +18,14 @@ from command_line import Cli
 from openai_peer import Exchange, Peer, answers, babbles, fails, never_answers
 
 from reactree_ros.agent.turns import Saw
-from reactree_ros.background import own_python as probe
 from reactree_ros.doctor import episodic_memory as look_at
-from reactree_ros.doctor import installation, ros, servers
+from reactree_ros.doctor import installation, probe, ros, servers
 from reactree_ros.memory.embedding import DEFAULT_MODEL
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.spec import memory as named
 from reactree_ros.memory.stores.database import ExperienceStore
 from reactree_ros.memory.stores.sqlite import SqliteMemory
-from reactree_ros.plugins.diagnosis import Diagnosis, Level
+from reactree_ros.plugins.installation import Diagnosis, Level
 
 ROOT = Path(__file__).parents[2]
 HERE = "cpython-{}{}".format(*sys.version_info[:2])

@@ -16,8 +16,8 @@ from slipping import SlippingWorld, grasps
 
 from reactree_lab.household.generator import generate_house
 from reactree_ros import run
-from reactree_ros.agent.glance import CANNOT_SEE, NO, YES, PictureCheck
 from reactree_ros.agent.observation import Outcome
+from reactree_ros.agent.picture import CANNOT_SEE, NO, YES, PictureCheck
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.episode.eyes import WorldWithEyes
@@ -156,14 +156,6 @@ def test_a_robot_without_a_camera_says_so(task: Task) -> None:
     robot._has_camera = False
     seen = looking(robot, Says(), looks=1).execute(skill).result(SOON)
     assert seen.text.endswith("Nobody could look whether it was done: there was no picture to look at.")
-
-
-def test_an_answer_that_never_comes_is_waited_for_so_long_and_given_up(task: Task) -> None:
-    robot, skill = before(task)
-    model = Says(None)
-    seen = looking(robot, model, patience=0.05, looks=3).execute(skill).result(SOON)
-    assert "no answer within 0.05 s" in seen.text
-    assert model.in_flight[0].cancelled(), "nothing is left of it"
 
 
 def test_a_look_can_be_cancelled_and_holds_no_tick(task: Task) -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from reactree_lab.household.generator import generate_house
 from reactree_lab.worlds.ai2thor.household import ALFRED
-from reactree_ros.agent.example import Example
-from reactree_ros.agent.parser import parse_decision
+from reactree_ros.agent.grammar import parse_decision
 from reactree_ros.agent.prompt import start_turn, system_text
+from reactree_ros.agent.transcript import Example
 from reactree_ros.episode import Episode
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.expert.policy import decide

@@ -9,7 +9,7 @@ import pytest
 
 from reactree_lab.worlds.ai2thor.household import ALFRED
 from reactree_ros.agent.household import Household, split_skill
-from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.prompt import prompt
 from reactree_ros.agent.transcript import parse_transcript
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.lexicon import named

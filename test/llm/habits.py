@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from reactree_ros.agent.grammar import parse_decision
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.kinds.think import Think
-from reactree_ros.agent.parser import parse_decision
 
 
 @dataclass(frozen=True)

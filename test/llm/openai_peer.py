@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from reactree_ros.agent.grammar import parse_decision
 from reactree_ros.agent.kinds.expand import Expand
-from reactree_ros.agent.parser import parse_decision
 from reactree_ros.llm.engine import ConstraintKind
 
 GRAMMAR, REGEX, JSON_SCHEMA, CHOICE = (
@@ -269,6 +269,43 @@ def says_the_key(exchange: Exchange) -> None:
     fails(400, f"Incorrect key: {exchange.request.headers.get('authorization', '')}")(exchange)
 
 
+_MAXIMUM = "This model's maximum context length is {context} tokens. However, you requested "
+#: How servers refuse a prompt that is too long: message, status, and what stands beside it.
+TOO_LONG: dict[str, tuple[str, int, dict[str, Any]]] = {
+    "vllm": (
+        f"{_MAXIMUM}{{limit}} output tokens and your prompt contains at least {{least}} input tokens, for a total of "
+        "at least {least_total} tokens. Please reduce the length of the input prompt or the number of requested output "
+        "tokens. (parameter=input_tokens, value={least})",
+        400,
+        {"type": "BadRequestError", "param": "input_tokens"},
+    ),
+    "llamacpp": (
+        "the request exceeds the available context size, try increasing it",
+        400,
+        {"type": "exceed_context_size_error"},
+    ),
+    "sglang": (
+        "Requested token count exceeds the model's maximum context length of {context} tokens. You requested a total "
+        "of {total} tokens: {tokens} tokens from the input messages and {limit} tokens for the completion. Please "
+        "reduce the number of tokens.",
+        400,
+        {},
+    ),
+    "tgi": (
+        "Input validation error: `inputs` tokens + `max_new_tokens` must be <= {context}. Given: {tokens} `inputs` "
+        "tokens and {limit} `max_new_tokens`",
+        422,
+        {},
+    ),
+    "openai": (
+        f"{_MAXIMUM}{{total}} tokens ({{tokens}} in the messages, {{limit}} in the completion). Please reduce the "
+        "length of the messages or completion.",
+        400,
+        {"type": "invalid_request_error", "code": "context_length_exceeded"},
+    ),
+}
+
+
 class Peer:
     """A server at ``http://127.0.0.1:PORT/v1``.
 
@@ -475,38 +512,17 @@ class Peer:
 
     def too_long(self, exchange: Exchange, tokens: int) -> None:
         """Refuse a prompt in the words of the server that it is."""
-        limit, context, total = exchange.request.limit, self.context, tokens + exchange.request.limit
-        if self.owned_by == "vllm":  # it stops counting soon
-            least = int(context or 0) - limit + 1
-            message = (
-                f"This model's maximum context length is {context} tokens. However, you requested {limit} output "
-                f"tokens and your prompt contains at least {least} input tokens, for a total of at least "
-                f"{least + limit} tokens. Please reduce the length of the input prompt or the number of requested "
-                f"output tokens. (parameter=input_tokens, value={least})"
-            )
-            fails(400, message, type="BadRequestError", param="input_tokens")(exchange)
-        elif self.owned_by == "llamacpp":
-            message = "the request exceeds the available context size, try increasing it"
-            numbers = {"n_prompt_tokens": tokens, "n_ctx": context}
-            fails(400, message, type="exceed_context_size_error", **numbers)(exchange)
-        elif self.owned_by == "sglang":
-            message = (
-                f"Requested token count exceeds the model's maximum context length of {context} tokens. You requested "
-                f"a total of {total} tokens: {tokens} tokens from the input messages and {limit} tokens for the "
-                "completion. Please reduce the number of tokens."
-            )
-            fails(400, message)(exchange)
-        elif self.owned_by == "tgi":
-            message = f"`inputs` tokens + `max_new_tokens` must be <= {context}. Given: {tokens} `inputs` tokens and "
-            error = {"error": f"Input validation error: {message}{limit} `max_new_tokens`", "error_type": "validation"}
-            answers(error, 422)(exchange)
-        else:
-            message = (
-                f"This model's maximum context length is {context} tokens. However, you requested {total} tokens "
-                f"({tokens} in the messages, {limit} in the completion). Please reduce the length of the messages or "
-                "completion."
-            )
-            fails(400, message, type="invalid_request_error", code="context_length_exceeded")(exchange)
+        limit, context = exchange.request.limit, int(self.context or 0)
+        numbers = {"limit": limit, "context": context, "tokens": tokens, "total": tokens + limit}
+        numbers |= {"least": context - limit + 1, "least_total": context + 1}  # vLLM stops counting soon
+        words, status, more = TOO_LONG.get(self.owned_by, TOO_LONG["openai"])
+        message = words.format(**numbers)
+        if self.owned_by == "tgi":
+            answers({"error": message, "error_type": "validation"}, status)(exchange)
+            return
+        if self.owned_by == "llamacpp":
+            more = {**more, "n_prompt_tokens": tokens, "n_ctx": context}
+        fails(status, message, **more)(exchange)
 
     def within(self, kind: ConstraintKind, value: Any, prompt: str) -> str:
         """Return a text that a constraint allows."""

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactree_ros.agent.example import Example
 from reactree_ros.agent.prompt import start_turn
+from reactree_ros.agent.transcript import Example
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
-from reactree_ros.llm.chat import ChatLayout, Message, Rendering, chat_messages, find_layout
-from reactree_ros.llm.port import RequestRejected, ServerUnavailable, prompt_text
+from reactree_ros.llm.chat import ChatLayout, Message, chat_messages, find_layout
+from reactree_ros.llm.port import RequestRejected, prompt_text
 
 EXAMPLE = "Your task is to: an example\nYou are in the house.\nThink: e\nOK.\nAct: done"
 START = start_turn("System text.", [Example.of_text(EXAMPLE)], "Rule.")
@@ -59,11 +59,6 @@ def test_examples_as_text_are_a_part_of_the_system_text_as_base_models_have_it()
 def test_an_example_without_a_reply_cannot_be_told_as_turns(texts: list[str]) -> None:
     start = start_turn("System text.", [Example.of_text(text) for text in texts], "Rule.")
     assert contents(start, *TASK) == [("system", start.text), ("user", "Your task is to: x\nYou are here.")]
-
-
-def test_without_examples_the_system_text_has_no_frame_for_them() -> None:
-    assert contents(start_turn("System text.", (), "Rule."), *TASK)[0] == ("system", "System text.\nRule.")
-    assert contents(start_turn("", ()), *TASK) == [("user", "Your task is to: x\nYou are here.")]
 
 
 def test_an_example_of_a_foreign_memory_speaks_neither_as_the_system_nor_out_of_sight() -> None:
@@ -184,47 +179,31 @@ def leaves_all_thoughts_but_the_last_out(messages: list[Message]) -> str:
     return leaves_thoughts_out(messages[:last]) + as_they_are(messages[last:])
 
 
-TAKES_IT = {as_they_are: True, opens_the_reply: True, joins_it_to_the_first_message: True}
-DOES_NOT = {refuses_a_system_message: False, drops_a_system_message: False, joins_it_to_the_last_message: False}
+TEMPLATES = {
+    as_they_are: ChatLayout(),
+    opens_the_reply: ChatLayout(),
+    joins_it_to_the_first_message: ChatLayout(),
+    refuses_a_system_message: ChatLayout(system=False),
+    drops_a_system_message: ChatLayout(system=False),
+    joins_it_to_the_last_message: ChatLayout(system=False),
+    leaves_thoughts_out: ChatLayout(thoughts=False),
+    leaves_all_thoughts_but_the_last_out: ChatLayout(thoughts=False),
+}
 
 
-def layout_of(write: Callable[[list[Message]], Rendering]) -> ChatLayout:
-    async def render(messages: list[Message]) -> Rendering:
-        return write(messages)
-
-    return asyncio.run(find_layout(render))
-
-
-@pytest.mark.parametrize(("template", "takes_it"), [*TAKES_IT.items(), *DOES_NOT.items()])
-def test_what_a_template_does_to_the_system_message_is_found_by_text_and_by_tokens(
-    template: Callable[[list[Message]], str], takes_it: bool
+@pytest.mark.parametrize(("template", "layout"), TEMPLATES.items())
+def test_what_a_template_does_to_the_system_text_and_to_thoughts_is_found(
+    template: Callable[[list[Message]], str], layout: ChatLayout
 ) -> None:
-    assert layout_of(template) == ChatLayout(system=takes_it)
-    assert layout_of(lambda messages: [ord(letter) for letter in template(messages)]) == ChatLayout(system=takes_it)
+    async def render(messages: list[Message]) -> str:
+        return template(messages)
 
-
-@pytest.mark.parametrize("template", [leaves_thoughts_out, leaves_all_thoughts_but_the_last_out])
-@pytest.mark.parametrize("shown", [str, list])
-def test_whether_earlier_thoughts_are_left_out_is_found_by_text_and_by_tokens(
-    template: Callable[[list[Message]], str], shown: Callable[[str], Rendering]
-) -> None:
-    assert layout_of(lambda messages: shown(template(messages))) == ChatLayout(thoughts=False)
+    found = asyncio.run(find_layout(render))
+    assert found is not None
+    assert found[1] == layout
 
 
 def test_thoughts_that_a_template_would_leave_out_later_are_left_out_from_the_first() -> None:
     said = Said("<think>It is there.</think>\nAct: go to kitchen 1")
     assert chat_messages((*TASK, said))[-1]["content"] == said.text
     assert chat_messages((*TASK, said), layout=ChatLayout(thoughts=False))[-1]["content"] == "Act: go to kitchen 1"
-
-
-def test_what_cannot_be_known_is_taken_for_granted() -> None:
-    assert layout_of(lambda _: None) == ChatLayout()
-    assert layout_of(lambda messages: as_they_are(messages) if len(messages) < 3 else None) == ChatLayout()
-
-
-def test_a_server_that_is_gone_meanwhile_is_no_layout() -> None:
-    def gone(_: list[Message]) -> str:
-        raise ServerUnavailable("nothing listens there")
-
-    with pytest.raises(ServerUnavailable):
-        layout_of(gone)

@@ -13,26 +13,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactree_ros.agent.decision import Decision
-from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.grammar import DecisionGrammar, parse_decision
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.kinds.think import Think
-from reactree_ros.agent.parser import parse_decision
 from reactree_ros.agent.text import LONGEST_ERROR
 from reactree_ros.agent.turns import About, Said, Told
-from reactree_ros.llm.chat import chat_messages
 from reactree_ros.llm.decoding import Method, decode, method_for
 from reactree_ros.llm.engine import ConstraintKind, Engine, Generated, Generation, ToolCall
 from reactree_ros.llm.port import (
     Choice,
     DecisionRequest,
     FreeText,
-    InvalidReply,
     PromptTooLong,
     Reply,
     RequestRejected,
 )
-from reactree_ros.tree.flows.sequence import SequenceFlow
+from reactree_ros.tree.flows import SequenceFlow
 
 GRAMMAR, REGEX, JSON_SCHEMA, CHOICE = (
     ConstraintKind.GRAMMAR,
@@ -144,19 +141,6 @@ def test_a_reply_in_json_is_the_decision_as_data_and_what_was_said_as_text(
     assert (reply.text, reply.said) == (raw, (Said(text, decision),))
 
 
-def test_the_one_schema_stays_the_same_while_the_skills_change() -> None:
-    engine = ScriptedEngine(*['{"decision": {"Act": "done"}}'] * 2, obeys=[JSON_SCHEMA])
-    get(engine)
-    get(engine, DecisionGrammar(("done", "open fridge 1")))
-    first, second = (asked.constraint for asked in engine.asked)
-    assert first is not None
-    assert first == second
-    engine = ScriptedEngine(*['{"choice": "apple"}'] * 2, obeys=[JSON_SCHEMA])
-    get(engine, Choice(("apple", "pear")), method=Method.ONE_SCHEMA)
-    get(engine, Choice(("apple", "plum")), method=Method.ONE_SCHEMA)
-    assert engine.asked[0].constraint == engine.asked[1].constraint
-
-
 @pytest.mark.parametrize(
     ("obeys", "method"),
     [
@@ -227,14 +211,6 @@ def test_what_may_not_be_said_is_asked_for_again_and_comes_with_the_objection_in
     assert reply.text == text
     assert reason in reply.objection
     assert (len(engine.asked), reply.prompt_tokens) == (3, 30)
-
-
-def test_without_retries_it_is_asked_once() -> None:
-    assert get(ScriptedEngine("Act: fly"), retries=0).objection == NO_FLY
-    with pytest.raises(
-        InvalidReply, match=r"'fly' is not among the skills that are available now. .* \(a script was asked 1 times\)"
-    ):
-        get(ScriptedEngine("fly"), Choice(("walk", "swim")), retries=0)
 
 
 def test_of_a_long_refused_reply_the_beginning_is_shown() -> None:
@@ -314,19 +290,6 @@ def test_what_is_whole_is_taken_though_the_limit_was_reached(said: str) -> None:
 # ---------------------------------------------------------------------- a reply that has begun
 
 
-def test_a_reply_follows_how_it_begins() -> None:
-    engine = ScriptedEngine("kitchen")
-    assert get(engine, FreeText(), begun="It is in the ").text == "kitchen"
-    assert engine.asked[0].prompt == f"{PROMPT}It is in the "
-
-
-def test_what_was_refused_is_shown_with_how_it_began() -> None:
-    engine = ScriptedEngine(" fly", " walk", obeys=[CHOICE])
-    assert get(engine, Choice((" walk", " swim")), begun="Act:").text == " walk"
-    assert engine.asked[1].turns[1] == Said("Act: fly")
-    assert engine.asked[1].begun == "Act:"
-
-
 # ---------------------------------------------------------------------- rounds
 
 
@@ -361,12 +324,6 @@ def test_rounds_go_with_every_constraint_that_makes_a_choice(kind: ConstraintKin
     engine = ScriptedEngine("Act:\n", " done\n", obeys=[kind])
     assert get(engine, method=Method.ROUNDS).text == "Act: done"
     assert [asked.constraint and asked.constraint.kind for asked in engine.asked] == [kind, kind]
-
-
-def test_rounds_end_where_no_kind_is_chosen() -> None:
-    engine = ScriptedEngine(("<think>hm", "length"), "Say:", "Act:", " done", obeys=[CHOICE])
-    assert get(engine).text == "Act: done"
-    assert "\nSay:\nA decision starts with" in engine.asked[2].prompt
 
 
 def test_rounds_are_checked_too() -> None:
@@ -452,12 +409,6 @@ def test_free_text_of_blank_lines_is_asked_for_again_without_stops_unless_the_en
     assert (get(engine, FreeText()).text, len(engine.asked)) == ("", 1)
 
 
-def test_free_text_that_is_to_think_keeps_its_thoughts() -> None:
-    text = "<think>hm</think>\n<execute>look()</execute>"
-    reply = get(ScriptedEngine(text), FreeText(stops=("</execute>",), thinks=True))
-    assert (reply.text, reply.reasoning) == ("<think>hm</think>\n<execute>look()", "")
-
-
 # ---------------------------------------------------------------------- reasoning
 
 
@@ -525,15 +476,6 @@ def test_a_tool_that_is_called_is_the_decision() -> None:
     assert reply.text == "Think: hm"
 
 
-def test_a_call_that_will_not_do_is_shown_in_words() -> None:
-    engine = ScriptedEngine(Generated("", "stop", calls=(ToolCall("fly", "{}"),)), "Act: done", obeys=[])
-    assert get(engine).text == "Act: done"
-    assert engine.asked[1].prompt == f"{PROMPT}fly({{}})\n{NO_FLY}\n"
-    engine = ScriptedEngine(Generated("", "stop", calls=(GO,)), "done", obeys=[])
-    assert get(engine, Choice(("done", "failure"))).text == "done"
-    assert "say one of the options instead" in engine.asked[1].prompt
-
-
 def test_an_emoji_that_was_cut_in_half_harms_nothing() -> None:
     engine = ScriptedEngine("Think: so \ud83d", "Act: fly \ud83d", "Act: done", obeys=[])
     assert get(engine).said == (Said("Think: so ?", Think("so ?")),)
@@ -542,13 +484,6 @@ def test_an_emoji_that_was_cut_in_half_harms_nothing() -> None:
     assert engine.asked[-1].prompt.encode()
     reply = get(ScriptedEngine(("Act: fly \ud83d", "length"), obeys=[]), retries=0)
     assert reply.text.encode() + reply.objection.encode()
-
-
-def test_an_empty_reply_leaves_the_roles_of_a_chat_in_turns() -> None:
-    engine = ScriptedEngine("", "<think>a</think>", "Act: fly", "Act: done", chat=True)
-    assert get(engine).text == "Act: done"
-    roles = [[message["role"] for message in chat_messages(asked.turns)] for asked in engine.asked]
-    assert roles == [["user"], ["user"], ["user"], ["user", "assistant", "user"]]
 
 
 # ---------------------------------------------------------------------- counts and limits
@@ -561,43 +496,12 @@ def test_counts_are_those_of_all_requests_and_unknown_where_one_is() -> None:
     assert (reply.prompt_tokens, reply.cached_tokens, reply.output_tokens) == (60, None, 12)
 
 
-def test_the_longest_prompt_is_that_of_one_request_also_in_rounds() -> None:
-    engine = ScriptedEngine("Act:", " fly", "Act:", " done", obeys=[CHOICE])
-    engine.counts = [(100, 0, 3), (102, 100, 4), (110, 100, 3), (112, 110, 4)]
-    reply = get(engine)
-    assert (reply.prompt_tokens, reply.longest_prompt) == (424, 112)
-    engine = ScriptedEngine("Act: fly", "Act: done")
-    engine.counts = [(100, 0, 3), (None, 0, 3)]
-    assert get(engine).longest_prompt is None
-
-
-phrases = st.lists(st.text("abcé家1", min_size=1, max_size=20), min_size=1, max_size=5).map(" ".join)
-
-
-@given(st.lists(phrases, min_size=1, max_size=5), st.integers(1, 40))
-def test_the_limit_leaves_room_for_every_skill(skills: list[str], limit: int) -> None:
-    grammar = DecisionGrammar(skills)
-    engine = ScriptedEngine("Think: a", obeys=[REGEX])
-    get(engine, grammar, max_tokens=limit)
-    assert engine.asked[0].max_tokens >= max(limit, *(len(f"Act: {skill}\n".encode()) for skill in skills))
-    engine = ScriptedEngine("Act:", f" {skills[0]}", obeys=[CHOICE])
-    get(engine, grammar, max_tokens=limit)
-    assert engine.asked[0].max_tokens >= max(limit, len("Expand:"))
-    assert engine.asked[1].max_tokens >= max(limit, *(len(f" {skill}\n".encode()) for skill in skills))
-
-
 def test_a_reply_that_was_cut_by_the_context_is_a_prompt_that_is_too_long() -> None:
     engine = ScriptedEngine(("Think: a", "length"), context=1000)
     engine.counts = [(900, 0, 100)]
     with pytest.raises(PromptTooLong) as raised:
         get(engine, max_tokens=300)
     assert (raised.value.excess, raised.value.context) == (200, 1000)
-
-
-def test_a_reply_that_was_cut_by_its_own_limit_is_not() -> None:
-    engine = ScriptedEngine(("Think: a", "length"), context=1000)
-    engine.counts = [(900, 0, 50)]
-    assert get(engine, max_tokens=50).text == "Think: a"
 
 
 # ---------------------------------------------------------------------- whatever an engine says

@@ -187,13 +187,6 @@ def test_cancelling_stops_whoever_answers() -> None:
     assert "rests" not in model.status()["second"]
 
 
-def test_the_next_one_answers_where_one_cancels_its_own_reply() -> None:
-    first, second = Moody(None), Moody("hi")
-    pending = together(first, second).decide(REQUEST)
-    first.held[0].cancel()
-    assert pending.take().answered_by == "second"
-
-
 class Blocks(Moody):
     """Does not return from being asked until it is let."""
 

@@ -142,14 +142,6 @@ def test_a_model_that_calls_tools_reaches_it_too(
     check("calls of tools", speaker.run_all(decide), plainly)
 
 
-@pytest.mark.slow
-def test_a_model_whose_thinking_is_left_open_once_reaches_it_too(speaker: Speaker, plainly: list[Run]) -> None:
-    thought = "<think>\nI could say Act: failure, or"
-    runs = [speaker.run(decide, task, planned_by, thought) for task, planned_by in TASKS]
-    assert [run.requests for run in runs] == [run.requests + 1 for run in plainly]
-    check("thinking left open once", runs, plainly)
-
-
 # ---------------------------------------------------------------------- near misses
 
 NEAREST = re.compile(r"is not among the skills that are available now\. The nearest that are: (.*?)(?:, .*)?\.$")
@@ -178,17 +170,3 @@ def test_a_model_with_words_of_its_own_reaches_it_by_the_first_skill_that_a_refu
     assert [run.reached for run in runs] == [run.reached for run in plainly]
     assert missed > 30
     assert sum(run.requests for run in runs) == sum(run.requests for run in plainly) + missed
-
-
-@pytest.mark.slow
-def test_a_model_that_asks_for_an_instance_that_is_not_here_learns_which_are(
-    speaker: Speaker, plainly: list[Run]
-) -> None:
-    def say(prompt: str) -> str:
-        if (nearest := NEAREST.search(prompt.rpartition("\n")[2])) is not None:
-            return f"Act: {nearest[1]}"
-        return re.sub(r"^Act: pick up (.*) \d+$", r"Act: pick up \1 99", decide(prompt))
-
-    runs = speaker.run_all(say)
-    assert [run.reached for run in runs] == [run.reached for run in plainly]
-    assert all(run.requests > plain.requests for run, plain in zip(runs, plainly, strict=True))

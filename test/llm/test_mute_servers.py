@@ -24,9 +24,8 @@ from reactree_ros.llm.port import (
     LanguageModelError,
     NoAnswerInTime,
     Reply,
-    Wait,
 )
-from reactree_ros.llm.waiting import RARELY, SOON, Rarely, log
+from reactree_ros.llm.waiting import log
 
 THOUGHT = "Think: well"
 REQUEST = DecisionRequest((Told("Say."),), DecisionGrammar(("done",)))
@@ -183,18 +182,6 @@ def test_what_is_waited_for_in_the_queue_is_part_of_the_patience(monkeypatch: py
 
 
 # ---------------------------------------------------------------------- a word soon
-
-
-def test_a_log_has_a_line_soon_and_then_rarely() -> None:
-    now = [0.0]
-    rarely = Rarely(clock=lambda: now[0])
-    told = []
-    for tenth in range(1000):
-        now[0] = tenth / 10
-        if rarely.due(Wait("x", now[0])):
-            told.append(now[0])
-    assert told == [SOON, SOON + RARELY, SOON + 2 * RARELY, SOON + 3 * RARELY]
-    assert not rarely.due(None)
 
 
 @pytest.mark.slow

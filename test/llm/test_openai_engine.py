@@ -443,16 +443,6 @@ def test_what_a_chat_has_begun_to_say_is_its_last_message_to_be_continued(model:
         assert (second.body["continue_final_message"], second.body["add_generation_prompt"]) == (True, False)
 
 
-@pytest.mark.parametrize("owner", ["openai", "mistralai", "llamacpp"])
-def test_a_server_that_is_not_known_to_continue_a_message_is_not_asked_to(model: Model, owner: str) -> None:
-    with Peer(owned_by=owner, chats=True, say=lambda prompt: "fetch it") as peer:
-        one = model(peer, chat=True, dialect="openai")
-        assert ask(one, "task", may_say=FreeText(), begun="Subgoal 1:").text == "fetch it"
-        (request,) = peer.asked
-        assert request.body["messages"][-1] == {"role": "user", "content": "task"}
-        assert not {"continue_final_message", "add_generation_prompt"} & request.body.keys()
-
-
 @pytest.mark.parametrize(
     ("chats", "completes", "path"), [(True, True, "chat/"), (False, True, ""), (True, False, "chat/")]
 )
@@ -536,10 +526,3 @@ def test_a_server_that_nobody_knows_is_tried_with_three_requests_at_most(
 def test_a_dialect_that_nobody_knows_is_the_users_error(peer: Peer, model: Model) -> None:
     with pytest.raises(UserError, match="dialect is 'klingon': use one of auto, vllm, llamacpp"):
         model(peer, dialect="klingon")
-
-
-def test_a_constraint_that_a_server_of_its_name_refuses_says_what_to_set(model: Model) -> None:
-    with Peer(refuses=(REGEX,)) as peer:
-        failure = refusal(model(peer))
-    assert type(failure) is RequestRejected
-    assert str(failure).endswith("regex is not supported; if it takes no constraints, set dialect=none")

@@ -13,7 +13,7 @@ from openai_peer import Exchange, Peer
 from reactree_ros.doctor import servers
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import RequestRejected, ServerUnavailable
-from reactree_ros.plugins.diagnosis import Level
+from reactree_ros.plugins.installation import Level
 
 THOUGHT = "Think: well"
 PASSWORD = "hush-4711"

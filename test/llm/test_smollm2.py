@@ -9,19 +9,15 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from clients import clients
 from command_line import Cli
 from docs.blocks import blocks_of
 from smollm2 import PAGE, TOLD, Served, assert_nothing_broke, requests, served
 from tiny_models import wait_until
 
 from reactree_lab.planners import zsp
-from reactree_ros.agent.turns import Told
-from reactree_ros.llm.port import DecisionRequest, FreeText
 from reactree_ros.memory.embedding import WordEmbedder
 from reactree_ros.planners.spec import PLANNERS
 from reactree_ros.record.reader import read_record
@@ -84,27 +80,6 @@ def test_a_run_of_every_planner_comes_to_an_end_and_replays(
     assert ended.code in (0, 1), ended.err
     assert json.loads(ended.out)["attempts"]
     assert_nothing_broke(cli, tmp_path / "run.jsonl")
-
-
-def test_a_reply_that_is_refused_is_asked_for_again_otherwise(cli: Cli, run: Run, tmp_path: Path) -> None:
-    options = ("--planner", "react:fixed_example=false", "--llm-option", "method=unconstrained", "--max-decisions", 2)
-    assert cli(*run(tmp_path / "run.jsonl", *options)).code in (0, 1)
-    again = [pair for some in requests(read_record(tmp_path / "run.jsonl")) for pair in pairwise(some)]
-    assert again
-    assert all(first["objection"] and first["asked"] != second["asked"] for first, second in again)
-    assert_nothing_broke(cli, tmp_path / "run.jsonl")
-
-
-def test_a_request_that_nobody_wants_any_more_leaves_the_server_idle(server: Served) -> None:
-    endless = DecisionRequest((Told("Count from 1 to 10000."),), FreeText(), max_tokens=6000)
-    with clients() as make:
-        model = make(server.base_url, request_timeout=600)
-        pending = model.decide(endless)
-        wait_until(server.busy)
-        assert pending.cancel()
-        wait_until(lambda: not server.busy())
-        short = DecisionRequest((Told("Say hello."),), FreeText(), max_tokens=4)
-        assert model.decide(short).result(120).output_tokens
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda one: one.name)

@@ -22,11 +22,10 @@ from smollm2 import assert_nothing_broke, need, unpacked
 from tiny import CPU_OPTIONS
 from tiny_models import wait_until
 
-from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.grammar import DecisionGrammar, parse_decision
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.observation import Observation
-from reactree_ros.agent.parser import parse_decision
 from reactree_ros.agent.picture import Picture
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.background.pending import Pending

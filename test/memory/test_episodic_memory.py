@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from word_hash_embedder import WordHashEmbedder, experience
 
-from reactree_ros.agent.tokens import approximate_tokens
+from reactree_ros.agent.text import approximate_tokens
 from reactree_ros.memory.embedding import EmbeddingError
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.port import EpisodicMemoryError

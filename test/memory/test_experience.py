@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reactree_ros.agent.kinds.act import Act
-from reactree_ros.agent.kinds.begin_subgoal import BeginSubgoal
-from reactree_ros.agent.kinds.think import Think
+from reactree_ros.agent.kinds.think import BeginSubgoal, Think
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn, render
 from reactree_ros.memory.experience import End, Experience, turns_in
 

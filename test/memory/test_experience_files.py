@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from word_hash_embedder import LAST_LINES, experience
 
-from reactree_ros.agent.kinds.write_code import WriteCode
+from reactree_ros.agent.kinds.think import WriteCode
 from reactree_ros.agent.turns import Said, Saw, Told
 from reactree_ros.memory.experience import End, Experience, ExperienceError
 from reactree_ros.memory.recorded import export_experiences, import_experiences, recorded_success

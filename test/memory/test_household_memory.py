@@ -12,7 +12,7 @@ from reactree_lab.examples import LONGEST, LONGEST_WHOLE, make_examples
 from reactree_ros.agent.control_flow import PAPER
 from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.prompt import flow_told
-from reactree_ros.agent.tokens import approximate_tokens
+from reactree_ros.agent.text import approximate_tokens
 from reactree_ros.agent.turns import Said
 from reactree_ros.household.memory import FOLDER, HouseholdMemorySettings, file_of
 from reactree_ros.memory.embedding import EmbeddingUnavailable, WordEmbedder

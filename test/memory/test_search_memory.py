@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactree_lab.worlds.ai2thor.household import ALFRED
-from reactree_ros.agent.told import Place, Searched, ToldSearched
-from reactree_ros.agent.turns import About
+from reactree_ros.agent.turns import About, Place, Searched, ToldSearched
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.memory.working import SearchMemory
 from reactree_ros.world.port import GONE, Observation, Outcome, Seen

@@ -12,7 +12,7 @@ import pytest
 from word_hash_embedder import experience
 
 from reactree_lab.planners.zsp import Mapping
-from reactree_ros.agent.tokens import approximate_tokens
+from reactree_ros.agent.text import approximate_tokens
 from reactree_ros.memory import embedding
 from reactree_ros.memory.embedding import EmbeddingError, EmbeddingUnavailable, SentenceTransformerEmbedder
 from reactree_ros.memory.stores.sqlite import SqliteMemory

@@ -18,13 +18,7 @@ PLANNER, BRIDGE = "/reactree_planner", "/household_bridge"
 
 
 class Answerer:
-    """Answers by a desk, as `reactree robot answer` and the page do.
-
-    Attributes:
-        node: The node.
-        desk: Has the questions.
-        words: What went to a run instead of a question.
-    """
+    """Answers by a desk, as `reactree robot answer` and the page do."""
 
     def __init__(self, graph: Graph, *askers: str, name: str = "answerer", alone: bool = False) -> None:
         self.graph = graph
@@ -56,11 +50,7 @@ class Answerer:
 
 
 class Stubborn:
-    """A server of another make: it ignores every cancel, and answers when it is told to, however late.
-
-    Attributes:
-        asked: The goals that it has.
-    """
+    """A server of another make: it ignores every cancel, and answers when it is told to, however late."""
 
     def __init__(self, graph: Graph, asker: str = PLANNER) -> None:
         self.asked: list[AskPerson.Goal] = []

@@ -32,11 +32,7 @@ class Patience:
 
     Something goes on while a process that the test has started, or another thread of the test's own process, computes,
     wants to compute, or waits for the disk. A wait of the test's own that took longer than it asked for counts as long
-    as it asked for, because the test itself had to wait for the machine.
-
-    Args:
-        seconds: Time for which nothing may go on.
-    """
+    as it asked for, because the test itself had to wait for the machine."""
 
     def __init__(self, seconds: float = PATIENCE) -> None:
         self.seconds = seconds
@@ -114,13 +110,7 @@ def keep_nothing() -> None:
 
 
 class Process:
-    """A command with whatever it starts, in a process group of its own.
-
-    Args:
-        command: The command.
-        domain: ROS domain.
-        stdin: File descriptor of what it reads; by default there is nothing.
-    """
+    """A command with whatever it starts, in a process group of its own."""
 
     def __init__(self, *command: str, domain: int, stdin: int = subprocess.DEVNULL) -> None:
         self._command = command
@@ -266,11 +256,7 @@ def need_program(name: str) -> None:
 
 
 class Processes:
-    """Starts processes in one ROS domain.
-
-    Args:
-        domain: ROS domain.
-    """
+    """Starts processes in one ROS domain."""
 
     def __init__(self, domain: int) -> None:
         keep_nothing()

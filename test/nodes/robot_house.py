@@ -19,6 +19,8 @@ from reactree_ros.nodes.robot.robot_bridge_node import RobotBridgeNode
 from reactree_ros.world.wrappers import unwrapped
 
 CONFIG = Path(__file__).parents[2] / "config"
+#: What robots have besides config/robot.yaml.
+SKILLS = yaml.safe_load((Path(__file__).parent / "skills.yaml").read_text())
 Result = ExecuteSkill.Result
 Change = Callable[[dict[str, Any]], Any]
 
@@ -139,3 +141,11 @@ class House:
 
 def in_skill(verb: str, **entries: Any) -> Change:
     return lambda config: config["skills"][verb].update(entries)
+
+
+def top(**entries: Any) -> Change:
+    return lambda config: config.update(entries)
+
+
+def stop(**entries: Any) -> Change:
+    return lambda config: config["emergency_stop"].update(entries)

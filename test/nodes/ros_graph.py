@@ -55,11 +55,7 @@ class HeldWorld(ScriptedWorld):
 
 
 class Goal:
-    """A goal that was sent to an action server.
-
-    Attributes:
-        feedback: What came back on the way.
-    """
+    """A goal that was sent to an action server."""
 
     def __init__(self, graph: Graph, client: ActionClient, goals: WeakValueDictionary[bytes, Goal], goal: Any) -> None:
         self._graph = graph
@@ -116,14 +112,7 @@ class Graph:
     """Nodes in a context and a domain of their own.
 
     Nothing runs but while the test waits, so that what it looks at holds still. Nodes share an executor; a node that
-    is made with ``alone=True`` has its own and can be halted, resumed and killed.
-
-    Attributes:
-        domain_id: Theirs alone.
-        context: Of every node.
-        nodes: Those that live.
-        probe: The test's own node.
-    """
+    is made with ``alone=True`` has its own and can be halted, resumed and killed."""
 
     def __init__(self, domain_id: int) -> None:
         self.domain_id = domain_id
@@ -207,9 +196,11 @@ class Graph:
         self.bridge(world or ScriptedWorld())
         return self.planner(**parameters)
 
-    def held(self, script: Mapping[str, Sequence[str]], **parameters: Any) -> tuple[HeldWorld, PlannerNode, Goal]:
+    def held(
+        self, script: Mapping[str, Sequence[str]], world: HeldWorld | None = None, /, **parameters: Any
+    ) -> tuple[HeldWorld, PlannerNode, Goal]:
         """Begin a task of a household whose first skill is held."""
-        world = HeldWorld()
+        world = world or HeldWorld()
         planner = self.household(script, world=world, **parameters)
         goal = self.task()
         self.until(lambda: world.held, "the skill runs")

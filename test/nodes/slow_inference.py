@@ -55,12 +55,7 @@ class WilfulModel(LanguageModel):
 
 
 class SlowModel(LanguageModel):
-    """A model that is late.
-
-    Args:
-        model: The model.
-        seconds: How long a decision takes.
-    """
+    """A model that is late."""
 
     def __init__(self, model: LanguageModel, seconds: float) -> None:
         self._model, self._seconds = model, seconds

@@ -18,11 +18,7 @@ def open_stream(graph: Graph) -> list[BehaviourTree]:
 
 
 class Viewer:
-    """Hears what the viewer hears, as the viewer asks for it: snapshots when something changes, with the blackboard.
-
-    Attributes:
-        trees: The snapshots.
-    """
+    """Hears what the viewer hears, as the viewer asks for it: snapshots when something changes, with the blackboard."""
 
     def __init__(self, graph: Graph) -> None:
         asked = OpenSnapshotStream.Request().parameters

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 import pytest
-from builtin_interfaces.msg import Time
 from doubles import ScriptedModel, ScriptedWorld
-from drawn import drawn, png
 from reactree_interfaces.action import ExecuteSkill
 from reactree_interfaces.msg import SkillEnded
 from reactree_interfaces.srv import DescribeHousehold
@@ -16,13 +14,11 @@ from ros_graph import Graph, HeldWorld
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.observation import Spot
-from reactree_ros.agent.picture import Picture, picture_of
 from reactree_ros.agent.turns import Told
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import DecisionRequest, ServerUnavailable
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.heartbeat import Heartbeat
-from reactree_ros.nodes.messages import observation_from_msg, observation_to_msg
 from reactree_ros.nodes.planner.adapters import RosLanguageModel, RosWorld
 from reactree_ros.plugins import Registry
 from reactree_ros.world.port import Observation, WorldError
@@ -215,15 +211,6 @@ def test_an_observation_travels_with_where_things_are(graph: Graph) -> None:
     assert settled(graph, adapter.execute("open fridge 1")) == seen
 
 
-@pytest.mark.parametrize(
-    "pictures",
-    [(), (drawn(1), picture_of(png(), camera="head", frame="optical", time=1790000000.25, words="a cup"))],
-)
-def test_pictures_are_part_of_an_observations_message(pictures: tuple[Picture, ...]) -> None:
-    seen = Observation("A kitchen.", pictures=pictures, spots=SPOTS)
-    assert observation_from_msg(observation_to_msg(seen, Time())) == seen
-
-
 def test_a_household_travels_whole(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Registry, "packages", frozenset({"garden"}))  # as where a plug-in brings its prompts
     garden = Household(
@@ -255,21 +242,3 @@ def test_a_household_that_makes_no_sense_is_named(graph: Graph) -> None:
     graph.probe.create_service(DescribeHousehold, "household_bridge/household", answer)
     with pytest.raises(WorldError, match="household_bridge: control_flows: control flow 'loop' is unknown"):
         settled(graph, ros_world(graph).learn())
-
-
-def test_the_seed_of_a_reset_reaches_the_world_and_the_first_observation_comes_back(graph: Graph) -> None:
-    class Seeded(ScriptedWorld):
-        def __init__(self) -> None:
-            super().__init__()
-            self.seeds: list[int | None] = []
-
-        def reset(self, seed: int | None = None) -> Pending[Observation]:
-            self.seeds.append(seed)
-            return Pending.of(Observation("You are where it starts."))
-
-    world = Seeded()
-    graph.bridge(world)
-    adapter = ros_world(graph)
-    for seed in (None, 0, 7):
-        assert settled(graph, adapter.reset(seed)).text == "You are where it starts."
-    assert world.seeds == [None, 0, 7]

@@ -27,11 +27,7 @@ POLICY = "rules: [{skill: open, object: fridge, verdict: confirm}]"
 
 
 class Terminal:
-    """A terminal in which `reactree robot answer` runs, and the person at it.
-
-    Attributes:
-        process: The command.
-    """
+    """A terminal in which `reactree robot answer` runs, and the person at it."""
 
     def __init__(self, graph: Graph, *options: str) -> None:
         self._graph, self._processes = graph, Processes(graph.domain_id)

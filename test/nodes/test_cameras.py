@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from builtin_interfaces.msg import Time
 from drawn import data_of, drawn, png
-from robot_house import House, Result
+from robot_house import SKILLS, House, Result
 from ros_graph import Graph
 from sensor_msgs.msg import CompressedImage, Image
 from std_msgs.msg import Header
@@ -28,27 +28,11 @@ from reactree_ros.nodes.planner.adapters import RosLanguageModel, RosWorld
 from reactree_ros.nodes.robot.camera import picture_from_camera
 
 HEADER = {"frame_id": "head_optical", "stamp": {"sec": 1790000000, "nanosec": 250_000_000}}
-SKILLS: dict[str, Any] = {
-    "look": {"wording": "look", "camera": "head", "time_limit": 5.0},
-    "take picture": {"wording": "take a picture with the hand", "camera": "hand", "time_limit": 1.0},
-    "look at": {
-        "wording": "look at {place}",
-        "parameters": {"place": "place"},
-        "steps": [
-            {
-                "action": "arm",
-                "type": "nav2_msgs/action/DummyBehavior",
-                "goal": {"command.data": "turn the head to {place}"},
-            },
-            {"camera": "head"},
-        ],
-    },
-}
 
 
 def eyes(config: dict[str, Any]) -> None:
     config["cameras"] = {"head": "head/compressed", "hand": {"topic": "hand/raw", "type": "sensor_msgs/msg/Image"}}
-    config["skills"] |= SKILLS
+    config["skills"] |= {name: SKILLS["seeing"][name] for name in ("look", "take picture", "look at")}
     config["look_time"] = 0.2
 
 

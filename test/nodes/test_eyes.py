@@ -10,13 +10,13 @@ from drawn import data_of, drawn, png
 from openai_peer import Peer, fails, never_answers
 from processes import Patience
 from reactree_interfaces.msg import Observation as ObservationMsg
-from robot_house import House, Result
+from robot_house import SKILLS, House, Result
 from ros_graph import Graph
 from sensor_msgs.msg import CompressedImage
 from test_robot_check import checked, wrong
 
-from reactree_ros.agent.glance import CANNOT_SEE, NO, YES, Glance
 from reactree_ros.agent.observation import Observation
+from reactree_ros.agent.picture import CANNOT_SEE, NO, YES, Glance
 from reactree_ros.nodes.messages import observation_from_msg, observation_to_msg
 
 SWITCH = "turn on light switch 1"
@@ -48,18 +48,8 @@ def look(house: House, peer: Peer) -> Iterator[Callable[..., House]]:
                 "vision": {"llm": "openai", "base_url": peer.base_url, "model": "tiny", "retries": 0},
                 "look_time": 0.2,
             }
-            asked = {"camera": "head", "question": "Has the arm waved for {times} times?"}
-            config["skills"] |= {
-                "wave": {
-                    "wording": "wave {times} times",
-                    "parameters": {"times": {"number": {"from": 1, "to": 5}}},
-                    "action": "arm",
-                    "type": "nav2_msgs/action/DummyBehavior",
-                    "goal": {"command.data": "wave"},
-                    "check": asked | check,
-                },
-                "look": {"wording": "look", "camera": "head"},
-            }
+            wave, look = SKILLS["seeing"]["wave"], {"wording": "look", "camera": "head"}
+            config["skills"] |= {"wave": {**wave, "check": wave["check"] | check}, "look": look}
 
         house.add_robot()
         camera = house.graph.probe.create_publisher(CompressedImage, "head/compressed", 1)

@@ -16,11 +16,10 @@ def test_nodes_that_beat_at_the_same_moment_are_all_heard(graph: Graph) -> None:
     beats, lives = [Heartbeat(node) for node in nodes], Lives(graph.probe)
     names = {f"/{node.get_name()}" for node in nodes}
     graph.until(lambda: all(lives.life(name) for name in names), "each is heard as soon as it is there")
-    for life in lives._lives.values():
-        life.heard = float("-inf")
+    lives.beats.clear()
     for heartbeat in beats:
         heartbeat.beat()
-    graph.until(lambda: all(life.heard > 0 for life in lives._lives.values()), "each is heard again")
+    graph.until(lambda: set(lives.beats) == names, "each is heard again")
     for node in nodes:
         node.destroy_node()
 

@@ -12,7 +12,7 @@ from ros_graph import Graph
 
 from reactree_lab.worlds.ai2thor.household import ALFRED
 from reactree_ros.agent.household import Household
-from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.prompt import prompt
 from reactree_ros.background.pending import Pending
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply

@@ -13,15 +13,14 @@ from ros_graph import Graph
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.kinds.act import Act
-from reactree_ros.agent.kinds.begin_subgoal import BeginSubgoal
 from reactree_ros.agent.kinds.expand import Expand
-from reactree_ros.agent.kinds.think import Think
+from reactree_ros.agent.kinds.think import BeginSubgoal, Think
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import About, Said, Saw, Told
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import Attempt, Choice, DecisionRequest, FreeText, LanguageModel, LanguageModelError, Reply
 from reactree_ros.nodes.messages import reply_from_msg
-from reactree_ros.tree.flows.fallback import FallbackFlow
+from reactree_ros.tree.flows import FallbackFlow
 
 OK, FAILED = Generate.Response.NONE, Generate.Response
 
@@ -230,35 +229,6 @@ def test_a_model_that_fails_is_named_and_the_node_lives_on(graph: Graph, prompt:
 # ---------------------------------------------------------------------- several at once
 
 
-def test_several_requests_run_at_once_and_end_in_any_order(graph: Graph) -> None:
-    model = HeldModel()
-    graph.inference(model)
-    futures = {name: ask(graph, name) for name in "abc"}
-    graph.until(lambda: len(model.in_flight) == 3)
-    for name in "cab":
-        model.answer(name)
-        assert answer(graph, futures[name]).text == f"Think: {name}"
-
-
-def test_requests_beyond_the_limit_wait_their_turn(graph: Graph) -> None:
-    model = HeldModel()
-    graph.inference(model, max_concurrent=2)
-    futures = {}
-    for name in "abcd":
-        futures[name] = ask(graph, name)
-        graph.call(AbortGeneration, "inference/abort", id="none")  # so that it has come before the next one
-    assert list(model.requests) == ["a", "b"]
-    model.answer("a")
-    assert answer(graph, futures["a"]).error_code == OK
-    graph.until(lambda: "c" in model.requests)
-    assert "d" not in model.requests
-    for name in "bc":
-        model.answer(name)
-    graph.until(lambda: "d" in model.requests)
-    model.answer("d")
-    assert answer(graph, futures["d"]).error_code == OK
-
-
 # ---------------------------------------------------------------------- abort, bounds
 
 
@@ -280,21 +250,6 @@ def test_abort_stops_a_generation_once(graph: Graph) -> None:
     response = answer(graph, future)
     assert (response.error_code, response.message) == (FAILED.ABORTED, "aborted")
     assert model.cancelled == ["1"]
-
-
-def test_abort_of_a_request_that_waits_takes_it_out(graph: Graph) -> None:
-    model = HeldModel()
-    graph.inference(model, max_concurrent=1)
-    first, second, third = ask(graph, "a"), ask(graph, "b"), ask(graph, "c")
-    graph.until(lambda: model.in_flight)
-    assert abort(graph, "b")
-    response = answer(graph, second)
-    assert (response.error_code, response.message) == (FAILED.ABORTED, "aborted")
-    model.answer("a")
-    graph.until(lambda: "c" in model.requests)
-    model.answer("c")
-    assert (answer(graph, first).error_code, answer(graph, third).error_code) == (OK, OK)
-    assert list(model.requests) == ["a", "c"]
 
 
 def test_a_generation_that_takes_too_long_is_stopped(graph: Graph) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -110,17 +109,6 @@ def test_an_error_of_the_model_is_the_same_over_ros(graph: Graph, error: Languag
     assert caught.value.took.attempts == ATTEMPTS
     if isinstance(error, PromptTooLong):
         assert (caught.value.excess, caught.value.context) == (17, 4096)  # type: ignore[attr-defined]
-
-
-def test_a_long_prompt_has_more_time_and_the_next_one_after_a_late_reply_more_yet(graph: Graph) -> None:
-    graph.inference(Failing(NoAnswerInTime("no answer within 660 s")))
-    short, long = (DecisionRequest((Told("go " * words),), DecisionGrammar(()), id="1") for words in (50, 5000))
-    model = ros_model(graph)
-    before = model.slowness(long)
-    assert model.slowness(short) == 1 < before
-    pending = model.decide(replace(long, patience=long.patience * before))
-    graph.until(pending.done)
-    assert model.slowness(long) > before
 
 
 # ---------------------------------------------------------------------- loading, settings

@@ -6,7 +6,6 @@ neither its exit code nor its end by Ctrl-C.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import shutil
@@ -176,13 +175,6 @@ def test_a_parameter_file_that_is_no_yaml_ends_the_launch_with_1(processes: Proc
     launch = processes.launch(f"params_file:={file}")
     assert launch.ended_cleanly(1)
     assert f"Couldn't parse params file: '--params-file {file}'" in launch.output
-
-
-@pytest.mark.skipif(bool(importlib.util.find_spec("sentence_transformers")), reason="sentence-transformers is here")
-def test_memory_without_the_embedder_says_what_to_install(processes: Processes, tmp_path: Path) -> None:
-    launch = processes.launch(f"memory:={tmp_path / 'memory.db'}")
-    assert launch.ended_cleanly(1)
-    assert "sentence embeddings need sentence-transformers" in launch.output
 
 
 @pytest.mark.skipif(bool(shutil.which("py-trees-tree-viewer")), reason="py_trees_ros_viewer is here")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from doubles import ScriptedModel, ScriptedWorld
 from rcl_interfaces.msg import Log
@@ -14,7 +13,6 @@ from std_srvs.srv import Trigger
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import Reply, ServerUnavailable
 from reactree_ros.nodes.watchdog import Watchdog
-from reactree_ros.world.port import Score
 
 #: Log levels are bytes in some releases of rclpy, and numbers in others.
 INFO = 20
@@ -41,28 +39,6 @@ def test_an_accepted_goal_and_its_end_are_logged_with_id_instruction_and_reason(
     assert accepted == f"goal {id_of(goal)} accepted: 'root'"
     assert ended.startswith(f"goal {id_of(goal)} ended: goal not reached (failure), 'root'; 1 decisions, 0 steps, ")
     assert ended.endswith("; the planner gave up: a")
-
-
-@pytest.mark.parametrize(
-    ("script", "score", "limits", "message"),
-    [
-        (["Act: failure"], None, {}, "the planner gave up: gave up at once"),
-        (
-            ["Act: go to kitchen 1"] * 3,
-            None,
-            {"max_decisions": 2},
-            "out of decisions: all of the 2 decisions are used up",
-        ),
-        (["Act: go to kitchen 1"] * 3, None, {"max_steps": 2}, "out of steps: all of the 2 steps are used up"),
-        (["Act: done"], Score(0.0, 0.5), {}, "the planner says that it is done, but the goal does not hold"),
-    ],
-)
-def test_a_task_never_fails_with_an_empty_message(
-    graph: Graph, script: list[str], score: Score | None, limits: dict[str, int], message: str
-) -> None:
-    graph.household({"root": script}, world=ScriptedWorld(score=score))
-    result = graph.task(**limits).result
-    assert (result.success, result.message) == (False, message)
 
 
 # ---------------------------------------------------------------------- diagnostics

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from action_msgs.msg import GoalStatus
 from reactree_interfaces.srv import AvailableSkills, DescribeHousehold
-from robot_house import House, Result
+from robot_house import SKILLS, House, Result
 from ros_graph import Graph
 
 from reactree_ros.agent.grammar import DecisionGrammar
@@ -24,34 +24,6 @@ from reactree_ros.nodes.messages import request_from_msg, request_to_msg
 from reactree_ros.nodes.planner.adapters import RosWorld
 from reactree_ros.world.port import Outcome
 
-SQUEEZE: dict[str, Any] = {
-    "wording": "squeeze {thing} by {newton} N in {mode} mode",
-    "parameters": {
-        "thing": {"thing": "GRABBABLE"},
-        "newton": {"number": {"from": 0.5, "to": 10.0, "by": 0.5, "unit": "N"}},
-        "mode": ["soft", "hard"],
-    },
-    "action": "arm",
-    "type": "nav2_msgs/action/DummyBehavior",
-    "goal": {"command.data": "squeeze {thing.word} {newton} {mode}"},
-    "outcomes": {7: "precondition"},
-    "time_limit": 20.0,
-}
-SIGNAL: dict[str, Any] = {
-    "wording": "signal",
-    "returns": {"note": {"text": 40}},
-    "result": {"note": "message"},
-    "service": "switch",
-    "type": "std_srvs/srv/SetBool",
-    "goal": {"data": True},
-}
-SAY: dict[str, Any] = {
-    "wording": "say {text}",
-    "parameters": {"text": {"text": 60}},
-    "action": "arm",
-    "type": "nav2_msgs/action/DummyBehavior",
-    "goal": {"command.data": "say at {text}"},
-}
 SQUEEZED = "squeeze pudding 1 by 2.5 N in soft mode"
 
 
@@ -62,7 +34,7 @@ def settled(graph: Graph, pending: Any) -> Any:
 
 
 def own(config: dict[str, Any]) -> None:
-    config["skills"] |= {"squeeze": SQUEEZE, "signal": SIGNAL, "say": SAY}
+    config["skills"] |= SKILLS["own"]
 
 
 @pytest.fixture
@@ -99,7 +71,7 @@ def test_what_is_no_skill_is_refused_by_what_is_wrong_or_with_the_nearest(at_tab
         ("squeeze fridge 1 by 1 N in soft mode", Result.PRECONDITION, "thing: 'fridge 1' may not stand here"),
         ("squeeze unicorn 1 by 1 N in soft mode", Result.PRECONDITION, "thing: 'unicorn 1' may not stand here"),
         ("pick up unicorn 1", Result.UNKNOWN_SKILL, "unicorn"),
-        ("squeeze pudding 1", Result.UNKNOWN_SKILL, "did you mean 'squeeze'?"),
+        ("squeze pudding 1", Result.UNKNOWN_SKILL, "did you mean 'squeeze'?"),
         ("pik up pudding 1", Result.UNKNOWN_SKILL, "did you mean 'pick up'?"),
         ("dance", Result.UNKNOWN_SKILL, "its skills are declared in robot.yaml"),
     ):

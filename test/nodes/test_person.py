@@ -12,7 +12,7 @@ from doubles import ScriptedModel, ScriptedWorld
 from people import PLANNER, Answerer, Stubborn, told
 from reactree_interfaces.action import ExecuteTask
 from reactree_interfaces.srv import Hear
-from ros_graph import Graph, HeldWorld
+from ros_graph import Graph
 
 from reactree_ros.nodes.people.answer import askers
 from reactree_ros.nodes.people.ros_person import HINT
@@ -24,6 +24,7 @@ Result = ExecuteTask.Result
 
 ONE = {"root": ["Ask: Which apple?", "Act: done"]}
 TWO = {"root": ["Ask: Which apple?", "Ask: Which door?", "Act: done"]}
+ACTS = {"root": ["Act: open fridge 1", "Act: done"]}
 ASKS = "reactree:questions=2"
 
 
@@ -136,18 +137,6 @@ def test_of_two_who_answer_both_are_asked_and_the_first_answer_counts(graph: Gra
     graph.until(lambda: first.answering.idle and second.answering.idle, "nothing is open any more")
 
 
-def test_what_one_has_answered_is_taken_back_from_the_other(graph: Graph) -> None:
-    planner = household(graph, ONE)
-    first, second = Answerer(graph, name="first"), Answerer(graph, name="second")
-    goal = graph.task()
-    first.is_asked()
-    other = second.is_asked()
-    first.says("the red one")
-    graph.until(lambda: other.answer.cancelled(), "it is taken back")
-    assert goal.result.success
-    assert told(planner) == ['The person answers: "the red one".']
-
-
 @pytest.mark.parametrize("leaves", [0, 1])
 def test_where_one_of_two_leaves_the_other_is_waited_for(graph: Graph, leaves: int) -> None:
     planner = household(graph, ONE)
@@ -209,10 +198,7 @@ def hear(graph: Graph, words: str) -> tuple[bool, str]:
 
 
 def test_a_correction_is_told_before_the_next_decision_and_is_in_the_record(graph: Graph, tmp_path: Path) -> None:
-    world = HeldWorld()
-    planner = household(graph, {"root": ["Act: open fridge 1", "Act: done"]}, world=world, save_to=str(tmp_path))
-    goal = graph.task()
-    graph.until(lambda: world.held, "the skill runs")
+    world, planner, goal = graph.held(ACTS, save_to=str(tmp_path))
     assert hear(graph, "not that one, the red one") == (True, "")
     world.finish()
     result = goal.result
@@ -223,10 +209,7 @@ def test_a_correction_is_told_before_the_next_decision_and_is_in_the_record(grap
 
 
 def test_stop_ends_the_run_and_the_skill_that_is_in_flight(graph: Graph, tmp_path: Path) -> None:
-    world = HeldWorld()
-    household(graph, {"root": ["Act: open fridge 1", "Act: done"]}, world=world, save_to=str(tmp_path))
-    goal = graph.task()
-    graph.until(lambda: world.held, "the skill runs")
+    world, _, goal = graph.held(ACTS, save_to=str(tmp_path))
     assert hear(graph, "no, stop!") == (True, "")
     result = goal.result
     assert (goal.status, result.error_code, result.end) == (GoalStatus.STATUS_ABORTED, Result.CANCELED, "interrupted")
@@ -237,10 +220,8 @@ def test_stop_ends_the_run_and_the_skill_that_is_in_flight(graph: Graph, tmp_pat
 
 
 def test_stop_ends_goals_that_wait_as_well(graph: Graph) -> None:
-    world = HeldWorld()
-    household(graph, {"root": ["Act: open fridge 1", "Act: done"]}, world=world, on_busy="queue")
-    first, second = graph.task(), graph.task()
-    graph.until(lambda: world.held, "the skill runs")
+    world, _, first = graph.held(ACTS, on_busy="queue")
+    second = graph.task()
     assert second.accepted
     assert hear(graph, "stop") == (True, "")
     assert [goal.result.error_code for goal in (first, second)] == [Result.CANCELED] * 2
@@ -266,17 +247,6 @@ def test_stop_as_an_answer_ends_the_run_and_the_model_hears_nothing_of_it(graph:
     person.says("please stop")
     assert goal.result.error_code == Result.CANCELED
     assert told(planner) == []
-
-
-@pytest.mark.parametrize("words", ["", "  \n"])
-def test_nothing_is_no_answer(graph: Graph, words: str) -> None:
-    planner = household(graph, ONE)
-    person = Stubborn(graph)
-    goal = graph.task()
-    graph.until(lambda: person.asked, "it is asked")
-    person.says(words)
-    assert goal.result.success
-    assert told(planner) == ["Nobody answers: the answer is empty."]
 
 
 def test_who_would_ask_is_found_beside_another_node_of_that_name(graph: Graph) -> None:

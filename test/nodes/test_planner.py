@@ -15,7 +15,7 @@ from rcl_interfaces.msg import Log
 from rclpy.action import ActionServer
 from rclpy.parameter import Parameter
 from reactree_interfaces.action import ExecuteTask
-from ros_graph import Graph, HeldWorld
+from ros_graph import Graph
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.episode.player import replay
@@ -329,41 +329,11 @@ def test_a_terminal_shows_also_what_comes_after_the_result(graph: Graph, capsys:
     assert "Goal reached" in lines[-2]
 
 
-def test_a_snapshot_stream_contains_the_expansion_while_the_task_runs(graph: Graph) -> None:
-    from snapshots import open_stream
-
-    world = HeldWorld()
-    graph.household(
-        {"root": [expand("sequence", "fetch it")], "fetch it": ["Act: open fridge 1", "Act: done"]}, world=world
-    )
-    trees = open_stream(graph)
-    goal = graph.task()
-    graph.until(lambda: trees and "open fridge 1" in parents(trees[-1]))
-    assert parents(trees[-1]) == {
-        "reactree_planner": None,
-        "root": "reactree_planner",
-        "sequence": "root",
-        "fetch it": "sequence",
-        "open fridge 1": "fetch it",
-    }
-    assert any(tree.changed for tree in trees)
-    assert "fetch it" not in parents(trees[0]), "it was not there from the start"
-    graph.until(lambda: world.held, "the skill runs")
-    world.finish()
-    assert goal.result.success
-
-
 def test_the_tree_of_a_task_gives_way_to_the_next_ones(graph: Graph) -> None:
     planner = graph.household(FAMILY | {"next": ["Think: so", "Act: done"]})
     assert graph.task().result.success
     assert graph.task("next").result.success
     assert [child.name for child in planner._reporter.tree.root.children] == ["next"]
-
-
-def parents(tree: Any) -> dict[str, str | None]:
-    """What is under what in a snapshot."""
-    names = {bytes(one.own_id.uuid): one.name for one in tree.behaviours}
-    return {one.name: names.get(bytes(one.parent_id.uuid)) for one in tree.behaviours}
 
 
 # ---------------------------------------------------------------------- saving
@@ -409,17 +379,3 @@ def test_two_planners_share_an_inference_node(graph: Graph) -> None:
     assert [goal.result.success for goal in goals] == [True, True]
     assert len({request.id for request in model.requests}) == 4
     assert [[msg.text for msg in one] for one in heard] == [["Think: 1", "Act: done"], ["Think: 2", "Act: done"]]
-
-
-def test_two_robots_in_two_namespaces_do_not_hear_each_other(graph: Graph) -> None:
-    worlds = {name: ScriptedWorld() for name in ("one", "two")}
-    for name, world in worlds.items():
-        graph.inference(ScriptedModel({"root": [f"Think: {name}", "Act: open fridge 1", "Act: done"]}), namespace=name)
-        graph.bridge(world, namespace=name)
-        graph.planner(namespace=name)
-    heard = {name: graph.decisions(f"{name}/reactree_planner") for name in worlds}
-    assert graph.task(to="/one/reactree_planner").result.success
-    assert (worlds["one"].executed, worlds["two"].executed) == (["open fridge 1"], [])
-    assert graph.task(to="/two/reactree_planner").result.success
-    assert {name: messages[0].text for name, messages in heard.items()} == {"one": "Think: one", "two": "Think: two"}
-    assert len(heard["one"]) == len(heard["two"]) == 3

@@ -89,11 +89,8 @@ def test_cancel_reaches_the_model_whoever_plans(graph: Graph, planner: str) -> N
 
 
 def test_cancel_in_an_expansion_stops_what_runs_in_it(graph: Graph) -> None:
-    world = HeldWorld()
     script = {"root": [expand("sequence", "a", "b")], "a": ["Act: open fridge 1", "Act: done"]}
-    planner = graph.household(script, world=world)
-    goal = graph.task()
-    graph.until(lambda: world.held)
+    world, planner, goal = graph.held(script)
     goal.cancel()
     assert_canceled(goal)
     graph.until(lambda: world.cancelled)
@@ -152,11 +149,9 @@ def test_a_second_cancel_changes_nothing(graph: Graph) -> None:
 
 def busy(graph: Graph, on_busy: str, **parameters: Any) -> tuple[HeldWorld, Goal]:
     """A planner whose first task is in the midst of a skill; every further one acts once and is done."""
-    world = HeldWorld()
     further = {name: ["Act: go to kitchen 1", "Act: done"] for name in "abcd"}
-    graph.household({"root": ["Act: open fridge 1", "Act: done"]} | further, world=world, on_busy=on_busy, **parameters)
-    goal = graph.task()
-    graph.until(lambda: world.held)
+    script = {"root": ["Act: open fridge 1", "Act: done"]} | further
+    world, _, goal = graph.held(script, on_busy=on_busy, **parameters)
     return world, goal
 
 

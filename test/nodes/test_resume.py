@@ -50,20 +50,17 @@ def statuses(record: Record) -> dict[str, str]:
     return {names[node]: status for node, status, *_ in told}
 
 
-def broken_off(graph: Graph, world: HeldWorld) -> Any:
-    """Cancel a task in its second skill; returns what came of it."""
-    goal = graph.task()
-    graph.until(lambda: world.held, "the first skill runs")
+def broken_off(graph: Graph, folder: Path, world: HeldWorld | None = None) -> tuple[HeldWorld, Any]:
+    """Cancel a task in its second skill; returns its world and what came of it."""
+    world, _, goal = graph.held(SCRIPT, world, save_to=str(folder))
     world.finish()
     graph.until(lambda: len(world.executed) == 2 and world.held, "the second skill runs")
     goal.cancel()
-    return goal.result
+    return world, goal.result
 
 
 def test_nothing_is_done_again_and_what_stands_done_stays_done(graph: Graph, tmp_path: Path) -> None:
-    world = HeldWorld()
-    graph.household(SCRIPT, world=world, save_to=str(tmp_path))
-    before = broken_off(graph, world)
+    world, before = broken_off(graph, tmp_path)
     goal = graph.task("", resume=before.saved_to)
     graph.until(lambda: len(world.executed) == 3 and world.held, "the next skill runs")
     world.finish()
@@ -92,8 +89,7 @@ def test_what_is_not_where_the_record_has_it_is_told(graph: Graph, tmp_path: Pat
             return Pending.of(Observation(START, seen=(Seen("apple", 1, "kitchen 1", self.place),)))
 
     world = Moving()
-    graph.household(SCRIPT, world=world, save_to=str(tmp_path))
-    before = broken_off(graph, world)
+    _, before = broken_off(graph, tmp_path, world)
     world.place = "fridge 1"
     goal = graph.task("", resume=before.saved_to)
     graph.until(lambda: world.held, "the next skill runs")
@@ -108,9 +104,7 @@ def test_what_is_not_where_the_record_has_it_is_told(graph: Graph, tmp_path: Pat
 def test_a_run_is_stopped_on_its_way_back(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from reactree_ros.nodes.planner import task_runner
 
-    world = HeldWorld()
-    graph.household(SCRIPT, world=world, save_to=str(tmp_path))
-    before = broken_off(graph, world)
+    world, before = broken_off(graph, tmp_path)
     monkeypatch.setattr(task_runner, "SLICE", -1.0)  # it never gets on
     goal = graph.task("", resume=before.saved_to)
     goal.cancel()
@@ -134,9 +128,8 @@ def test_a_run_is_stopped_on_its_way_back(graph: Graph, tmp_path: Path, monkeypa
 def test_what_cannot_be_gone_on_with_is_refused(
     graph: Graph, tmp_path: Path, change: dict[str, Any], given: dict[str, Any], message: str
 ) -> None:
-    world = HeldWorld()
-    graph.household(SCRIPT, world=world, save_to=str(tmp_path))
-    path = Path(broken_off(graph, world).saved_to)
+    world, before = broken_off(graph, tmp_path)
+    path = Path(before.saved_to)
     events = [json.loads(line) for line in path.read_text().splitlines()]
     for kind, values in change.items():
         next(event for event in events if event["e"] == kind).update(values)

@@ -17,7 +17,7 @@ from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from reactree_interfaces.action import ExecuteSkill
 from reactree_interfaces.srv import AvailableSkills, DescribeHousehold, Observe, ResetWorld
-from robot_house import CONFIG, Change, House, Result, in_skill
+from robot_house import CONFIG, Change, House, Result, in_skill, stop, top
 from robot_servers import LATCHED
 from ros_graph import Graph, entities
 from std_msgs.msg import Bool, Int32, String
@@ -312,7 +312,7 @@ def test_a_stop_that_is_silent_or_pressed_before_the_start_or_not_heard_yet_is_e
 ) -> None:
     robot = house.add_robot()
     house.press(pressed)
-    house.start(lambda config: config["emergency_stop"].update(entries), stop_heard="topic" not in entries)
+    house.start(stop(**entries), stop_heard="topic" not in entries)
     house.until(lambda: house.stop.engaged() == engaged, "it is engaged")
     assert house.fails(SOFA) == (Result.HALTED, f"You cannot go to sofa 1 now: {engaged}.")
     assert robot.log == []
@@ -322,7 +322,7 @@ def test_a_stop_that_is_silent_or_pressed_before_the_start_or_not_heard_yet_is_e
 @pytest.mark.parametrize("durability", ["TRANSIENT_LOCAL", "VOLATILE"])
 def test_an_emergency_stop_is_heard_however_it_is_published(house: House, reliability: str, durability: str) -> None:
     house.add_robot()
-    house.start(lambda config: config["emergency_stop"].update(topic="/stop"), stop_heard=False)
+    house.start(stop(topic="/stop"), stop_heard=False)
     offered = QoSProfile(depth=1, reliability=ReliabilityPolicy[reliability], durability=DurabilityPolicy[durability])
     button = house.graph.probe.create_publisher(Bool, "/stop", offered)
     heard = "the emergency stop is engaged"
@@ -345,7 +345,7 @@ def test_a_stop_that_fails_open_lets_the_robot_move_unheard_and_is_warned_of_at_
     house.add_robot()
     said = house.graph.listen(Log, "/rosout")
     open_stop = {"topic": "/stop", "latched": False, "fail_open": True}
-    bridge = house.start(lambda config: config["emergency_stop"].update(open_stop))
+    bridge = house.start(stop(**open_stop))
     house.does(SOFA)
     for step in AGAIN:
         assert getattr(bridge, f"trigger_{step}")() == TransitionCallbackReturn.SUCCESS
@@ -357,7 +357,7 @@ def test_a_stop_that_fails_open_lets_the_robot_move_unheard_and_is_warned_of_at_
 def test_a_robot_without_an_emergency_stop_is_warned_of(house: House) -> None:
     house.add_robot()
     said = house.graph.listen(Log, "/rosout")
-    house.start(lambda config: config.update(emergency_stop=None))
+    house.start(top(emergency_stop=None))
     house.does(SOFA)
     house.until(lambda: warnings(said, "nothing but a cancel stops the robot"), "it is warned of")
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from nav2_msgs.action import ComputePathToPose
 from rclpy.action import ActionServer
-from robot_house import Change, House, in_skill
+from robot_house import Change, House, in_skill, stop, top
 from robot_servers import LATCHED
 from std_msgs.msg import Bool, Int32
 
 from reactree_ros.nodes.robot.robot_check import Walk
-from reactree_ros.plugins.diagnosis import Diagnosis, Level
+from reactree_ros.plugins.installation import Diagnosis, Level
 
 
 @pytest.fixture
@@ -72,73 +72,49 @@ def test_a_robot_that_has_everything_is_all_right(house: House) -> None:
     assert all(one.level is Level.RIGHT for one in found), found
 
 
+GO, STOP, NAV2, MSG = "skill 'go to'", "emergency stop", "nav2_msgs/action", "std_msgs/msg"
+
+
 @pytest.mark.parametrize(
     ("change", "what", "said", "remedy"),
     [
-        (lambda config: config.update(hand=1), "configuration", "hand: there is no setting 'hand'", "that line"),
-        (lambda config: config.update(map="none.yaml"), "map", "none.yaml: cannot be read", "that line"),
+        (top(hand=1), "configuration", "hand: there is no setting 'hand'", "that line"),
+        (top(map="none.yaml"), "map", "none.yaml: cannot be read", "that line"),
         (
-            lambda config: config["skills"]["open"].update(type="arm_msgs/action/Open"),
+            in_skill("open", type="arm/action/Open"),
             "skill 'open'",
-            "there is no package 'arm_msgs' with actions; install it",
+            "there is no package 'arm'",
             "that entry",
         ),
+        (in_skill("go to", goal={"poze": "{pose}"}), GO, "has no field 'poze'; its fields are pose,", "that entry"),
         (
-            lambda config: config["skills"]["go to"].update(goal={"poze": "{pose}"}),
-            "skill 'go to'",
-            "field 'poze': nav2_msgs/action/NavigateToPose_Goal has no field 'poze'; its fields are pose,",
-            "that entry",
+            in_skill("go to", action="n/navigate_to_pose"),
+            GO,
+            "no action /n/nav",
+            "its name: /navigate_to_pose",
         ),
         (
-            lambda config: config["skills"]["go to"].update(action="nav/navigate_to_pose"),
-            "skill 'go to'",
-            "there is no action /nav/navigate_to_pose",
-            "start its server, or write its name: /navigate_to_pose",
+            in_skill("go to", type=f"{NAV2}/DriveOnHeading", goal={}),
+            GO,
+            f"/navigate_to_pose is of type {NAV2}/NavigateToPose, not {NAV2}/DriveOnHeading",
+            f"write type: {NAV2}/NavigateToPose",
         ),
         (
-            lambda config: config["skills"]["go to"].update(type="nav2_msgs/action/DriveOnHeading", goal={}),
-            "skill 'go to'",
-            "/navigate_to_pose is of type nav2_msgs/action/NavigateToPose, not nav2_msgs/action/DriveOnHeading",
-            "write type: nav2_msgs/action/NavigateToPose",
-        ),
-        (
-            lambda config: config.update(base_frame="base_footprint"),
+            top(base_frame="base_footprint"),
             "where it is",
             "tf has no transform from 'base_footprint' to 'map'; its frames are base_link, camera_link",
             "start localization, or correct base_frame",
         ),
+        (top(detections="/a/detections"), "detections", "nobody publishes /a/detections", "its name: /detections"),
+        (stop(topic="/e_stop"), STOP, "nobody publishes /e_stop", "or write its name: /emergency_stop"),
         (
-            lambda config: config.update(detections="/detector/objects"),
-            "detections",
-            "nobody publishes /detector/objects",
-            "start who publishes it, or write its name: /detections",
+            stop(type=f"{MSG}/String", engaged="x"),
+            STOP,
+            f"{MSG}/Bool, not {MSG}/String",
+            f"type: {MSG}/Bool",
         ),
-        (
-            lambda config: config["emergency_stop"].update(topic="/e_stop"),
-            "emergency stop",
-            "nobody publishes /e_stop",
-            "or write its name: /emergency_stop",
-        ),
-        (
-            lambda config: config["emergency_stop"].update(type="std_msgs/msg/String", engaged="pressed"),
-            "emergency stop",
-            "/emergency_stop is of type std_msgs/msg/Bool, not std_msgs/msg/String",
-            "write type: std_msgs/msg/Bool",
-        ),
-        (
-            lambda config: config["emergency_stop"].update(latched=False, silent_for=0.2),
-            "emergency stop",
-            "has been silent for 0.2 s",
-            "more often than silent_for",
-        ),
-        (
-            lambda config: config.update(
-                pose={"topic": "/detections", "type": "vision_msgs/msg/Detection3DArray", "field": "header"}
-            ),
-            "perception",
-            "pose: field 'header' is std_msgs/msg/Header; a pose is one of geometry_msgs/msg/Pose",
-            "that entry",
-        ),
+        (stop(latched=False, silent_for=0.2), STOP, "has been silent for 0.2 s", "more often than silent_for"),
+        (top(pose={"topic": "/p", "type": f"{MSG}/Header"}), "perception", "a pose is one of geometry_", "that entry"),
     ],
 )
 def test_a_configuration_that_is_wrong_in_one_way_is_named_with_its_way_out(
@@ -194,7 +170,7 @@ def test_a_battery_that_is_empty_and_two_servers_of_one_name_are_wrong(house: Ho
     plans_paths(house)
     battery = house.graph.probe.create_publisher(BatteryState, "/battery", 1)
     house.graph.probe.create_timer(0.05, lambda: battery.publish(BatteryState(percentage=0.02)))
-    found = wrong(checked(house, lambda config: config.update(battery={"topic": "/battery", "least": 0.1})))
+    found = wrong(checked(house, top(battery={"topic": "/battery", "least": 0.1})))
     assert [one.what for one in found] == ["battery", "path planner"]
     assert found[0].said == "the battery is at 0.02, and 0.1 is too little to go on"
     assert found[1].said == "2 servers answer to /compute_path_to_pose"

@@ -7,29 +7,14 @@ from typing import Any
 import pytest
 from action_msgs.msg import GoalStatus
 from reactree_interfaces.srv import DescribeHousehold, Observe
-from robot_house import House, Result
+from robot_house import SKILLS, House, Result, top
 from robot_servers import LATCHED
 from sensor_msgs.msg import BatteryState
 from std_msgs.msg import Bool, Int32
 
 from reactree_ros.nodes.robot import robot_parts
 
-PAPER = {"topic": "/paper", "type": "std_msgs/msg/Int32", "holds": {"above": 0}}
-CONDITIONS: dict[str, Any] = {
-    "paper": {"wording": "the printer has paper", **PAPER},
-    "door": {"wording": "the door is open", "topic": "/door"},
-}
-DOCK: dict[str, Any] = {
-    "wording": "dock",
-    "action": "arm",
-    "type": "nav2_msgs/action/DummyBehavior",
-    "goal": {"command.data": "dock"},
-}
-BATTERY: dict[str, Any] = {
-    "topic": "/battery",
-    "least": 0.1,
-    "charge": {"below": 0.3, "skill": "dock", "until": 0.8},
-}
+CONDITIONS: dict[str, Any] = SKILLS["conditions"]
 WAIT = "wait until the printer has paper for up to {} s"
 
 
@@ -44,8 +29,8 @@ def with_conditions(config: dict[str, Any]) -> None:
 
 
 def with_battery(config: dict[str, Any]) -> None:
-    config["skills"]["dock"] = DOCK
-    config["battery"] = BATTERY
+    config["skills"]["dock"] = SKILLS["dock"]
+    config["battery"] = SKILLS["battery"]
 
 
 def publisher(house: House, kind: Any, topic: str) -> Any:
@@ -120,7 +105,7 @@ def test_a_wait_is_cancelled_and_halted_as_any_skill(house: House) -> None:
 def test_a_latched_message_counts_and_silence_is_not_knowing(house: House) -> None:
     house.graph.probe.create_publisher(Bool, "/door", LATCHED).publish(Bool(data=True))
     silent = {**CONDITIONS, "quiet": {**CONDITIONS["door"], "wording": "the door was open", "silent_for": 0.2}}
-    house.start(lambda config: config.update(conditions=silent))
+    house.start(top(conditions=silent))
     conditions = house.parts.conditions
     house.until(lambda: conditions.named("door"), "the latched message is heard")
     house.until(lambda: conditions.named("quiet") is None, "nobody knows any more")

@@ -10,39 +10,18 @@ from nav2_msgs.action import FollowWaypoints
 from nav2_msgs.msg import MissedWaypoint
 from rclpy.action import ActionServer, CancelResponse
 from rclpy.task import Future
-from robot_house import House, Result
+from robot_house import SKILLS, House, Result, top
 from ros_graph import activate
 from sensor_msgs.msg import BatteryState
 from visualization_msgs.msg import InteractiveMarker
 from visualization_msgs.srv import GetInteractiveMarkers
-
-#: A detector that is asked: a service whose answer is a list of things with class, pose and a name of their own.
-ASKED = {
-    "service": "look",
-    "type": "visualization_msgs/srv/GetInteractiveMarkers",
-    "objects": "markers",
-    "class": "description",
-    "own": "name",
-    "pose": "pose",
-}
-#: The same as an action, whose things have numbers for classes and no names.
-ASKED_BY_ACTION = {
-    "action": "scan",
-    "type": "nav2_msgs/action/FollowWaypoints",
-    "goal": {"number_of_loops": 1},
-    "success": {"error_code": 0},
-    "objects": "missed_waypoints",
-    "class": "index",
-    "pose": "goal",
-}
-
 
 # ---------------------------------------------------------------------- success that did not hold
 
 
 def test_a_cup_that_is_still_seen_on_the_table_was_not_picked_up(house: House) -> None:
     robot = house.add_robot()
-    house.start(lambda config: config.update(look_time=0.2))
+    house.start(top(look_time=0.2))
     house.does(TABLE)
     robot.behave["arm"] = ["fail"]  # it reports success and has done nothing
     message = (
@@ -78,7 +57,7 @@ def test_a_base_that_reports_an_arrival_elsewhere_has_not_arrived(house: House) 
 
 def test_a_battery_that_runs_out_under_way_stops_the_robot_and_nothing_is_begun_after(house: House) -> None:
     robot = house.add_robot()
-    house.start(lambda config: config.update(battery={"topic": "/battery", "least": 0.1}))
+    house.start(top(battery={"topic": "/battery", "least": 0.1}))
     battery = house.graph.probe.create_publisher(BatteryState, "/battery", 1)
     goal = house.goes("hold")
     house.until(lambda: battery.get_subscription_count(), "the battery is heard")
@@ -163,7 +142,7 @@ def test_a_detector_that_is_asked_names_what_it_sees_and_the_arm_gets_that_name(
     looker = Looker(house)
 
     def change(config: dict[str, Any]) -> None:
-        config["detections"] = ASKED
+        config["detections"] = SKILLS["asked"]
         goal = {"dock_id": "{object.own}", "dock_type": "{place.name}", "use_dock_id": True}
         config["skills"]["pick up"] = {"action": "gripper", "type": "nav2_msgs/action/DockRobot", "goal": goal}
 
@@ -180,7 +159,7 @@ def test_a_detector_that_is_an_action_is_asked_and_does_not_keep_the_robot_when_
 
     classes = {len("pudding"): "pudding"}
     house.change_map(lambda values: values["objects"].update(classes=classes) or values.update(expected=[]))
-    house.start(lambda config: config.update(detections=ASKED_BY_ACTION, look_time=0.5))
+    house.start(top(detections=SKILLS["asked by action"], look_time=0.5))
     looker.deaf = True
     result = house.does(TABLE)
     assert (looker.running, "pudding" in result.observation.text) == (1, False)
@@ -204,7 +183,7 @@ def test_a_robot_without_tf_says_by_a_topic_of_its_own_where_it_is(house: House)
         publisher.publish(pose)
 
     house.graph.probe.create_timer(0.02, say)
-    house.start(lambda config: config.update(pose={"topic": "/where"}, detections=None))
+    house.start(top(pose={"topic": "/where"}, detections=None))
     assert house.map.robot.x == 2.5
     robot.x, robot.y = 7.5, 2.0
     house.until(lambda: house.map.agent_room.name == "kitchen 1", "it is known where the robot is")

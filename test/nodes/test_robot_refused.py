@@ -6,31 +6,20 @@ from typing import Any
 
 import pytest
 from rclpy.lifecycle import TransitionCallbackReturn
-from robot_house import CONFIG, Change, House, in_skill
-from test_own_skills import SQUEEZE
-from test_robot_conditions import CONDITIONS
-from test_robot_faults import ASKED
-from test_skill_kinds import OWN
+from robot_house import CONFIG, SKILLS, Change, House, in_skill, stop, top
 
 from reactree_ros.robot.config import load_robot
 
+OWN, SQUEEZE = SKILLS["kinds"], SKILLS["own"]["squeeze"]
 GO, TURN = "go to", "turn on"
 
 
-def stop(**entries: Any) -> Change:
-    return lambda config: config["emergency_stop"].update(entries)
-
-
-def top(**entries: Any) -> Change:
-    return lambda config: config.update(entries)
-
-
 def detector(**entries: Any) -> Change:
-    return top(detections={**ASKED, **entries})
+    return top(detections={**SKILLS["asked"], **entries})
 
 
 def condition(**entries: Any) -> Change:
-    return top(conditions={"door": {**CONDITIONS["door"], **entries}})
+    return top(conditions={"door": {**SKILLS["conditions"]["door"], **entries}})
 
 
 def own(skill: str, **entries: Any) -> Change:

@@ -11,16 +11,14 @@ from typing import Any
 import pytest
 from memory.word_hash_embedder import WordHashEmbedder
 from people import Answerer
-from rcl_interfaces.msg import Log
 from reactree_interfaces.action import ExecuteTask
 from reactree_interfaces.srv import Hear, SayDecision
 from ros_graph import Goal, Graph
 from std_srvs.srv import Trigger
 
 from reactree_lab.household.generator import generate_house
-from reactree_ros.agent.corrections import stated_in
 from reactree_ros.background.pending import Pending
-from reactree_ros.episode import learning
+from reactree_ros.episode import assembly
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.llm.port import DecisionRequest, Reply
 from reactree_ros.memory.stores.sqlite import SqliteMemory
@@ -28,7 +26,7 @@ from reactree_ros.nodes.bridge.bridge_node import BridgeNode
 from reactree_ros.nodes.planner.planner_node import PlannerNode
 from reactree_ros.record.reader import read_record
 from reactree_ros.routine.keeping import Kept
-from reactree_ros.world.port import Observation, Outcome, World
+from reactree_ros.world.port import Observation, World
 from reactree_ros.world.wrappers import WorldWrapper
 
 #: The task of the house whose routine takes a thing from one place to another.
@@ -47,35 +45,22 @@ class Requests(ExpertModel):
         return super().decide(request)
 
 
-class Meddled(WorldWrapper):
-    """A house in which something happens, once, as a skill is asked for.
+class Held(WorldWrapper):
+    """A house in which one skill stays under way: the first whose words begin so."""
 
-    Args:
-        before: How the skill begins.
-        happens: What happens; what it returns, if it does, comes of the skill.
-    """
-
-    def __init__(self, inner: World, before: str, happens: Callable[[World, str], Pending[Observation] | None]) -> None:
+    def __init__(self, inner: World, before: str, under: list[tuple[Pending[Observation], str]]) -> None:
         super().__init__(inner)
-        self._before, self._happens, self.happened = before, happens, ""
+        self._before, self._under = before, under
 
     def execute(self, skill: str) -> Pending[Observation]:
-        if skill.startswith(self._before) and not self.happened:
-            self.happened = skill
-            if (came := self._happens(self.inner, skill)) is not None:
-                return came
-        return self.inner.execute(skill)
+        if not skill.startswith(self._before) or self._under:
+            return self.inner.execute(skill)
+        self._under.append((Pending(), skill))
+        return self._under[0][0]
 
 
 class House:
-    """A planner with a memory, an inference node and a bridge to a generated house.
-
-    Attributes:
-        model: Decides.
-        bridge: The bridge.
-        planner: The planner.
-        meddled: The house of the last task, if somebody meddles with it.
-    """
+    """A planner with a memory, an inference node and a bridge to a generated house."""
 
     def __init__(self, graph: Graph, folder: Path, **parameters: Any) -> None:
         (folder / "house.json").write_text(json.dumps(generate_house(seed=1, rooms=5, tasks=8)), encoding="utf-8")
@@ -97,17 +82,19 @@ class House:
         assert (result.gsr, len(self.model.requests) > 5) == (1.0, True)
         return result
 
-    def meddle(self, before: str, happens: Callable[[World, str], Pending[Observation] | None]) -> None:
-        """Let something happen in every house from now on."""
-        make = self.bridge.change_task
+    def hold(self, before: str) -> tuple[Goal, Pending[Observation], str]:
+        """Begin the task; returns when a skill that begins so is under way, which stays so."""
+        make, under = self.bridge.change_task, list[tuple[Pending[Observation], str]]()
 
         def change(task_id: int) -> World | None:
             world = make(task_id)
             assert world is not None
-            self.meddled = Meddled(world, before, happens)
-            return self.meddled
+            return Held(world, before, under)
 
         self.bridge.change_task = change  # type: ignore[method-assign]
+        goal = self.begin()
+        self.graph.until(lambda: under, "the skill is under way")
+        return goal, *under[0]
 
 
 @pytest.fixture(autouse=True)
@@ -169,7 +156,7 @@ def test_the_planner_answers_while_a_routine_is_tried_out(
         waited.append(answered.wait(20.0))
         return ""
 
-    monkeypatch.setattr(learning, "tried_out", tried_out)
+    monkeypatch.setattr(assembly, "tried_out", tried_out)
     goal = house.begin()
     graph.until(began.is_set, "it is tried out")
     graph.call(Trigger, "/reactree_planner/resume")
@@ -179,48 +166,6 @@ def test_the_planner_answers_while_a_routine_is_tried_out(
 
 
 # ---------------------------------------------------------------------- disturbed
-
-
-def slips(world: World, skill: str) -> Pending[Observation]:
-    """The gripper slips."""
-    return Pending.of(Observation("The gripper slipped.", Outcome.EXECUTION))
-
-
-def is_taken(world: World, skill: str) -> None:
-    """Somebody takes the thing, out of the robot's hand or before the robot is there, to where the robot was."""
-    (moved,) = stated_in("the water glass 1 is at kitchen counter 1", world.corrections().result())
-    assert world.correct(moved).result().outcome is Outcome.DONE
-
-
-@pytest.mark.parametrize(("happens", "before"), [(slips, "pick up"), (slips, "put down"), (is_taken, "put down")])
-def test_what_is_disturbed_the_model_goes_on_with_and_does_nothing_twice(
-    house: House, happens: Callable[[World, str], Pending[Observation] | None], before: str
-) -> None:
-    house.meddle(before, happens)
-    log = house.graph.listen(Log, "/rosout")
-    goal = house.begin()
-    result, did = goal.result, skills_of(goal.result)
-    assert (result.gsr, result.end) == (1.0, "done")
-    assert result.decisions > 0
-    (told,) = [turn for turn in house.model.requests[0].prompt.splitlines() if turn.startswith("Done for this by")]
-    done = told.partition(": ")[2].partition(". Then")[0].split("; ")
-    assert done == did[: len(done)]
-    assert did.index(house.meddled.happened) == len(done)
-    house.until(lambda: any("did not do it alone: " in one.msg for one in log), "the log says what differed")
-    routines = [one.routine for one in goal.feedback]
-    assert routines[0].startswith("routine '")
-    assert routines[-1] == ""
-    if happens is slips:
-        lasting = [skill for skill in done if skill.startswith(("pick up", "put down"))]
-        assert not set(lasting) & set(did[len(done) + 1 :])
-
-
-class Under(list[tuple[Pending[Observation], str]]):
-    """Skills that stay under way."""
-
-    def __call__(self, world: World, skill: str) -> Pending[Observation]:
-        self.append((Pending(), skill))
-        return self[-1][0]
 
 
 def stops(house: House, goal: Goal) -> None:
@@ -233,41 +178,32 @@ def cancels(house: House, goal: Goal) -> None:
 
 @pytest.mark.parametrize("ends", [stops, cancels])
 def test_a_stop_in_its_midst_ends_it_and_its_skill(house: House, ends: Callable[[House, Goal], None]) -> None:
-    under = Under()
-    house.meddle("put down", under)
-    goal = house.begin()
-    house.until(lambda: under, "the skill is under way")
+    goal, under, skill = house.hold("put down")
     ends(house, goal)
     result = goal.result
     assert (result.error_code, result.end) == (ExecuteTask.Result.CANCELED, "interrupted")
-    assert under[0][0].cancelled()
-    assert (skills_of(result)[-1], house.model.requests) == (under[0][1], [])
+    assert under.cancelled()
+    assert (skills_of(result)[-1], house.model.requests) == (skill, [])
 
 
 def test_a_run_that_was_broken_off_in_it_goes_on_in_it(house: House) -> None:
-    under = Under()
-    house.meddle("put down", under)
-    goal = house.begin()
-    house.until(lambda: under, "the skill is under way")
+    goal, _, skill = house.hold("put down")
     goal.cancel()
     before = goal.result
     result = house.graph.task("", resume=before.saved_to).result
     assert by_routine(house, result)
-    assert skills_of(result) == [*skills_of(before), under[0][1]]
+    assert skills_of(result) == [*skills_of(before), skill]
 
 
 def test_a_pause_in_its_midst_holds_it_and_a_person_may_say_something_then(house: House) -> None:
-    under = Under()
-    house.meddle("pick up", under)
-    goal = house.begin()
-    house.until(lambda: under, "the skill is under way")
+    goal, under, skill = house.hold("pick up")
     house.graph.call(Trigger, "/reactree_planner/pause")
-    house.until(lambda: goal.feedback and goal.feedback[-1].held, "it holds")
-    house.until(under[0][0].cancelled, "the skill is cancelled")
+    house.graph.until(lambda: goal.feedback and goal.feedback[-1].held, "it holds")
+    house.graph.until(under.cancelled, "the skill is cancelled")
     assert house.model.requests == []
     house.graph.call(Trigger, "/reactree_planner/resume")
     result = goal.result
-    assert (result.gsr, skills_of(result).count(under[0][1])) == (1.0, 2)
+    assert (result.gsr, skills_of(result).count(skill)) == (1.0, 2)
 
 
 def test_a_step_is_one_skill_of_it_and_what_is_said_while_it_holds_ends_it(house: House) -> None:

@@ -134,17 +134,7 @@ def test_a_bridge_that_rejects_is_named_and_the_next_task_works(graph: Graph) ->
     assert goal.result.steps == 1
 
 
-def test_a_skill_that_never_ends_is_cancelled_after_the_planners_bound_and_the_agent_node_told(graph: Graph) -> None:
-    world, model = HeldWorld(), ScriptedModel({"root": [*ACT, "Act: done"]})
-    graph.household({}, model=model, world=world, skill_timeout=0.3)
-    assert graph.task().result.success
-    assert world.cancelled == {"open fridge 1": 1}
-    assert model.requests[1].turns[-1].text == (
-        "The skill was not carried out: took longer than 0.3 s and was stopped."
-    )
-
-
-def test_nothing_is_asked_of_the_bridge_before_a_skill_that_took_too_long_has_ended(graph: Graph) -> None:
+def test_a_skill_that_never_ends_is_cancelled_after_the_planners_bound_and_its_end_is_waited_for(graph: Graph) -> None:
     class Restless(HeldWorld):
         resting: Pending[None] = Pending()
 
@@ -159,6 +149,9 @@ def test_nothing_is_asked_of_the_bridge_before_a_skill_that_took_too_long_has_en
     assert len(model.requests) == 1
     world.resting.succeed(None)
     assert goal.result.success
+    assert world.cancelled == {"open fridge 1": 1}
+    late = "The skill was not carried out: took longer than 0.3 s and was stopped."
+    assert model.requests[1].turns[-1].text == late
 
 
 def test_a_bridge_that_never_answers_a_goal_is_named_after_the_planners_bound(graph: Graph) -> None:
@@ -216,22 +209,27 @@ def test_a_score_that_never_comes_is_named_after_the_planners_bound_and_a_cancel
         assert_world_gone(goal, "no score: the bridge did not answer within 2 s")
 
 
-def test_a_bridge_that_is_not_there_is_named_and_the_planner_goes_on_when_it_comes(graph: Graph) -> None:
-    graph.inference(ScriptedModel({"root": ACT}))
+def test_a_bridge_that_is_not_there_or_not_active_is_named_and_the_planner_goes_on_when_it_is(graph: Graph) -> None:
+    world, model = HeldWorld(), ScriptedModel({"root": [ACT[0], *ACT]})
+    graph.inference(model)
     graph.planner(server_timeout=0.3)
     assert_world_gone(graph.task(), "household_bridge/household is not there (for 0.3 s)")
-    graph.bridge(ScriptedWorld())
-    assert graph.task().result.success
-
-
-def test_an_inactive_bridge_is_named(graph: Graph) -> None:
-    graph.inference(ScriptedModel({"root": ACT}))
-    bridge = graph.bridge(ScriptedWorld(), active=False)
+    bridge = graph.bridge(world, active=False)
     bridge.trigger_configure()
-    graph.planner()
     assert_world_gone(graph.task(), "household_bridge: the bridge is not active")
     bridge.trigger_activate()
-    assert graph.task().result.success
+    goal = graph.task()
+    graph.until(lambda: world.held)
+    bridge.trigger_deactivate()
+    stopped = "household_bridge: 'open fridge 1' was stopped: the bridge was deactivated, or is ending"
+    assert_world_gone(goal, f"'open fridge 1' failed: {stopped}")
+    assert len(model.requests) == 1, "nothing is decided by it"
+    world.held.clear()
+    bridge.trigger_activate()
+    goal = graph.task()
+    graph.until(lambda: world.held)
+    world.finish()
+    assert goal.result.success
 
 
 def test_a_bridge_that_dies_in_the_midst_of_a_skill_is_named_and_the_next_task_finds_its_successor(
@@ -297,11 +295,16 @@ def test_a_twin_of_the_bridge_that_comes_and_goes_does_not_end_a_skill(graph: Gr
 # ---------------------------------------------------------------------- the inference node
 
 
-def test_an_inference_node_that_is_not_there_is_named_and_the_planner_goes_on_when_it_comes(graph: Graph) -> None:
+def test_an_inference_node_that_is_not_there_or_fails_is_named_and_the_planner_goes_on_when_it_does_not(
+    graph: Graph,
+) -> None:
+    model = ScriptedModel({"root": []})
     graph.bridge(ScriptedWorld())
     graph.planner(server_timeout=0.3)
     assert_model_gone(graph.task(), "no reply: inference/generate is not there (for 0.3 s)")
-    graph.inference(ScriptedModel({"root": ACT}))
+    graph.inference(model)
+    assert_model_gone(graph.task(), "no reply: pop from empty list")
+    model.script["root"] += ["Think: so", "Act: done"]
     assert graph.task().result.success
 
 
@@ -314,14 +317,6 @@ def test_a_decision_that_never_comes_is_aborted_after_the_planners_bound(graph: 
     assert "raise decision_timeout" in result.message
     graph.until(lambda: model.cancelled)
     assert list(model.cancelled.values()) == [1]
-
-
-def test_an_inference_node_that_fails_is_named_and_the_next_task_works(graph: Graph) -> None:
-    model = ScriptedModel({"root": []})
-    graph.household({}, model=model)
-    assert_model_gone(graph.task(), "no reply: pop from empty list")
-    model.script["root"] += ["Think: so", "Act: done"]
-    assert graph.task().result.success
 
 
 @pytest.mark.parametrize("how", ["restarted", "silent"])
@@ -367,21 +362,6 @@ def test_a_decision_whose_inference_node_is_deactivated_is_asked_again_when_it_i
     waits.node.trigger_activate()
     assert waits.goal.result.success
     assert waits.goal.result.decisions == 1
-
-
-def test_a_bridge_that_is_deactivated_in_the_midst_of_a_skill_ends_the_task_and_nothing_is_decided_by_it(
-    graph: Graph,
-) -> None:
-    world, model = HeldWorld(), ScriptedModel({"root": ["Act: open fridge 1", "Act: failure"]})
-    graph.inference(model)
-    bridge = graph.bridge(world)
-    graph.planner()
-    goal = graph.task()
-    graph.until(lambda: world.held)
-    bridge.trigger_deactivate()
-    stopped = "household_bridge: 'open fridge 1' was stopped: the bridge was deactivated, or is ending"
-    assert_world_gone(goal, f"'open fridge 1' failed: {stopped}")
-    assert len(model.requests) == 1
 
 
 # ---------------------------------------------------------------------- heartbeats

@@ -12,13 +12,12 @@ from pathlib import Path
 import pytest
 from processes import Process, Processes
 
-from reactree_ros.nodes.ending import INTERRUPTED
+from reactree_ros.nodes.ending import INTERRUPTED, SIGNALS
 
 NODES = ("bridge_node", "inference_node", "planner_node", "robot_bridge_node", "watchdog", "view", "answer", "voice")
 TOOLS = {"bring_up": ("nobody",), "execute_task": ("Put 1 apple on the coffee table",)}
 #: How many modules are imported at a moment of the start, of some 550.
 MOMENTS = (1, 30, 100, 200, 350, 500)
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def executable(name: str) -> str:

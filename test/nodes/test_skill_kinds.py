@@ -12,7 +12,7 @@ from geometry_msgs.msg import Twist
 from nav2_msgs.action import NavigateToPose
 from rcl_interfaces.msg import Log
 from rclpy.task import Future
-from robot_house import House, Result
+from robot_house import SKILLS, House, Result
 from robot_servers import LATCHED
 from ros_graph import Graph
 from sensor_msgs.msg import JointState
@@ -22,114 +22,7 @@ from test_robot_check import checked, plans_paths, wrong
 from reactree_ros.nodes.robot.goal_templates import Field
 from reactree_ros.world.skill_policy import Range
 
-SECONDS = {"number": {"from": 1, "to": 60, "unit": "s"}}
-ARM = {"action": "arm", "type": "nav2_msgs/action/DummyBehavior"}
-DRIVE = {"action": "navigate_to_pose", "type": "nav2_msgs/action/NavigateToPose"}
-SWITCH = {"service": "switch", "type": "std_srvs/srv/SetBool", "success": {"success": True}}
-#: A skill of each kind, by its name.
-OWN: dict[str, dict[str, Any]] = {
-    "say": {
-        "wording": "say {text}",
-        "parameters": {"text": {"text": 60}},
-        "publish": "speech",
-        "type": "std_msgs/msg/String",
-        "goal": {"data": "{text}"},
-    },
-    "turn": {
-        "wording": "turn for {seconds} s",
-        "parameters": {"seconds": SECONDS},
-        "effect": {"away": True},
-        "publish": "turning",
-        "type": "geometry_msgs/msg/Twist",
-        "goal": {"angular.z": 0.5},
-        "lasting": "{seconds}",
-        "every": 0.05,
-        "cancel": {"publish": "turning", "type": "geometry_msgs/msg/Twist"},
-    },
-    "wait": {
-        "wording": "wait up to {seconds} s for {door}",
-        "parameters": {"seconds": SECONDS, "door": "place"},
-        "wait_for": "door_state",
-        "type": "diagnostic_msgs/msg/KeyValue",
-        "success": {"key": "{door}", "value": ["open", "ajar"]},
-        "time_limit": "{seconds}",
-    },
-    "charge": {
-        "wording": "charge",
-        "returns": {"level": {"number": {"from": 0, "to": 100}}},
-        "wait_for": "level",
-        "type": "std_msgs/msg/Int32",
-        "success": {"data": {"above": 50}},
-        "code": "data",
-        "outcomes": {-1: "precondition"},
-        "result": {"level": "data"},
-    },
-    "lay": {
-        "wording": "lay {thing} on {place}",
-        "parameters": {"thing": {"thing": "held"}, "place": {"place": "SURFACES"}},
-        "steps": [
-            {
-                **ARM,
-                "goal": {"command.data": "put down {thing} on {place}"},
-                "effect": {"released": "thing", "place": "place"},
-                "time_limit": 5.0,
-            },
-            {**DRIVE, "goal": {"pose": "{place.approach}"}, "outcomes": {9: "precondition"}, "retries": 1},
-        ],
-    },
-    "knock": {
-        "wording": "knock at {place}",
-        "parameters": {"place": "place"},
-        "effect": {"open": "place"},
-        **ARM,
-        "goal": {"command.data": "knock at {place}"},
-        "check": {
-            "wait_for": "answered",
-            "type": "std_msgs/msg/Bool",
-            "success": {"data": True},
-            "time_limit": 5.0,
-        },
-    },
-    "light": {
-        "wording": "light {place}",
-        "parameters": {"place": "place"},
-        "effect": {"on": "place"},
-        **ARM,
-        "goal": {"command.data": "light {place}"},
-        "check": [{**SWITCH, "goal": {"data": True}}],
-    },
-    "clear": {
-        "wording": "clear {thing} away",
-        "parameters": {"thing": "thing"},
-        **ARM,
-        "goal": {"command.data": "pick up {thing} at it"},
-        "check": {"gone": "thing"},
-    },
-    "show": {
-        "wording": "show {thing} on {place}",
-        "parameters": {"thing": "thing", "place": "place"},
-        **ARM,
-        "goal": {"command.data": "show {thing}"},
-        "check": {"seen": "thing", "at": "place"},
-    },
-    "squeeze": {
-        "wording": "squeeze",
-        **ARM,
-        "goal": {"command.data": "squeeze"},
-        "check": {
-            "wait_for": "joints",
-            "type": "sensor_msgs/msg/JointState",
-            "success": {"position[1]": {"below": 0.01, "above": -0.01}},
-            "time_limit": 30.0,
-        },
-    },
-    "ring": {
-        "wording": "ring",
-        **ARM,
-        "goal": {"command.data": "ring"},
-        "cancel": {**SWITCH, "goal": {"data": False}},
-    },
-}
+OWN: dict[str, dict[str, Any]] = SKILLS["kinds"]
 #: Where the robot stands at the end of `lay`.
 AT_TABLE = "go to kitchen table 1"
 

@@ -13,7 +13,6 @@ from rclpy.action import ActionServer, CancelResponse
 from rclpy.task import Future
 from reactree_interfaces.action import ExecuteTask
 from ros_graph import Graph, HeldWorld
-from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 from reactree_ros.errors import UserError
@@ -205,18 +204,6 @@ def test_what_others_publish_is_said_one_after_the_other(graph: Graph) -> None:
     speech.ends("first")
     speech.ends("second")
     graph.until(lambda: not room.node.mouth.speaking, "it is silent")
-
-
-def test_a_recogniser_may_say_several_guesses_of_which_the_first_counts(graph: Graph) -> None:
-    hears = HearsEntry(topic="guesses", type="sensor_msgs/msg/JointState", field="name[0]")
-    node = graph.add(VoiceNode(VoiceEntry(hears=hears), context=graph.context))
-    spoken, guesses = graph.listen(String, "speech"), graph.probe.create_publisher(JointState, "guesses", 10)
-    graph.until(guesses.get_subscription_count, "the robot hears")
-    guesses.publish(JointState())  # silence
-    guesses.publish(JointState(name=["bring the mug", "ring the bug"]))
-    graph.until(lambda: spoken, "it says something")
-    assert "no planner" in spoken[0].data
-    assert node.mouth.echo.is_echo(spoken[0].data)
 
 
 @pytest.mark.parametrize(

@@ -85,19 +85,6 @@ def test_the_last_decision_is_seen_as_the_nodes_feedback_and_is_sent_when_it_cha
     graph.until(lambda: viewer.says("root", "done"), "its end is seen")
 
 
-def test_a_decision_is_sent_once(graph: Graph) -> None:
-    model = ScriptedModel({"root": ["Think: a", "Act: done"]}, settle=False)
-    planner = graph.household({}, model=model)
-    viewer = Viewer(graph)
-    graph.task()
-    graph.until(lambda: model.in_flight, "the model is asked")
-    model.settle_all()
-    graph.until(lambda: viewer.says("root", "Think: a"), "it is seen")
-    ticks = planner._reporter.tree.count
-    graph.until(lambda: planner._reporter.tree.count > ticks + 20, "it is ticked on")
-    assert [one.message for one in viewer.seen("root")].count("Think: a") == 1
-
-
 def test_siblings_are_told_apart_by_their_first_words_and_kinds_by_type_and_detail(graph: Graph) -> None:
     graph.household(SCRIPT, check_done=False)
     viewer = Viewer(graph)

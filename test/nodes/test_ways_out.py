@@ -55,7 +55,7 @@ def test_a_bridge_that_comes_to_an_end_by_a_fault_stops_the_robot_first(processe
 
 
 @NAV2
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
 def test_a_signal_stops_the_robot_before_the_bridge_ends(processes: Processes, number: int) -> None:
     body, bridge = robot_bridge(processes)
     bridge.signal(number)

@@ -29,7 +29,7 @@ def test_options_follow_the_name() -> None:
         ("zsp_wm", "planner 'zsp_wm' is unknown; did you mean 'zsp'?"),
         ("react:depth=3", "planner 'react': there is no setting 'depth'; use one of system_text, fixed_example"),
         ("reactree:control_flow=par", "planner 'reactree': control_flow is 'par': use one of all, seq+fb, seq"),
-        ("reactree:seq", "planner 'reactree': write an option as NAME=VALUE, not 'seq'"),
+        ("reactree:seq", "planner 'reactree': write a setting as NAME=VALUE, not 'seq'"),
         ("recode:depth=0", "planner 'recode': depth is '0': input should be greater than or equal to 1"),
         ("recode:corrections=-1", "planner 'recode': corrections is '-1': input should be greater than or equal to 0"),
         ("tree_planner:plans=0", "planner 'tree_planner': plans is '0': input should be greater than or equal to 1"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
 import sys
 import sysconfig
 import venv
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
-from sources import FOLDERS, sources
+from sources import FOLDERS
 
 from reactree_ros.cli.options import kinds
 from reactree_ros.plugins import installation
@@ -25,13 +24,11 @@ EXTRAS = {spec.extra for registry in kinds().values() for spec in registry if sp
 
 
 def asked_for(line: str) -> list[Requirement]:
-    """What a line installs."""
     _, _, names = line.partition("-m pip install ")
     return [Requirement(name) for name in shlex.split(names)]
 
 
 def consists_of(extra: str) -> set[str]:
-    """The names of what an extra requires, by way of other extras of this package, too."""
     owner, _, name = extra.rstrip("]").partition("[")
     asked = [Requirement(line) for line in metadata.requires(owner) or []]
     of_it = [one for one in asked if one.marker is not None and f'extra == "{name}"' in str(one.marker)]
@@ -54,7 +51,6 @@ def test_a_line_is_for_the_environment_of_the_process() -> None:
 
 @pytest.fixture
 def outside(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """A process of the system's Python, as `ros2 launch` is one."""
     told = metadata.requires("reactree_ros")
     monkeypatch.setattr(metadata, "requires", lambda name: told)
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)
@@ -111,11 +107,6 @@ def test_what_only_an_older_python_needs_is_not_asked_for(monkeypatch: pytest.Mo
         check_own_requirements()
 
 
-def test_no_file_names_an_install_line_of_its_own() -> None:
-    written = [name for name, path in sources().items() if "pip install" in path.read_text(encoding="utf-8")]
-    assert written == ["plugins/installation.py"]
-
-
 # ---------------------------------------------------------------------- a ROS workspace's environment
 
 HOOK = "resource/virtual_environment.dsv"
@@ -140,7 +131,6 @@ PAGES = pytest.mark.parametrize("page", ["README.md", "docs/tutorials/on-ros-2.m
 
 @PAGES
 def test_a_page_installs_what_ubuntu_has_too_old(page: str) -> None:
-    """On Ubuntu 22.04 pydantic is 1.8, typer 0.4 and setuptools 59; on 24.04 1.10, 0.9 and 68. The rest is enough."""
     text = (ROOT / page).read_text(encoding="utf-8")
     line, *others = re.findall(r"^\.venv-ros/bin/python -m pip install (.*)$", text, re.MULTILINE)
     small = asked_for(install_line("reactree_local[small]"))
@@ -149,12 +139,3 @@ def test_a_page_installs_what_ubuntu_has_too_old(page: str) -> None:
     told = {one.name: one for one in map(Requirement, shlex.split(line.partition("#")[0]))}
     assert set(told) == {"pydantic", "typer", "openai", "setuptools"}
     assert all(told[name].specifier == lines[name].specifier for name in ("pydantic", "typer", "openai"))
-
-
-@PAGES
-def test_the_commands_of_a_page_make_an_environment_that_sees_the_systems_packages(tmp_path: Path, page: str) -> None:
-    text = (ROOT / page).read_text(encoding="utf-8")
-    (line,) = re.findall(r"^python3 (-m venv .*\.venv-ros)\b", text, re.MULTILINE)
-    subprocess.run([sys.executable, *line.split(), "--without-pip"], cwd=tmp_path, check=True, timeout=120)
-    settings = (tmp_path / ".venv-ros/pyvenv.cfg").read_text(encoding="utf-8")
-    assert "include-system-site-packages = true" in settings

@@ -13,10 +13,8 @@ from pathlib import Path
 import pytest
 from command_line import Cli
 
-from reactree_ros.cli.options import kinds
 from reactree_ros.memory.check import check_memory
 from reactree_ros.memory.spec import memory
-from reactree_ros.plugins import Registry
 from reactree_ros.record.reader import read_record
 from reactree_ros.world.check import check_world
 
@@ -109,28 +107,6 @@ def test_memory_is_named_only_where_examples_may_have_helped(cli: Cli) -> None:
     assert said not in cli("run", "Sing to the beans", "--house", "villa").out  # rules take no notice of examples
 
 
-@pytest.mark.slow
-def test_its_suite_is_a_bench(cli: Cli, tmp_path: Path) -> None:
-    planners = "pick,reactree_wm,react"
-    ended = cli(
-        "lab",
-        "bench",
-        "--suite",
-        "gardens",
-        "--gardens",
-        1,
-        "--llm",
-        "gardener",
-        "--planner",
-        planners,
-        "--out",
-        tmp_path / "out",
-    )
-    assert ended.code == 0
-    assert "9 of 9 runs done" in ended.out
-    assert "GSR 1.00" in ended.out
-
-
 @pytest.mark.parametrize(("kind", "name"), BROUGHT.items())
 def test_what_it_brings_is_listed(cli: Cli, kind: str, name: str) -> None:
     assert f"{name}: " in cli("list", kind).out.replace(", pick_wm", "")
@@ -174,7 +150,6 @@ def test_what_is_wrong_with_it_is_told_in_one_line(cli: Cli, arguments: list[str
 
 @pytest.fixture
 def broken(tmp_path: Path) -> Path:
-    """A folder with a distribution whose planner and world cannot be loaded."""
     info = tmp_path / "broken-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1\n", encoding="utf-8")
@@ -187,7 +162,6 @@ def broken(tmp_path: Path) -> Path:
 
 
 def reactree(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line with what is installed in a folder."""
     return subprocess.run(
         [sys.executable, "-m", "reactree_ros.cli", *arguments],
         env={**os.environ, "PYTHONPATH": str(folder)},
@@ -198,7 +172,6 @@ def reactree(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def distribution(folder: Path, name: str, entry_points: str, **modules: str) -> None:
-    """Install a distribution into a folder."""
     info = folder / f"{name}-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n", encoding="utf-8")
@@ -226,7 +199,7 @@ WRONG = {
         "world 'other' of other: other:SPEC is no world of that name",
     ),
     "react": (
-        "from reactree_ros.planners.react import SPEC",
+        "from reactree_ros.planners.reactree import SPEC",
         "world 'react' of react: react:SPEC is no world of that name",
     ),
     "nothing": ("SPEC = None", "world 'nothing' of nothing: nothing:SPEC is no world of that name"),
@@ -313,12 +286,6 @@ def test_what_cannot_be_loaded_does_not_disturb_the_rest(broken: Path) -> None:
     assert (ended.returncode, ended.stderr, json.loads(ended.stdout)["end"]) == (0, "", "done")
 
 
-@pytest.mark.parametrize("registry", [kinds()[kind] for kind in BROUGHT], ids=lambda one: one.kind)
-def test_what_comes_with_the_package_is_named_first(registry: Registry) -> None:
-    assert registry.names[: len(registry.own)] == registry.own
-    assert set(BROUGHT.values()) & set(registry.names[len(registry.own) :])
-
-
 # ---------------------------------------------------------------------- commands
 
 
@@ -344,7 +311,6 @@ BROKEN_COMMANDS = {
 
 
 def command(folder: Path, name: str, code: str, *, panel: str = "Robots") -> None:
-    """Install a distribution with a command."""
     place = A_COMMANDS_PLACE.format(name=name, panel=panel)
     points = f"[reactree_ros.commands]\n{name} = {name}_place:SPEC\n"
     distribution(folder, name, points, **{f"{name}_place": place, f"{name}_code": code})
@@ -389,16 +355,6 @@ def test_a_checkout_that_is_not_installed_as_it_is_says_so_in_one_line(
     ended = reactree(tmp_path, *arguments)
     assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
     assert re.search(r"error: no \w+ of reactree_ros is installed here: .*-m pip install -e \S+\n", ended.stderr)
-
-
-@pytest.mark.slow
-def test_from_python_it_is_said_too(tmp_path: Path) -> None:
-    distribution(tmp_path, "reactree_ros", "")
-    code = "from reactree_ros import run\ntry:\n    run()\nexcept Exception as error:\n    print(repr(error))"
-    ended = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True
-    )
-    assert ended.stdout.startswith("UserError('no world of reactree_ros is installed here: "), ended.stderr
 
 
 @pytest.mark.slow

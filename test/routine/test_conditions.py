@@ -9,11 +9,10 @@ import pytest
 from doubles import AgentNodes, ScriptedModel, ScriptedWorld
 from recorded_runs import Kept, assert_replays
 
-from reactree_ros.agent.conditions import wait_skill
 from reactree_ros.agent.control_flow import flow_named, flow_of
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.parameters import Place
-from reactree_ros.agent.skill import Skill
+from reactree_ros.agent.skill import Skill, wait_skill
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.record.writer import Recorder
@@ -171,7 +170,6 @@ def test_conditions_and_repetitions_do_what_they_say(body: dict[str, Any], end: 
 
 @pytest.mark.parametrize(("seconds", "end", "tries"), [(None, "failure", 12), (0, "out_of_steps", 50)])
 def test_a_retry_that_is_in_vain_is_left_to_the_model(seconds: int | None, end: str, tries: int) -> None:
-    """A condition that does not hold is nothing in vain: it may hold later."""
     child = {"kind": "skill", "wording": "refill printer"}
     if seconds is not None:
         child = {"kind": "wait for", "condition": OUT, "seconds": seconds}  # type: ignore[dict-item]

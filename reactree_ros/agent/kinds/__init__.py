@@ -21,11 +21,6 @@ DECISIONS: Registry[type[Decision]] = Registry(
 
 @cache
 def kinds() -> Mapping[str, type[Decision]]:
-    """Return every kind by its name, this package's first.
-
-    Raises:
-        UserError: What stands for one kind stands for another, too.
-    """
     found: dict[str, type[Decision]] = {}
     for kind in DECISIONS.every():
         for other in found.values():
@@ -39,12 +34,10 @@ def kinds() -> Mapping[str, type[Decision]]:
 
 @cache
 def kinds_by_word() -> Mapping[str, type[Decision]]:
-    """Return the kinds that a word announces, by their words."""
     return {kind.word: kind for kind in kinds().values() if kind.spellings and not kind.leads}
 
 
 def _shared(one: type[Decision], other: type[Decision]) -> str | None:
-    """Return what stands for two kinds; None if nothing does."""
     for first, second in ((one, other), (other, one)):
         if first.name in second.recorded_fields()[1:]:
             return first.name

@@ -10,9 +10,8 @@ from typing import Any
 from reactree_ros.agent.decision import ASKS_MEMORY, DONE, FAILURE, RECALL, Counts, Decision, Look, Node, Program
 from reactree_ros.agent.grammar import LONGEST_SKILL, Grammar
 from reactree_ros.agent.kinds.line import Line
-from reactree_ros.agent.reading.labels import label_of, undressed
+from reactree_ros.agent.reading.labels import Unreadable, label_of, shortened, undressed
 from reactree_ros.agent.reading.reader import Reader
-from reactree_ros.agent.reading.refusal import Unreadable, shortened
 from reactree_ros.agent.reading.skills import said_exactly
 from reactree_ros.agent.turns import Said, Saw, Turn
 
@@ -45,12 +44,10 @@ class Act(Line):
 
     @classmethod
     def is_known(cls, grammar: Grammar) -> bool:
-        """Whether the model was told of acts, as it always is."""
         return True
 
     @classmethod
     def may_be_said(cls, grammar: Grammar) -> bool:
-        """Whether there is any skill."""
         return bool(grammar.skills or grammar.offers)
 
     @classmethod
@@ -78,7 +75,6 @@ class Act(Line):
 
     @classmethod
     def recorded_turns(cls, line: str, rest: list[str]) -> Sequence[Turn] | None:
-        """See :meth:`Decision.recorded_turns`; an observation follows, but after an end."""
         act = cls(line.removeprefix("Act: "))
         if act.ends:
             return (Said(line, act),)
@@ -86,7 +82,6 @@ class Act(Line):
 
     @classmethod
     def read(cls, said: Any, reader: Reader, *, cut: bool) -> Decision | None:
-        """See :meth:`Decision.read`; a skill that may go on is no whole one."""
         skills, skill = reader.skills, reader.skills.meant(said)
         if cut and (skill is None or skills.may_go_on(skill, said)):
             return None
@@ -102,17 +97,14 @@ class Act(Line):
 
     @property
     def ends(self) -> bool:
-        """Whether this ends the goal node; an end adds to neither count."""
         return self.skill in (DONE, FAILURE)
 
     @property
     def asks_memory(self) -> bool:
-        """Whether it asks what the agent remembers, not the world: a recall, or HiAgent's retrieval of a subgoal."""
         return self.skill.startswith(ASKS_MEMORY)
 
     @property
     def recalls(self) -> bool:
-        """Whether this asks working memory where something is."""
         return self.skill.startswith(RECALL)
 
     @property
@@ -138,7 +130,6 @@ class Act(Line):
         return "" if self.ends else self.skill
 
     def carry_out(self, node: Node) -> Program:
-        """End the node, or have the skill carried out."""
         if self.ends:
             node.take(self)
             node.feedback_message = self.skill
@@ -148,7 +139,6 @@ class Act(Line):
 
 
 def _in_own_words(said: str) -> str:
-    """Return a skill that is not listed, as the world is to be asked for it."""
     skill = " ".join(undressed(said.removesuffix(".")).split())
     skill = skill[1:-1] if skill.startswith("[") and skill.endswith("]") else skill
     if not skill:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
-from types import SimpleNamespace
 from typing import Any, ClassVar, cast, get_args, get_type_hints
 
 from typing_extensions import Self
 
-from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.decision import Decision, MalformedDecision
 from reactree_ros.agent.grammar import Grammar, rule_name
 from reactree_ros.agent.parameters import Parameter, ParameterError
-from reactree_ros.agent.parser import MalformedDecision
-from reactree_ros.agent.reading.labels import undressed
-from reactree_ros.agent.reading.lines import sentence_that_decides
-from reactree_ros.agent.reading.reader import Reader
-from reactree_ros.agent.reading.refusal import Unreadable
+from reactree_ros.agent.reading.labels import Unreadable, undressed
+from reactree_ros.agent.reading.reader import Reader, sentence_that_decides
 from reactree_ros.agent.turns import About, Said, Told, Turn
 from reactree_ros.agent.wording import Wording
 from reactree_ros.errors import UserError
@@ -37,18 +32,12 @@ class Line(Decision):
     @classmethod
     @cache
     def wording(cls) -> Wording | None:
-        """Return the wording of the line; None if its first argument is any text, and stands there alone."""
-        names, found = cls.arguments(), dict[str, Parameter]()
-        for base in cls.__mro__:
-            own = {name: said for name, said in vars(base).get("__annotations__", {}).items() if name in names}
-            declared = SimpleNamespace(__annotations__=own)
-            hints = get_type_hints(declared, vars(sys.modules[base.__module__]), include_extras=True)
-            found |= {name: one for name in own for one in get_args(hints[name])[1:] if isinstance(one, Parameter)}
+        names, hints = cls.arguments(), get_type_hints(cls, include_extras=True)
+        found = {name: one for name in names for one in get_args(hints[name])[1:] if isinstance(one, Parameter)}
         return Wording(cls.form or f"{{{names[0]}}}", found) if found else None
 
     @classmethod
     def check(cls) -> None:
-        """See :meth:`Decision.check`; a line has a place for every argument."""
         try:
             wording = cls.wording()
         except (ValueError, NameError) as error:
@@ -112,7 +101,6 @@ class Line(Decision):
 
     @classmethod
     def recorded_turns(cls, line: str, rest: list[str]) -> Sequence[Turn] | None:
-        """See :meth:`Decision.recorded_turns`; the next line answers it."""
         return Said(line, cls.of_line(line.removeprefix(cls.opening))), *(
             [Told(rest.pop(), About.ANSWER)] if rest else []
         )
@@ -131,11 +119,6 @@ class Line(Decision):
 
     @classmethod
     def of_line(cls, said: object) -> Self:
-        """Return the decision whose arguments stand on a line, or in the fields of an object.
-
-        Raises:
-            ParameterError: They cannot be read.
-        """
         wording, make = cls.wording(), cast("type[Any]", cls)  # whose arguments a subclass declares
         if wording is None:
             return cast("Self", make(str(said)))
@@ -149,8 +132,7 @@ class Line(Decision):
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        wording = cls.wording()
-        if wording is None:
+        if (wording := cls.wording()) is None:
             return super().from_dict(values)
-        said = [values[name] for name in cls.recorded_fields()]
-        return cls(**wording.read(dict(zip(cls.arguments(), said, strict=True))))
+        fields = zip(cls.arguments(), cls.recorded_fields(), strict=True)
+        return cls(**wording.read({name: values[field] for name, field in fields}))

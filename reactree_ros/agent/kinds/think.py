@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from reactree_ros.agent.decision import OK, ONE, Look, Node, Program
+from reactree_ros.agent.decision import OK, ONE, Counts, Look, Node, Program
 from reactree_ros.agent.grammar import Grammar, rule_name
 from reactree_ros.agent.kinds.line import Line
 from reactree_ros.agent.turns import About, Said, Told, Turn
@@ -36,12 +36,10 @@ class Think(Line):
 
     @classmethod
     def is_known(cls, grammar: Grammar) -> bool:
-        """Whether the model was told of thoughts, as it always is."""
         return True
 
     @classmethod
     def may_be_said(cls, grammar: Grammar) -> bool:
-        """Whether a thought may follow what was said before."""
         return grammar.thinks
 
     @classmethod
@@ -59,7 +57,6 @@ class Think(Line):
 
     @classmethod
     def recorded_turns(cls, line: str, rest: list[str]) -> Sequence[Turn] | None:
-        """See :meth:`Decision.recorded_turns`; a recorded thought may have several lines."""
         answered = False
         while rest and not (answered := (follows := rest.pop()) == OK):
             line += f"\n{follows}"
@@ -67,7 +64,6 @@ class Think(Line):
         return (said, Told(OK, About.ANSWER)) if answered else (said,)
 
     def carry_out(self, node: Node) -> Program:
-        """Answer the thought."""
         node.take(self)
         node.tell(node.answer_to(self.thought))
         return None
@@ -82,5 +78,94 @@ class Aside(Think):
 
     @classmethod
     def is_known(cls, grammar: Grammar) -> bool:
-        """Whether it can be said, which it cannot."""
         return False
+
+
+@dataclass(frozen=True)
+class Summarise(Aside):
+    """A thought that says what was done and seen before, so that it need not be shown any more (section 3.3)."""
+
+    name = "summarise"
+    look = Look("Summarise", "{summarise}")
+
+    summary: str
+
+
+def summarised(thought: str, summary: str) -> Summarise:
+    return Summarise(thought, summary)
+
+
+@dataclass(frozen=True)
+class WriteCode(Aside):
+    """A block of code (Yu et al., section 3.2)."""
+
+    name = "write_code"
+    look = Look("Code", "{write_code}")
+
+
+@dataclass(frozen=True)
+class BeginSubgoal(Aside):
+    """A thought that begins a subgoal within the same node (Hu et al., section 3.1)."""
+
+    name = "begin_subgoal"
+    spellings = "sub-?goal|milestone"
+    keys = ("subgoal", "nextsubgoal")
+    look = Look("Begin", "{begin_subgoal}")
+    accompanies = False
+    leads = True
+
+    subgoal: str
+
+    @classmethod
+    def is_known(cls, grammar: Grammar) -> bool:
+        return grammar.by_subgoals
+
+    @classmethod
+    def in_words(cls, number: int, subgoal: str) -> Said:
+        return Said(f"{number} Subgoal: {subgoal}", cls(f"Subgoal {number}: {subgoal}", subgoal))
+
+    def carry_out(self, node: Node) -> Program:
+        node.take(self)
+        node.tell(OK)
+        works_by_subgoals: Any = node
+        yield from works_by_subgoals.begin_subgoal(self.subgoal)
+        return None
+
+
+@dataclass(frozen=True)
+class Ask(Line):
+    """A question to a person; the paper has none, and its authors name it as future work."""
+
+    name = "ask"
+    word = "Ask"
+    rule = "Ask: Put a question to a person, where the goal does not say enough."
+    noun = "a question"
+    spellings = r"ask(?:\s(?:the\s)?(?:person|user|human|owner))?|(?:clarif\w+\s)?question|clarification"
+    keys = ("ask", "askperson", "askuser", "askhuman", "question", "clarification", "clarifyingquestion")
+    counts = Counts(questions=1)
+    look = Look("Ask", "{ask}", colour="--running", style="bold magenta")
+    tally = "ask"
+    learnt = True
+
+    question: str
+
+    @classmethod
+    def is_known(cls, grammar: Grammar) -> bool:
+        return grammar.questions is not None
+
+    @classmethod
+    def may_be_said(cls, grammar: Grammar) -> bool:
+        return bool(grammar.questions)
+
+    @classmethod
+    def not_now(cls, grammar: Grammar) -> str:
+        return "There is nobody to ask." if grammar.questions is None else "No more questions may be asked."
+
+    def objection(self, node: Node) -> str:
+        answer = node.answered(self.question)
+        return f"That was asked already; the answer was {answer}." if answer else ""
+
+    def carry_out(self, node: Node) -> Program:
+        node.take(self)
+        yield from node.put(self.question)
+        return None

@@ -6,22 +6,28 @@ that helps the next reply to be right. Neither what a skill does nor whether pro
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 from collections.abc import Iterable, Sequence
 
 from reactree_ros.agent.grammar import DecisionGrammar, Grammar
-from reactree_ros.agent.reading.labels import label_of, undressed
-from reactree_ros.agent.reading.lines import own_words
-from reactree_ros.agent.reading.reader import COURTESY, Reader
-from reactree_ros.agent.reading.refusal import Unreadable, shortened
+from reactree_ros.agent.reading.labels import Unreadable, label_of, shortened, undressed
+from reactree_ros.agent.reading.reader import COURTESY, Reader, first_turn, own_words
 from reactree_ros.agent.reading.skills import Skills, said_exactly
-from reactree_ros.agent.reading.whole import whole_part
+from reactree_ros.agent.reading.values import object_in
 from reactree_ros.agent.turns import Said
 
 __all__ = ["Unreadable", "own_words", "read", "read_call", "read_choice", "says_exactly", "whole_part"]
 
 #: Longest reply that is read, in characters: many times what a decision takes.
 LONGEST = 40_000
+#: With one of these a line, a value in JSON or the mark of a turn ends; how far back one is looked for, in characters.
+_ENDS, _REACH = re.compile(r"[\n}>\]]"), 48
+#: A model that says the same so often in a row will say nothing else; its shortest and longest text, in characters.
+_ROUNDS, _SHORTEST, _LONGEST = 4, 4, 200
+#: So many words show who speaks in a line that has not ended.
+_WORDS = 4
 
 
 def read(text: str, grammar: Grammar, *, cut: bool = False) -> tuple[Said, ...]:
@@ -56,7 +62,7 @@ def says_exactly(text: str, grammar: Grammar) -> bool:
         return True
     try:
         return json.loads(text).keys() == {"decision"} and len(read(text, grammar)) == 1
-    except (ValueError, AttributeError, RecursionError, Unreadable):
+    except (ValueError, AttributeError, RecursionError):
         return False
 
 
@@ -84,6 +90,46 @@ def read_choice(text: str, options: Sequence[str], *, cut: bool = False) -> str:
     if cut and skills.may_go_on(option, said):
         raise Unreadable(f"'{shortened(said)}' was cut. Say one of the options, and nothing else.")
     return option
+
+
+def whole_part(text: str, grammar: Grammar) -> str:
+    """Return how much of a reply so far is one decision, whatever follows; empty as long as it may become another one.
+
+    An act is whole at the end of its line, an expansion only in just the words of the grammar: a list may go on in
+    others. A thought never is, as an act may follow it, unless somebody else speaks after it. A decision that may not
+    be said is whole once something else follows. Where no decision is begun, a reply that goes round in circles ends.
+    """
+    if _goes_round(text) and not any(part.decides for part in Reader(grammar).parts_of(text)):
+        return text
+    if not _ENDS.search(text[-_REACH:]):
+        return ""
+    lines = text.splitlines(keepends=True) if object_in(text.strip()) is None else [text, ""]
+    shown = text if text.endswith("\n") or len(lines[-1].split()) > _WORDS else "".join(lines[:-1])
+    own = own_words(shown, grammar)
+    if lines[-1] and (first_turn(text)[1] or not shown.strip().endswith(own.strip())):
+        return own
+    refused = "", ""
+    for words in itertools.accumulate(lines if text.endswith("\n") else lines[:-1]):
+        if words.count("{") > words.count("}"):
+            continue
+        try:
+            decision = read(words, grammar)[-1].decision
+        except Unreadable as error:
+            line = words.removeprefix(refused[0]).strip()
+            if refused[1] == str(error) and error.decision is not None and line and not line.endswith(":"):
+                return refused[0]
+            refused = words, str(error)
+            continue
+        in_lines = decision is not None and decision.of_lines
+        whole = grammar.read_exactly(words.strip(), cut=False) if in_lines else decision
+        if whole and decision is not None and not decision.accompanies:
+            return words
+    return ""
+
+
+def _goes_round(text: str) -> bool:
+    ends = (text[-length:] for length in range(_SHORTEST, _LONGEST + 1))
+    return any(map(str.isalpha, next((end for end in ends if text.endswith(end * _ROUNDS)), "")))
 
 
 def _check_length(text: str) -> None:

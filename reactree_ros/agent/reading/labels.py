@@ -4,39 +4,71 @@ from __future__ import annotations
 
 import enum
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cache
+from typing import NamedTuple
 
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.kinds import kinds
+from reactree_ros.agent.turns import Said
+
+
+class Unreadable(ValueError):
+    """A reply that is no decision that may be said; the message is one line that says why, for the model and people.
+
+    ``decision`` is what it would be, as far as that can be told, such as a skill that is not available.
+    """
+
+    def __init__(self, reason: str, decision: Decision | None = None) -> None:
+        super().__init__(reason)
+        self.decision = decision
+
+    @property
+    def said(self) -> tuple[Said, ...]:
+        """The decision that it would be, with its words; empty if it is none."""
+        return () if self.decision is None else (Said(str(self.decision), self.decision),)
+
+
+def not_available(skill: str) -> str:
+    """Say that a skill may not be done now."""
+    return f"'{skill}' is not among the skills that are available now."
+
+
+def shortened(text: str, longest: int = 80) -> str:
+    """Return the beginning of a text as a refusal quotes it: of its first line, as joined lines say something else."""
+    first, _, more = text.strip().partition("\n")
+    line = " ".join(first[: 4 * longest].split())
+    whole = len(line) <= longest and len(first) <= 4 * longest and not more
+    return line if whole else f"{line[:longest]}…"
 
 
 class Mark(enum.Enum):
-    """What a label announces that is no kind of decision."""
+    """What a label announces that is no kind of decision, with how it is spelt."""
 
-    ARGUMENT = "argument"
-    """What an act that was named before is done to, as some agents' formats have it."""
-    FLOW = "flow"
-    """The control flow of an expansion."""
-    OBSERVATION = "observation"
-    """What only the world says."""
-    ANSWER = "answer"
-    """A decision of any kind: another label follows, or a skill."""
+    ARGUMENT = "action[ _-](?:input|arguments?)|input|arguments?"  # what an act that was named before is done to
+    FLOW = "control[ _-]?flow"
+    OBSERVATION = "observations?|environment|feedback|results?"  # what only the world says
+    ANSWER = (  # a decision of any kind: another label follows, or a skill
+        "answer|decision|response|output|reply|choice|step|skill|command|execute|assistant|robot|agent"
+    )
 
 
 #: What a label announces.
 Announced = type[Decision] | Mark
 
-_MARKS = {
-    Mark.ARGUMENT: "action[ _-](?:input|arguments?)|input|arguments?",
-    Mark.FLOW: "control[ _-]?flow",
-    Mark.OBSERVATION: "observations?|environment|feedback|results?",
-    Mark.ANSWER: "answer|decision|response|output|reply|choice|step|skill|command|execute|assistant|robot|agent",
-}
+
+class Label(NamedTuple):
+    """A label that a line begins with: what it announces, and what stands after it."""
+
+    announces: Announced
+    rest: str
+
+
 _LEADS = (
     r"(?:(?:and|so|my|the|your|a|next|new|current|first|final|best|chosen|selected|proposed|corrective)\s{1,3}){0,4}"
 )
 _NUMBER = r"(?:\s{0,3}(?:\#|no\.)?\s?\d{1,2})?"
+_ENDS = r"\s{0,3}[*_`\"']{0,3}\s{0,3}(?:[:：]|[-=]>|=|→|[-–—](?=\s)|(?=[\[(]))[*_]{0,3}"  # noqa: RUF001
 #: Pictures, but for those that deny or doubt.
 PICTURE = "(?![⛔✋✖✗✘❌❎❓❔❕❗👎🙅🙈🚫🛑🤔🤦🤷])[\u2600-\u27bf\U0001f300-\U0001faff]"
 _TAGS = "answer|final_answer|output|response|reply|decision|result|final|tool_calls?|function_calls?"
@@ -47,71 +79,57 @@ _LEADING = re.compile(
     re.IGNORECASE,
 )
 _END_TAG = re.compile(r"\w{1,20}>")
-_FENCE = re.compile(r"\s*(?:```|~~~)[a-z]{0,12}\s*\Z")
 _END_PICTURE = re.compile(rf"\s{{0,3}}{PICTURE}\s*\Z")
-_ALONE = re.compile(rf"[-*_\s]*|(?:</?(?:{_TAGS})>)+", re.IGNORECASE)
+#: A line of markup alone: the begin or end of a code block, a rule, tags.
+_NOTHING = re.compile(rf"(?:```|~~~)[a-z]{{0,12}}|[-*_\s]*|(?:</?(?:{_TAGS})>)+", re.IGNORECASE)
 _AROUND = ("***", "**", "__", "```", "`", "*", '"')
 _IS_TITLE = re.compile(r"\s*(?:#{1,6}\s|\*\*|__)")
 #: How far into a line a label is looked for, in characters, and how many may stand one inside the other.
 _REACH, _DEEPEST = 80, 4
 
 
-class _Labels:
-    """The patterns of all labels: with what ends them, and as a title that has a line of its own."""
-
-    def __init__(self) -> None:
-        said = [kind for kind in kinds().values() if kind.spellings]
-        self.announced: dict[str, Announced] = {kind.name: kind for kind in said} | {mark.name: mark for mark in _MARKS}
-        spelt = [(kind.name, kind.spellings) for kind in said] + [(mark.name, words) for mark, words in _MARKS.items()]
-        named = "|".join(f"(?P<{name}>{words})" for name, words in spelt)
-        ends = r"\s{0,3}[*_`\"']{0,3}\s{0,3}(?:[:：]|[-=]>|=|→|[-–—](?=\s)|(?=[\[(]))[*_]{0,3}"  # noqa: RUF001
-        self.label = re.compile(
-            rf"[*_`\"']{{0,3}}(?:\d{{1,2}}\s(?=sub-?goal))?{_LEADS}(?:{named})(?:\s(?:is|to\s(?:take|perform|do|execute)))*{_NUMBER}{ends}",
-            re.IGNORECASE,
-        )
-        self.tag = re.compile(rf"<(?:{named})>", re.IGNORECASE)
-        self.title = re.compile(rf"[*_]{{0,3}}{_LEADS}(?:{named}){_NUMBER}[*_]{{0,3}}", re.IGNORECASE)
-
-
-_labels = cache(_Labels)
-
-
-@dataclass(frozen=True)
-class Label:
-    """A label that a line begins with: what it announces, and what stands after it."""
-
-    kind: Announced
-    rest: str
+@cache
+def _patterns() -> tuple[Mapping[str, Announced], list[re.Pattern[str]]]:
+    """Return what each group announces, and the patterns of a label, a tag, and a title that has a line of its own."""
+    spelt: dict[str, Announced] = {kind.name: kind for kind in kinds().values() if kind.spellings}
+    spelt |= {mark.name: mark for mark in Mark}
+    named = "|".join(
+        f"(?P<{name}>{one.value if isinstance(one, Mark) else one.spellings})" for name, one in spelt.items()
+    )
+    label = (
+        rf"[*_`\"']{{0,3}}(?:\d{{1,2}}\s(?=sub-?goal))?{_LEADS}(?:{named})"
+        rf"(?:\s(?:is|to\s(?:take|perform|do|execute)))*{_NUMBER}{_ENDS}"
+    )
+    title = rf"[*_]{{0,3}}{_LEADS}(?:{named}){_NUMBER}[*_]{{0,3}}"
+    return spelt, [re.compile(form, re.IGNORECASE) for form in (label, f"<(?:{named})>", title)]
 
 
 def label_of(line: str) -> Label | None:
     """Return the label that a line begins with: the innermost of several, as in ``Decision: Act: …``."""
-    labels, found, title = _labels(), None, bool(_IS_TITLE.match(line))
+    spelt, (labels, tags, titles) = _patterns()
+    found, is_title = None, bool(_IS_TITLE.match(line))
     for _ in range(_DEEPEST):
         line = undressed(line)
-        if (match := labels.label.match(line, 0, _REACH)) is not None:
+        if (match := labels.match(line, 0, _REACH)) is not None:
             rest = line[match.end() :].strip()
-        elif (match := labels.tag.match(line, 0, _REACH)) is not None:
+        elif (match := tags.match(line, 0, _REACH)) is not None:
             rest = _without_end_tag(line[match.end() :])
         else:
             break
         opened = match[0].lstrip()
-        around = (
-            mark for mark in _AROUND if opened.startswith(mark) and mark not in opened[1:] and rest.endswith(mark)
-        )
-        rest = rest.removesuffix(next(around, "")).rstrip()
-        found = Label(labels.announced[str(match.lastgroup)], rest)
-        if not (found.kind is Mark.ANSWER if isinstance(found.kind, Mark) else found.kind.nests):
+        around = (one for one in _AROUND if opened.startswith(one) and one not in opened[1:] and rest.endswith(one))
+        found = Label(spelt[str(match.lastgroup)], rest.removesuffix(next(around, "")).rstrip())
+        if not (found.announces is Mark.ANSWER if isinstance(found.announces, Mark) else found.announces.nests):
             break
-        line = rest
-    if found is None and title and (match := labels.title.fullmatch(line)) is not None:
-        return Label(labels.announced[str(match.lastgroup)], "")
+        line = found.rest
+    if found is None and is_title and (match := titles.fullmatch(line)) is not None:
+        return Label(spelt[str(match.lastgroup)], "")
     return found
 
 
 def undressed(line: str) -> str:
     """Return a line without the marks of lists, headings, quotations, fences and tags around all of it."""
-    if _FENCE.match(line) or _ALONE.fullmatch(line.strip()):
+    if _NOTHING.fullmatch(line.strip()):
         return ""
     line = line.rstrip()
     while True:
@@ -128,6 +146,5 @@ def undressed(line: str) -> str:
 
 
 def _without_end_tag(line: str) -> str:
-    """Return a line without the tag that ends it."""
     said, begun, tag = line.strip().rpartition("</")
     return said.rstrip() if begun and _END_TAG.fullmatch(tag) else line.strip()

@@ -10,14 +10,14 @@ from typing import Any
 
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.kinds import kinds
-from reactree_ros.agent.reading.labels import Announced, Mark
-from reactree_ros.agent.reading.refusal import Unreadable, shortened
+from reactree_ros.agent.reading.labels import Announced, Mark, Unreadable, shortened
+from reactree_ros.agent.reading.skills import Skills
 
 _FLOW, _SUBGOALS = ("controlflow", "flow"), ("subgoals", "subtasks")
 _WRAPPERS = ("decision", "nextdecision", "decisions", "response", "answer", "finalanswer", "output", "toolcalls")
 _TYPES = ("type", "kind", "decisiontype", "actiontype")
-NAMES = ("name", "tool", "toolname", "function", "functionname", "verb")
-ARGUMENTS = ("arguments", "args", "parameters", "params", "input", "actioninput", "toolinput", "argument", "target")
+_NAMES = ("name", "tool", "toolname", "function", "functionname", "verb")
+_ARGUMENTS = ("arguments", "args", "parameters", "params", "input", "actioninput", "toolinput", "argument", "target")
 _CONTENTS = ("object", "content", "value", "text", "description")
 #: Fields that say nothing of the decision.
 _BESIDE = frozenset({"id", "callid", "confidence", "goal", "task", "observation", "state"})
@@ -31,25 +31,44 @@ _DEEPEST = 6
 Saying = tuple[Announced, Any]
 
 
-def said_in(value: Any, depth: int = 0) -> list[Saying]:
-    """Return what an object, or an array of objects, says."""
+@cache
+def _kinds() -> tuple[type[Decision], type[Decision], Mapping[str, type[Decision]]]:
+    """Return the kind of acts, that of expansions, and all by the names of tools, types and fields."""
+    every = kinds().values()
+    acts, expands = (next(kind for kind in every if getattr(kind, part)) for part in ("nests", "of_lines"))
+    return acts, expands, {name: kind for kind in every if not kind.leads for name in kind.keys}
+
+
+def said_in(value: Any, skills: Skills, depth: int = 0) -> list[Saying]:
+    """Return what an object, or an array of objects, says; a declared skill may be called by its name or its verb."""
     if depth > _DEEPEST:
         raise Unreadable("The JSON is nested too deeply; say one decision.")
     if isinstance(value, list):
-        return [part for one in value for part in said_in(one, depth + 1)]
+        return [part for one in value for part in said_in(one, skills, depth + 1)]
     if not isinstance(value, Mapping):
         raise _not_readable(value)
-    fields = _fields_of(value)
-    named, said = _take_kind(fields), list[Saying]()
-    for kind in kinds().values():
-        if kind.accompanies or kind.leads:
-            said += [(kind, fields.pop(key)) for key in kind.keys if isinstance(fields.get(key), str)]
-        elif named is None and not (kind.nests or kind.of_lines):
-            held = _take(fields, kind.keys, kind.json_types())
-            said += [] if held is None else [(kind, held)]
-    said += _decision(fields, named, depth)
+    acts, expands, named = _kinds()
+    fields = _fields_of(value, skills)
+    kind, said = _take_kind(fields, skills), list[Saying]()
+    for one in kinds().values():
+        if one.accompanies or one.leads:
+            said += [(one, fields.pop(key)) for key in one.keys if isinstance(fields.get(key), str)]
+        elif kind is None and one not in (acts, expands):
+            said += [(one, held)] if (held := _take(fields, one.keys, one.json_types())) is not None else []
+    if inner := _take(fields, (*_WRAPPERS, "function", *acts.keys, *expands.keys), (Mapping, list)):
+        said += said_in(inner, skills, depth + 1)
+    elif kind is expands or any(key in fields for key in _SUBGOALS):
+        said.append((expands, (_take(fields, _FLOW), _take(fields, _SUBGOALS))))
+    elif kind is not None and kind is not acts:
+        said += _arguments_of(kind, fields)
+    elif kind is None and (text := _take(fields, _WRAPPERS, str)) is not None:
+        said.append((Mark.ANSWER, text))
+    else:
+        parts = (*acts.keys, *_NAMES, *_TYPES), (*_ARGUMENTS, *(_CONTENTS if kind else _CONTENTS[:1]))
+        skill = [word for keys in parts for word in _words(_take(fields, keys))]
+        said += [(acts, " ".join(skill))] if skill else []
     left = next((name for name in fields if name not in _BESIDE), None)
-    if left in (*_WRAPPERS, *_SUBGOALS, *_named_kinds()):
+    if left in (*_WRAPPERS, *_SUBGOALS, *named):
         raise Unreadable(f"Say one decision at a time; '{left}' is said as well.")
     if left is not None:
         raise Unreadable(f"What '{shortened(left, 40)}' means in the JSON is not known; leave it out.")
@@ -63,104 +82,7 @@ def argument_in(value: Any) -> str:
     return " ".join(_words(value))
 
 
-def act_keys() -> tuple[str, ...]:
-    """Return the fields that hold a skill."""
-    return _kind_that("nests").keys
-
-
-def key_in_json(name: str) -> str:
-    """Return the name of a field without capitals, blanks and hyphens."""
-    return re.sub(r"[\s_-]", "", name).casefold()
-
-
-@cache
-def _kind_that(part: str) -> type[Decision]:
-    return next(kind for kind in kinds().values() if getattr(kind, part))
-
-
-@cache
-def _named_kinds() -> Mapping[str, type[Decision]]:
-    """Return the kinds by the names of tools, types and fields."""
-    return {name: kind for kind in kinds().values() if not kind.leads for name in kind.keys}
-
-
-def _fields_of(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that say something; one that comes twice keeps a name that nothing takes."""
-    fields: dict[str, Any] = {}
-    for name, one in value.items():
-        key = key_in_json(name)
-        if one is not None and one not in ("", [], {}):
-            fields[key if key not in fields else f"{key} (twice)"] = one
-    return fields
-
-
-def _take(fields: dict[str, Any], keys: Iterable[str], of: type | tuple[type, ...] = object) -> Any:
-    """Take the first of some fields that is there with a value of a type; None if none is."""
-    key = next((key for key in keys if isinstance(fields.get(key), of) and key in fields), None)
-    return None if key is None else fields.pop(key)
-
-
-def _take_kind(fields: dict[str, Any]) -> type[Decision] | None:
-    """Take the field that names the kind of the decision; what it comes with may lie in a field of its own."""
-    if key_in_json(str(fields.get("type"))) in _STRUCTURE:
-        del fields["type"]
-    alone = len(fields) == 1  # what is all that is said of an act is its skill, whatever it is called
-    for key in (*_TYPES, *NAMES, "decision", *(() if alone else act_keys()[1::-1])):
-        kind = _named_kinds().get(key_in_json(name)) if isinstance(name := fields.get(key), str) else None
-        if kind is None:
-            continue
-        del fields[key]
-        for held in (*ARGUMENTS, *_CONTENTS):
-            inside = object_of(one) if isinstance(one := fields.get(held), str) else one
-            if isinstance(inside, Mapping):
-                del fields[held]
-                for name, value in _fields_of(inside).items():
-                    fields[name if name not in fields else f"{name} (twice)"] = value
-        return kind
-    return None
-
-
-def _decision(fields: dict[str, Any], kind: type[Decision] | None, depth: int) -> list[Saying]:
-    """Return what fields say besides thoughts and subgoals."""
-    acts, expands = _kind_that("nests"), _kind_that("of_lines")
-    inner = _take(fields, (*_WRAPPERS, "function", *acts.keys, *expands.keys), (Mapping, list))
-    if inner is not None:
-        return said_in(inner, depth + 1)
-    if kind is expands or any(key in fields for key in _SUBGOALS):
-        return [(expands, (_take(fields, _FLOW), _take(fields, _SUBGOALS)))]
-    if kind is not None and kind is not acts:
-        names = {key_in_json(name): name for name in kind.arguments()}
-        if Mapping in kind.json_types():
-            return [(kind, {name: fields.pop(key) for key, name in names.items() if key in fields})]
-        keys = (*kind.keys, *names, *_CONTENTS, *ARGUMENTS)
-        return [(kind, fields.pop(key)) for key in keys if isinstance(fields.get(key), str)]
-    if kind is None and (text := _take(fields, _WRAPPERS, str)) is not None:
-        return [(Mark.ANSWER, text)]
-    skill = [*_words(_take(fields, (*acts.keys, *NAMES, *_TYPES)))]
-    skill += _words(_take(fields, (*ARGUMENTS, *(_CONTENTS if kind else _CONTENTS[:1]))))
-    return [(acts, " ".join(skill))] if skill else []
-
-
-def _words(value: Any) -> Iterator[str]:
-    """Return the words of a skill: a text, a name with arguments, or the arguments."""
-    if value is None:
-        return
-    if isinstance(value, str):
-        held = object_of(value)
-        yield from [value] if held is None else _words(held)
-    elif isinstance(value, int) and not isinstance(value, bool):
-        yield str(value)
-    elif isinstance(value, list):
-        for one in value:
-            yield from _words(one)
-    elif isinstance(value, Mapping) and not any(_DENYING.search(str(key)) for key in value):
-        for one in value.values():
-            yield from _words(one)
-    else:
-        raise _not_readable(value)
-
-
-def object_of(text: str) -> Any:
+def object_in(text: str) -> Any:
     """Return the object that a text in JSON stands for, all of it; None if it stands for none."""
     value, end = value_at(text, 0) if text.startswith("{") else (None, 0)
     return value if isinstance(value, Mapping) and not text[end:].strip() else None
@@ -176,12 +98,16 @@ def value_at(text: str, begin: int) -> tuple[Any, int]:
 
 def holds_an_object(value: Any) -> bool:
     """Return whether a value is an object, or an array of such."""
-    if isinstance(value, Mapping):
-        return bool(value)
-    return isinstance(value, list) and bool(value) and all(map(holds_an_object, value))
+    if isinstance(value, list):
+        return bool(value) and all(map(holds_an_object, value))
+    return isinstance(value, Mapping) and bool(value)
 
 
-def _unrepeated(fields: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
+def _key(name: str) -> str:
+    return re.sub(r"[\s_-]", "", name).casefold()
+
+
+def _once(fields: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
     """Return fields by their names; one that comes twice keeps a name that nothing takes."""
     named: dict[str, Any] = {}
     for name, value in fields:
@@ -189,11 +115,82 @@ def _unrepeated(fields: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
     return named
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_unrepeated)
+_DECODER = json.JSONDecoder(object_pairs_hook=_once)
+
+
+def _fields_of(value: Mapping[str, Any], skills: Skills) -> dict[str, Any]:
+    """Return the fields that say something, with the call of a declared skill in words."""
+    value = _with_call_in_words(value, skills)
+    return _once((_key(name), one) for name, one in value.items() if one is not None and one not in ("", [], {}))
+
+
+def _with_call_in_words(value: Mapping[str, Any], skills: Skills) -> Mapping[str, Any]:
+    for name, one in value.items():
+        if not isinstance(one, str) and (called := skills.named(name)):
+            rest = {other: held for other, held in value.items() if other != name}
+            return {**rest, "act": str(skills.call(called, one))}
+    for name, one in value.items():
+        is_name = isinstance(one, str) and _key(name) in (*_NAMES, *_kinds()[0].keys)
+        if is_name and (called := skills.named(one)):
+            rest = {other: held for other, held in value.items() if other != name}
+            own = {parameter for offer in called for parameter in offer.skill.parameters}
+            held = next((other for other in rest if _key(other) in _ARGUMENTS and other not in own), None)
+            given = {other: rest.pop(other) for other in [*rest] if other in own} if held is None else rest.pop(held)
+            inside = object_in(given) if isinstance(given, str) else None
+            return {**rest, "act": str(skills.call(called, given if inside is None else inside))}
+    return value
+
+
+def _take(fields: dict[str, Any], keys: Iterable[str], of: type | tuple[type, ...] = object) -> Any:
+    """Take the first of some fields that is there with a value of a type; None if none is."""
+    key = next((key for key in keys if isinstance(fields.get(key), of) and key in fields), None)
+    return None if key is None else fields.pop(key)
+
+
+def _take_kind(fields: dict[str, Any], skills: Skills) -> type[Decision] | None:
+    """Take the field that names the kind of the decision; what it comes with may lie in a field of its own."""
+    acts, _, named = _kinds()
+    if _key(str(fields.get("type"))) in _STRUCTURE:
+        del fields["type"]
+    alone = len(fields) == 1  # what is all that is said of an act is its skill, whatever it is called
+    for key in (*_TYPES, *_NAMES, "decision", *(() if alone else acts.keys[1::-1])):
+        kind = named.get(_key(name)) if isinstance(name := fields.get(key), str) else None
+        if kind is None:
+            continue
+        del fields[key]
+        for held in (*_ARGUMENTS, *_CONTENTS):
+            inside = object_in(one) if isinstance(one := fields.get(held), str) else one
+            if isinstance(inside, Mapping):
+                del fields[held]
+                merged = _once([*fields.items(), *_fields_of(inside, skills).items()])
+                fields.clear()
+                fields.update(merged)
+        return kind
+    return None
+
+
+def _arguments_of(kind: type[Decision], fields: dict[str, Any]) -> list[Saying]:
+    names = {_key(name): name for name in kind.arguments()}
+    if Mapping in kind.json_types():
+        return [(kind, {name: fields.pop(key) for key, name in names.items() if key in fields})]
+    keys = (*kind.keys, *names, *_CONTENTS, *_ARGUMENTS)
+    return [(kind, fields.pop(key)) for key in keys if isinstance(fields.get(key), str)]
+
+
+def _words(value: Any) -> Iterator[str]:
+    """Return the words of a skill: a text, a name with arguments, or the arguments."""
+    if isinstance(value, str):
+        held = object_in(value)
+        yield from [value] if held is None else _words(held)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        yield str(value)
+    elif isinstance(value, list) or (isinstance(value, Mapping) and not any(map(_DENYING.search, map(str, value)))):
+        for one in value.values() if isinstance(value, Mapping) else value:
+            yield from _words(one)
+    elif value is not None:
+        raise _not_readable(value)
 
 
 def _not_readable(value: Any) -> Unreadable:
     said = shortened(json.dumps(value, ensure_ascii=False, default=str))
-    return Unreadable(
-        f"No decision can be read from {said}; say it in words, such as '{_kind_that('nests').opening}…'."
-    )
+    return Unreadable(f"No decision can be read from {said}; say it in words, such as '{_kinds()[0].opening}…'.")

@@ -12,8 +12,7 @@ from itertools import filterfalse
 
 from reactree_ros.agent.decision import DONE, FAILURE
 from reactree_ros.agent.kinds.act import Act
-from reactree_ros.agent.kinds.ask import Ask
-from reactree_ros.agent.kinds.think import Think
+from reactree_ros.agent.kinds.think import Ask, Think
 from reactree_ros.household.expert import errand, knowledge
 from reactree_ros.household.expert.clarifying import clarify
 from reactree_ros.household.expert.goals import Goal, Move, Operate, PutDown, Take, describe, preposition, read_subgoal

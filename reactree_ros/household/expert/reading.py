@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from reactree_ros.agent.household import split_skill
-from reactree_ros.agent.told import EXPANSION_FAILED
-from reactree_ros.agent.turns import kind_said
+from reactree_ros.agent.turns import EXPANSION_FAILED, kind_said
 from reactree_ros.household.household import ONE_HAND
 from reactree_ros.household.rules import FULL
 from reactree_ros.household.scene import HANDS

@@ -15,9 +15,8 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from reactree_ros.errors import UserError
-from reactree_ros.files.addresses import is_loopback
 from reactree_ros.files.read_back import well_formed
-from reactree_ros.files.secrecy import HIDDEN, redacted, shown_address
+from reactree_ros.files.secrecy import HIDDEN, is_loopback, redacted, shown_address
 from reactree_ros.llm.openai.answer import error_in
 from reactree_ros.llm.openai.refusal import Refused
 from reactree_ros.llm.port import LanguageModelError, ServerUnavailable

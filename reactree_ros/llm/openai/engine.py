@@ -10,7 +10,6 @@ from typing import Any
 
 from reactree_ros.agent.turns import About, Said, Told
 from reactree_ros.llm.chat import (
-    A_CHAT,
     NO_CHAT,
     ChatLayout,
     Examples,
@@ -146,17 +145,16 @@ class OpenAIEngine(Engine):
         self.chat, self._markers = self._chat, None
         if self._chat is False:
             return
-        written: str | list[int] | None = None
+        found: tuple[str, ChatLayout] | None = None
         refused: RequestRejected | None = None
         try:
-            written = await self._shown([*A_CHAT])
+            found = await find_layout(self._shown)
         except RequestRejected as error:
             refused = error
-        if written is not None:
+        if found is not None:
+            written, self._layout = found
             self._markers = await self._knows_its_chat(written) if self._chat is None else None
             self.chat = self._markers is not False
-            if self.chat:
-                self._layout = await find_layout(self._shown)
         elif refused is None or self._chat:
             refused = await self._chats()
         if refused is not None:
@@ -210,8 +208,8 @@ class OpenAIEngine(Engine):
             return None
         return found
 
-    async def _shown(self, messages: list[Message]) -> str | list[int] | None:
-        """Return what the chat template makes of messages, a text or tokens; None if the server does not tell."""
+    async def _shown(self, messages: list[Message]) -> str | None:
+        """Return what the chat template makes of messages; None if the server does not tell."""
         if self._dialect.renders is None:
             return None
         path, name = self._dialect.renders
@@ -225,19 +223,17 @@ class OpenAIEngine(Engine):
         except (ServerUnavailable, LookupError, TypeError):
             return None
         else:
-            return found if isinstance(found, str | list) else None
+            if isinstance(found, list):
+                found = await self._aside("/detokenize", "prompt", body={"model": self._model, "tokens": found})
+            return found if isinstance(found, str) else None
         told = self._connection.redacted(refused.message)
         raise RequestRejected(f"{self._connection.name} answered {refused.how}: {told}")
 
-    async def _knows_its_chat(self, written: str | list[int]) -> bool | None:
+    async def _knows_its_chat(self, written: str) -> bool | None:
         """Return whether what the chat template wrote holds a marker that is one token of the model."""
-        text: Any = written
-        if not isinstance(text, str):
-            text = await self._aside("/detokenize", "prompt", body={"model": self._model, "tokens": written})
-        counts = self._dialect.counts
-        if counts is None or not isinstance(text, str):
+        if (counts := self._dialect.counts) is None:
             return None
-        bodies = [counts(self._model, marker) for marker in markers_of_chat(text)]
+        bodies = [counts(self._model, marker) for marker in markers_of_chat(written)]
         found = [await self._aside("/tokenize", "tokens", body=body) for body in bodies]
         return is_chat([len(one) for one in found]) if all(isinstance(one, list) for one in found) else None
 

@@ -28,11 +28,6 @@ _OF_TEMPLATE = re.compile(r"jinja|chat.?template|\broles?\b", re.IGNORECASE)
 _OF_ROLES = re.compile(r"\b(?:system|roles?)\b", re.IGNORECASE)
 #: What a refusal of pictures says; llama.cpp's comes as a failure of its own (500).
 _OF_PICTURES = re.compile(r"\bimages?\b|image_url|multi-?modal|vision|mmproj", re.IGNORECASE)
-_PICTURE = re.compile(
-    r"decod|corrupt|truncat|could not (?:process|be read|load)|(?:invalid|unsupported|cannot identify) image"
-    r"|image (?:is|was|has|size|dimension|format|data)|too (?:large|small|big)",
-    re.IGNORECASE,
-)
 _PICTURE = re.compile(r"(data:image/\w{1,8};base64,)[A-Za-z0-9+/=]+")
 # A parameter's name in quotes or brackets, which JSON inside a text may escape, or after a colon or the word
 # "parameter". It is no key before its value: some servers repeat the request.
@@ -177,32 +172,31 @@ class Parameters:
     """Learns from refusals which parameters to rename or leave out, also those that ask for a streamed answer."""
 
     def __init__(self, limit: str = LIMIT, streaming: Collection[str] = ()) -> None:
-        self._names = {name: [name] for name in (*OPTIONAL, *streaming)}
-        self._names[LIMIT] = [limit, *({LIMIT, NEWER_LIMIT} - {limit})]
-        self._first = {parameter: candidates[0] for parameter, candidates in self._names.items()}
+        self._first = limit
+        self._limits = [limit, *({LIMIT, NEWER_LIMIT} - {limit})]  # the first is in use
         self._streaming = frozenset(streaming)
+        self._left_out = set[str]()
         self._taken = set[tuple[str, str]]()  # names and values that an answered request contained
 
     def named(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return parameters under this server's names."""
-        sent = {names[0]: value for parameter, value in values.items() if (names := self._names[parameter])}
-        without = () if STREAM in sent else self._streaming
-        return {name: value for name, value in sent.items() if name not in without}
+        out = self._left_out | (self._streaming if STREAM in self._left_out else set())
+        limit = self._limits[0] if self._limits else ""
+        sent = {limit if name == LIMIT else name: value for name, value in values.items() if name not in out}
+        return {name: value for name, value in sent.items() if name}
 
     def learn(self, refused: Refused, values: Mapping[str, Any], sent: Mapping[str, Any]) -> bool:
         """Learn from a refusal, each name once; return whether the request has changed and can be sent again.
 
         If several requests were refused at once, the first one learns and the others follow.
         """
-        named = [*refused.parameters(sent), *filter(refused.mentions, self._streaming & sent.keys())]
+        named = {*refused.parameters(sent), *filter(refused.mentions, self._streaming & sent.keys())}
         if STREAM in sent and refused.mentions("streaming"):
-            named.append(STREAM)
-        for name in dict.fromkeys(named):
-            parameter = next((one for one, names in self._names.items() if names[:1] == [name]), None)
-            # The user must lower a limit that is too high: without one, a model may talk without end.
-            if parameter is None or (parameter == LIMIT and not refused.names_no_value):
-                continue
-            self._names[parameter] = self._names[parameter][1:]
+            named.add(STREAM)
+        # The user must lower a limit that is too high: without one, a model may talk without end.
+        if named & {*self._limits[:1]} and refused.names_no_value:
+            self._limits = self._limits[1:]
+        self.leave_out(named & {*OPTIONAL, *self._streaming})
         return self.named(values) != sent
 
     def taken(self, sent: Mapping[str, Any]) -> None:
@@ -216,20 +210,17 @@ class Parameters:
         """
         if not refused.is_of_the_request:
             return dict(sent)
-        astray = bool(refused.parameters(set(self._first.values()) - sent.keys()))
-        optional = {names[0] for one in OPTIONAL if (names := self._names[one])}
-        suspect = {name for name in optional & sent.keys() if astray or (name, repr(sent[name])) not in self._taken}
+        astray = bool(refused.parameters({*OPTIONAL, *self._limits[:1]} - sent.keys()))
+        suspect = {one for one in OPTIONAL if one in sent and (astray or (one, repr(sent[one])) not in self._taken)}
         return {name: value for name, value in sent.items() if name not in suspect}
 
-    def leave_out(self, sent: Collection[str]) -> None:
-        for parameter, names in self._names.items():
-            if names[:1] and names[0] in sent:
-                self._names[parameter] = []
+    def leave_out(self, names: Collection[str]) -> None:
+        self._left_out |= set(names)
 
     def status(self) -> dict[str, str]:
         """Return which parameters are left out or renamed."""
-        named = [(first, (self._names[one] or [""])[0]) for one, first in self._first.items()]
-        left_out = [first for first, name in named if not name]
-        renamed = [f"{first} to {name}" for first, name in named if name not in ("", first)]
-        words = {"left out": ", ".join(left_out), "renamed": ", ".join(renamed)}
+        out = [one for one in (*OPTIONAL, *sorted(self._streaming)) if one in self._left_out]
+        words = {"left out": ", ".join(out if self._limits else [*out, self._first])}
+        if self._limits and self._limits[0] != self._first:
+            words["renamed"] = f"{self._first} to {self._limits[0]}"
         return {what: which for what, which in words.items() if which}

@@ -18,7 +18,7 @@ from reactree_ros.memory.port import TOKEN_LIMIT, Counts, EpisodicMemory, Episod
 from reactree_ros.memory.recorded import read_lines
 from reactree_ros.memory.spec import NONE, MemorySpec
 from reactree_ros.memory.stores.index import ExperienceIndex
-from reactree_ros.plugins.diagnosis import Diagnosis, Level
+from reactree_ros.plugins.installation import Diagnosis, Level
 
 #: Most examples of an agent node, and most tokens of them, if nobody says how many: no cache has this part of a prompt.
 MOST, TOKENS = 4, 2000

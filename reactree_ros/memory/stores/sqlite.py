@@ -23,8 +23,7 @@ from reactree_ros.memory.port import EpisodicMemory, EpisodicMemoryError
 from reactree_ros.memory.spec import MemorySpec
 from reactree_ros.memory.stores.database import ExperienceStore
 from reactree_ros.memory.stores.index import ExperienceIndex
-from reactree_ros.plugins.diagnosis import Diagnosis, Level
-from reactree_ros.plugins.installation import install_line, lacking
+from reactree_ros.plugins.installation import Diagnosis, Level, install_line, lacking
 from reactree_ros.plugins.settings import Settings
 
 T = TypeVar("T")

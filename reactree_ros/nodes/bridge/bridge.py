@@ -67,7 +67,7 @@ class Bridge(ManagedNode):
         self._skills: SkillServer | None = None  # made when the node is configured first
         self.members: dict[str, MemberBridge] = {}  # the bridges of the other robots, by their names
         self.robots: Sequence[str] = ()  # those that share the world; none if there is one
-        self._told: tuple[str, float] = ("", float("-inf"))  # the status that was published last, and when
+        self._published: tuple[str, float] = ("", float("-inf"))  # the status that was published last, and when
         super().__init__(name, **kwargs)
         declare(self, BridgeSettings)
         self._settings = settings_of(self, BridgeSettings)
@@ -121,13 +121,11 @@ class Bridge(ManagedNode):
         return super().on_activate(state)
 
     def take(self, world: World) -> None:
-        """Host a world, and its other robots at bridges of their own."""
         if world is not self.host.bare:
             self.host.take(world)
             self._share_out(world)
 
     def _share_out(self, world: World) -> None:
-        """Give each other robot to its bridge."""
         first, *others = team_of(world).items() or [("", world)]
         self.robots = (first[0], *dict(others)) if others else ()
         beside = self.get_namespace().rstrip("/").removesuffix(f"/{first[0]}")
@@ -153,7 +151,6 @@ class Bridge(ManagedNode):
         return str(about.get("house") or about.get("name", ""))
 
     def lacks(self) -> str:
-        """Say what the world lacks, or that there is none."""
         return "the bridge is not configured" if self.host.bare is None else self.host.bare.lacks()
 
     def change_task(self, task_id: int) -> World | None:
@@ -164,7 +161,6 @@ class Bridge(ManagedNode):
         """Write the world's task into a response; nothing if it has none."""
 
     def asks_for(self, instruction: str) -> bool:
-        """Whether the world's goal is what an instruction asks for."""
         return True
 
     def _confirm(self, skill: str, reason: str) -> Pending[str]:
@@ -176,8 +172,8 @@ class Bridge(ManagedNode):
         if self._skills is not None:
             self._skills.look_after()
         halted, now = self.host.halted(), steady.now()
-        if halted != self._told[0] or now - self._told[1] >= STATUS_PERIOD:
-            self._told = halted, now
+        if halted != self._published[0] or now - self._published[1] >= STATUS_PERIOD:
+            self._published = halted, now
             self._status.publish(BridgeStatus(stamp=self.get_clock().now().to_msg(), halted=halted))
 
     def _report(self) -> Report:

@@ -46,7 +46,6 @@ class ObservationTopic:
         self._compressed = node.create_publisher(CompressedImage, "~/image/compressed", 1)
 
     def message(self, observation: Observation) -> ObservationMsg:
-        """Return an observation as a message, stamped now."""
         return observation_to_msg(observation, self._clock.now().to_msg())
 
     def publish(self, observation: Observation, msg: ObservationMsg) -> None:
@@ -99,7 +98,6 @@ class SkillServer:
 
     @property
     def skill(self) -> str:
-        """The skill that is carried out; empty: none is."""
         return "" if self._goal_handle is None else str(self._goal_handle.request.skill)
 
     def stop(self) -> None:
@@ -125,7 +123,6 @@ class SkillServer:
         self._person_by = steady.now() + DISCOVERY if self._host.asks_person() else None
 
     def look_after(self) -> None:
-        """Give feedback of a skill that takes longer; to be called regularly."""
         self._look_for_person()
         if self._question is not None and not self._question.done():
             return
@@ -190,9 +187,9 @@ class SkillServer:
         try:
             skill = _skill_in(goal, () if world is None else world.household.skills)
         except ValueError as error:
-            return _told(refusal(str(error), Outcome.UNKNOWN_SKILL))
+            return _result(refusal(str(error), Outcome.UNKNOWN_SKILL))
         if goal_handle.is_cancel_requested:
-            return _told(refusal("canceled before it began", Outcome.CANCELED))
+            return _result(refusal("canceled before it began", Outcome.CANCELED))
         if not self._host.active or world is None:
             return _gone(WorldError(f"'{goal.skill}' did not begin: the bridge was deactivated"))
         self._goal_handle = goal_handle
@@ -210,13 +207,12 @@ class SkillServer:
         if stopped and not goal_handle.is_cancel_requested:  # the client did not stop it
             return _gone(WorldError(f"'{goal.skill}' was stopped: the bridge was deactivated, or is ending"))
         try:
-            return _told(observation, skills.take())
+            return _result(observation, skills.take())
         except Exception as error:
-            return _gone(error) if stopped else _told(observation)
+            return _gone(error) if stopped else _result(observation)
 
 
 def _skill_in(goal: ExecuteSkill.Goal, skills: Sequence[Skill]) -> str:
-    """Return the skill of a goal: a declared one by its name and arguments, or what its words say."""
     if not goal.name:
         return str(goal.skill)
     known = {skill.name: skill for skill in skills}
@@ -232,5 +228,5 @@ def _gone(error: Exception) -> tuple[Observation, str, Sequence[Offered]]:
     return Observation("", Outcome.WORLD_UNAVAILABLE), str(error) or type(error).__name__, []
 
 
-def _told(observation: Observation, skills: Sequence[Offered] = ()) -> tuple[Observation, str, Sequence[Offered]]:
+def _result(observation: Observation, skills: Sequence[Offered] = ()) -> tuple[Observation, str, Sequence[Offered]]:
     return observation, "" if observation.outcome is Outcome.DONE else observation.text, skills

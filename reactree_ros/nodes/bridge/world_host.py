@@ -54,7 +54,6 @@ class WorldHost:
 
     @property
     def leaving(self) -> bool:
-        """Whether something may still move in a released world."""
         return bool(self._leaving)
 
     def load_policy(self) -> None:
@@ -67,11 +66,7 @@ class WorldHost:
         return Verdict.CONFIRM.value in own or any(rule.verdict is Verdict.CONFIRM for rule in rules)
 
     def take(self, world: World) -> None:
-        """Host a world; the one before is closed.
-
-        Raises:
-            UserError: The policy or a routine does not fit it.
-        """
+        """Host a world; the one before is closed."""
         try:
             hosted = self._around(world)
         except UserError:
@@ -81,7 +76,6 @@ class WorldHost:
         self.bare, self.world = world, hosted
 
     def _around(self, world: World) -> World:
-        """Return a world with limits, policy and routines around it; the policy judges each step of a routine."""
         settings, policy = self._settings, self.policy
         limit = settings.skill_timeout
         hosted: World = SkillTimeLimit(world, limit, settings.stop_timeout, answer_seconds=limit)
@@ -150,8 +144,6 @@ class WorldHost:
 
 @dataclass(eq=False)
 class _Leaving:
-    """A world that is to be closed as soon as nothing of it moves."""
-
     world: World
     rest: Pending[None]
     until: float

@@ -12,8 +12,7 @@ from rclpy.node import Node
 from reactree_interfaces.srv import AvailableSkills, CorrectWorld, DescribeHousehold, EvaluateGoal, Observe, ResetWorld
 
 from reactree_ros.agent.corrections import stated_in
-from reactree_ros.background.pending import Pending, asked
-from reactree_ros.background.worker import Worker
+from reactree_ros.background.pending import Pending, Worker, asked
 from reactree_ros.nodes.bridge.skill_server import ObservationTopic
 from reactree_ros.nodes.bridge.world_host import WorldHost
 from reactree_ros.nodes.messages import as_json, household_to_msg, offered_to_msg
@@ -61,13 +60,13 @@ class WorldServices:
             raise _NotActive("the bridge is not active")
         return self._host.world
 
-    async def _said(self, ask: Callable[[], Pending[T]]) -> T:
+    async def _ask(self, ask: Callable[[], Pending[T]]) -> T:
         return (await settled(self._node, asked(ask))).take()
 
     async def _aside(self, work: Callable[[], T]) -> T:
         """Call a slow function in a thread: some tasks have to ask their simulator."""
         with closing(Worker("task")) as worker:
-            return await self._said(lambda: worker.do(work))
+            return await self._ask(lambda: worker.do(work))
 
     async def _reset_in_turn(self, request: ResetWorld.Request, response: ResetWorld.Response) -> None:
         """Reset the world; concurrent resets wait, so that each reports its own task."""
@@ -93,44 +92,44 @@ class WorldServices:
             self._world()
             self._tasks.take(other)
         world, seed = self._world(), None if request.seed < 0 else request.seed
-        self._observed(await self._said(lambda: world.reset(seed)), response)
+        self._observed(await self._ask(lambda: world.reset(seed)), response)
         await self._aside(lambda: self._tasks.describe_task(response))
 
     async def _observe(self, request: Observe.Request, response: Observe.Response) -> None:
         world = self._world()
         if request.goal:
             world.attend(request.goal)
-        self._observed(await self._said(world.survey if request.everything else world.observe), response)
+        self._observed(await self._ask(world.survey if request.everything else world.observe), response)
 
     def _observed(self, observation: Observation, response: Any) -> None:
         response.observation = self._topic.message(observation)
         self._topic.publish(observation, response.observation)
 
     async def _list_skills(self, request: AvailableSkills.Request, response: AvailableSkills.Response) -> None:
-        offered = offered_to_msg(await self._said(self._world().available_skills))
+        offered = offered_to_msg(await self._ask(self._world().available_skills))
         response.skills, response.offers = offered["skills"], offered["offers"]
 
     async def _list_corrections(self, request: AvailableSkills.Request, response: AvailableSkills.Response) -> None:
-        offers = await self._said(self._world().corrections)
+        offers = await self._ask(self._world().corrections)
         response.offers = offered_to_msg(offers)["offers"]
 
     async def _correct(self, request: CorrectWorld.Request, response: CorrectWorld.Response) -> None:
         world = self._world()
         try:
-            (statement,) = stated_in(request.correction, await self._said(world.corrections))
+            (statement,) = stated_in(request.correction, await self._ask(world.corrections))
         except ValueError as error:
             observation = Observation(f"It was not taken in: {error}.", Outcome.PRECONDITION)
         else:
-            observation = await self._said(lambda: world.correct(statement))
+            observation = await self._ask(lambda: world.correct(statement))
         response.taken_in = observation.outcome is Outcome.DONE
         self._observed(observation, response)
 
     async def _evaluate(self, request: EvaluateGoal.Request, response: EvaluateGoal.Response) -> None:
         world, asked_for = self._world(), request.instruction
-        score = await self._said(world.score)
+        score = await self._ask(world.score)
         if asked_for and (score is None or not await self._aside(lambda: self._tasks.asks_for(asked_for))):
             goal = await self._aside(lambda: world.goal_of(asked_for))
-            score = await self._said(lambda: world.judge(goal)) if goal else None
+            score = await self._ask(lambda: world.judge(goal)) if goal else None
         if score is not None:
             response.has_goal, response.gsr, response.ssr = True, score.gsr, score.ssr
             response.goal = as_json(score.goal)

@@ -25,7 +25,7 @@ from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.people.ros_person import ACTION
-from reactree_ros.nodes.spinning import LAST_WORDS, Spinner, interruptible
+from reactree_ros.nodes.spinning import LAST_WORDS, Spinner, interruptible, refuse
 from reactree_ros.nodes.waiting import Handover, settled
 from reactree_ros.person.desk import Desk
 from reactree_ros.person.port import Answer, Question, is_stop
@@ -281,8 +281,7 @@ def main() -> None:
     try:
         sys.exit(serve(options.planner_node))
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)  # noqa: T201
-        sys.exit(2)
+        refuse(error)
 
 
 if __name__ == "__main__":

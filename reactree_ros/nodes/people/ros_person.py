@@ -59,8 +59,6 @@ class _Asked:
     requests: list[tuple[Client, Future]] = field(default_factory=list)
     asked_of: int = 0  # number of servers when they were asked for the answer, or fewer since
     nobody: str = ""  # why one of the servers does not answer; empty: none has said so
-    told_over: float = 0.0  # when the servers were told last that the wait is over
-    told_again: bool = False  # whether they were told twice
 
 
 class RosPerson(Person):
@@ -77,7 +75,7 @@ class RosPerson(Person):
         self._get = node.create_client(_PROTOCOL.GetResultService, f"{self.name}/_action/get_result")
         self._new: deque[_Asked] = deque()
         self._open: list[_Asked] = []
-        self._over: list[_Asked] = []  # those whose wait is over, until all servers know it
+        self._over: list[tuple[float, Callable[[], None]]] = []  # what is due when for questions whose wait is over
         self._since = steady.now()
         self._there_at = float("-inf")  # when somebody was there last
         self._wake = Wake(node, self._look)
@@ -113,17 +111,12 @@ class RosPerson(Person):
             self._open.remove(one)
             self._forget(one, self._get)
             if one.put_at is not None:
-                one.told_over = now
-                self._tell_over(one)
-                self._over.append(one)
-        for one in [one for one in self._over if now - one.told_over > AGAIN]:
-            self._over.remove(one)
-            if not one.told_again:  # the first cancel may have overtaken the question
-                one.told_over, one.told_again = now, True
-                self._over.append(one)
-                self._tell_over(one)
-            else:
-                self._forget(one, self._send, self._get, self._cancel)
+                self._tell_over(one)  # and again: this cancel may overtake the question
+                forget = partial(self._forget, one, self._send, self._get, self._cancel)
+                self._over += [(now + AGAIN, partial(self._tell_over, one)), (now + 2 * AGAIN, forget)]
+        due, self._over = [do for at, do in self._over if now > at], [one for one in self._over if now <= one[0]]
+        for do in due:
+            do()
 
     def _look_after(self, one: _Asked, now: float, servers: int) -> None:
         one.asked_of = min(one.asked_of, servers)
@@ -160,11 +153,8 @@ class RosPerson(Person):
             one.answer.fail(NobodyAnswers("nobody is there"))
         elif response.accepted or one.nobody or servers > one.asked_of:
             one.asked_of, one.nobody = servers, ""
-            self._ask_for_answer(one)
-
-    def _ask_for_answer(self, one: _Asked) -> None:
-        request = _PROTOCOL.GetResultService.Request(goal_id=one.id)
-        self._request(one, self._get, request, partial(self._told, one))
+            request = _PROTOCOL.GetResultService.Request(goal_id=one.id)
+            self._request(one, self._get, request, partial(self._told, one))
 
     def _told(self, one: _Asked, response: Any) -> None:
         if one.answer.done() or steady.now() > one.until:

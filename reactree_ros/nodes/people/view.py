@@ -26,7 +26,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.people.answer import Answering, askers_for, check_node_name
 from reactree_ros.nodes.planner.task import QOS
-from reactree_ros.nodes.spinning import Spinner, interruptible
+from reactree_ros.nodes.spinning import Spinner, interruptible, refuse
 from reactree_ros.nodes.waiting import Handover
 from reactree_ros.person.desk import Desk
 from reactree_ros.view import check_installed
@@ -67,15 +67,6 @@ class _Copy:
     line: str = ""  # the part of a line that is not whole yet
 
 
-@dataclass
-class _Call:
-    """An open call: its client, when it is given up, and the function called then."""
-
-    client: Client
-    until: float
-    given_up: Callable[[], None]
-
-
 class RecordFollower(Node):
     """Follows a planner by its topic: from the beginning of a run, even if it joins late, and over restarts.
 
@@ -93,7 +84,7 @@ class RecordFollower(Node):
         self._copies: dict[str, _Copy] = {}
         self._current: Path | None = None  # the copy of the current run, or of the last one
         self._course = Course(ended=True, commands=COMMANDS)  # of that run
-        self._calls: dict[Future, _Call] = {}
+        self._calls: dict[Future, tuple[Client, float, Callable[[], None]]] = {}  # given up when, and called then
         self._reading = False
         self._reader = self.create_client(ReadRecord, f"{planner}/read_record")
         self._steerers = {
@@ -140,34 +131,30 @@ class RecordFollower(Node):
             self._take(copy, line)
 
     def _take(self, copy: _Copy, line: str) -> None:
-        if copy.path == self._current and line.startswith(('{"e":"held"', '{"e":"end"')):
-            self._took(json.loads(line))
-
-    def _took(self, event: Mapping[str, Any]) -> None:
-        if event["e"] == "end":
+        if copy.path != self._current:
+            return
+        if line.startswith('{"e":"end"'):
             self._course = Course(ended=True, commands=COMMANDS)
-        elif event["reason"] in ("", PAUSED):
-            self._course = replace(self._course, paused=bool(event["reason"]))
+        elif line.startswith('{"e":"held"') and (reason := json.loads(line)["reason"]) in ("", PAUSED):
+            self._course = replace(self._course, paused=bool(reason))
 
     def _read(self) -> None:
-        lacking = next(((run, copy) for run, copy in self._copies.items() if copy.size < copy.known), None)
-        if lacking is None or self._reading or not self._reader.service_is_ready():
+        copy = next((copy for copy in self._copies.values() if copy.size < copy.known), None)
+        if copy is None or self._reading or not self._reader.service_is_ready():
             return
-        run, copy = lacking
         self._reading = True
-        request = ReadRecord.Request(run=run, begin=copy.size)
-        self._call(self._reader, request, lambda answer: self._told(copy, answer), given_up=self._give_up_reading)
+        request = ReadRecord.Request(run=copy.path.stem, begin=copy.size)
+        self._call(self._reader, request, partial(self._append_read, copy), given_up=lambda: self._append_read(copy))
 
-    def _told(self, copy: _Copy, answer: ReadRecord.Response) -> None:
+    def _append_read(self, copy: _Copy, answer: ReadRecord.Response | None = None) -> None:
         self._reading = False
+        if answer is None:
+            return
         if answer.data:
             self._append(copy, answer.data)
         else:  # the planner was replaced, and the new one lacks this record
             copy.known = copy.size
         self._read()
-
-    def _give_up_reading(self) -> None:
-        self._reading = False
 
     # ------------------------------------------------------------------ calls
 
@@ -178,10 +165,10 @@ class RecordFollower(Node):
         answered: Callable[[Any], None],
         *,
         given_up: Callable[[], None],
-        patience: float | None = None,
+        patience: float = 0.0,
     ) -> None:
         future = client.call_async(request)
-        self._calls[future] = _Call(client, steady.now() + (patience or PATIENCE), given_up)
+        self._calls[future] = client, steady.now() + (patience or PATIENCE), given_up
         future.add_done_callback(partial(self._answered, answered))
 
     def _answered(self, answered: Callable[[Any], None], future: Future) -> None:
@@ -189,11 +176,11 @@ class RecordFollower(Node):
             answered(future.result())
 
     def _look(self) -> None:
-        for future, call in list(self._calls.items()):
-            if steady.now() > call.until:
+        for future, (client, until, given_up) in list(self._calls.items()):
+            if steady.now() > until:
                 del self._calls[future]
-                call.client.remove_pending_request(future)
-                call.given_up()
+                client.remove_pending_request(future)
+                given_up()
         self._read()
         self._answering.offer(askers_for(self, self._planner) if self._is_looked_at else ())
 
@@ -292,16 +279,14 @@ def serve(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--planner-node", default=PLANNER, help="name of the planner node")
-    parser.add_argument(
-        "--host", default="127.0.0.1", help="the interface; any but the loopback is open to other machines"
-    )
+    help = "the interface; any but the loopback is open to other machines"
+    parser.add_argument("--host", default="127.0.0.1", help=help)
     parser.add_argument("--port", type=int, default=0, help="the port; 0: a free one")
     options = parser.parse_args(remove_ros_args(sys.argv)[1:])
     try:
         serve(options.planner_node, say=_say, host=options.host, port=options.port)
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)  # noqa: T201
-        sys.exit(2)
+        refuse(error)
 
 
 def _say(url: str) -> None:

@@ -76,7 +76,7 @@ class Mouth:
     def hush(self) -> None:
         self._waiting.clear()
         if self._underway is not None and self._call is not None:
-            self._servers.of(self._call).stop(self._underway)
+            self._servers.server_for(self._call).stop(self._underway)
 
     def close(self) -> None:
         self._servers.close()
@@ -115,7 +115,7 @@ class Mouth:
         self._servers.watch()
         if self._underway is not None and steady.now() > self._until and self._call is not None:
             given_up, self._underway = self._underway, None
-            self._servers.of(self._call).stop(given_up)
+            self._servers.server_for(self._call).stop(given_up)
             self._over(f"{given_up.server} took too long")
 
     def _over(self, why: str) -> None:

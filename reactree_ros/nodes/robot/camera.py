@@ -35,11 +35,7 @@ _LONGEST_SIDE = 2048
 
 
 def picture_from_camera(msg: CompressedImage | Image, camera: str) -> Picture:
-    """Keep the picture in a camera's message; JPEG and PNG stay as they are, all else becomes a JPEG.
-
-    Raises:
-        ValueError: It cannot be read; says why.
-    """
+    """Keep the picture in a camera's message; JPEG and PNG stay as they are, all else becomes a JPEG."""
     about: dict[str, Any] = {
         "camera": camera,
         "frame": msg.header.frame_id,

@@ -94,11 +94,7 @@ def names_of(skill: Skill) -> Mapping[str, type]:
 
 
 def resolve(kind: str, name: str, where: str) -> Any:
-    """Return the ``action``, ``service`` or ``message`` of a name, e.g. ``nav2_msgs/action/NavigateToPose``.
-
-    Raises:
-        UserError: There is no such type.
-    """
+    """Return the ``action``, ``service`` or ``message`` of a name, e.g. ``nav2_msgs/action/NavigateToPose``."""
     folder = {"action": "action", "service": "srv", "message": "msg"}[kind]
     parts = name.split("/")
     if len(parts) != 3 or parts[1] != folder or not all(parts):
@@ -113,11 +109,7 @@ def resolve(kind: str, name: str, where: str) -> Any:
 
 
 def check_name(name: str, where: str) -> None:
-    """Check the name of a server or a topic.
-
-    Raises:
-        UserError: It is none.
-    """
+    """Check the name of a server or a topic."""
     try:
         validate_topic_name(name)
     except InvalidTopicNameException as error:
@@ -144,11 +136,7 @@ def type_name(kind: Any) -> str:
 
 
 def message_class(slot: Any, where: str) -> Any:
-    """Return the class of the messages that a field holds.
-
-    Raises:
-        UserError: It holds none.
-    """
+    """Return the class of the messages that a field holds."""
     if not isinstance(slot, NamespacedType):
         raise UserError(f"{where}: {described(slot)} has no fields of its own")
     return getattr(importlib.import_module(".".join(slot.namespaces)), slot.name)
@@ -164,7 +152,6 @@ def described(slot: Any) -> str:
 
 
 def _steps(kind: Any, path: str, where: str, *, counted: bool = False) -> tuple[list[tuple[str, int | None]], Any, Any]:
-    """Return the steps to a field of a type, the class that has it and the field's type."""
     steps: list[tuple[str, int | None]] = []
     owner = slot = None
     at = where
@@ -191,9 +178,6 @@ def reader(kind: Any, path: str, where: str, *, counted: bool = False) -> tuple[
 
     Args:
         counted: Whether the path may name one of a list, e.g. ``position[0]``; that reads None if the list is shorter.
-
-    Raises:
-        UserError: The type has no such field.
     """
     steps, _, slot = _steps(kind, path, where, counted=counted)
 
@@ -225,9 +209,6 @@ def compiled(kind: Any, entries: Mapping[str, Any], where: str, names: Mapping[s
     Args:
         entries: Fields by name or path (``a.b``) with constants, templates, or entries of their own.
         names: What templates may name, with what that is.
-
-    Raises:
-        UserError: A field is not one of the type, or what is to be written does not fit it.
     """
     fields = []
     for path, value in entries.items():
@@ -244,7 +225,6 @@ def compiled(kind: Any, entries: Mapping[str, Any], where: str, names: Mapping[s
 
 
 def filler(slot: Any, value: Any, where: str, names: Mapping[str, type]) -> Fill:
-    """Return what makes the value of one field, see :func:`compiled`."""
     if isinstance(slot, AbstractNestedType):
         return _list_filler(slot, value, where, names)
     if isinstance(value, str) and _PLACEHOLDER.search(value):
@@ -272,11 +252,7 @@ def _list_filler(slot: Any, value: Any, where: str, names: Mapping[str, type]) -
 
 
 def constant(slot: Any, value: Any, where: str) -> Any:
-    """Return a constant as a field of a type holds it.
-
-    Raises:
-        UserError: It does not fit the type.
-    """
+    """Return a constant as a field of a type holds it."""
     kind = slot.typename if isinstance(slot, BasicType) else ""
     if is_text(slot):
         fits = isinstance(value, str) and len(value) <= getattr(slot, "maximum_size", math.inf)
@@ -340,7 +316,6 @@ def _written(value: Any) -> str:
 
 
 def fill_pose(message: Any, pose: Pose) -> Any:
-    """Write a pose into a message of one of the types for it."""
     kind = type(message).__name__
     if kind.endswith("Stamped"):
         message.header.frame_id = pose.frame  # a stamp of zero: by the latest transform
@@ -361,11 +336,7 @@ def fill_pose(message: Any, pose: Pose) -> Any:
 
 
 class Field:
-    """A field of a result or a message, and what it should hold.
-
-    Raises:
-        UserError: There is no such field, or it never holds that.
-    """
+    """A field of a result or a message, and what it should hold."""
 
     def __init__(self, kind: Any, path: str, wanted: Wanted, where: str, names: Mapping[str, type]) -> None:
         self.path = path

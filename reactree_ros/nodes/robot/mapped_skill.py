@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from action_msgs.msg import GoalStatus
 
-from reactree_ros.agent.glance import PictureCheck
 from reactree_ros.agent.parameters import Named, Number, Parameter, ParameterError, Text, Value
-from reactree_ros.agent.picture import Picture
+from reactree_ros.agent.picture import Picture, PictureCheck
 from reactree_ros.agent.skill import Skill, SkillCall, effect_of
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.errors import UserError
@@ -32,11 +31,7 @@ _LISTENING = ("wait_for", "camera")
 
 
 class MappedCall:
-    """What is asked of a server or a topic, checked against its type.
-
-    Raises:
-        UserError: The type is not there, or a field does not fit it.
-    """
+    """What is asked of a server or a topic, checked against its type."""
 
     def __init__(self, entry: CallEntry, where: str, skill: Skill | None = None) -> None:
         self.entry, self._returned = entry, {} if skill is None else skill.returns
@@ -88,7 +83,6 @@ class MappedCall:
         return known.outcome, f"{self.entry.server}: {reason or 'it was aborted without an error code'}", bool(reason)
 
     def code(self, result: Any) -> int:
-        """Return the error code of a result; 0 if it has none."""
         return 0 if self._code is None else int(_plain(self._code(result)))
 
     def returned(self, result: Any) -> dict[str, Value]:
@@ -97,11 +91,7 @@ class MappedCall:
         return {name: value for name, value in came.items() if value is not None}
 
     def pictures(self, result: Any) -> tuple[Picture, ...]:
-        """Return the picture that a result is.
-
-        Raises:
-            ParameterError: It cannot be read.
-        """
+        """Return the picture that a result is."""
         camera = self.entry.camera if isinstance(self.entry, SeeingEntry) else ""
         try:
             return (picture_from_camera(result, camera),) if camera else ()
@@ -111,8 +101,6 @@ class MappedCall:
 
 @dataclass(frozen=True, eq=False)
 class Order:
-    """What is asked of a server or a topic, with the values of one skill."""
-
     call: MappedCall
     goal: Any  # the goal, the request or the message; None if a topic is waited for
     limit: float  # longest time for all tries together, in seconds
@@ -121,7 +109,6 @@ class Order:
 
     @property
     def every(self) -> float:
-        """Time between two messages of what lasts, in seconds."""
         return self.call.entry.every if isinstance(self.call.entry, StepEntry) else 0.0
 
     def unlike(self, result: Any) -> list[str]:
@@ -134,7 +121,6 @@ class Order:
         return not self.unlike(message) or self.call.code(message) in self.call.entry.outcomes
 
     def in_words(self) -> str:
-        """Say what would be sent, for a dry run."""
         from rosidl_runtime_py.convert import message_to_ordereddict
 
         entry = self.call.entry
@@ -172,7 +158,6 @@ class Leg:
 
     @property
     def retries(self) -> int:
-        """How often it is tried again after it failed."""
         return self.call.entry.retries if isinstance(self.call.entry, StepEntry) else 0
 
     @property
@@ -188,11 +173,7 @@ class Leg:
 
 
 class MappedSkill:
-    """How a skill is carried out: legs, one after the other, checked against the types that they name.
-
-    Raises:
-        UserError: A type is not there, or a field does not fit it.
-    """
+    """How a skill is carried out: legs, one after the other, checked against the types that they name."""
 
     def __init__(self, entry: SkillEntry, where: str, skill: Skill) -> None:
         self.entry, self.skill = entry, skill
@@ -218,7 +199,6 @@ class MappedSkill:
 
     @property
     def calls(self) -> Iterator[MappedCall]:
-        """Everything that it may ask for."""
         for leg in self.legs:
             yield from filter(None, (leg.call, leg.cancel))
 
@@ -233,7 +213,6 @@ class MappedSkill:
         ]
 
     def limit(self, values: Values, orders: Sequence[Asked]) -> float:
-        """Return the longest time for all of it, in seconds."""
         if self.entry.is_bounded:
             return _seconds(self.entry.time_limit, values)
         return sum(one.asked.limit for one in orders)

@@ -46,7 +46,6 @@ class RobotBridgeNode(Bridge):
         declare(self, RobotBridgeSettings)
 
     def load(self) -> World:
-        """Check the robot's configuration against the types that it names, and make its clients."""
         settings = settings_of(self, RobotBridgeSettings)
         config = load_robot(settings.robot_config)
         check_programs(config.mcp, partial(config.at, settings.robot_config))
@@ -70,7 +69,6 @@ class RobotBridgeNode(Bridge):
         )
 
     def about(self) -> Mapping[str, Any]:
-        """Return that the world is a robot, with its configuration."""
         settings = settings_of(self, RobotBridgeSettings).model_dump(mode="json", exclude_defaults=True)
         return {"name": ROBOT, "settings": settings}
 

@@ -33,7 +33,7 @@ from reactree_ros.nodes.robot.robot_perception import Perception
 from reactree_ros.nodes.robot.robot_servers import Rejected, Servers
 from reactree_ros.nodes.robot.robot_topics import Battery, Condition, EmergencyStop
 from reactree_ros.nodes.spinning import Spinner, interruptible
-from reactree_ros.plugins.diagnosis import Diagnosis, Level
+from reactree_ros.plugins.installation import Diagnosis, Level
 from reactree_ros.robot.config import CallEntry, RobotConfig, SkillEntry, StopEntry, load_robot
 from reactree_ros.robot.map_file import MapDocument, map_of, notes_of, read_yaml
 from reactree_ros.robot.semantic_map import SemanticMap
@@ -93,7 +93,6 @@ class Walk:
         self._found: list[Diagnosis] = []
 
     def walk(self, path: Path, policy: Path | None = None) -> list[Diagnosis]:
-        """Check everything that a configuration names, and a skill policy; returns a diagnosis of each."""
         config, where, document = None, str(path), None
         with self._looking_at("configuration", "correct that line"):
             config = load_robot(path)
@@ -207,7 +206,6 @@ class Walk:
         return full
 
     def _published(self, topic: str, kind: str) -> list[Any]:
-        """Return who publishes a topic."""
         full, ends = self._node.resolve_topic_name(topic), self._node.get_publishers_info_by_topic
         self._offered(full, kind, lambda: self._topics(ends), "nobody publishes", "who publishes it", "field")
         return list(ends(full))
@@ -398,7 +396,7 @@ class Walk:
             if self._until(answered, order.limit):
                 _, reason, _ = order.call.verdict(order, *sent.result.take())
             else:
-                servers.of(order.call).stop(sent)
+                servers.server_for(order.call).stop(sent)
                 reason = f"{sent.server} did not end within {order.limit:g} s"
         except (Rejected, ServerGone) as error:
             reason = str(error)

@@ -8,9 +8,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from reactree_ros.agent.glance import Glance
 from reactree_ros.agent.parameters import ParameterError, Value
-from reactree_ros.agent.picture import Picture
+from reactree_ros.agent.picture import Glance, Picture
 from reactree_ros.agent.skill import SkillCall
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.eyes import Eyes, Sight
@@ -94,10 +93,9 @@ class Errand:
 
     @property
     def _server(self) -> Server:
-        return self._robot.servers.of(self._leg.call)
+        return self._robot.servers.server_for(self._leg.call)
 
     def step(self) -> None:
-        """Go on with a skill as far as it goes now."""
         if self.over or self.pending.done() or inspect.getgeneratorstate(self._run) == inspect.GEN_RUNNING:
             return
         try:
@@ -446,11 +444,9 @@ class Waiting:
 
     @property
     def over(self) -> bool:
-        """Whether it has ended, or nobody waits for it any more."""
         return self.pending.done()
 
     def step(self) -> None:
-        """Look whether it has ended."""
         wording, seconds = str(self._call.values["condition"]), self._call.values["seconds"]
         holds = self._conditions.by_wording[wording].holds()
         if self.over:

@@ -28,11 +28,7 @@ ROBOTS = (
 
 
 def robots_of(context: LaunchContext, arguments: Arguments, bridge: NodeArguments) -> Robots:
-    """Return the robots of a launch, with the nodes that their configurations start.
-
-    Raises:
-        ValueError: There is no such robot, or a configuration is wrong.
-    """
+    """Return the robots of a launch, with the nodes that their configurations start."""
     given = {
         "robot": arguments.own(context, ROBOT[0]),
         "robots": arguments.own(context, ROBOTS[0]),

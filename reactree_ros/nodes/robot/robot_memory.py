@@ -23,7 +23,7 @@ class KeptSightings:
 
     def __init__(self, house_map: HouseMap, robot: str, warn: Callable[..., object]) -> None:
         self._map, self._robot, self._warn = house_map, robot, warn
-        self._told: dict[str, tuple[Place | None, float]] = {}  # by name: where, and when; nowhere: it is held
+        self._sent: dict[str, tuple[Place | None, float]] = {}  # by name: where, and when; nowhere: it is held
         self._asked = float("-inf")
         self.believed: Collection[str] = ()
 
@@ -59,15 +59,15 @@ class KeptSightings:
     def missed(self, items: Iterable[Item]) -> None:
         """Tell that things were looked for and are not where they were taken to be."""
         for item in items:
-            self._told.pop(item.name, None)
+            self._sent.pop(item.name, None)
             self._do(lambda name=item.name: self._map.missed(name))  # type: ignore[misc]
 
     def _tell(self, thing: MapThing, at: Place | None, now: float) -> None:
-        before, when = self._told.get(thing.name, (None, float("-inf")))
-        same = thing.name in self._told and _same(before, at)
+        before, when = self._sent.get(thing.name, (None, float("-inf")))
+        same = thing.name in self._sent and _same(before, at)
         if same and 0 <= now - when < TOLD_AGAIN:
             return
-        self._told[thing.name] = at, now
+        self._sent[thing.name] = at, now
         if at is None:
             if not same:
                 self._do(lambda: self._map.taken(thing.name, self._robot))

@@ -33,9 +33,6 @@ class RobotParts:
     Args:
         mapped: The skills whose servers are used.
         asks: Whether the robot's detector is asked.
-
-    Raises:
-        UserError: A mapping does not fit its type, or the map cannot be used.
     """
 
     def __init__(
@@ -71,11 +68,7 @@ class RobotParts:
         self.servers = Servers(node, self._calls, calls, heartbeat, stop_timeout=stop_timeout)
         if asks and detector is not None and detector.entry.prompts is not None:
             at = config.at(where, "detections", "prompts")
-            self.prompts = Prompts(node, self._calls, detector.entry.prompts, self._take_names, where=at)
-
-    def _take_names(self, names: Names) -> None:
-        if self.looks is not None:
-            self.looks.names = names
+            self.prompts = Prompts(node, self._calls, detector.entry.prompts, self.looks, where=at)
 
     def attend(self, goal: str) -> None:
         """Have the detector look for what a goal names, besides all that the map has words for."""
@@ -100,14 +93,12 @@ class RobotParts:
         return f"there is no semantic map on {self.config.map_topic} yet"
 
     def watch(self) -> None:
-        """Look after what is under way; to be called regularly."""
         self._calls.watch()
         if self.looks is not None:
             self.looks.watch()
         self.servers.watch()
 
     def lacks(self) -> str:
-        """Say which of the robot's servers are not there, whether a map is missing, and what is of another type."""
         away = [*self.servers.away(), *(one.lacks() for one in (self.looks, self.prompts) if one is not None)]
         unlike = [*self.senses.mismatches(), *self.conditions.mismatches()]
         if self.senses.map is None and not any(self.config.map_topic in one for one in unlike):
@@ -115,7 +106,6 @@ class RobotParts:
         return "; ".join(filter(None, [*away, *unlike, self.stop.mismatch(), self.battery.mismatch()]))
 
     def status(self) -> Mapping[str, str]:
-        """Say how emergency stop, battery, servers and map are."""
         return {
             "emergency stop": self.stop.in_words(),
             "battery": self.battery.in_words(),

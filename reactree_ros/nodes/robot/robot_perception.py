@@ -47,9 +47,6 @@ class Perception:
         document: Its map; None: it comes from a topic.
         kept: Keeps what is seen from start to start; None: nothing is kept.
 
-    Raises:
-        UserError: The name of a topic is not one that ROS allows, or a type does not fit.
-
     Attributes:
         map: The map; None: there is none yet.
         detector: Reads detections; None: there are none.
@@ -95,12 +92,10 @@ class Perception:
         self._heard.append((topic, type_name(kind), qos))
 
     def mismatches(self) -> list[str]:
-        """Say of each topic that is published otherwise than the configuration says, how it is."""
         pose = "" if self._robot_pose is None else self._robot_pose.mismatch()
         return list(filter(None, [*(topic_mismatch(self._node, *heard) for heard in self._heard), pose]))
 
     def now(self) -> float:
-        """Return the time on the node's clock, in seconds."""
         return float(self._node.get_clock().now().nanoseconds) / 1e9
 
     def _warn(self, text: str) -> None:
@@ -143,11 +138,9 @@ class Perception:
         return Pose(frame, at.x, at.y, at.z, (turn.x, turn.y, turn.z, turn.w)).placed(pose)
 
     def reaches(self, frame: str, other: str) -> bool:
-        """Whether tf has a transform between two frames."""
         return self.in_frame(other, Pose(frame, 0.0, 0.0)) is not None
 
     def frames(self) -> list[str]:
-        """Return the frames that tf knows."""
         return sorted(re.findall(r"^Frame (\S+) exists", self._buffer.all_frames_as_string(), re.MULTILINE))
 
     # ------------------------------------------------------------------ detections
@@ -278,13 +271,11 @@ class DetectorClient:
         look.result.add_done_callback(lambda _: self._answered(look))
 
     def stop(self) -> None:
-        """Give up all looks."""
         for look in self._looks:
             if not look.stopping:
                 self.server.stop(look)
 
     def watch(self) -> None:
-        """Watch the looks; to be called regularly."""
         for look in self._looks:
             self.server.watch(look)
         self._looks = [look for look in self._looks if not look.over]
@@ -313,17 +304,10 @@ class DetectorClient:
 
 
 class Prompts:
-    """Tells a detector what to look for, on a topic, by a service, or with each look; only what has changed.
-
-    Args:
-        looks: Takes the names for the looks that are asked for next.
-
-    Raises:
-        UserError: A name or type is wrong, or a field does not fit.
-    """
+    """Tells a detector what to look for, on a topic, by a service, or with each look; only what has changed."""
 
     def __init__(
-        self, node: Node, calls: Calls, entry: PromptEntry, looks: Callable[[Names], None], *, where: str
+        self, node: Node, calls: Calls, entry: PromptEntry, looks: DetectorClient | None, *, where: str
     ) -> None:
         self._node, self._entry, self._looks = node, entry, looks
         self._latest: Names | None = None
@@ -343,7 +327,8 @@ class Prompts:
     def tell(self, names: Names) -> None:
         """Tell what to look for, unless that was told last."""
         names.between = self._entry.between
-        self._looks(names)
+        if self._looks is not None:
+            self._looks.names = names
         if names == self._latest:
             return
         self._latest = names
@@ -361,7 +346,6 @@ class Prompts:
             self._node.get_logger().warning(text, throttle_duration_sec=WARNING_PERIOD)
 
     def lacks(self) -> str:
-        """Say that its service is not there; empty if it is, or there is none."""
         return "" if self._server is None else self._server.lacks(self._entry.type, "of the detector's prompts")
 
     def close(self) -> None:

@@ -48,7 +48,7 @@ class Underway:
     over: bool = False  # the server has ended it, or never began with it: nothing of it moves
     stopping: bool = False
     stop_since: float | None = None  # when it was told to stop first
-    told: float = float("-inf")  # and last
+    told_at: float = float("-inf")  # and last
     away: bool = False  # the server has gone since
     says: str = ""  # what was heard last that does not end it, in words
     handle: Any = None  # rclpy's, while an action server has it
@@ -88,9 +88,9 @@ class Server(abc.ABC):
 
     def stop(self, underway: Underway) -> None:
         """Have a goal stopped; also one that was not accepted yet."""
-        underway.stopping, underway.told = True, steady.now()
+        underway.stopping, underway.told_at = True, steady.now()
         if underway.stop_since is None:
-            underway.stop_since = underway.told
+            underway.stop_since = underway.told_at
         if underway.sent_at is None:
             underway.end()
         else:
@@ -112,11 +112,10 @@ class Server(abc.ABC):
                 underway.over = True
             else:
                 self.stop(underway)
-        elif underway.stopping and steady.now() - underway.told > INSISTENCE:
+        elif underway.stopping and steady.now() - underway.told_at > INSISTENCE:
             self.stop(underway)
 
     def lacks(self, kind: str, role: str) -> str:
-        """Say that it is not there, or is of another type; empty if neither is so."""
         return "" if self.ready() else self._unlike(kind) or f"{self._called} ({role}) is not there"
 
     @abc.abstractmethod
@@ -372,18 +371,17 @@ class Servers:
         self._resting: deque[Pending[None]] = deque()
         self.emergency = ""
 
-    def of(self, call: MappedCall) -> Server:
+    def server_for(self, call: MappedCall) -> Server:
         return self._servers[_key(call)]
 
     def send(self, what: str, order: Order) -> Underway:
         """Send what is asked for as soon as its server is there."""
-        server = self.of(order.call)
+        server = self.server_for(order.call)
         underway = server.send(what, order if isinstance(server, Publishing | Listening) else order.goal)
         self._underway.append((server, underway))
         return underway
 
     def watch(self) -> None:
-        """Look after what is under way; to be called regularly."""
         for server, underway in self._underway:
             server.watch(underway)
         self._underway = [one for one in self._underway if not one[1].over]
@@ -422,11 +420,9 @@ class Servers:
         return pending
 
     def away(self) -> list[str]:
-        """Say of each server that is not there so."""
         return [server.lacks(kind, kind) for (_, _, kind), server in self._servers.items()]
 
     def status(self) -> dict[str, str]:
-        """Say of each server whether it is there."""
         return {server.name: "there" if server.ready() else "away" for server in self._servers.values()}
 
     def close(self) -> None:

@@ -69,7 +69,6 @@ PoseReader = Callable[[Any, str], Pose | None]
 
 
 def frame_of(msg: Any) -> str:
-    """Return the frame in a message's header; empty: there is none."""
     return str(msg.header.frame_id) if hasattr(msg, "header") else ""
 
 
@@ -91,11 +90,7 @@ def _pose(msg: Any, frame: str) -> Pose | None:
 
 
 def pose_reader(kind: Any, path: str, where: str) -> PoseReader:
-    """Return a reader of the pose in a field of a message; without a field, of the message itself.
-
-    Raises:
-        UserError: The type has no such field, or the field is no pose.
-    """
+    """Return a reader of the pose in a field of a message; without a field, of the message itself."""
     name, what = type_name(kind), "the message"
     read: Read = lambda msg: msg  # noqa: E731
     if path:
@@ -108,8 +103,6 @@ def pose_reader(kind: Any, path: str, where: str) -> PoseReader:
 
 @dataclass(frozen=True)
 class DetectedObject:
-    """One object that was detected."""
-
     word: str  # the map's word for its class
     frame: str  # the frame in which it was detected
     pose: Pose | None  # its pose; None if the detector gives none
@@ -131,11 +124,7 @@ NAMED: Mapping[str, type] = {"names": list}
 
 
 class DetectionReader:
-    """Reads detections from messages or answers of any type.
-
-    Raises:
-        UserError: A name or a type is wrong, or a field does not fit.
-    """
+    """Reads detections from messages or answers of any type."""
 
     def __init__(self, entry: DetectionEntry, where: str) -> None:
         self.entry = entry
@@ -154,11 +143,9 @@ class DetectionReader:
         self._read = _of_array if entry.type == DETECTION_ARRAY else self._reading(answer, where)
 
     def request(self, names: Names) -> Any:
-        """Return the goal or request that asks for detections, of what has these names if the detector takes any."""
         return None if self._request is None else self._request({"names": names})
 
     def could_look(self, answer: Any) -> bool:
-        """Whether an answer says that the detector could look."""
         return all(read(answer) == wanted for read, wanted in self._success)
 
     def classes(self, msg: Any) -> list[str]:
@@ -230,9 +217,6 @@ class ConfiguredTopic:
     """A topic that the configuration names, of whatever type; without an entry there is none.
 
     Nothing is heard before :meth:`subscribe` or :meth:`listen`.
-
-    Raises:
-        UserError: The topic's name, its type or a field is wrong.
     """
 
     #: How it is heard; None: in every way.
@@ -247,12 +231,10 @@ class ConfiguredTopic:
             self._kind = resolve("message", entry.type, where)
 
     def subscribe(self, hear: Callable[..., None], qos: QoSProfile | int) -> None:
-        """Call a function with each message."""
         with one_type(self._node, self._entry.topic, self._entry.type):
             self._subscriptions.append(self._node.create_subscription(self._kind, self._entry.topic, hear, qos))
 
     def listen(self) -> None:
-        """Begin to hear it."""
         if self._entry is None:
             return
         if self.hearing is None:
@@ -261,7 +243,6 @@ class ConfiguredTopic:
             self.subscribe(self._hear, self.hearing)
 
     def mismatch(self) -> str:
-        """Say that the topic is published otherwise than the configuration says; empty if that is not so."""
         if self._entry is None:
             return ""
         return topic_mismatch(self._node, self._entry.topic, self._entry.type, self.hearing)
@@ -384,8 +365,6 @@ class EmergencyStop(ConfiguredTopic):
 
 
 class Condition(ConfiguredTopic):
-    """Says whether a condition holds."""
-
     hearing = None
 
     def __init__(self, node: Node, entry: ConditionEntry, *, where: str) -> None:
@@ -431,7 +410,6 @@ class Conditions(dict[str, Condition]):
         return f"Conditions: {'; '.join(one.in_words() for one in self.values())}." if self else ""
 
     def mismatches(self) -> list[str]:
-        """Say which topics are published otherwise than the configuration says."""
         return list(filter(None, (one.mismatch() for one in self.values())))
 
     def close(self) -> None:

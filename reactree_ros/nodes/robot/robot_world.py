@@ -26,7 +26,7 @@ from reactree_ros.nodes.robot.robot_parts import Charging, RobotParts
 from reactree_ros.nodes.waiting import Wake
 from reactree_ros.robot.config import RobotConfig
 from reactree_ros.robot.semantic_map import SemanticMap
-from reactree_ros.robot.skills import MapSkills
+from reactree_ros.robot.skills import HouseholdSkills, MapSkills
 from reactree_ros.world.port import Observation, Outcome, Score, WorldError
 from reactree_ros.world.team import SharedWorld
 
@@ -56,9 +56,6 @@ class RobotWorld(SharedWorld):
         stop_timeout: How long a goal may take to stop after its time limit or an emergency stop, in seconds.
         active: Says whether the robot may do something by itself: charge.
         kept: Keeps what is seen from start to start; None: nothing is kept.
-
-    Raises:
-        UserError: A mapping does not fit its type, or the map cannot be used.
     """
 
     def __init__(
@@ -95,7 +92,7 @@ class RobotWorld(SharedWorld):
             kept=kept,
         )
         self._last: Errand | Waiting | None = None
-        self._told_conditions = ""
+        self._last_conditions = ""
         charge = None if dry_run or config.battery is None else config.battery.charge
         self._charging = Charging(
             self._robot.battery, charge, lambda skill: asked(self._carry_out, skill, charging=True), node.get_logger()
@@ -123,7 +120,7 @@ class RobotWorld(SharedWorld):
         return Pending.failed(WorldError("a robot cannot bring its house back to a start; give an instruction"))
 
     def observe(self) -> Pending[Observation]:
-        self._told_conditions = ""
+        self._last_conditions = ""
         return Pending.of(self._with_conditions(self._robot.map().around()))
 
     def attend(self, goal: str) -> None:
@@ -136,10 +133,10 @@ class RobotWorld(SharedWorld):
         return Pending.of(self._robot.map().corrected(correction, self._robot.senses.now()))
 
     def _with_conditions(self, observation: Observation) -> Observation:
-        before, self._told_conditions = self._told_conditions, self._robot.conditions.in_words()
-        if self._told_conditions == before:
+        before, self._last_conditions = self._last_conditions, self._robot.conditions.in_words()
+        if self._last_conditions == before:
             return observation
-        return replace(observation, text=f"{observation.text} {self._told_conditions}")
+        return replace(observation, text=f"{observation.text} {self._last_conditions}")
 
     def available_skills(self) -> Pending[Sequence[Offered]]:
         map = self._robot.map()
@@ -188,31 +185,31 @@ class RobotWorld(SharedWorld):
         if not isinstance(call, SkillCall):
             return Pending.of(Observation(call, Outcome.UNKNOWN_SKILL))
 
-        def told(outcome: Outcome, words: str) -> Pending[Observation]:
+        def ended(outcome: Outcome, words: str) -> Pending[Observation]:
             return Pending.of(conduct.after(map, call, outcome, words, {}))
 
         if halted := "" if charging else self.halted():
-            return told(Outcome.HALTED, f"You cannot {skill} now: {halted}.")
+            return ended(Outcome.HALTED, f"You cannot {skill} now: {halted}.")
         if call.skill in self._config.waits:
             return self._wait(call, lambda outcome, words: conduct.after(map, call, outcome, words, {}))
         if low := "" if self._dry_run else self._robot.battery.too_low():
-            return told(Outcome.PRECONDITION, f"You cannot {skill} now: {low}.")
+            return ended(Outcome.PRECONDITION, f"You cannot {skill} now: {low}.")
         if self._robot.servers.obstacle():
             self._next = _Next(skill, Pending(), steady.now() + self._robot.stop_timeout)
             return self._next.pending
         outcome, words = conduct.check(map, call, now, unseen=self._dry_run)
         if outcome is not Outcome.DONE:
-            return told(outcome, words)
+            return ended(outcome, words)
         by = self._mapped[call.skill.name]
         values = values_of(map, call)
         try:
             if self._dry_run:
                 self._log(by.orders(values), call)
                 map.apply(call, now)
-                return told(Outcome.DONE, words)
+                return ended(Outcome.DONE, words)
             return self._begin(call, conduct, by, words, values)
         except NoValue as error:
-            return told(Outcome.PRECONDITION, f"You cannot {skill}: {missing(map, call, str(error))}.")
+            return ended(Outcome.PRECONDITION, f"You cannot {skill}: {missing(map, call, str(error))}.")
 
     def _wait(self, call: SkillCall, after: Callable[[Outcome, str], Observation]) -> Pending[Observation]:
         if self._dry_run:
@@ -251,7 +248,6 @@ class RobotWorld(SharedWorld):
         return self._robot.servers.emergency or self._charging.emergency()
 
     def at_rest(self) -> Pending[None]:
-        """Settle when the robot's servers have ended everything that was sent to them."""
         pending = self._robot.servers.at_rest()
         if not pending.done():
             self._wake.trigger()
@@ -318,7 +314,5 @@ def conducts_of(config: RobotConfig) -> Sequence[MapSkills]:
     own = [skill for skill in (*config.declared, *config.waits) if skill.name not in config.of_household]
     conducts = [MapSkills(own)] if own else []
     if config.of_household:
-        from reactree_ros.robot.household_skills import HouseholdSkills  # a robot of its own skills needs no such rules
-
         conducts.append(HouseholdSkills([skill for skill in config.declared if skill.name in config.of_household]))
     return conducts

@@ -38,8 +38,7 @@ from reactree_ros.agent.foreign import cleaned
 from reactree_ros.agent.text import in_one_line, shortened_line
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
-from reactree_ros.files.addresses import is_loopback
-from reactree_ros.files.secrecy import redacted
+from reactree_ros.files.secrecy import is_loopback, redacted
 from reactree_ros.world.tools.schema import said_schema
 from reactree_ros.world.tools.settings import ServerSettings
 
@@ -311,7 +310,6 @@ class ToolServer:
         return self._do(self._rested)
 
     def close(self) -> None:
-        """End the connection, and the process if there is one."""
         self._closing.close()
 
     def _do(self, work: Callable[..., Coroutine[Any, Any, Any]], *given: Any) -> Pending[Any]:

@@ -193,7 +193,6 @@ def _fits(number: float, step: float | None) -> bool:
 
 
 def _bound(schema: Mapping[str, Any], which: str, *, whole: bool) -> float | None:
-    """Return the least or the greatest number of a schema; None if it has none."""
     up = which == "minimum"
     bounds = [] if (bound := _number_in(schema, which)) is None else [bound]
     if (beyond := _number_in(schema, f"exclusive{which.capitalize()}")) is not None:  # the nearest number beside it
@@ -206,7 +205,6 @@ def _bound(schema: Mapping[str, Any], which: str, *, whole: bool) -> float | Non
 
 
 def _number_in(schema: Mapping[str, Any], key: str, least: float = -1e12) -> float | None:
-    """Return a number of a schema, None if it has none of this name; one that nobody can say is refused."""
     value = schema.get(key, 0)
     if (
         isinstance(value, bool)

@@ -15,8 +15,8 @@ from typing_extensions import Self
 
 from reactree_ros.agent.text import LONGEST
 from reactree_ros.errors import UserError
-from reactree_ros.files.addresses import is_loopback
 from reactree_ros.files.read_back import read_yaml
+from reactree_ros.files.secrecy import is_loopback
 from reactree_ros.plugins.installation import check_modules
 from reactree_ros.plugins.settings import Settings, or_nearest, read_settings
 

@@ -118,7 +118,6 @@ class ToolSkills(AddedSkills):
         self._servers = servers
 
     def around(self, world: World) -> SharedWorld:
-        """Add the same tools to one of the robots."""
         return ToolSkills(world, self._added)
 
     @property
@@ -149,7 +148,6 @@ class ToolSkills(AddedSkills):
         return rest
 
     def close(self) -> None:
-        """Close the inner world, and end the servers."""
         super().close()
         for server in self._servers:
             server.close()

@@ -6,8 +6,7 @@ from pydantic import Field
 
 from reactree_ros.agent.decision import DONE
 from reactree_ros.agent.kinds.act import Act
-from reactree_ros.agent.prompt import task_turn
-from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.prompt import prompt, task_turn
 from reactree_ros.llm.port import Choice
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
 from reactree_ros.tree.context import RunContext
@@ -30,14 +29,13 @@ class PickNode(GoalNode):
         self._patience = settings.patience
 
     def program(self) -> Program:
-        """Pick until the goal is reached or given up, or too much has failed."""
         self.begin_prompt(prompt("reactree_garden:prompts", "pick.txt"), ())
         self.add(task_turn(self.subgoal))
         self.see((yield from self.look_around()))
         failed = 0
         while failed < self._patience:
             skills = yield from self.available_skills()
-            reply = yield from self.ask(Choice((*self.senses.own_actions(), *skills)), begun="Act: ")
+            reply = yield from self.ask(Choice((*self.own_actions(), *skills)), begun="Act: ")
             act = Act(reply.text)
             if act.ends:
                 self.context.listener.decided(self, act, reply)

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from reactree_ros.episode.assembly import assemble
 from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.errors import UserError
-from reactree_ros.files.json_lines import append_line, cut_torn_line, read_lines
+from reactree_ros.files.read_back import append_line, cut_torn_line, read_lines
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.record.export import experiences_of
@@ -38,12 +38,7 @@ class Attempt:
 
 
 class Bootstrap:
-    """Fills an episodic memory, task by task; each result is on disk, so that you can resume at any time.
-
-    Args:
-        memory: Filled; examples come from it, so that later tasks profit from earlier ones.
-        spec: What every run is, but for its task.
-    """
+    """Fills an episodic memory, task by task; each result is on disk, so that you can resume at any time."""
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from reactree_lab.household.generator import generate_house
-from reactree_ros.agent.tokens import approximate_tokens
+from reactree_ros.agent.text import approximate_tokens
 from reactree_ros.episode.assembly import assemble
 from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.household.expert.goals import goals_of

@@ -20,7 +20,7 @@ from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import ROOMS, Task
 from reactree_ros.household.vocabulary import class_of_word
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, RequestRejected
-from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.goal import Goal
 from reactree_ros.tree.options import AS_RECORDED
 from reactree_ros.world.port import World
 from reactree_ros.world.recorded import RecordedWorld
@@ -49,13 +49,7 @@ def episode_of(
     world: World | None = None,
     **recording: Any,
 ) -> Episode:
-    """Make the episode of a recorded run, which repeats the recorded decisions.
-
-    Args:
-        variant: Name of what was recorded, e.g. ``reactree_wm``.
-        world: Where; None: in the recorded world, where the answers to recalls come from the recording, too.
-        recording: What takes its record; see :func:`~reactree_ros.episode.assembly.assemble`.
-    """
+    """Make the episode of a recorded run, which repeats the recorded decisions."""
     transcripts = [node.transcript for node in recorded.nodes]
     decisions, steps = recorded.limits
     spec = RunSpec(
@@ -91,15 +85,7 @@ class Report:
 
 
 class Replay:
-    """Replays runs one by one and keeps the report.
-
-    Args:
-        tasks: The tasks of the runs, by task id; only needed in the symbolic world.
-        symbolic: Whether the observations come from the symbolic world instead of the recording.
-        variant: Name of the variant: ``react``, ``react_wm``, ``reactree`` or ``reactree_wm``.
-        outcomes: Task ids of the runs that were kept as successes; None if unknown.
-        honour_quirks: Let the symbolic world repeat the simulator's quirks in the task files.
-    """
+    """Replays runs one by one and keeps the report."""
 
     def __init__(
         self,
@@ -136,7 +122,7 @@ class Replay:
             raise ReplayError(f"the recording has task {recorded.run}, the task file does not")
         return self._tasks[recorded.run]
 
-    def _compare(self, recorded: RecordedRun, nodes: Sequence[GoalNode]) -> None:
+    def _compare(self, recorded: RecordedRun, nodes: Sequence[Goal]) -> None:
         report = self.report
         report.runs += 1
         report.nodes += len(recorded.nodes)
@@ -173,7 +159,7 @@ class Replay:
                 f"{recorded.name}: {overwritten} agent nodes that started after the limit have no file of their own"
             )
 
-    def _difference(self, mine: GoalNode, node: RecordedNode) -> str | None:
+    def _difference(self, mine: Goal, node: RecordedNode) -> str | None:
         if mine.start != node.decision:
             return f"starts at decision {mine.start}, recorded at {node.decision}"
         if mine.depth != node.depth:
@@ -198,11 +184,11 @@ class Replay:
         counts[1] += identical
 
 
-def _same_place(mine: GoalNode, node: RecordedNode) -> bool:
+def _same_place(mine: Goal, node: RecordedNode) -> bool:
     return (mine.start, mine.depth, mine.turns[0].text) == (node.decision, node.depth, node.transcript.header)
 
 
-def _only_header(mine: GoalNode) -> bool:
+def _only_header(mine: Goal) -> bool:
     return not _said(mine.turns)
 
 

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from reactree_ros.background.own_python import python_module
+from reactree_ros.background.worker_process import python_module
 from reactree_ros.errors import UserError
 
 #: Longest time that a trial takes, in seconds: the model is read from the disk.

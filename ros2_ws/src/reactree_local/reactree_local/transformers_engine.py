@@ -13,7 +13,6 @@ from reactree_local.engine import InProcessEngine
 from reactree_local.mending import mend
 from reactree_ros.errors import UserError
 from reactree_ros.llm.chat import (
-    A_CHAT,
     ChatLayout,
     Examples,
     Message,
@@ -73,14 +72,16 @@ class TransformersEngine(InProcessEngine):
         if not self.chat:
             return
         self._marks = next((one for one in MARKS if one.begin in template or one.end in template), MARKS[0])
-        if self._chat is None:
-            written = markers_of_chat(self._write([*map(dict, A_CHAT)]))
-            self.chat = is_chat([len(self._encode(one)) for one in written]) is not False
 
         async def render(messages: list[Message]) -> str:
             return self._write(messages)
 
-        self._layout = replace(await find_layout(render), examples=self._examples != "text")
+        found = await find_layout(render)
+        assert found is not None
+        written, layout = found
+        self._layout = replace(layout, examples=self._examples != "text")
+        if self._chat is None:
+            self.chat = is_chat([len(self._encode(one)) for one in markers_of_chat(written)]) is not False
 
     async def generate(self, generation: Generation) -> Generated:
         """Generate; a model that is to think does so first, and its answer is held to what may be said."""

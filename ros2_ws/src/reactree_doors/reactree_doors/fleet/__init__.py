@@ -25,7 +25,7 @@ from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.port import Counts, EpisodicMemory, EpisodicMemoryError
 from reactree_ros.memory.spec import MemorySpec
 from reactree_ros.memory.stores.sqlite import diagnose
-from reactree_ros.plugins.diagnosis import Diagnosis, Level
+from reactree_ros.plugins.installation import Diagnosis, Level
 from reactree_ros.plugins.settings import Settings
 
 T = TypeVar("T")

@@ -24,8 +24,8 @@ from reactree_doors.fleet import schema
 from reactree_doors.fleet.own import Waiting
 from reactree_doors.fleet.schema import NAME
 from reactree_ros.errors import UserError
-from reactree_ros.files.addresses import is_loopback
 from reactree_ros.files.read_back import in_a_line, parse_json
+from reactree_ros.files.secrecy import is_loopback
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.port import Counts, EpisodicMemoryError
 from reactree_ros.memory.stores.database import ENDS, digest_of, experience_of
@@ -75,7 +75,6 @@ class Refused(EpisodicMemoryError):
 
 
 def key_of(subgoal: str) -> UUID:
-    """Return what a subgoal is known by in every robot."""
     return UUID(bytes=blake2b(subgoal.encode(), digest_size=16).digest())
 
 
@@ -111,7 +110,6 @@ class Server:
         return bool(self._connection.closed)
 
     def hurry(self) -> None:
-        """Let whoever waits for the server give up."""
         self._patience = 0.0
 
     def close(self) -> None:

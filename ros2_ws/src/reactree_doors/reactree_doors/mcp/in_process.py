@@ -11,8 +11,7 @@ from typing import Any
 
 from reactree_doors.mcp.robot import Questions, Robot, lowered
 from reactree_ros.agent.picture import Picture
-from reactree_ros.background.pending import Pending, followed
-from reactree_ros.background.worker import Worker
+from reactree_ros.background.pending import Pending, Worker, followed
 from reactree_ros.episode.assembly import assemble, guarded_by
 from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.llm.port import LanguageModel
@@ -51,10 +50,10 @@ class InProcess(Robot):
         memory: EpisodicMemory | None = None,
         house_map: HouseMap | None = None,
     ) -> None:
-        self.questions = questions
-        self._world = guarded_by(spec, world, questions)
-        self._spec, self._model, self._memory = spec, model, memory
-        self._limited = SkillTimeLimit(self._world, spec.options.skill_timeout)
+        self.questions, self.model, self.memory = questions, model, memory
+        self.world = guarded_by(spec, world, questions)
+        self._spec = spec
+        self._limited = SkillTimeLimit(self.world, spec.options.skill_timeout)
         self._records, self._record, self._runs = records, None, 0
         self._house_map = house_map
         self._worker = Worker("the robot of clients", WorldError)
@@ -63,25 +62,15 @@ class InProcess(Robot):
 
     @property
     def household(self) -> Household:
-        return self._world.household
+        return self.world.household
 
     def begin(self, instruction: str, limits: Settings, take: Callable[[Event], None]) -> InProcessRun:
-        spec = self._spec.but(instruction=instruction, task_id=None, options=self._options(limits))
+        own = dict(self._spec.options)  # the lower limits of the server and of the client
+        options = read_settings(TreeOptions, {**own, **lowered(dict(limits), own, self.household)}, where="limits")
         self._runs += 1
         self._record = self._records / f"{time.strftime('%Y%m%d-%H%M%S')}-{self._runs:04}.jsonl"
-        return InProcessRun(
-            spec,
-            world=self._world,
-            model=self._model,
-            questions=self.questions,
-            record=RecordFile(self._record, own=True),
-            memory=self._memory,
-            take=take,
-        )
-
-    def _options(self, limits: Settings) -> TreeOptions:
-        own = dict(self._spec.options)
-        return read_settings(TreeOptions, {**own, **lowered(dict(limits), own, self.household)}, where="limits")
+        spec = self._spec.but(instruction=instruction, task_id=None, options=options)
+        return InProcessRun(self, spec, RecordFile(self._record, own=True), take)
 
     def execute(self, skill: str) -> Pending[Observation]:
         return self._apart(lambda: self._limited.execute(skill))
@@ -93,13 +82,13 @@ class InProcess(Robot):
         return self._apart(self._limited.pictures)
 
     def at_rest(self) -> Pending[None]:
-        return self._apart(self._world.at_rest)
+        return self._apart(self.world.at_rest)
 
     def _apart(self, ask: Callable[[], Pending[Any]]) -> Pending[Any]:
         return followed(self._worker.at_rest(), lambda _: ask())
 
     def halted(self) -> str:
-        return self._world.halted() or self._world.emergency()
+        return self.world.halted() or self.world.emergency()
 
     @property
     def record(self) -> Path | None:
@@ -115,41 +104,20 @@ class InProcess(Robot):
 
 
 class InProcessRun:
-    """A run in a thread of its own.
+    """A run of a robot in a thread of its own; its end is settled when that is about to end."""
 
-    Attributes:
-        ended: Settled when its thread is about to end.
-    """
-
-    def __init__(
-        self,
-        spec: RunSpec,
-        *,
-        world: World,
-        model: LanguageModel,
-        questions: Questions,
-        record: RecordFile,
-        memory: EpisodicMemory | None,
-        take: Callable[[Event], None],
-    ) -> None:
+    def __init__(self, robot: InProcess, spec: RunSpec, record: RecordFile, take: Callable[[Event], None]) -> None:
         self.ended: Pending[Verdict] = Pending()
-        self._spec, self._world, self._questions, self._memory = spec, world, questions, memory
-        self._record, self._take = record, take
-        self._steering = Steering(model, questions)
+        self._robot, self._spec, self._record, self._take = robot, spec, record, take
+        self._steering = Steering(robot.model, robot.questions)
+        self.pause, self.go_on = self._steering.pause, self._steering.go_on
         self._begun, self._canceled = threading.Event(), False
         threading.Thread(target=self._carry_out, name="a client's run", daemon=True).start()
 
     def cancel(self) -> None:
-        """Stop it, also before it has begun."""
         self._canceled = True
         if self._begun.is_set():
             self._steering.cancel()
-
-    def pause(self) -> None:
-        self._steering.pause()
-
-    def go_on(self) -> None:
-        self._steering.go_on()
 
     def _carry_out(self) -> None:
         try:
@@ -161,18 +129,19 @@ class InProcessRun:
             self.ended.succeed(verdict)
 
     def _run(self) -> Verdict:
+        robot = self._robot
         episode = assemble(
             self._spec,
-            world=self._world,
+            world=robot.world,
             model=self._steering,
-            person=self._questions,
-            memory=self._memory,
+            person=robot.questions,
+            memory=robot.memory,
             telling=True,
             write=self._write,
             flush=self._record.flush,
         )
         self._steering.follow(episode)
-        self._questions.follow(episode.hear)
+        robot.questions.follow(episode.hear)
         self._begun.set()
         if self._canceled:
             episode.cancel()
@@ -181,7 +150,7 @@ class InProcessRun:
             episode.remember(result)
         finally:
             self._steering.ended()
-            self._questions.follow(None)
+            robot.questions.follow(None)
         return result.verdict
 
     def _write(self, event: Event) -> None:

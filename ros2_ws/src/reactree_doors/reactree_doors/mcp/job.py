@@ -26,8 +26,6 @@ MOST_NEWS = 1000
 
 @dataclass(frozen=True)
 class Report:
-    """What is told of something that has ended."""
-
     said: str  # what this server says of it, in a line
     seen: str = ""  # what the world or the language model said: data
     well: bool = True  # whether it did what was asked for
@@ -37,28 +35,21 @@ class Report:
 
 
 class Job:
-    """One thing that the robot does for a client. Thread-safe.
-
-    Attributes:
-        ended: Settled with its end; nothing of it moves any more then.
-        run: The run, if it is one.
-        why: Why it was stopped; empty: it was not.
-        alone: Whether it goes on if no client follows it.
-    """
+    """One thing that the robot does for a client. Thread-safe."""
 
     def __init__(self, what: str, client: str, *, alone: bool = False) -> None:
-        self.what, self.client, self.alone = what, client, alone
+        self.what, self.client = what, client
+        self.alone = alone  # whether it goes on if no client follows it
         self.began = time.monotonic()
-        self.ended: Pending[Report] = Pending()
-        self.run: Run | None = None
-        self.why = ""
-        self.paused = False
+        self.ended: Pending[Report] = Pending()  # settled with its end; nothing of it moves any more then
+        self.run: Run | None = None  # the run, if it is one
+        self.why, self.paused = "", False  # why it was stopped
         self._stop: Callable[[], object] | None = None
         self._lock = threading.Lock()
         self._news: deque[tuple[int, str]] = deque(maxlen=MOST_NEWS)
         self._told = 0
         self._moment = Moment()
-        self._seen = ""
+        self.last_seen = ""  # what it saw last, as text
         self._picture: tuple[str, str] | None = None  # its id and what it is
         self._wakes: list[tuple[Callable[[], object], bool]] = []
         self.ended.add_done_callback(lambda _: self.wake())
@@ -131,7 +122,7 @@ class Job:
             self._told += 1
             self._news.append((self._told, f"[{self._moment.decisions}] {line.text}"))
         if event["e"] == "observation":
-            self._seen = event["text"]
+            self.last_seen = event["text"]
             if pictures := event.get("pictures"):
                 self._picture = pictures[-1]["id"], pictures[-1]["media"]
 
@@ -142,7 +133,6 @@ class Job:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Decisions and steps so far."""
         return {"decisions": self._moment.decisions, "steps": self._moment.steps}
 
     def tree(self) -> str:
@@ -160,10 +150,6 @@ class Job:
                 for one in seen
             ]
             return {"rooms": list(self._moment.rooms), "things": things}
-
-    def last_seen(self) -> str:
-        """Return what it saw last, as text; empty if nothing."""
-        return self._seen
 
     def picture(self) -> tuple[str, bytes] | None:
         """Return what its last picture is, and its bytes; None if there is none."""

@@ -292,7 +292,6 @@ class RosRobot(Robot):
         return self._run.record if self._run else None
 
     def stop_others(self) -> bool:
-        """Have the planner stop what it does for somebody else."""
         record = self._node.others()
         if record is not None:
             self._node.steer(record, "cancel")

@@ -23,18 +23,14 @@ from reactree_ros.world.port import Household, Observation
 LIMITED = ("max_decisions", "max_steps", "max_prompt_tokens", "max_output_tokens", "max_seconds", "max_cost")
 
 
-def _limits() -> type[Settings]:
-    fields: dict[str, Any] = {name: (one.annotation, one) for name, one in RunOptions.model_fields.items()}
-    return create_model(
-        "Limits",
-        __base__=Settings,
-        __doc__="What a run may take; a limit of the server that is lower holds instead.",
-        **{name: fields[name] for name in LIMITED},
-    )
-
-
+_OPTIONS: dict[str, Any] = {name: (one.annotation, one) for name, one in RunOptions.model_fields.items()}
 #: What a run may take, as a client says it; 0: the server's own limit.
-Limits = _limits()
+Limits = create_model(
+    "Limits",
+    __base__=Settings,
+    __doc__="What a run may take; a limit of the server that is lower holds instead.",
+    **{name: _OPTIONS[name] for name in LIMITED},
+)
 
 
 def lowered(given: Mapping[str, Any], own: Mapping[str, Any], household: Household) -> dict[str, Any]:
@@ -48,17 +44,13 @@ def lowered(given: Mapping[str, Any], own: Mapping[str, Any], household: Househo
 
 
 class Questions(Desk):
-    """The desk with the questions of the robot to the client that it works for.
-
-    Attributes:
-        objection: Says why nobody can confirm a skill now; empty: somebody can.
-        changed: Called when a question is asked or is no longer open; from any thread.
-    """
+    """The desk with the questions of the robot to the client that it works for."""
 
     def __init__(self) -> None:
         super().__init__()
+        # says why nobody can confirm a skill now; empty: somebody can
         self.objection: Callable[[], str] = lambda: "no client is there"
-        self.changed: Callable[[], object] = lambda: None
+        self.changed: Callable[[], object] = lambda: None  # a question is asked or no longer open; from any thread
 
     def ask(self, question: Question) -> Pending[Answer]:
         """Keep a question; whether a skill may be carried out is asked only if a person will see it."""
@@ -75,14 +67,9 @@ class Run(Protocol):
 
     ended: Pending[Verdict]
 
-    def cancel(self) -> None:
-        """Stop it."""
-
-    def pause(self) -> None:
-        """Let it wait."""
-
-    def go_on(self) -> None:
-        """Let it go on."""
+    def cancel(self) -> None: ...
+    def pause(self) -> None: ...
+    def go_on(self) -> None: ...
 
 
 class Robot(abc.ABC):
@@ -109,12 +96,10 @@ class Robot(abc.ABC):
         """Carry out a skill, as far as the skill policy lets it; cancelling stops it."""
 
     @abc.abstractmethod
-    def observe(self) -> Pending[Observation]:
-        """Look around."""
+    def observe(self) -> Pending[Observation]: ...
 
     @abc.abstractmethod
-    def pictures(self) -> Pending[Sequence[Picture]]:
-        """Take a picture with each camera."""
+    def pictures(self) -> Pending[Sequence[Picture]]: ...
 
     @abc.abstractmethod
     def at_rest(self) -> Pending[None]:

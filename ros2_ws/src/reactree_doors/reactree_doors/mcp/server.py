@@ -261,7 +261,7 @@ class LookAround(Tool):
 
     async def do(self, door: Door, call: Call) -> Answer:
         if (busy := door.busy) is not None:
-            seen = busy.last_seen()
+            seen = busy.last_seen
             return _result(Report("The robot is at work; this was seen last.", seen or "nothing yet"))
         job = door.begin(Job("look around", call.client))
         robot = door.robot
@@ -643,7 +643,7 @@ def _asking(one: Open) -> Report:
 def _of_run(verdict: Verdict, job: Job) -> Report:
     said = f"{verdict.headline}. {job.counts['decisions']} decisions, {job.counts['steps']} steps."
     stopped = f" It was stopped: {job.why}." if job.why else ""
-    because = "\n".join(filter(None, (verdict.because, job.last_seen())))
+    because = "\n".join(filter(None, (verdict.because, job.last_seen)))
     told = verdict.as_dict()
     data = {name: told[name] for name in ("achieved", "claimed", "branches", "branches_done")}
     data |= {"end": verdict.end, "verdict": verdict.judgement.word} | job.counts

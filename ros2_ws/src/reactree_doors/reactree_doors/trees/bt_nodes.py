@@ -80,7 +80,6 @@ def as_port(text: str) -> str:
 
 
 def of_port(value: str) -> str:
-    """Read what :func:`as_port` wrote."""
     return value[1:-1] if value[:1] == value[-1:] == "'" and _is_quoted(value[1:-1]) else value
 
 

@@ -13,10 +13,9 @@ from pydantic import ValidationError
 
 from reactree_doors.trees import bt_nodes as bt
 from reactree_doors.trees.bt_nodes import by_node_name
-from reactree_ros.agent.conditions import WAIT, look_at
 from reactree_ros.agent.observation import Outcome
 from reactree_ros.agent.parameters import Named, Names, Parameter, ParameterError, Thing, any_name
-from reactree_ros.agent.skill import EFFECTS
+from reactree_ros.agent.skill import EFFECTS, WAIT, look_at
 from reactree_ros.agent.skill import Skill as Declared
 from reactree_ros.agent.text import LONGEST_TEMPLATE, shortened_line
 from reactree_ros.files.read_back import check_values, parse_json, text_of
@@ -28,8 +27,6 @@ from reactree_ros.routine.model import effect_of, has_role, say, taken_apart
 
 @dataclass
 class Scope:
-    """What the names of a tree stand for."""
-
     # by name a text with the routine's names in braces: of a role, of what an earlier search found, of what a subtree
     # was given
     names: dict[str, str]
@@ -206,8 +203,6 @@ def _below(element: Element) -> Iterator[Element]:
 
 @dataclass
 class _Reading:
-    """Reads one node of a file."""
-
     _file: _File
     _element: Element
     _tag: str  # its name in the file

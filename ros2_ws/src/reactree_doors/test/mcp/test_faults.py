@@ -22,7 +22,7 @@ CALLS = 200  # in both modes together
 def test_no_call_with_a_fault_gets_past_the_policy(tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
     with door_of(tmp_path, RULES) as (door, instruction):
-        inner = door.robot._world.inner
+        inner = door.robot.world.inner
         carried_out = inner.execute
         monkeypatch.setattr(inner, "execute", lambda skill: done.append(str(skill)) or carried_out(skill))
         calls = CALLS // 2 // int(os.environ.get("SWEEP", "1"))

@@ -13,8 +13,7 @@ from reactree_lab.bench.jobs import BenchSettings, Key
 from reactree_lab.bench.results import RunLine
 from reactree_lab.out_folder import check_place, check_same, opened_alone
 from reactree_ros.errors import UserError
-from reactree_ros.files.json_lines import append_line, cut_torn_line, read_lines
-from reactree_ros.files.read_back import checked, read_json
+from reactree_ros.files.read_back import append_line, checked, cut_torn_line, read_json, read_lines
 from reactree_ros.files.whole_file import write_whole
 
 SETTINGS, RESULTS = "settings.json", "results.jsonl"

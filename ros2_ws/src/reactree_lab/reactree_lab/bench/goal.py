@@ -11,21 +11,13 @@ from reactree_ros.files.read_back import checked, read_json
 
 @dataclass(frozen=True)
 class Condition:
-    """One goal condition at the end of a run, in the words of the observations.
+    """One goal condition at the end of a run, in the words of the observations."""
 
-    Attributes:
-        relation: ``on``, ``inside`` or ``turnOn``.
-        item: The thing to move, e.g. ``water glass``; empty for ``turnOn``.
-        target: The receptacle, or the thing to turn on.
-        count: Number wanted.
-        fulfilled: Number reached, at the instance of the target that has most.
-    """
-
-    relation: str
-    item: str
-    target: str
-    count: int
-    fulfilled: int
+    relation: str  # ``on``, ``inside`` or ``turnOn``
+    item: str  # the thing to move, e.g. ``water glass``; empty for ``turnOn``
+    target: str  # the receptacle, or the thing to turn on
+    count: int  # number wanted
+    fulfilled: int  # number reached, at the instance of the target that has most
 
     @property
     def thing(self) -> str:
@@ -40,17 +32,9 @@ class Condition:
 
 @dataclass(frozen=True)
 class Goal:
-    """The goal of a run.
-
-    Attributes:
-        conditions: Its conditions, in the order of the task.
-        rooms: Rooms of the house, e.g. ``kitchen 1``.
-        start_room: The agent's room at the start.
-    """
-
-    conditions: tuple[Condition, ...]
-    rooms: tuple[str, ...]
-    start_room: str
+    conditions: tuple[Condition, ...]  # in the order of the task
+    rooms: tuple[str, ...]  # of the house, e.g. ``kitchen 1``
+    start_room: str  # the agent's at the start
 
     @property
     def size(self) -> int:

@@ -17,26 +17,18 @@ from reactree_ros.world.spec import Task
 class SuiteSpec(Spec):
     """A task suite.
 
-    Attributes:
-        tasks: Returns its tasks by task id, from the settings; :class:`~reactree_ros.world.spec.TasksOnDemand` if there
-            may be many.
-        make_world: Makes the world for one of its tasks.
-        goal: Returns how far a task's goal is reached in its world, by condition, for the report's failure causes; None
-            if the suite cannot tell.
-        conditions: Returns a task's goal conditions for a simulated person; None if the suite cannot tell.
-        ssr: The SSR's name in its papers, e.g. ``progress rate``; empty if it is the same.
-        published: Published figures for its tasks.
-        flags: Settings that are command-line options of their own; the others are given as ``--suite-option
-            NAME=VALUE``.
+    The tasks come by task id from the settings; :class:`~reactree_ros.world.spec.TasksOnDemand` if there may be many.
+    ``goal`` tells how far a task's goal is reached in its world, by condition, for the report's failure causes;
+    ``conditions`` tells the goal to a simulated person. A suite that cannot tell has none.
     """
 
     tasks: Callable[[Any], Mapping[int, Task]]
-    make_world: Callable[[Any], World]
+    make_world: Callable[[Any], World]  # for one of its tasks
     goal: Callable[[Any, Any], Any] | None = None
     conditions: Callable[[Any], Sequence[GoalCondition]] | None = None
-    ssr: str = ""
-    published: tuple[Published, ...] = ()
-    flags: tuple[str, ...] = ()
+    ssr: str = ""  # the SSR's name in its papers, e.g. ``progress rate``; empty if it is the same
+    published: tuple[Published, ...] = ()  # figures for its tasks
+    flags: tuple[str, ...] = ()  # settings that are options of their own; the others are ``--suite-option NAME=VALUE``
 
 
 SUITES: Registry[SuiteSpec] = Registry(

@@ -201,12 +201,7 @@ def _versions() -> dict[str, str]:
 def make_dataset(
     folder: DatasetFolder, parts: int, made: Iterator[tuple[int, DatasetPart]], *, advance: Callable[[float], None]
 ) -> None:
-    """Store parts as they come, then make the dataset from them.
-
-    Args:
-        parts: Number of parts, including existing ones.
-        made: The other parts, with their numbers.
-    """
+    """Store parts as they come, then make the dataset from them."""
     done = sum(map(folder.has, range(parts)))
     for number, part in made:
         folder.keep(number, part)

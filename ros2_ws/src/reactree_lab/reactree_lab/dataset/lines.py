@@ -9,11 +9,11 @@ from typing import Any
 
 from reactree_lab.planners.hiagent.chunks import retrievals
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL
-from reactree_ros.agent.example import Example
 from reactree_ros.agent.kinds import kinds
 from reactree_ros.agent.prompt import start_turn
 from reactree_ros.agent.skill import apart
 from reactree_ros.agent.subgoal_grammar import kind_by_subgoals
+from reactree_ros.agent.transcript import Example
 from reactree_ros.agent.turns import About, Prompt, Told, Turn, kind_in, kind_said, render, turn_from_dict
 from reactree_ros.llm.port import prompt_text
 from reactree_ros.record.moment import Moment, Request

@@ -18,11 +18,7 @@ _MOVED = 0.15
 
 
 class LivedInHouse(SymbolicWorld):
-    """Now and then moves a thing that the task wants and the robot has seen, from another room to another place.
-
-    Args:
-        drawn: Draws what is moved, when and where to.
-    """
+    """Now and then moves a thing that the task wants and the robot has seen, from another room to another place."""
 
     def __init__(self, task: Task, drawn: random.Random, *, scored: bool = True) -> None:
         self._drawn, self._seen = drawn, set[int]()

@@ -23,7 +23,7 @@ from reactree_lab.household.people import say_impossible, say_openly
 from reactree_lab.household.person import SimulatedPerson
 from reactree_lab.household.wording import say_nonsense
 from reactree_lab.runs import Runs
-from reactree_ros.agent.tokens import approximate_tokens
+from reactree_ros.agent.text import approximate_tokens
 from reactree_ros.episode import Examples
 from reactree_ros.episode.assembly import assemble
 from reactree_ros.episode.run_spec import RunSpec
@@ -82,12 +82,7 @@ class _Request:
 
 
 class Maker:
-    """Makes the lines of sources, of so many at the same time.
-
-    Args:
-        recipe: How they are made; it makes the same lines whatever ``at_once`` is.
-        at_once: Most sources at the same time, each in a thread; all have the same pupil.
-    """
+    """Makes the lines of sources, of so many at the same time."""
 
     def __init__(self, recipe: Recipe, at_once: int = 1) -> None:
         self.recipe = recipe

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from reactree_lab.household.question import unasked
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL
 from reactree_ros.agent.grammar import DecisionGrammar
-from reactree_ros.agent.kinds.ask import Ask
+from reactree_ros.agent.kinds.think import Ask
 from reactree_ros.agent.reading import Unreadable, read
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import render

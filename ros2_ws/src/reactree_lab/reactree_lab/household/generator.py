@@ -163,19 +163,13 @@ def generate_house(
         seed: Names the apartment; it becomes the ``env_id``.
         rooms: Number of rooms, 3 to 8: a kitchen, a living room, and bathrooms and bedrooms.
         tasks: Number of tasks, at least 1. More tasks do not change the first ones.
-        varied: Half of the tasks have other types and may have several places. Instructions use the many words of
-            ``reactree_lab.household.wording``. Things have numbers as high as in full houses.
-        without: Subjects that no task may have, from :data:`SUBJECTS`, separated by commas. The subjects of a task are
-            its type and the classes that its goal names; such things may still be clutter. The first fitting tasks are
-            taken.
+        varied: Half of the tasks have other types and may have several places. Instructions use many words. Things have
+            numbers as high as in full houses.
+        without: Subjects that no task may have, from :data:`SUBJECTS`, separated by commas: its type and the classes
+            that its goal names; such things may still be clutter. The first fitting tasks are taken.
         about: Subjects of which each task must have at least one; empty allows any.
-        nouns: Use of the nouns that the house calls its things by, ``taught`` or ``kept``, see
-            ``reactree_ros.household.naming``; empty for the vocabulary's words. Else the tasks stay the same.
-        people: Whether instructions are said as people do, see ``reactree_lab.household.people``.
-
-    Returns:
-        The tasks as documents of a task file. :func:`~reactree_ros.household.tasks.parse_tasks` makes tasks of them,
-        and ``json.dump`` a file.
+        nouns: What the house calls its things, ``taught`` or ``kept``; empty for the vocabulary's words.
+        people: Whether instructions are said as people do. Neither changes anything else of the tasks.
 
     Raises:
         ValueError: The number of rooms or tasks is impossible, or a word is no subject.
@@ -610,14 +604,7 @@ _MOVABLE = tuple(
 
 
 def draw_names(rng: random.Random, nouns: str, *, first: Collection[str] = (), share: float = 1.0) -> dict[str, str]:
-    """Draw other names for classes of movable things, each of the same kind as the thing.
-
-    Args:
-        rng: Draws them.
-        nouns: ``taught`` or ``kept``.
-        first: Classes that get a name before others do, where there are fewer nouns than classes.
-        share: Share of the classes that get one.
-    """
+    """Draw other names for classes of movable things, each of the same kind as the thing."""
     left = {room: rng.sample(names, len(names)) for room, names in NOUNS[nouns].items()}
     named: dict[str, str] = {}
     for name in sorted(_MOVABLE, key=lambda one: one not in first):

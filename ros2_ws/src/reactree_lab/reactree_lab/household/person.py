@@ -61,14 +61,7 @@ class Answered:
 
 
 class SimulatedPerson(Person):
-    """Answers at once, by its settings; even a missing answer is reported at once.
-
-    Args:
-        of: Name of the run, which selects its random draws.
-
-    Attributes:
-        told: The contents of its answers, by question, in order.
-    """
+    """Answers at once, by its settings; even a missing answer is reported at once."""
 
     def __init__(
         self, goal: Sequence[GoalCondition], settings: SimulatedPersonSettings | None = None, of: str = ""

@@ -71,12 +71,7 @@ def say_nonsense(rng: random.Random) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Speaker:
-    """Says what somebody wants, in the words of tables.
-
-    Attributes:
-        things: Names of things by class, the likeliest first.
-        places: Names of furniture and appliances, likewise.
-    """
+    """Says what somebody wants, in the words of tables."""
 
     rng: random.Random  # draws the words
     words: Mapping[str, Any] = field(default_factory=lambda: WORDS)  # the tables, as in ``wording.json``

@@ -38,15 +38,15 @@ from reactree_lab.planners.recode.code_block import (
 from reactree_lab.planners.recode.code_runner import CodeRunner, Flow, Shared, check_skills, first_line, shortened
 from reactree_lab.planners.recode.sandbox import RUN, RUN_ALONE, Called, Event, Outside
 from reactree_ros.agent.foreign import in_lines
-from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.prompt import prompt
 from reactree_ros.agent.turns import About, Said, Told
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import FreeText, PromptTooLong, Reply
 from reactree_ros.llm.reasoning import split_reasoning
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
-from reactree_ros.tree.attempt import OfAttempt
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import EndedBelow, FailureKind
+from reactree_ros.tree.goal import OfAttempt
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.program import Grow, Program, Step
 from reactree_ros.world.port import Observation
@@ -99,12 +99,7 @@ class Solution:
 
 
 def read_solution(said: str, *, reasoning: str = "", cut: bool = False) -> Solution:
-    """Read a plan, and check that it may run.
-
-    Args:
-        reasoning: The model's thoughts before it; used if the reply has no thought.
-        cut: Whether the reply was truncated at the token limit.
-    """
+    """Read a plan, and check that it may run."""
     thought, code = read_code(said, reasoning=reasoning, cut=cut)
     tree = parsed(code)
     imports = [one for one in tree.body if isinstance(one, ast.Import | ast.ImportFrom)]
@@ -224,11 +219,11 @@ class _PlanCode(CodeRunner):
         self.tell(f"{_QUESTION}{question}")
         shared.asked += 1
         if shared.asked > shared.questions:
-            self.requests.check_budget()
+            self.check_budget()
             return self._unanswered(question, f"no more than {shared.questions} questions can be asked")
         turn = Told(f"{prompt(PROMPTS, 'adaplanner_ask.txt')}\n\n{_QUESTION}{question}\nAnswer:", About.TASK)
         try:
-            reply = yield from self.requests.ask_of([turn], FreeText(_ANSWER_STOPS))
+            reply = yield from self.ask_with([turn], FreeText(_ANSWER_STOPS))
         except PromptTooLong as error:
             return self._unanswered(question, str(error))
         said = split_reasoning(reply.text).text.strip()

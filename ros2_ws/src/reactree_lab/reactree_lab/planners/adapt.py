@@ -21,16 +21,15 @@ from reactree_lab.planners.plan import PROMPTS
 from reactree_ros.agent.control_flow import ControlFlow
 from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.kinds.expand import Expand
-from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.prompt import prompt
 from reactree_ros.agent.text import said_number
 from reactree_ros.agent.turns import About, Told
 from reactree_ros.llm.port import FreeText, Reply
-from reactree_ros.planners.react import flat_abilities
+from reactree_ros.planners.reactree import flat_abilities
 from reactree_ros.planners.spec import AgentNodeSettings, PlannerSpec
 from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.context import RunContext
-from reactree_ros.tree.flows.fallback import FallbackFlow
-from reactree_ros.tree.flows.sequence import SequenceFlow
+from reactree_ros.tree.flows import FallbackFlow, SequenceFlow
 from reactree_ros.tree.program import Program, Step
 
 #: How often a plan is asked for if it cannot be read.
@@ -61,11 +60,7 @@ class StepPlan:
 
 
 def read_plan(text: str, *, cut: bool = False) -> StepPlan:
-    """Read a plan; without an order, its steps are carried out one after the other.
-
-    Args:
-        cut: Whether the reply was truncated at the token limit.
-    """
+    """Read a plan; without an order, its steps are carried out one after the other."""
     if cut:
         raise ValueError("The plan was cut; name fewer and shorter steps.")
     found = [(said_number(number) or 0, step) for number, step in _STEP.findall(text)]
@@ -185,7 +180,7 @@ class AdaptNode(AgentNode):
         corrections = ""
         for _ in range(PLANS):
             turn = Told(f"{asked}\n\nTask: {in_lines(self.subgoal, first=False)}\n{corrections}Plan:", About.TASK)
-            reply = yield from self.requests.ask_of([turn], FreeText(_STOPS))
+            reply = yield from self.ask_with([turn], FreeText(_STOPS))
             try:
                 return read_plan(reply.text, cut=reply.cut), reply
             except ValueError as error:

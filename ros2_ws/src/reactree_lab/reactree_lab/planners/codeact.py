@@ -17,7 +17,7 @@ from reactree_lab.planners.recode.code_runner import CodeRunner, Flow, Shared, c
 from reactree_ros.agent.decision import DONE, FAILURE
 from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.kinds.act import Act
-from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.prompt import prompt
 from reactree_ros.agent.turns import About, Said
 from reactree_ros.llm.port import FreeText
 from reactree_ros.llm.reasoning import split_reasoning

@@ -11,15 +11,14 @@ from collections.abc import Generator, Iterable
 from typing import Any
 
 from reactree_ros.agent.decision import DONE
-from reactree_ros.agent.example import Example
 from reactree_ros.agent.kinds.act import Act
-from reactree_ros.agent.prompt import task_turn
-from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.prompt import prompt, task_turn
 from reactree_ros.agent.skill import lines_of
+from reactree_ros.agent.transcript import Example
 from reactree_ros.agent.turns import Said, Saw
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import Reply
-from reactree_ros.planners.fixed_example import fixed_example
+from reactree_ros.planners.spec import fixed_example
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.program import Step
@@ -104,8 +103,8 @@ class PlanNode(GoalNode):
     def begin_plan(self) -> Generator[Step, Any, Observation]:
         """Begin the prompt for a plan (paper, listing 3), and the turns with the task; return what is seen."""
         context = self.context
-        survey = yield from self.senses.survey()
-        found = yield from self.senses.find_examples()
+        survey = yield from self.survey()
+        found = yield from self.find_examples()
         fixed = fixed_example(context.household, "plan") if context.fixed_example else ()
         self.begin_prompt(prompt(PROMPTS, "plan.txt"), [Example((experience.turns,)) for experience in found] or fixed)
         self.add(Saw(survey.told, survey), anew=True)
@@ -120,7 +119,7 @@ class PlanNode(GoalNode):
             reason = f"'{step}' is not executable now."
             context.listener.refused(self, step_said(step), reason)
             return Observation(reason, Outcome.PRECONDITION)
-        self.requests.check_budget()
+        self.check_budget()
         context.budget.steps += 1
         context.listener.decided(self, Act(skill), reply)
         return (yield from self.perform(skill))

@@ -13,7 +13,7 @@ from reactree_lab.planners.plan import PlanNode, only_introduces, step_said, ste
 from reactree_ros.agent.decision import DONE
 from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.kinds.think import Think
-from reactree_ros.background.worker import Worker
+from reactree_ros.background.pending import Worker
 from reactree_ros.llm.port import FreeText, Reply
 from reactree_ros.memory.embedding import Embedder, checked_vectors, default_embedder
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec

@@ -28,11 +28,7 @@ _UNSAID = ("use_dora", "rank_pattern", "alpha_pattern", "modules_to_save", "lora
 
 
 def write_gguf_adapter(folder: Path, path: Path, *, heads: int, key_heads: int) -> None:
-    """Write the adapter in a folder of peft as a GGUF file.
-
-    Args:
-        folder: Has ``adapter_config.json`` and ``adapter_model.safetensors``; the base is a Llama.
-    """
+    """Write the adapter in a folder of peft as a GGUF file."""
     from gguf import GGUFWriter
     from safetensors.numpy import load_file
 

@@ -155,9 +155,6 @@ class Learner:
     If passes have less precision than the weights, a copy of the model makes them. So nothing is cast on the way, which
     saves a quarter of the time, and small steps still add up in the weights. LoRA matrices are added to the copy's
     weights once a step, instead of to each layer's output: several times as fast on a GPU.
-
-    Args:
-        model: A causal language model of the transformers library, in fp32.
     """
 
     def __init__(self, model: Any, precision: torch.dtype) -> None:

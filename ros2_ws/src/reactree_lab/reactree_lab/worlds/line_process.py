@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, Protocol, TypeVar
 
-from reactree_ros.background.own_python import python_module
+from reactree_ros.background.worker_process import python_module
 from reactree_ros.world.port import WorldError
 
 #: How long a process that says no more may take to end, in seconds.
@@ -31,12 +31,6 @@ _TAIL = 300
 
 class LineProcess:
     """A process that answers requests one after the other, for one thread at a time, except :meth:`stop`.
-
-    Attributes:
-        name: What it is, for errors.
-        module: What is run; it calls :func:`serve`.
-        answer_limit: How long it may take to answer, the first time with starting, in seconds.
-        lost: Why it is of no use any more; empty as long as it is.
 
     Raises:
         WorldError: It cannot be started.

@@ -18,7 +18,8 @@ from reactree_lab.household.person import (
     read_person,
 )
 from reactree_lab.household.question import Form, GoalPart, read_question
-from reactree_ros.agent.parser import MalformedDecision, parse_decision
+from reactree_ros.agent.decision import MalformedDecision
+from reactree_ros.agent.grammar import parse_decision
 from reactree_ros.errors import UserError
 from reactree_ros.household.lexicon import named
 from reactree_ros.household.tasks import GoalCondition

@@ -20,7 +20,7 @@ import reactree_ros.household
 from reactree_lab.household.generator import generate_house
 from reactree_lab.planners.adaplanner import MAX_QUESTION, PlanStep, StepNode, read_solution
 from reactree_lab.planners.recode.code_block import BlockError
-from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.prompt import prompt
 from reactree_ros.agent.turns import Told
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult

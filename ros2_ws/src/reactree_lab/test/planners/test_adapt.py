@@ -16,7 +16,7 @@ from py_trees.composites import Sequence as InSequence
 from reactree_lab.planners.adapt import Order, read_plan
 from reactree_lab.planners.plan import PROMPTS
 from reactree_ros.agent.kinds.expand import Expand
-from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.prompt import prompt
 from reactree_ros.agent.turns import Said
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult
@@ -26,8 +26,7 @@ from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import load_tasks
 from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, Reply
 from reactree_ros.planners.spec import planner
-from reactree_ros.tree.flows.fallback import FallbackFlow
-from reactree_ros.tree.flows.sequence import SequenceFlow
+from reactree_ros.tree.flows import FallbackFlow, SequenceFlow
 from reactree_ros.tree.options import TreeOptions
 
 #: As what a scripted model knows a request for a plan.

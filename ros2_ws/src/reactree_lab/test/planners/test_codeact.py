@@ -13,7 +13,7 @@ from recode_doubles import Writes, own_text
 
 import reactree_ros.household
 from reactree_lab.household.generator import generate_house
-from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.prompt import prompt
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.symbolic import SymbolicWorld

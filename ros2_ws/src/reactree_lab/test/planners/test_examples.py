@@ -12,15 +12,14 @@ import pytest
 import reactree_ros.household
 from reactree_lab.household.generator import generate_house
 from reactree_lab.planners.plan import tidied
-from reactree_ros.agent.prompt_files import prompt
-from reactree_ros.agent.tokens import approximate_tokens
+from reactree_ros.agent.prompt import prompt
+from reactree_ros.agent.text import approximate_tokens
 from reactree_ros.episode import Episode
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
-from reactree_ros.planners.fixed_example import fixed_example
-from reactree_ros.planners.spec import planner
+from reactree_ros.planners.spec import fixed_example, planner
 from reactree_ros.world.port import Outcome
 
 EXAMPLES = {

@@ -19,9 +19,8 @@ from reactree_lab.planners.hiagent.examples import told_as_subgoals
 from reactree_lab.planners.hiagent.planner import PROMPTS, HiAgentNode
 from reactree_lab.worlds.ai2thor.household import ALFRED
 from reactree_ros.agent.decision import Decision
-from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.prompt import prompt, summary_request
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
-from reactree_ros.agent.summary import summary_request
 from reactree_ros.agent.turns import Said, Told, render
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
@@ -34,8 +33,8 @@ from reactree_ros.llm.chat import chat_messages
 from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, PromptTooLong, Reply
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.planners.spec import planner as planner_of
-from reactree_ros.tree.context import Listener
 from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.listener import Listener
 from reactree_ros.tree.options import TreeOptions
 
 TARGET = "\nTarget_domain:\n"

@@ -16,9 +16,8 @@ from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.kinds.expand import Expand
-from reactree_ros.agent.kinds.think import Think
-from reactree_ros.agent.kinds.write_code import WriteCode
-from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.kinds.think import Think, WriteCode
+from reactree_ros.agent.prompt import prompt
 from reactree_ros.agent.turns import About, Said, Told
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
@@ -28,10 +27,10 @@ from reactree_ros.llm.engine import Generated
 from reactree_ros.llm.port import LanguageModel, Reply
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.planners.spec import planner
-from reactree_ros.tree.context import Listener
 from reactree_ros.tree.failure import FailureKind
-from reactree_ros.tree.flows.sequence import SequenceFlow
+from reactree_ros.tree.flows import SequenceFlow
 from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.listener import Listener
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation
 

@@ -12,7 +12,7 @@ from recode_doubles import Writes, lesson_of
 import reactree_lab.planners.recode
 from reactree_lab.household.generator import generate_house
 from reactree_lab.planners.recode.planner import PROMPTS
-from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.prompt import prompt
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks

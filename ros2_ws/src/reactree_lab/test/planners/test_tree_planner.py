@@ -14,7 +14,7 @@ from solving import solution
 from reactree_lab.household.generator import generate_house
 from reactree_lab.planners.plan import steps_of, tidied
 from reactree_lab.planners.tree_planner import ActionTree, TreePlannerNode, plan_of
-from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.prompt import prompt
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.household.household import WAH_NL
@@ -23,7 +23,7 @@ from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.llm.engine import Generation
 from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, PromptTooLong, Reply
 from reactree_ros.planners.spec import planner
-from reactree_ros.tree.context import Listener
+from reactree_ros.tree.listener import Listener
 from reactree_ros.tree.options import TreeOptions
 
 HOUSE = generate_house(seed=11, tasks=1)

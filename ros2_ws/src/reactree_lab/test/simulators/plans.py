@@ -11,7 +11,7 @@ from recode_doubles import Coder, Writes, function_of, lesson_of, own_text
 
 from reactree_lab.planners.hiagent.examples import told_as_subgoals
 from reactree_lab.planners.recode.planner import CodeNode
-from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.prompt import prompt
 from reactree_ros.agent.turns import node_text, render
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.llm.port import LanguageModel

@@ -15,7 +15,7 @@ from thor_trials import trial_of, world_of
 from reactree_lab.worlds.ai2thor.alfred import Trial
 from reactree_lab.worlds.ai2thor.household import ALFRED
 from reactree_lab.worlds.ai2thor.world import Ai2ThorWorld
-from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.prompt import prompt
 from reactree_ros.agent.turns import node_text
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.household.expert.model import ExpertModel

@@ -39,7 +39,7 @@ from reactree_lab.worlds.alfworld.world import (
     AlfworldWorld,
     games_of,
 )
-from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.prompt import prompt
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
 from reactree_ros.planners.spec import planner

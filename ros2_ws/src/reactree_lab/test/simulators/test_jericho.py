@@ -21,7 +21,7 @@ from zcode import BY_ZERO, END, FOR_EVER, READ, READ_KEY, UNKNOWN, again, printe
 from reactree_lab.worlds.jericho.interpreter import Interpreter
 from reactree_lab.worlds.jericho.story import StoryTask, story_task
 from reactree_lab.worlds.jericho.world import JerichoWorld
-from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.prompt import prompt
 from reactree_ros.episode import Episode
 from reactree_ros.planners.spec import planner
 from reactree_ros.world.check import check_world

@@ -22,7 +22,7 @@ from reactree_lab.bench.scienceworld import ScienceWorldSuiteSettings
 from reactree_lab.worlds.scienceworld import engine as engines
 from reactree_lab.worlds.scienceworld.tasks import VARIATIONS, ScienceTask, described, split
 from reactree_lab.worlds.scienceworld.world import SPEC, ScienceWorld, ScienceWorldSettings, tasks_of
-from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.prompt import prompt
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
 from reactree_ros.planners.spec import planner

@@ -14,20 +14,19 @@ import pytest
 from virtualhome_peer import VirtualHomePeer
 
 import reactree_ros
+from reactree_lab.worlds import virtualhome_unity as client
+from reactree_lab.worlds import worker_world
+from reactree_lab.worlds.virtualhome_unity import UnitySettings, VirtualHomeUnityWorld
 from reactree_ros.agent.picture import PICTURES
 from reactree_ros.agent.turns import node_text
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.errors import UserError
-from reactree_ros.household import client
-from reactree_ros.household.client import UnitySettings
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.scene import Scene
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, load_tasks
-from reactree_ros.household.unity import VirtualHomeUnityWorld
 from reactree_ros.planners.spec import planner
-from reactree_ros.world import worker_world
 from reactree_ros.world.check import check_world
 from reactree_ros.world.port import Observation, Outcome, World, WorldError
 

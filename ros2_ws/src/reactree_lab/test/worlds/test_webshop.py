@@ -13,7 +13,7 @@ from webshop_peer import WebShopPeer
 
 from reactree_lab.worlds.webshop.client import tidy
 from reactree_lab.worlds.webshop.world import HOUSEHOLD, WebShop, WebShopTask
-from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.prompt import prompt
 from reactree_ros.episode import Episode
 from reactree_ros.planners.spec import planner
 from reactree_ros.world.check import check_world

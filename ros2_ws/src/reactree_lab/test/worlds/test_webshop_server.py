@@ -21,13 +21,13 @@ from webshop_peer import WebShopPeer
 
 from reactree_lab.bench.webshop import SPEC as SUITE
 from reactree_lab.bench.webshop import WebShopSuiteSettings
+from reactree_lab.worlds import worker_world
 from reactree_lab.worlds.webshop import client
 from reactree_lab.worlds.webshop.world import WebShop, WebShopSettings, WebShopTask, tasks_of
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.errors import UserError
 from reactree_ros.planners.spec import planner
 from reactree_ros.plugins.settings import read_settings
-from reactree_ros.world import worker_world
 from reactree_ros.world.port import WorldError
 from reactree_ros.world.spec import asks_for
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from reactree_ros.agent.kinds.begin_subgoal import BeginSubgoal
+from reactree_ros.agent.kinds.think import BeginSubgoal
 from reactree_ros.agent.subgoal_grammar import action_said
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 

@@ -7,10 +7,8 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, starmap
 
 from reactree_lab.planners.hiagent.chunks import acted, subgoal_said
-from reactree_ros.agent.kinds.begin_subgoal import BeginSubgoal
-from reactree_ros.agent.kinds.summarise import Summarise
-from reactree_ros.agent.kinds.think import Think
-from reactree_ros.agent.summary import judgement
+from reactree_ros.agent.kinds.think import BeginSubgoal, Summarise, Think
+from reactree_ros.agent.prompt import judgement
 from reactree_ros.agent.turns import Said, Saw, Turn
 from reactree_ros.memory.experience import Experience
 

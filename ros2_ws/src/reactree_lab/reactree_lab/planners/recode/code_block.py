@@ -82,13 +82,7 @@ class Placeholder:
 
 
 def read_block(said: str, *, reasoning: str = "", cut: bool = False) -> Block:
-    """Read the thought and the code of a reply, and check that the code may run.
-
-    Args:
-        said: The reply; code in its thinking does not count.
-        reasoning: The model's thoughts before it; used if the reply has no thought.
-        cut: Whether the reply was truncated at the token limit.
-    """
+    """Read the thought and the code of a reply, and check that the code may run."""
     thought, code = read_code(said, reasoning=reasoning, cut=cut)
     tree = parsed(code)
     check(tree)
@@ -237,11 +231,7 @@ def calls_of(statement: ast.stmt, functions: Collection[str]) -> list[str]:
 
 
 def take_out(node: _Node, unknown: Collection[str], new_name: Callable[[], str]) -> tuple[list[ast.stmt], _Node]:
-    """Move calls of functions without code out of an expression, into statements of their own.
-
-    Returns:
-        The statements to run before, and the node with names in place of the calls.
-    """
+    """Move calls of functions without code out of an expression, into statements of their own."""
     taker = _Taker(unknown, new_name)
     changed: Any = ast.fix_missing_locations(taker.visit(copy.deepcopy(node)))
     return taker.before, changed

@@ -29,26 +29,25 @@ from reactree_lab.planners.recode.sandbox import (
     Raised,
     Sandbox,
 )
-from reactree_ros.agent.example import Example
 from reactree_ros.agent.foreign import framed, in_lines
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.kinds.expand import Expand
-from reactree_ros.agent.kinds.think import Think
-from reactree_ros.agent.kinds.write_code import WriteCode
-from reactree_ros.agent.prompt_files import prompt
-from reactree_ros.agent.reading.refusal import not_available
+from reactree_ros.agent.kinds.think import Think, WriteCode
+from reactree_ros.agent.prompt import prompt
+from reactree_ros.agent.reading.labels import not_available
 from reactree_ros.agent.reading.skills import Skills
 from reactree_ros.agent.skill import apart
+from reactree_ros.agent.transcript import Example
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import well_formed
 from reactree_ros.llm.port import FreeText, Reply
-from reactree_ros.planners.fixed_example import fixed_example
-from reactree_ros.tree.attempt import OfAttempt
+from reactree_ros.planners.spec import fixed_example
 from reactree_ros.tree.context import RunContext
-from reactree_ros.tree.flows.sequence import SequenceFlow
+from reactree_ros.tree.flows import SequenceFlow
+from reactree_ros.tree.goal import OfAttempt
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.program import Program, Step, Wait
 from reactree_ros.world.port import Observation
@@ -156,7 +155,7 @@ class CodeRunner(GoalNode):
 
     def prompt(self) -> Sequence[Turn]:
         """Return the prompt: the node's replies and messages, without the code's actions and observations."""
-        return (*self.requests.start, *(turn for turn in self.turns if not isinstance(turn, Saw)))
+        return (*self.prompt_head, *(turn for turn in self.turns if not isinstance(turn, Saw)))
 
     def begin_code_prompt(
         self, system: str, *, head: str, fixed: str, otherwise: Sequence[str] = ()
@@ -170,7 +169,7 @@ class CodeRunner(GoalNode):
             otherwise: Fixed examples for a household without one.
         """
         context = self.context
-        found = yield from self.senses.find_examples()
+        found = yield from self.find_examples()
         examples: Sequence[Example | str] = [one.text.rstrip("\n") for one in found if one.text.startswith(head)]
         if not examples and context.fixed_example:
             examples = fixed_example(context.household, fixed) or otherwise
@@ -185,11 +184,7 @@ class CodeRunner(GoalNode):
         done: str,
         **sampling: Any,
     ) -> Program:
-        """Have code written and carried out; if it fails, have it corrected, up to the allowed number of times.
-
-        Args:
-            stops: Where a base model continues after its code.
-        """
+        """Have code written and carried out; if it fails, have it corrected, up to the allowed number of times."""
         for _ in range(self._shared.corrections + 1):
             self._reply = reply = yield from self.ask(FreeText(stops, thinks=True), **sampling)
             said = closed(reply.text, cut=reply.cut)
@@ -381,7 +376,7 @@ class CodeRunner(GoalNode):
 
     def act_for_code(self, skill: str) -> Generator[Step, Any, str]:
         context = self.context
-        self.requests.check_budget()
+        self.check_budget()
         context.budget.steps += 1
         listed = context.options.refuse_unavailable and not context.household.free_skills
         if listed and Skills(*apart((yield from self.available_skills()))).exactly(skill) is None:

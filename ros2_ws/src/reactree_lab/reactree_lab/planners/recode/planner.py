@@ -38,13 +38,13 @@ from reactree_lab.planners.recode.code_block import (
 )
 from reactree_lab.planners.recode.code_runner import CodeRunner, Shared, check_skills, shortened
 from reactree_ros.agent.foreign import in_lines
-from reactree_ros.agent.prompt_files import prompt
+from reactree_ros.agent.prompt import prompt
 from reactree_ros.agent.turns import About
 from reactree_ros.llm.port import Reply
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
-from reactree_ros.tree.attempt import OfAttempt
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import EndedBelow, FailureKind
+from reactree_ros.tree.goal import OfAttempt
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.program import Grow, Program, Step, Wait
 from reactree_ros.world.port import Observation

@@ -19,8 +19,7 @@ from typing import Any, TypeVar
 
 from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.text import LONGEST_ERROR, bounded
-from reactree_ros.background.pending import Pending
-from reactree_ros.background.worker import Worker
+from reactree_ros.background.pending import Pending, Worker
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from reactree_lab.worlds.ai2thor.wording import room_of
-from reactree_ros.agent.words import same_words
+from reactree_ros.agent.text import same_words
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import parse_json, text_of
 from reactree_ros.plugins.settings import fault_of
@@ -117,20 +117,11 @@ class _Task(_Document):
 
 
 class Trial(_Task):
-    """One trial: instructions for one task in one scene.
+    """One trial: instructions for one task in one scene."""
 
-    Attributes:
-        task_type: One of the seven types.
-        pddl_params: The task's subjects.
-        scene: The scene at the start.
-    """
-
-    #: The task's name, e.g. ``look_at_obj_in_light-Book-None-DeskLamp-302``.
-    task: str
-    #: The trial's name, e.g. ``trial_T20190909_085137_911990``.
-    trial: _Text
-    #: Its split, e.g. ``valid_seen``; empty if unknown.
-    split: str
+    task: str  # its name, e.g. ``look_at_obj_in_light-Book-None-DeskLamp-302``
+    trial: _Text  # its name, e.g. ``trial_T20190909_085137_911990``
+    split: str  # e.g. ``valid_seen``; empty if unknown
     #: The task in words, by several people.
     instructions: Annotated[list[_Text], Field(min_length=1, alias="task_descs")]
 
@@ -274,14 +265,7 @@ def _holds(receptacle: Thing, item: Thing) -> bool:
 
 
 def load_trials(path: str | Path) -> list[Trial]:
-    """Read trials: a JSONL file of trimmed lines, a ``traj_data.json``, or a folder of such files.
-
-    Args:
-        path: The file, or a folder that is searched to any depth.
-
-    Returns:
-        The trials in the order of the file, or of the paths in the folder.
-    """
+    """Read trials: a JSONL file of trimmed lines, a ``traj_data.json``, or a folder of such files."""
     path = Path(path)
     if path.is_dir():
         files = sorted(path.rglob(TRAJ_DATA))

@@ -21,15 +21,7 @@ _STOP_LIMIT = 1.0
 
 
 class Simulator(LineProcess):
-    """One AI2-THOR simulator, for one thread; any error except a refusal loses it.
-
-    Args:
-        address: The address at which the client listens for a simulator.
-        arguments: The client's arguments.
-        time_limit: Limit of one simulator action, in seconds.
-        headless: Whether a simulator that is started renders without a display (CloudRendering).
-        pictures: Whether to take pictures.
-    """
+    """One AI2-THOR simulator, for one thread; any error except a refusal loses it."""
 
     module = "reactree_lab.worlds.ai2thor.player"
 

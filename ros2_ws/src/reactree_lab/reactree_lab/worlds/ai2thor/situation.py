@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 from reactree_ros.agent.household import split_skill
 from reactree_ros.agent.kinds.expand import Expand
-from reactree_ros.agent.told import EXPANSION_FAILED
-from reactree_ros.agent.turns import kind_said
+from reactree_ros.agent.turns import EXPANSION_FAILED, kind_said
 from reactree_ros.household.expert.reading import find_task
 
 _START = re.compile(
@@ -25,13 +24,7 @@ _VERBS = ("recall location of", "go to", "pick up", "put down", "turn on", "turn
 
 @dataclass
 class Situation:
-    """The contents of a prompt, up to its last line. Instances are written as in skills: ``CounterTop (1)``.
-
-    Attributes:
-        looked: Places that it went to, with the things seen there before anything was opened.
-        treated: Instances that were cleaned, heated or cooled, with the treatment.
-        done: Acts that had an effect, in order, each with the thing held before it.
-    """
+    """The contents of a prompt, up to its last line. Instances are written as in skills: ``CounterTop (1)``."""
 
     task: str  # the agent node's task
     can_recall: bool  # whether there is a working memory
@@ -41,16 +34,16 @@ class Situation:
     held: str = ""  # the held thing; empty for none
     at: str = ""  # the place that it went to or opened last
     seen: dict[str, str] = field(default_factory=dict)  # places of instances, seen here or told by working memory
-    looked: set[str] = field(default_factory=set)
+    looked: set[str] = field(default_factory=set)  # places that it went to
     opened: set[str] = field(default_factory=set)  # instances known to be open
     closed: set[str] = field(default_factory=set)  # instances known to be closed
     running: set[str] = field(default_factory=set)  # instances that are turned on
     inside: dict[str, str] = field(default_factory=dict)  # places of put down instances, as long as they are there
-    treated: set[tuple[str, str]] = field(default_factory=set)
+    treated: set[tuple[str, str]] = field(default_factory=set)  # treatments, and what was cleaned, heated or cooled
     slices: set[str] = field(default_factory=set)  # instances that are slices
     recalled: set[str] = field(default_factory=set)  # classes that working memory was asked about
     refused: set[tuple[str, str]] = field(default_factory=set)  # acts without effect, with the agent's place
-    done: list[tuple[str, str]] = field(default_factory=list)
+    done: list[tuple[str, str]] = field(default_factory=list)  # acts that had an effect, with what was held before
     thoughts: set[str] = field(default_factory=set)
     fallen: bool = False  # whether its expansion failed
 

@@ -19,6 +19,7 @@ from reactree_lab.worlds.ai2thor.navigation import Navigation
 from reactree_lab.worlds.ai2thor.restore import restore
 from reactree_lab.worlds.ai2thor.simulator import GRID_SIZE, Simulator
 from reactree_lab.worlds.ai2thor.wording import RECALLABLE, WORDS, Thing, View, room_of, word_of
+from reactree_lab.worlds.worker_world import WorkerWorld
 from reactree_ros.agent.observation import Spot
 from reactree_ros.agent.picture import picture_of
 from reactree_ros.background.pending import Pending
@@ -26,7 +27,6 @@ from reactree_ros.errors import UserError
 from reactree_ros.plugins.settings import Harmless, plain
 from reactree_ros.world.port import GONE, Observation, Outcome, Score, WorldError
 from reactree_ros.world.spec import WorldSettings, WorldSpec
-from reactree_ros.world.worker_world import WorkerWorld
 
 #: Steps that the agent goes back to let something open.
 STEPS_BACK = 3
@@ -92,11 +92,6 @@ class Ai2ThorWorld(WorkerWorld):
 
     A put down goes to the receptacle that the agent went to or opened last; at another object, to the object's own
     receptacle. A thing that cannot be put down there is dropped, as recorded.
-
-    Args:
-        settings: How to reach the simulator, and the scene if there is no trial.
-        trial: An ALFRED trial, which names its own scene.
-        scored: Whether to score the trial's goal; otherwise there is no score.
     """
 
     household = ALFRED

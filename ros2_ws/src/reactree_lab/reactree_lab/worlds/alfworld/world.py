@@ -28,13 +28,13 @@ from reactree_lab.worlds.alfworld.games import (
 )
 from reactree_lab.worlds.alfworld.progress import conditions_met, kind_of
 from reactree_lab.worlds.alfworld.rooms import portable
+from reactree_lab.worlds.worker_world import WorkerWorld
 from reactree_ros.agent.household import Household
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.plugins.settings import Harmless, Settings, check_names, plain
 from reactree_ros.world.port import Observation, Outcome, Score, Seen, WorldError
 from reactree_ros.world.spec import TasksOnDemand, WorldSettings, WorldSpec
-from reactree_ros.world.worker_world import WorkerWorld
 
 #: Beginning of ALFWorld's descriptions of a place.
 START_LINE = "You are"

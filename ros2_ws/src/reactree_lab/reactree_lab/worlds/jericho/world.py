@@ -16,13 +16,13 @@ from pydantic import Field
 
 from reactree_lab.worlds.jericho.interpreter import SPARE, GameReply, Interpreter
 from reactree_lab.worlds.jericho.story import StoryTask, check_story, numbered
+from reactree_lab.worlds.worker_world import WorkerWorld
 from reactree_ros.agent.household import Household
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.plugins.settings import Harmless
 from reactree_ros.world.port import Observation, Outcome, Score, WorldError
 from reactree_ros.world.spec import WorldSettings, WorldSpec
-from reactree_ros.world.worker_world import WorkerWorld
 
 START_LINE = "You look around."
 OVER = "The game is over."

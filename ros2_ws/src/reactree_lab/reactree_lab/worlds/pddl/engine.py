@@ -117,16 +117,7 @@ def _expression(read: model.Problem, fact: Fact) -> Any:
 
 
 class PddlSimulator:
-    """Carries out actions, which are named in words.
-
-    Args:
-        domain: The domain's file.
-        problem: One of its problems, or a problem's file.
-        wording: The words of the domain.
-
-    Attributes:
-        goal: The facts of the goal.
-    """
+    """Carries out actions, which are named in words."""
 
     def __init__(self, domain: Path, problem: Problem | Path, wording: Wording) -> None:
         from unified_planning.shortcuts import SequentialSimulator

@@ -17,12 +17,12 @@ from pydantic import Field, model_validator
 from reactree_lab.worlds.pddl.domain import DOMAIN, DOMAINS, Wording, wording_of
 from reactree_lab.worlds.pddl.engine import PddlSimulator
 from reactree_lab.worlds.pddl.problems import MAKERS, Fact, Problem
+from reactree_lab.worlds.worker_world import WorkerWorld
 from reactree_ros.agent.household import Household
 from reactree_ros.background.pending import Pending
 from reactree_ros.plugins.settings import Harmless, or_nearest
 from reactree_ros.world.port import Observation, Outcome, Score
 from reactree_ros.world.spec import TasksOnDemand, WorldSettings, WorldSpec
-from reactree_ros.world.worker_world import WorkerWorld
 
 START_LINE = "This holds now:"
 

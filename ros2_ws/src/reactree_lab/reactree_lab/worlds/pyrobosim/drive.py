@@ -9,16 +9,7 @@ from reactree_ros.world.team import RightOfWay
 
 
 class Drive:
-    """The places and passages of a robot during an action; for one thread.
-
-    Args:
-        right_of_way: Grants passages; None asks nobody.
-        scene: The robot's knowledge of the house at the start.
-
-    Attributes:
-        asks: Whether it stops before each passage until it is let in.
-        blocked: Why it cannot go on; empty while it can.
-    """
+    """The places and passages of a robot during an action; for one thread."""
 
     def __init__(self, right_of_way: RightOfWay | None, scene: HouseScene) -> None:
         self.asks, self.blocked = right_of_way is not None, ""

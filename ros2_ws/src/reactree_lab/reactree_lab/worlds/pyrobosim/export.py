@@ -83,13 +83,6 @@ def tasks_as_pyrobosim(
     """Make a house and its tasks, numbered from 1: the first ones that turn nothing on.
 
     See :func:`~reactree_lab.household.generator.generate_house`.
-
-    Args:
-        seed: Names the house.
-        rooms: Number of rooms, 3 to 8.
-        tasks: Number of tasks, at least 1.
-        varied: Use more types of task, words and things.
-        robots: Number of robots; they start in the same room.
     """
     found: list[Task] = []
     for drawn in itertools.count(2 * tasks, 2 * tasks):

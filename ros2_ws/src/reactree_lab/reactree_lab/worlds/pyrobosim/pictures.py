@@ -19,13 +19,7 @@ _Projection = Callable[[Point], Point]
 
 
 def drawn_floor(scene: HouseScene, truth: Mapping[str, str], *, camera: str) -> Picture:
-    """Draw the floor with what is where in truth, but for what is in something closed.
-
-    Args:
-        scene: The rooms, the furniture and the robot, as it felt itself last.
-        truth: The place of each thing, by pyrobosim's names; empty for what somebody holds.
-        camera: From where.
-    """
+    """Draw the floor with what is where in truth, but for what is in something closed."""
     at = _from_above(scene) if camera == ABOVE else _before(scene)
     rooms = [Piece("", 0, tuple(map(at, room.outline))) for room in scene.rooms if isinstance(room, HouseThing)]
     places = [one for one in scene.own.values() if one.outline and not one.is_room]

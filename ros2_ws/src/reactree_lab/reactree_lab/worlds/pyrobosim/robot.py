@@ -11,10 +11,10 @@ from reactree_lab.worlds.pyrobosim.drive import Drive
 from reactree_lab.worlds.pyrobosim.pictures import drawn_floor
 from reactree_lab.worlds.pyrobosim.scene import HALLWAY, HouseScene, HouseThing
 from reactree_lab.worlds.pyrobosim.simulator import Body, Ended, House, UnderWay
+from reactree_lab.worlds.worker_world import WorkerWorld
 from reactree_ros.agent.household import split_skill
 from reactree_ros.agent.picture import Picture
-from reactree_ros.background.pending import Pending
-from reactree_ros.background.worker import Stopped
+from reactree_ros.background.pending import Pending, Stopped
 from reactree_ros.household import looking, rules
 from reactree_ros.household.household import ONE_HAND, WAH_NL
 from reactree_ros.household.pictures import ABOVE, LOOK_AT, OWN, TAKE_A_PICTURE, WITH_PICTURES
@@ -24,7 +24,6 @@ from reactree_ros.household.tasks import GoalCondition
 from reactree_ros.household.vocabulary import RECALLABLE, WORDS
 from reactree_ros.world.port import Observation, Outcome, RobotGone, Score
 from reactree_ros.world.team import RightOfWay, SharedWorld
-from reactree_ros.world.worker_world import WorkerWorld
 from reactree_ros.world.wrappers import teammate_here
 
 LOOK = "look around"
@@ -75,15 +74,6 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
 
     It knows rooms and furniture from the start, and things only where it has detected them. It looks at each place
     after arriving or opening. Its own place, with the things seen there, is next to it.
-
-    Args:
-        house: The world, which others may share.
-        goal: The goal; None if the world does not know it.
-        seed: Default seed of random events.
-        time_limit: Longest time for one motion, in seconds.
-        others: The other usable robots of the house; they and the house end with this world.
-        pictures: Whether the robots have cameras, and the skills ``look``, ``look at`` and ``take a picture``.
-        owner: Whether the house ends with this world.
     """
 
     household = HOUSEHOLD

@@ -58,13 +58,7 @@ class Ended:
 
 
 class House:
-    """A world of pyrobosim with one or several of our robots. Thread-safe.
-
-    Args:
-        source: The world's file or document.
-        realtime_factor: Simulated seconds per real second; negative is as fast as possible.
-        failures: Share of failing robot actions; 0 keeps the file's.
-    """
+    """A world of pyrobosim with one or several of our robots. Thread-safe."""
 
     def __init__(self, source: Source, *, realtime_factor: float = -1.0, failures: float = 0.0) -> None:
         self._source, self._factor, self._failures = source, realtime_factor, failures

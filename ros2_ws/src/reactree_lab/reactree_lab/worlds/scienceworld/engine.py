@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from reactree_lab.worlds.line_process import Spare
-from reactree_ros.background.worker import Worker
+from reactree_ros.background.pending import Worker
 from reactree_ros.errors import UserError
 from reactree_ros.world.port import WorldError
 

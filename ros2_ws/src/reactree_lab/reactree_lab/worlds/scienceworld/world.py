@@ -14,11 +14,11 @@ from pydantic import Field, field_validator
 
 from reactree_lab.worlds.scienceworld.engine import SPARE, ScienceWorldProcess, check_java
 from reactree_lab.worlds.scienceworld.tasks import SIMPLIFICATIONS, VARIATIONS, ScienceTask, described
+from reactree_lab.worlds.worker_world import WorkerWorld
 from reactree_ros.agent.household import Household
 from reactree_ros.plugins.settings import Harmless, check_names, plain
 from reactree_ros.world.port import Observation, Outcome, Score
 from reactree_ros.world.spec import TasksOnDemand, WorldSettings, WorldSpec
-from reactree_ros.world.worker_world import WorkerWorld
 
 START_LINE = "You look around."
 RULES = """How skills are said; <thing> and <place> are named as in what you see, e.g. thermometer or door to hallway:

@@ -22,17 +22,16 @@ from reactree_lab.worlds.webshop.client import (
     instruction_of,
     read_address,
 )
+from reactree_lab.worlds.worker_world import WorkerWorld
 from reactree_ros.agent.grammar import LONGEST_SKILL
 from reactree_ros.agent.household import Household
-from reactree_ros.agent.reading.labels import undressed
-from reactree_ros.agent.reading.refusal import shortened
+from reactree_ros.agent.reading.labels import shortened, undressed
 from reactree_ros.agent.reading.skills import NEAREST, Skills
 from reactree_ros.background.pending import Pending
 from reactree_ros.files.read_back import well_formed
 from reactree_ros.plugins.settings import Settings
 from reactree_ros.world.port import Observation, Outcome, Score
 from reactree_ros.world.spec import TasksOnDemand, WorldSettings, WorldSpec
-from reactree_ros.world.worker_world import WorkerWorld
 
 START_LINE = "The page shows:"
 #: Number of WebShop's instructions (paper, abstract); a server may have fewer, and does not tell.

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import TimeoutError
 
 from reactree_ros.agent.skill import Offered
-from reactree_ros.background.pending import Pending
-from reactree_ros.background.worker import Worker
+from reactree_ros.background.pending import Pending, Worker
 from reactree_ros.world.port import Observation, Score, World, WorldError
 
 #: How long closing waits for what the world is still at, in seconds.

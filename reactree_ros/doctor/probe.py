@@ -1,4 +1,4 @@
-"""Starts our Python processes without imports from the working directory, which somebody else may have made."""
+"""Runs a slow or endless check in a process of its own, with a time limit."""
 
 from __future__ import annotations
 
@@ -7,30 +7,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from typing import Any
 
-#: Python 3.11 and later obey this in processes that multiprocessing starts.
-SAFE_PATH = "PYTHONSAFEPATH"
-
-
-def python_command(code: str) -> list[str]:
-    """Return the command that runs code in a new Python process."""
-    return [sys.executable, "-c", f"import sys; sys.path[:] = [one for one in sys.path if one]; {code}"]
-
-
-def python_module(name: str) -> list[str]:
-    """Return the command that runs a module in a new Python process."""
-    return python_command(f"import runpy; runpy.run_module({name!r}, run_name='__main__', alter_sys=True)")
-
-
-def start_safely() -> None:
-    """Keep later multiprocessing processes from importing from the working directory."""
-    os.environ.setdefault(SAFE_PATH, "1")
+from reactree_ros.background.worker_process import python_command
 
 
 class ProbeFailed(Exception):
-    """A process did not do what it was started for; the message is one line."""
+    pass
 
 
 def in_a_process(code: str, *, seconds: float) -> Any:
