@@ -64,6 +64,8 @@ _NOT_FOR: Mapping[str, Sequence[str]] = {
     "seen": ("type", "goal", *_OF_ANSWERS, "time_limit"),
     "gone": ("type", "goal", *_OF_ANSWERS, "time_limit"),
 }
+#: How YAML reads an answer without quotes.
+_YES_NO = {"True": YES, "False": NO}
 #: A type of each kind, for errors.
 _TYPES = {
     "action": "nav2_msgs/action/Spin",
@@ -150,10 +152,6 @@ class SeeingEntry(CallEntry):
         return known_camera
 
 
-def _yes_or_no(value: Any) -> Any:
-    return (YES if value else NO) if isinstance(value, bool) else value  # so YAML reads them without quotes
-
-
 class CheckEntry(SeeingEntry):
     """How it is seen whether something was done that was reported to be; see also :class:`SeeingEntry`."""
 
@@ -165,7 +163,7 @@ class CheckEntry(SeeingEntry):
     at: str = ""  # parameter that names where it has to be detected
     question: str = ""  # what `vision` is asked about the camera's picture, with the skill's parameters in braces
     # what it answers if the skill was done: yes or no
-    answer: Annotated[Literal["yes", "no"], BeforeValidator(_yes_or_no)] = "yes"
+    answer: Annotated[Literal["yes", "no"], BeforeValidator(lambda one: _YES_NO.get(str(one), one))] = "yes"
     necessary: bool = False  # whether the skill fails if nobody can see it; otherwise the observation says so
     # how many pictures it is asked about, at most; what more than half of the answers say counts
     looks: Annotated[int, Field(ge=1, le=MOST_LOOKS)] = 1
@@ -193,10 +191,6 @@ class CheckEntry(SeeingEntry):
         return PictureCheck(self.question, self.answer, self.necessary, self.looks, self.camera)
 
 
-def _one(value: Any) -> Any:
-    return [value] if isinstance(value, dict) else value
-
-
 class StepEntry(SeeingEntry):
     """One step of a skill; see also :class:`SeeingEntry`."""
 
@@ -213,7 +207,9 @@ class StepEntry(SeeingEntry):
     retries: Annotated[int, Field(ge=0, le=10)] = 0  # how often it is tried again after it failed on the way
     # what is sent where it is stopped before its end, besides an action's own cancel; None: nothing
     cancel: CancelEntry | None = None
-    check: Annotated[list[CheckEntry], BeforeValidator(_one)] = []  # how it is seen whether it was done
+    check: Annotated[
+        list[CheckEntry], BeforeValidator(lambda one: [one] if isinstance(one, dict) else one)
+    ] = []  # how it is seen whether it was done
 
     def with_camera(self, cameras: Mapping[str, CameraEntry]) -> Self:
         """Return it with the topics of its cameras, and of those of its checks."""

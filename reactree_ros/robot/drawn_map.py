@@ -90,7 +90,7 @@ def map_values(rooms: Sequence[DrawnRoom], things: Sequence[DrawnThing], *, wher
     words: dict[str, set[str]] = {}
     receptacles = []
     for at, properties in stands.items():
-        inside = _room_of(things[at], rooms)
+        inside = next((i for i, room in enumerate(rooms) if surrounds(room.outline, things[at].pose)), None)
         if inside is None:
             continue
         (names[at],) = _called([things[at].name], numbers)
@@ -170,10 +170,6 @@ def _called(names: Iterable[str], numbers: Counter[str], *, numbered: bool = Fal
         numbers[f"{word} {number}"] += 1
         found.append(f"{word} {number}")
     return found
-
-
-def _room_of(thing: DrawnThing, rooms: Sequence[DrawnRoom]) -> int | None:
-    return next((at for at, room in enumerate(rooms) if surrounds(room.outline, thing.pose)), None)
 
 
 def _room(room: DrawnRoom, name: str) -> dict[str, Any]:

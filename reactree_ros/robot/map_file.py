@@ -58,10 +58,6 @@ def _is_property(text: str) -> str:
     return text
 
 
-def _passes(text: str) -> str:
-    return check_template(text, ("by", "to", "floor"))
-
-
 Property = Annotated[str, AfterValidator(_is_property)]
 Length = Annotated[FiniteFloat, Field(gt=0)]
 #: Class of a detector; many use numbers.
@@ -137,7 +133,10 @@ class ConnectionEntry(Document):
     cost: Annotated[FiniteFloat, Field(ge=0)] = 1.0
     # the skills that pass it, in order, with `{by}` on this side, `{to}` and its `{floor}`. A door that stands open is
     # passed without
-    pass_: Annotated[list[Annotated[str, AfterValidator(_passes)]], Field(alias="pass")] = []
+    pass_: Annotated[
+        list[Annotated[str, AfterValidator(lambda text: check_template(text, ("by", "to", "floor")))]],
+        Field(alias="pass"),
+    ] = []
 
     @property
     def sides(self) -> tuple[str, str]:

@@ -301,8 +301,10 @@ def test_no_wording_of_what_is_forbidden_is_carried_out(first: tuple[str, ...]) 
         skill = said(text, robot) if is_reply else text
         if skill is not None:
             outcome = guard.execute(skill).take().outcome
-            assert robot.calls == [], f"{text!r} for '{name}' is carried out as {robot.calls}"
-            assert outcome in REFUSALS, text
+            of_a_line = is_reply and len(text.splitlines()) > 1  # a reply's first decision is taken by itself
+            assert robot.forbidden() == [], f"{text!r} for '{name}' is carried out as {robot.calls}"
+            assert of_a_line or (outcome in REFUSALS and robot.calls == []), text
+            robot.calls.clear()
         tried += 1
     assert tried
     for question in asked:  # a person is asked about what would be done, as it would be done

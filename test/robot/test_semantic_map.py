@@ -76,10 +76,8 @@ def test_the_examples_are_right() -> None:
     [
         (("start",), "attic 1", "start: there is no room 'attic 1'; there are living room 1, kitchen 1"),
         (("rooms", 0, "name"), "kitchen (1)", "rooms.0.name: a name is words of letters and digits"),
-        (("rooms", 0, "name"), "a" * 61, "rooms.0.name: a name is words of letters and digits"),
         (("rooms", 0, "name"), "KITCHEN 1", "rooms.1.name: the name 'kitchen 1' occurs 2 times"),
         (("rooms", 0, "outline"), [[0, 0]], "rooms.0.outline: list should have at least 3 items"),
-        (("rooms", 0, "name"), "kitchen 1", "rooms.1.name: the name 'kitchen 1' occurs 2 times"),
         (("receptacles", 0, "room"), "attic 1", "receptacles.0.room: there is no room 'attic 1'"),
         (
             ("receptacles", 0, "name"),
@@ -99,17 +97,11 @@ def test_the_examples_are_right() -> None:
             "receptacles.0.name: nothing can be put on or in 'shelf', and it is neither opened nor switched; describe "
             "it under words, e.g. words: {shelf: [SURFACES]}",
         ),
-        (("receptacles", 0, "name"), "towel 1", "receptacles.0.name: nothing can be put on or in 'towel'"),
         (("receptacles", 0, "open"), True, "receptacles.0.open: a coffee table cannot be opened"),
         (("receptacles", 0, "turned_on"), True, "receptacles.0.turned_on: a coffee table has no switch"),
         (("receptacles", 0, "pose"), {"x": 1.0}, "receptacles.0.pose.y: field required"),
         (("receptacles", 0, "pose"), {"x": math.nan, "y": 0}, "receptacles.0.pose.x: input should be a finite number"),
         (("receptacles", 0, "size"), [1, 1, 0], "receptacles.0.size.2: input should be greater than 0, not '0'"),
-        (
-            ("receptacles", 0, "colour"),
-            "red",
-            "receptacles.0.colour: there is no setting 'receptacles.0.colour'; use one of",
-        ),
         (
             ("objects", "classes"),
             {"a": "aple"},
@@ -199,10 +191,6 @@ WRONG = [
         (
             "{map: m, emergency_stop: null, skills: {fly to: {type: a, action: b}}}",
             "skills.fly to: a skill of the robot's own needs a wording",
-        ),
-        (
-            "{map: m, emergency_stop: null, skills: {pickup: {type: a, action: b}}}",
-            "skills.pickup: a skill of the robot's own needs a wording",
         ),
         (
             "{map: m, emergency_stop: null, skills: {fly: {type: a, action: b, wording: 'fly {x}'}}}",

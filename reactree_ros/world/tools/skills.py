@@ -189,10 +189,6 @@ def add_tools(make: Callable[[], World], named: Mapping[str, ServerSettings]) ->
     return ToolSkills(world, added, [server for server, _ in started])
 
 
-def _mixed_up(one: str, other: str) -> bool:
-    return f"{one} ".startswith(f"{other} ") or f"{other} ".startswith(f"{one} ")
-
-
 def _added(household: Household, servers: Sequence[tuple[ToolServer, ServerSettings]]) -> dict[Skill, _Added]:
     added: dict[Skill, _Added] = {}
     names = {skill.name for skill in household.skills}
@@ -213,8 +209,9 @@ def _added(household: Household, servers: Sequence[tuple[ToolServer, ServerSetti
                 raise UserError(f"{where}: there is a skill '{tool.skill.name}' already; give it another name")
             if said.policy == Verdict.DENY.value:
                 continue
-            own = tool.skill.verb
-            if verb := next((one for one in verbs if _mixed_up(one, own)), None):
+            own = tool.skill.verb  # such as `open safe`, which may be `open` with what it is done to
+            mixed_up = (one for one in verbs if f"{one} ".startswith(f"{own} ") or f"{own} ".startswith(f"{one} "))
+            if verb := next(mixed_up, None):
                 raise UserError(f"{where}: '{own}' can be read as the skill '{verb}'; give it another wording")
             names.add(tool.skill.name)
             verbs.add(tool.skill.verb)

@@ -270,7 +270,10 @@ class LookAround(Tool):
             looks = asked(robot.observe)
             shows = followed(looks, lambda seen: Pending.of(seen.pictures) if seen.pictures else robot.pictures())
             job.stops_by(shows.cancel)
-            return mapped(shows, lambda pictures: _of_look(looks.result(), pictures))
+            return mapped(
+                shows,
+                lambda taken: Report("The robot looked around.", looks.result().told, pictures=_with_bytes(taken)),
+            )
 
         return await door.follow(job, call, lambda: door.start(job, start))
 
@@ -655,10 +658,6 @@ def _of_skill(skill: str, seen: Observation) -> Report:
     well = seen.outcome is Outcome.DONE
     said = "The skill was done." if well else f"The skill was not done: {seen.outcome.value}."
     return Report(said, seen.told, well=well, data={"outcome": seen.outcome.value}, pictures=_with_bytes(seen.pictures))
-
-
-def _of_look(seen: Observation, pictures: Sequence[Picture]) -> Report:
-    return Report("The robot looked around.", seen.told, pictures=_with_bytes(pictures))
 
 
 def _with_bytes(pictures: Sequence[Picture]) -> list[tuple[Picture, bytes]]:
