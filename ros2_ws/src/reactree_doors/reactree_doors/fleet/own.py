@@ -79,7 +79,6 @@ class OwnMemory(SqliteMemory):
         return self._names(f"WHERE {_ONLY_HERE} AND state = {_WAITING}")
 
     def refused(self) -> list[str]:
-        """The ids of the runs that the server refuses."""
         return self._names(f"WHERE {_ONLY_HERE} AND state = {_REFUSED}")
 
     def undelivered(self) -> Mapping[int, Experience]:
@@ -97,7 +96,6 @@ class OwnMemory(SqliteMemory):
         return [(row[0], self._experience(row)) for row in rows]
 
     def known(self) -> list[str]:
-        """The ids of the runs that the fleet should have."""
         return self._names(f"WHERE state != {_REFUSED}")
 
     def _names(self, which: str) -> list[str]:
