@@ -43,7 +43,7 @@ from reactree_ros.memory.embedding import WordEmbedder
 from reactree_ros.memory.house_map import HouseMap
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.planners.spec import planner
-from reactree_ros.tree.context import Listener
+from reactree_ros.tree.listener import Listener
 from reactree_ros.tree.options import Routines, TreeOptions
 
 HOUR = 3600.0

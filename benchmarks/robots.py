@@ -26,7 +26,7 @@ from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, parse_tasks
 from reactree_ros.planners.spec import planner
-from reactree_ros.tree.flows.parallel import Parallel
+from reactree_ros.tree.flows import Parallel
 from reactree_ros.world.port import World
 from reactree_ros.world.spec import WORLDS, Place
 

@@ -70,8 +70,8 @@ from reactree_ros.nodes.planner.planner_node import PlannerNode
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.nodes.waiting import Wake
 from reactree_ros.planners.spec import planner
-from reactree_ros.tree.context import Listener
 from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.listener import Listener
 from reactree_ros.world.port import Observation, Score, World
 
 BOUND = 60.0  # longest wait for anything, in seconds

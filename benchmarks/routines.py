@@ -51,8 +51,8 @@ from reactree_ros.planners.spec import planner
 from reactree_ros.routine import model as data
 from reactree_ros.routine.keeping import Kept
 from reactree_ros.tree.agent_node import AgentNode
-from reactree_ros.tree.context import Call, Listener
 from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.listener import Call, Listener
 from reactree_ros.tree.options import Routines, TreeOptions
 
 #: The tree of routines that are only to be found.

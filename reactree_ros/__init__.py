@@ -3,12 +3,12 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reactree_ros.episode.start import run as run
+    from reactree_ros.episode.assembly import run as run
 
 
 def __getattr__(name: str) -> Any:
     if name == "run":  # loads its dependencies on first use
-        from reactree_ros.episode.start import run
+        from reactree_ros.episode.assembly import run
 
         return run
     if name != "__version__":

@@ -16,9 +16,10 @@ from reactree_ros.episode import Episode
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.tree.agent_node import Abilities, AgentNode
-from reactree_ros.tree.context import Listener, RunContext
-from reactree_ros.tree.flows.sequence import SequenceFlow
+from reactree_ros.tree.context import RunContext
+from reactree_ros.tree.flows import SequenceFlow
 from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.listener import Listener
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Outcome, Score, World
 from reactree_ros.world.team import SharedWorld

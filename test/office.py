@@ -51,7 +51,6 @@ class OfficeWorld(World):
         return Pending.of(self._skills.offered(self.map))
 
     def offers(self) -> list[Offer]:
-        """Return what may be tried now."""
         return [one for one in self._skills.offered(self.map) if isinstance(one, Offer)]
 
     def execute(self, skill: str) -> Pending[Observation]:

@@ -83,7 +83,6 @@ def _patterns_in(value: object, depth: int = 0) -> Iterator[re.Pattern[str]]:
 
 
 def _uses() -> Iterator[Use]:
-    """Yield every pattern with each way in which its module uses it."""
     for module in _modules():
         calls = [node for node in ast.walk(ast.parse(inspect.getsource(module))) if isinstance(node, ast.Attribute)]
         methods: dict[str, set[str]] = {}
@@ -108,7 +107,6 @@ def _is_inline(call: ast.Call) -> bool:
 
 
 def _texts_in(tree: Any) -> Iterator[str]:
-    """Yield the characters and the words that a pattern knows."""
     word = ""
     for op, value in tree:
         if str(op) == "LITERAL":
@@ -134,7 +132,6 @@ _OF_SETS = ("LITERAL", "RANGE")
 
 
 def _adversaries(known: Collection[str]) -> Iterator[tuple[str, str, str]]:
-    """Yield what stands before, what is repeated, and what stands after."""
     known = list(dict.fromkeys(known))
     signs, words = [one for one in known if len(one) == 1][:10], [one for one in known if len(one) > 1][:12]
     pairs = ("".join(pair) for pair in itertools.product([*signs[:6], " ", "a"], repeat=2))
@@ -155,7 +152,6 @@ def _seconds(reads: Callable[[str], object], adversary: tuple[str, str, str], le
 
 
 def growth(reads: Callable[[str], object], known: Collection[str] = ()) -> tuple[float, tuple[str, str, str]]:
-    """Return how much longer the worst text takes that is four times as long, and which that is."""
     worst = max(_adversaries(known), key=lambda one: _seconds(reads, one, LENGTH))
     least = [min(_seconds(reads, worst, length) for _ in range(3)) for length in (4 * LENGTH, 16 * LENGTH)]
     return least[1] / max(least[0], 1e-5), worst

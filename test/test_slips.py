@@ -31,7 +31,6 @@ CONFIG = Path(__file__).parents[1] / "config"
 
 
 def misspelt(name: str) -> str:
-    """Return a name with a slip of the fingers: its last two letters are exchanged, or one is twice."""
     swapped = name[:-2] + name[:-3:-1]
     return swapped if swapped != name and len(name) > 2 else name + name[-1]
 
@@ -98,7 +97,6 @@ def test_the_value_of_a_key_that_is_not_known_is_not_shown() -> None:
 
 
 def slips(kind: Any, document: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str, str, Any]]:
-    """Yield every key of a document that its type knows: misspelt, as it is, and the document with it misspelt."""
     here = document
     for one in path:
         here = here[one]
@@ -181,7 +179,6 @@ def test_a_misspelt_name_is_told_with_the_nearest(kind: str, name: str) -> None:
 
 
 def options_of_few() -> Iterator[tuple[tuple[str, ...], str, list[str]]]:
-    """Yield every option and argument of every command that is one of a few values, and those."""
     for path, command in every_command():
         for one in command.params:
             kind = one.type_descriptor.annotation if hasattr(one, "type_descriptor") else one.type

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import Field
-from reactree_ros.cli.completion import kinds
 
 from reactree_lab.bench.spec import SUITES
+from reactree_ros.cli.options import kinds
 from reactree_ros.llm.settings import reaching_of_model
 from reactree_ros.plugins import Spec
 from reactree_ros.plugins.settings import Harmless, Settings, is_harmless, plain, reaching

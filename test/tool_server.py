@@ -83,7 +83,6 @@ HOSTILE = (
 
 
 def hostile() -> Server[Any]:
-    """A server that does what its tools are called."""
     marks = Path(os.environ["MARKS"])
     begun = marks / "begun"
     begun.write_text(f"{begun.read_text() if begun.exists() else ''}x")

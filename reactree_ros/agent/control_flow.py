@@ -1,6 +1,6 @@
 """Control flow: how the subgoals of an expansion are carried out, each way declared in one class (paper, Algorithm 2).
 
-This package's are in ``tree/flows/``. Another distribution names its own as entry points of the group
+This package's are in ``tree/flows.py``. Another distribution names its own as entry points of the group
 ``reactree_ros.control_flows``.
 """
 

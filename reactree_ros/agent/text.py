@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import string
 import unicodedata
@@ -165,6 +166,7 @@ def typed(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n").translate(_PLAIN)
 
 
+@functools.lru_cache(maxsize=4096)  # a reply is compared with the same skills again and again
 def words(text: str) -> tuple[str, ...]:
     """Return the words, numbers and signs of a text, in lower case, without markup."""
     text = unicodedata.normalize("NFC", typed(text)).casefold()

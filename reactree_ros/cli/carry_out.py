@@ -102,7 +102,7 @@ def carry_out(
                 _print_json(result)
             if remember:
                 episode.remember(result)  # last: if the memory cannot be written, nothing else is lost
-                for line in episode.learning.told:
+                for line in episode.learning.report:
                     console.print(in_one_line(line), style="dim", markup=False, highlight=False, soft_wrap=True)
     return result
 

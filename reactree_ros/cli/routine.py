@@ -22,6 +22,7 @@ from reactree_ros.memory.spec import NamedMemory
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from reactree_ros.record.reader import Record
     from reactree_ros.routine.keeping import Kept
     from reactree_ros.routine.model import Node, Routine
 
@@ -121,17 +122,37 @@ def routine_keep(
     run: Annotated[Path, typer.Argument(help="The record of a run that ended as you wanted it.")], memory: Memory
 ) -> None:
     """Keep the routine of a recorded run: you say that it did what was asked."""
-    from reactree_ros.episode.keeping import routine_of
     from reactree_ros.record.reader import read_record
     from reactree_ros.routine.keeping import Kept
 
     record = read_record(run)
-    routine = routine_of(record)
+    routine = _routine_of(record)
     with memory.open() as episodic:
         if not episodic.keeps_routines:
             raise UserError(f"{memory}: this memory keeps no routines; name a file of your own")
         name = Kept(episodic).add(routine)
     _say(f"{name}: kept in {memory}; it is for '{routine.goal}'")
+
+
+def _routine_of(record: Record) -> Routine:  # its tree is grown once more along it
+    from py_trees.common import Status
+
+    from reactree_ros.episode.player import replay
+    from reactree_ros.routine.fitting import Vocabulary
+    from reactree_ros.routine.learn import learnt, overlooked
+
+    replayed = replay(record)
+    episode = replayed.episode
+    if replayed.difference or episode is None:
+        raise UserError(f"{record.name}: this version does not make the run again: {replayed.difference}")
+    root, context = episode.root, episode.context
+    if root.status != Status.SUCCESS:
+        raise UserError(f"{record.name}: the run did not reach its goal; only one that did can be kept as a routine")
+    known = Vocabulary((*context.known, *context.world.words), context.world.recallable, context.household.skills)
+    routine = learnt(root, known, run=str(record.run["id"]))
+    if problem := overlooked(routine, known):
+        raise UserError(f"{record.name}: no routine is kept: {problem}; write one by `reactree routine edit --file`")
+    return routine
 
 
 add_more("routine", app)

@@ -97,7 +97,7 @@ def run(
         options=TreeOptions(**dict(options)),
         policy=rules,
         memory="" if memory is None else memory.absolute(),
-        vision=vision and Selection.of("llm", *vision),
+        vision=vision and Selection.from_spec("llm", *vision),
         person=answers,
     )
     if not answers and chosen.settings.model_dump().get("questions"):

@@ -68,14 +68,16 @@ def said_again(
     elif planner:
         changes["memory"] = ""
     if vision is not None:
-        changes["vision"] = Selection.of("llm", *vision)
+        changes["vision"] = Selection.from_spec("llm", *vision)
     elif not own:
         changes["vision"] = None
         if spec.vision is not None:
             opening.warn(f"Nobody is asked about pictures now; to have that, add --vision {spec.vision.name}")
     if policy := policy or policy_of_user():
         changes["policy"] = load_policy(policy)
-    chosen = Selection.of("llm", *llm) if isinstance(llm, Chosen) else spec.llm and spec.llm.with_settings(llm, name)
+    chosen = (
+        Selection.from_spec("llm", *llm) if isinstance(llm, Chosen) else spec.llm and spec.llm.with_settings(llm, name)
+    )
     return spec.but(recorded="", world=spec.world.with_settings(world, name), llm=chosen, **changes)
 
 

@@ -19,7 +19,7 @@ from reactree_ros.agent.budget import Budget, Limit, Prices
 from reactree_ros.agent.picture import Glance
 from reactree_ros.agent.text import counting
 from reactree_ros.background.pending import Pending
-from reactree_ros.episode.learning import Again, Learning
+from reactree_ros.episode.learning import Learning, Proof
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import LanguageModel, Reply, Tally
 from reactree_ros.memory.experience import Experience
@@ -30,10 +30,12 @@ from reactree_ros.record.verdict import LIMITED, EpisodeEnd
 from reactree_ros.record.verdict import EpisodeResult as EpisodeResult
 from reactree_ros.record.writer import Recorder
 from reactree_ros.routine.use import Wrap
-from reactree_ros.tree.context import Call, Listener, Listeners, RunContext
+from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import BY_LIMIT
+from reactree_ros.tree.goal import Goal
 from reactree_ros.tree.goal_node import GoalNode, kind_of_failure
 from reactree_ros.tree.growth import GrowingTree, Growth
+from reactree_ros.tree.listener import Call, Listener, Listeners
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.tree.own_tree import SkillNode
 from reactree_ros.tree.stuck import Watch
@@ -72,29 +74,6 @@ class Episode:
 
     :meth:`run` ticks until the end. If you have a loop of your own, such as a ROS timer, call :meth:`tick` there.
 
-    Args:
-        instruction: What to do, in natural language.
-        world: The world at the start of the task; its maker closes it. Its own settings guard it, if nothing else does.
-        model: Decides.
-        planner: Who plans.
-        person: The person whom goal nodes may ask; None: nobody.
-        memory: Provides examples; :meth:`remember` adds to it.
-        options: How the method behaves.
-        working_memory: Whether the planner remembers where it saw things; None: its name decides.
-        listener: Told what happens.
-        record: Records the run as it happens; None: the run is not recorded.
-        task_id: The task that the instruction belongs to, for the result.
-        task_name: Its type.
-        tree: The episode becomes the first child of this tree's root; ``growth`` follows the tree already. By default
-            the episode has a tree of its own.
-        growth: The growth of ``tree``.
-        examples: Finds examples; by default the memory does.
-        routines: Finds routines, if the options want any, otherwise than the memory does.
-        again: Makes the world once more, as the task starts or with things moved by chance; None: nobody can.
-        clock: Seconds, never going back.
-        telemetry: Makes spans and metrics of the run; None: nobody does.
-        goal: The goal that was read from the instruction; None: the world reads it, if no task has one.
-
     Raises:
         UserError: The instruction is empty, or the planner cannot be used in this world.
     """
@@ -103,25 +82,25 @@ class Episode:
         self,
         instruction: str,
         *,
-        world: World,
+        world: World,  # at the start of the task; its maker closes it. Its own settings guard it, if nothing else does
         model: LanguageModel,
         planner: Builder,
-        person: Person | None = None,
-        memory: EpisodicMemory | None = None,
+        person: Person | None = None,  # whom goal nodes may ask
+        memory: EpisodicMemory | None = None,  # provides examples; :meth:`remember` adds to it
         options: TreeOptions | None = None,
-        working_memory: bool | None = None,
+        working_memory: bool | None = None,  # whether things that were seen are remembered; None: the planner says it
         listener: Listener | None = None,
         record: Recorder | None = None,
-        task_id: int | None = None,
+        task_id: int | None = None,  # the task that the instruction belongs to, for the result
         task_name: str = "instruction",
-        tree: BehaviourTree | None = None,
-        growth: Growth | None = None,
-        examples: Examples | None = None,
+        tree: BehaviourTree | None = None,  # it becomes the first child of its root; None: it has one of its own
+        growth: Growth | None = None,  # follows that tree already
+        examples: Examples | None = None,  # finds examples otherwise than the memory does; routines likewise
         routines: Wrap | None = None,
-        again: Again | None = None,
+        proves: Proof | None = None,  # tries out what was learnt, if somebody can make the world once more
         clock: Callable[[], float] = time.monotonic,
         telemetry: Telemetry | None = None,
-        goal: Mapping[str, int] | None = None,
+        goal: Mapping[str, int] | None = None,  # read from the instruction; None: the world reads it, without a task
     ) -> None:
         self.instruction = instruction
         if not instruction.strip():
@@ -151,13 +130,12 @@ class Episode:
             working_memory=WorkingMemory() if remembers else None,
             person=person,
             examples=examples or examples_from(memory, model, options),
-            listener=_listener(record, listener, telemetry),
             wake=self._awake.set,
             clock=clock,
         )
-        if options.stuck_after:
-            self.context.listener = Listeners(Watch(self.context, options.stuck_after), self.context.listener)
-        self.learning = Learning(self.context, memory, wrap=routines, again=again)
+        watch = Watch(self.context, options.stuck_after) if options.stuck_after else None
+        self.context.listener = Listeners(*filter(None, (watch, record, listener, telemetry)))
+        self.learning = Learning(self.context, memory, wrap=routines, proves=proves)
         self._clock, self._started = clock, 0.0
         #: Seconds since the first tick, by the episode's clock; along a record as it says.
         self.elapsed: Callable[[], float] = lambda: clock() - self._started
@@ -179,11 +157,9 @@ class Episode:
 
     @property
     def finished(self) -> bool:
-        """Whether the root goal node has ended or was interrupted."""
         return self._ticked and self.root.status != Status.RUNNING
 
     def tick(self) -> None:
-        """Tick the tree once; interrupt a cancelled episode instead."""
         if not self._ticked:
             self._ticked, self._begin, self._started = True, time.monotonic(), self._clock()
         self._awake.clear()
@@ -204,7 +180,6 @@ class Episode:
             self.context.listener.time_is_up()
 
     def wait(self, timeout: float = TICK_PERIOD) -> None:
-        """Wait until a call in flight ends, at most ``timeout`` seconds."""
         self._awake.wait(timeout)
 
     def run(self) -> EpisodeResult:
@@ -236,7 +211,10 @@ class Episode:
         return self.conclude(score, problem)
 
     def conclude(self, score: Score | None = None, problem: str = "") -> EpisodeResult:
-        """Return the result and write it to the record; call it once, at the end; see :meth:`result`."""
+        """Return the result and write it to the record; call it once, at the end.
+
+        ``problem`` says why the world gave no score; it then counts as gone.
+        """
         self.context.team.stop()
         result = self.result(score, problem)
         if self._record is not None:
@@ -251,7 +229,6 @@ class Episode:
         self.context.wake()
 
     def resume(self) -> None:
-        """Resume a paused run; it looks around again first."""
         self.context.paused = ""
         self.context.wake()
 
@@ -274,9 +251,6 @@ class Episode:
 
         ``stop`` and the like end the run. Each goal node gets other words once, as a turn before its next decision.
         Calls under way continue.
-
-        Raises:
-            UserError: Nothing is said, the run has ended, or its planner takes nothing in but ``stop``.
         """
         if not words.strip():
             raise UserError("nothing is said; say what is to be otherwise, or 'stop'")
@@ -310,19 +284,13 @@ class Episode:
         self.context.team.stop()
 
     def result(self, score: Score | None = None, problem: str = "") -> EpisodeResult:
-        """Return the result of the episode.
-
-        Args:
-            score: The world's present score, if the world knows a goal.
-            problem: Why the world gave no score; the world then counts as gone.
-        """
-        context, root = self.context, self.root
+        context, root, budget = self.context, self.root, self.context.budget
         if score is not None and score.goal and (context.words or context.answers):
             score = None  # a person has said more than the instruction
         replies = [reply for _, _, reply in context.replies]
         answers: list[Reply | Glance] = [*replies, *context.glances]
         told = [context.fatal.message] if context.fatal else [failure.message for failure in context.failures]
-        counted, budget = branches(root), context.budget
+        counted = branches(root)
         left = [list(undone(branch)) for branch in counted]
         end = self._end([one for each in left for one in each], gone=bool(problem))
         lacking = [said_undone(one) for each in left for one in each if one is not root]
@@ -333,8 +301,8 @@ class Episode:
             status="interrupted" if root.status == Status.INVALID else root.status.value.lower(),
             gsr=None if score is None else score.gsr,
             ssr=None if score is None else score.ssr,
-            decisions=context.budget.decisions,
-            steps=context.budget.steps,
+            decisions=budget.decisions,
+            steps=budget.steps,
             max_depth=max((node.depth for node in context.nodes), default=1),
             agent_nodes=len(context.nodes),
             seconds=round(self._seconds, 3),
@@ -347,7 +315,7 @@ class Episode:
             message="; ".join(dict.fromkeys([*told, *([problem] if problem else [])])),
             robots=len(context.team.robots),
             makespan=context.team.makespan,
-            questions=context.budget.questions,
+            questions=budget.questions,
             cost=round(budget.cost, 9) if budget.prices and prompt is not None and output is not None else None,
             reason=problem or self._reason(end),
             goal={} if score is None else dict(score.goal),
@@ -361,7 +329,6 @@ class Episode:
         )
 
     def _reason(self, end: EpisodeEnd) -> str:
-        """Say what the tree knows of its end; see :class:`EpisodeResult`."""
         if end in LIMITED:
             return self.context.budget.reason()
         return why(self.root) if self.root.status == Status.FAILURE else ""
@@ -382,7 +349,6 @@ class Episode:
     # ------------------------------------------------------------------ what is learnt
 
     def experiences(self) -> list[Experience]:
-        """Return what its goal nodes went through; those without an end of their own are left out."""
         task_id = str(self.task_id or 0)
         nodes = dict.fromkeys(self.context.nodes)  # one may have begun several times
         found = (node.experience(task_id=task_id, task_name=self.task_name) for node in nodes)
@@ -392,13 +358,6 @@ class Episode:
         """Add new experiences to the memory, if there is one that takes them and the goal was reached.
 
         Where the options want routines, that of the run is kept, too, if its task's goal, or a person, has judged it.
-
-        Args:
-            result: The run's.
-            agreed: Whether a person says that all is done as it was wanted.
-
-        Returns:
-            How many experiences were added.
         """
         self.learning.settle()
         if not result.whole:
@@ -410,7 +369,6 @@ class Episode:
 
 
 def examples_from(memory: EpisodicMemory | None, model: LanguageModel, options: TreeOptions) -> Examples | None:
-    """Return what finds in-context examples in a memory, as many as a model's prompt has room for by the options."""
     if memory is None:
         return None
     # The memory's own thread counts; what is counted there is no part of the run's record.
@@ -420,27 +378,14 @@ def examples_from(memory: EpisodicMemory | None, model: LanguageModel, options: 
 
 
 class _Undecided(Listener):
-    """Hears of the end of each skill that no decision asked for.
-
-    Args:
-        ended: Called then.
-    """
-
     def __init__(self, ended: Callable[[], None]) -> None:
         self._ended = ended
 
-    def observed(self, node: GoalNode, observation: Observation) -> None:
-        """Tell of a skill of a tree."""
+    def observed(self, node: Goal, observation: Observation) -> None:
         if isinstance(node, SkillNode):
             self._ended()
 
 
-def _listener(*listeners: Listener | None) -> Listener:
-    told = [one for one in listeners if one is not None]
-    return told[0] if len(told) == 1 else Listeners(*told)
-
-
 def _total(counts: Iterable[int | None]) -> int | None:
-    """Add up the known values; None if none is known."""
     known = [count for count in counts if count is not None]
     return sum(known) if known else None

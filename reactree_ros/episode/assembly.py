@@ -1,28 +1,46 @@
-"""Makes a run from its specification: the episode, and the world that it names."""
+"""Makes a run from its specification: the episode, and the world that it names; ``run`` does all in one call."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing
 from functools import cache
+from pathlib import Path
 from typing import Any, cast
 
+from py_trees.common import Status
+
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Builder, Episode
 from reactree_ros.episode.eyes import with_eyes
-from reactree_ros.episode.learning import Again
-from reactree_ros.episode.run_spec import RunSpec
+from reactree_ros.episode.learning import Proof, vocabulary_of
+from reactree_ros.episode.run_spec import RunSpec, Selection
 from reactree_ros.episode.telemetry import watching
 from reactree_ros.errors import UserError
-from reactree_ros.llm.port import LanguageModel
+from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, RequestRejected
+from reactree_ros.llm.settings import make_model, named_model
+from reactree_ros.llm.spec import MODELS
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.memory.spec import is_brought, memory
 from reactree_ros.person.port import Person, confirmed_by
+from reactree_ros.plugins.settings import read_settings
 from reactree_ros.record.schema import Event
-from reactree_ros.record.writer import Recorder
-from reactree_ros.tree.options import Routines
+from reactree_ros.record.verdict import EpisodeResult
+from reactree_ros.record.writer import Recorder, RecordFile
+from reactree_ros.routine.fitting import Routines
+from reactree_ros.routine.learn import NotLearnt, unnamed, without
+from reactree_ros.routine.model import Routine
+from reactree_ros.tree.options import Routines as Wanted
+from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import World
-from reactree_ros.world.spec import Place, Task, WorldSpec
+from reactree_ros.world.spec import WORLDS, Place, Task, WorldSettings, WorldSpec
 from reactree_ros.world.wrappers import guarded
+
+#: Makes the world once more: 0 as the task starts, any other number with things moved by chance.
+Again = Callable[[int], World]
+#: In how many houses with other places of things a routine is tried out.
+TRIALS = 4
 
 
 def assemble(
@@ -60,8 +78,8 @@ def assemble(
     if builder is None and "examples" not in live and live.get("memory") is None:
         spec = spec.with_examples(world.household.name)
         live["memory"] = brought(spec.memory)
-    if spec.options.routines is not Routines.OFF:
-        live.setdefault("again", again(spec))
+    if spec.options.routines is not Wanted.OFF and (worlds := again(spec)) is not None:
+        live.setdefault("proves", proof(worlds))
     return Episode(
         spec.instruction,
         world=guarded_by(spec, world, person),
@@ -79,8 +97,72 @@ def assemble(
     )
 
 
+def run(
+    instruction: str | None = None,
+    *,
+    house: str | None = None,
+    llm: str = "expert",
+    planner: str = "reactree_wm",
+    world: str = "virtualhome",
+    llm_settings: Mapping[str, Any] | None = None,
+    world_settings: Mapping[str, Any] | None = None,
+    memory: str = "",
+    vision: str = "",
+    save: str | Path | None = None,
+    **options: Any,
+) -> EpisodeResult:
+    """Carry out an instruction and return the result; ``print(result.verdict)`` says how it ended.
+
+    Args:
+        instruction: What to do; None: what the world's first task asks.
+        house: The house, of worlds that have several, e.g. ``villa``.
+        llm: Name of the language model; ``reactree list models`` says which there are.
+        planner: Name of the planner, with its options.
+        world: Name of the world.
+        llm_settings: Settings of the language model, e.g. ``{"base_url": "http://localhost:8000/v1"}``.
+        world_settings: Settings of the world.
+        memory: The episodic memory that examples come from, as ``reactree run`` takes it; it is not added to. Empty:
+            the one that comes with the household, if there is one; ``none``: a fixed example.
+        vision: The language model that is asked about pictures, as ``reactree run`` takes it; empty: none is.
+        save: A new file for the run's record; None: there is none.
+        options: Options of the run, see :class:`reactree_ros.tree.options.TreeOptions`.
+
+    Raises:
+        UserError: A name, a setting or an option is wrong, or what it needs is not installed.
+        LanguageModelError: The language model does not get ready.
+    """
+    given = dict(world_settings or {}) | ({} if house is None else {"house": house})
+    place_spec, model_spec = WORLDS.get(world), MODELS.get(llm)
+    place = Place.of(
+        place_spec, cast("WorldSettings", read_settings(place_spec.settings, given, where="world_settings"))
+    )
+    settings = read_settings(model_spec.settings, dict(llm_settings or {}), where="llm_settings")
+    chosen = read_settings(TreeOptions, options, where="options")
+    spec = RunSpec.in_place(
+        place,
+        instruction,
+        llm=(model_spec, settings),
+        planner=planner,
+        options=chosen,
+        memory=memory,
+        vision=Selection.from_spec("llm", *named_model(vision)) if vision else None,
+    )
+    named = spec.chosen_memory()
+    with ExitStack() as stack:
+        model = make_model(model_spec, settings)
+        stack.callback(model.close)
+        model.ready().result()
+        live: dict[str, Any] = {"world": stack.enter_context(make_world(spec, place)), "model": model}
+        if named is not None:
+            live["memory"] = stack.enter_context(named.open())
+        if save is not None:
+            file = RecordFile(save, own=True)
+            stack.callback(file.close)
+            live |= {"write": file.write, "flush": file.flush}
+        return assemble(spec, telling=True, **live).run()
+
+
 def guarded_by(spec: RunSpec, world: World, person: Person | None) -> World:
-    """Return a run's world with the guard of its policy, for which a person confirms skills; None: nobody does."""
     return guarded(world, spec.policy, confirmed_by(person, spec.options.answer_timeout))
 
 
@@ -111,15 +193,6 @@ def _open(name: str) -> EpisodicMemory:
 
 
 def make_world(spec: RunSpec, place: Place | None = None) -> World:
-    """Make the world of a run, at the start of its task, with eyes if the run has some.
-
-    Args:
-        spec: What the run is.
-        place: The world with its tasks, if they are loaded already.
-
-    Raises:
-        UserError: Nobody knows which world it is, it cannot be made, or only a record says what it would start.
-    """
     vision = None if spec.vision is None else spec.chosen("vision")
     return with_eyes(lambda _: _make_world(spec, place), vision, getattr(spec.chosen("world")[0], "checks", {}))
 
@@ -140,3 +213,52 @@ def _of_suite(suite: Any, tasks: Mapping[int, Task], task_id: int | None) -> Wor
     if task_id is None or task_id not in tasks:
         raise UserError(f"there is no task {task_id} in the suite '{suite.name}' with these settings")
     return cast("World", suite.make_world(tasks[task_id]))
+
+
+# ---------------------------------------------------------------------- routines tried out
+
+
+class NoModel(LanguageModel):
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        return Pending.failed(RequestRejected("no language model is asked while a routine is tried out"))
+
+
+def tried_out(routine: Routine, instruction: str, again: Again) -> str:
+    """Return why a routine is not to be kept: it does not do the task again, or ends well where it has not done it."""
+    for seed in range(1 + TRIALS):
+        with closing(again(seed)) as world:
+            episode = _rehearsal(routine, instruction, world)
+            reached = episode.run().gsr == 1.0
+        if episode.root.status == Status.SUCCESS and not reached:
+            return "it ends as if all were done where it is not" + (", in another house" if seed else "")
+        if not seed and not reached:
+            return "it does not do the same task again"
+    return ""
+
+
+def proof(again: Again) -> Proof:
+
+    def prove(routine: Routine, instruction: str) -> Routine:
+        if problem := tried_out(routine, instruction, again):
+            raise NotLearnt(problem)
+        return needed(routine, instruction, again)
+
+    return prove
+
+
+def needed(routine: Routine, instruction: str, again: Again) -> Routine:
+    """Return a routine without the things that the goal does not name and that the task is done without."""
+    for name in unnamed(routine):
+        smaller = without(routine, name)
+        if smaller is not None and not tried_out(smaller, instruction, again):
+            routine = smaller
+    return routine
+
+
+def _rehearsal(routine: Routine, instruction: str, world: World) -> Episode:
+    found = Pending.of(tuple(Routines([routine], vocabulary_of(world)).fitting(instruction)))
+    spec = RunSpec(instruction=instruction, planner="reactree_wm", options=TreeOptions(routines=Wanted.ON))
+    builder = spec.chosen_planner()  # without the examples of a memory
+    return assemble(
+        spec, world=world, model=NoModel(), builder=builder, routines=lambda _, tells: (lambda goal: found, tells)
+    )

@@ -25,11 +25,6 @@ class WorldWithEyes(WorldWrapper):
 
     A skill that the eyes see undone ends with :attr:`Outcome.POSTCONDITION`. If they fail, or cannot see it, the
     observation says so and the run goes on, unless the check is necessary. Cancelling a skill cancels what is asked.
-
-    Args:
-        inner: The world.
-        eyes: Who looks; they end with the world.
-        checks: How it is seen whether a skill has done what it reports, by its name.
     """
 
     def __init__(self, inner: World, eyes: Eyes, checks: Mapping[str, PictureCheck]) -> None:
@@ -37,19 +32,16 @@ class WorldWithEyes(WorldWrapper):
         self._eyes, self._checks = eyes, checks
 
     def around(self, world: World) -> SharedWorld:
-        """Lend one of the robots the eyes."""
         return WorldWithEyes(world, self._eyes, self._checks)
 
     def execute(self, skill: str) -> Pending[Observation]:
         return followed(asked(self.inner.execute, skill), lambda seen: self._looked(skill, seen))
 
     def close(self) -> None:
-        """Close the inner world, and release the eyes."""
         super().close()
         self._eyes.close()
 
     def _looked(self, skill: str, seen: Observation) -> Pending[Observation]:
-        """Return what was observed after a skill, once the eyes have looked."""
         name, values = self._skill_and_values(skill)
         if seen.outcome is not Outcome.DONE:
             return Pending.of(seen)
@@ -61,7 +53,6 @@ class WorldWithEyes(WorldWrapper):
         return self._described(seen, [(number, thing) for number in new for thing in asks])
 
     def _skill_and_values(self, skill: str) -> tuple[str, Mapping[str, object]]:
-        """Return a skill's name and its values; of one that is not declared its verb, and its thing."""
         if self.household.skills and not self.household.says_text(skill):
             try:
                 call = self.household.call(skill)
@@ -72,7 +63,6 @@ class WorldWithEyes(WorldWrapper):
         return verb, {"thing": thing}
 
     def _judged(self, seen: Observation, skill: str, sight: Sight) -> Observation:
-        """Return what was observed with what the eyes saw of it."""
         looked = replace(seen, pictures=_together(seen.pictures, sight.pictures), glances=sight.glances)
         if sight.holds:
             return looked
@@ -107,16 +97,6 @@ def with_eyes(
     chosen: tuple[ModelSpec, Settings] | None,
     checks: Mapping[str, PictureCheck],
 ) -> World:
-    """Make a world, with eyes if a language model for them is chosen.
-
-    Args:
-        make: Makes the world, with its eyes.
-        chosen: The language model and its settings; None: there are no eyes.
-        checks: See :class:`WorldWithEyes`.
-
-    Raises:
-        UserError: The language model or the world cannot be made.
-    """
     if chosen is None:
         return make(None)
     eyes = Eyes.of(*chosen)
@@ -128,7 +108,6 @@ def with_eyes(
 
 
 def _together(before: Sequence[Picture], looked_at: Sequence[Picture]) -> tuple[Picture, ...]:
-    """Return the pictures of an observation with those that were looked at, each once."""
     told = {one.id for one in looked_at}
     return (*(one for one in before if one.id not in told), *looked_at)
 

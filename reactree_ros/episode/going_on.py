@@ -46,7 +46,6 @@ class SaysFirst(Around):
         self._text: str | None = text
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        """Answer."""
         text, self._text = self._text, None
         return self.model.decide(request) if text is None else Pending.of(Reply(text, answered_by=A_PERSON))
 
@@ -105,7 +104,6 @@ def decision_of(record: Record, number: int) -> int:
 
 
 def decisions_before(record: Record, until: int) -> int:
-    """Return how many decisions were counted in the first ``until`` events."""
     counts = [event["decisions"] for event in followed(record)[:until] if event["e"] in ("decided", "refused")]
     return int(counts[-1]) if counts else 0
 
@@ -128,7 +126,6 @@ def last_skill_of(record: Record, until: int) -> str:
 
 
 def parent_of(record: Record, until: int) -> Event:
-    """Return the entry by which a new record names the record that it continues."""
     path = None if record.path is None else str(record.path)
     return {"id": record.run["id"], "path": path, "decision": decisions_before(record, until)}
 
@@ -197,12 +194,10 @@ class WayBack:
 
     @property
     def arrived(self) -> bool:
-        """Whether the run continues live."""
         return self._script.live
 
     @property
     def differences(self) -> Sequence[tuple[str, str, str]]:
-        """Repeated skills with another result: skill, recorded result, result now."""
         return self._script.differences
 
     def step(self) -> bool:
@@ -215,12 +210,10 @@ class WayBack:
         return self.arrived
 
     def wait(self) -> None:
-        """Wait briefly if the run does work of its own."""
         if self._works:
             self.episode.wait()
 
     def give_up(self) -> None:
-        """Stop following the record, so that the run can be stopped where it is."""
         self._script.give_up()
 
     def otherwise(self, observation: Observation) -> list[str]:
@@ -255,16 +248,6 @@ def go_on(
     anew: bool = False,
     **given: Any,
 ) -> Episode:
-    """Bring a run back to a point of its record, and return it to be continued live.
-
-    Args:
-        record: The record.
-        until: How many of its events it follows.
-        spec: The run's specification from there on; None: the recorded one.
-        differs: Called for each skill with another result: skill, recorded result, result now.
-        anew: Whether only the world is brought there, and the planner starts afresh in it.
-        given: See :class:`WayBack`, or with ``anew`` :func:`~reactree_ros.episode.assembly.assemble`.
-    """
     if anew:
         spec = (spec or RunSpec.of_record(record)).but(parent=parent_of(record, until))
         given["world"] = guarded_by(spec, given["world"], given.get("person"))
@@ -298,7 +281,6 @@ def _no_score() -> Pending[Score | None]:
 def carry_out_again(
     record: Record, until: int, world: World, differs: Callable[[str, str, str], None], timeout: float
 ) -> None:
-    """Carry out the skills and corrections of a record's first ``until`` events in a world."""
     asked = ""
     for event in followed(record)[:until]:
         if event["e"] == "skill":
@@ -314,7 +296,6 @@ def carry_out_again(
 
 
 def _again(world: World, asked: str, of: str, timeout: float) -> Pending[Observation]:
-    """Carry out a skill, or take in a correction, as it is recorded."""
     if of == "execute":
         return world.execute(asked)
     (correction,) = stated_in(asked, world.corrections().result(timeout=timeout))

@@ -5,57 +5,31 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import TimeoutError
-from contextlib import closing
 from functools import lru_cache
-from typing import TYPE_CHECKING
-
-from py_trees.common import Status
 
 from reactree_ros.agent.skill import Skill
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
-from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, RequestRejected
 from reactree_ros.memory.port import EpisodicMemory
-from reactree_ros.routine.fitting import Fit, Routines, Vocabulary
+from reactree_ros.routine.fitting import Fit, Vocabulary
 from reactree_ros.routine.keeping import Kept
-from reactree_ros.routine.learn import NotLearnt, learnt, overlooked, unnamed, without
+from reactree_ros.routine.learn import NotLearnt, learnt, overlooked
 from reactree_ros.routine.model import Routine
 from reactree_ros.routine.use import Find, Tells, Use, Wrap
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import Routines as Wanted
-from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import World
 
-if TYPE_CHECKING:
-    from reactree_ros.episode import Episode
-
 _log = logging.getLogger(__name__)
-#: Makes the world once more: 0 as the task starts, any other number with things moved by chance.
-Again = Callable[[int], World]
-#: In how many houses with other places of things a routine is tried out.
-TRIALS = 4
+#: Tries a routine out for an instruction, and returns what of it is needed; why it is not kept is a NotLearnt.
+Proof = Callable[[Routine, str], Routine]
 #: Longest wait for the memory to take in what was counted, in seconds.
 _COUNTING = 10.0
 
 
-class NoModel(LanguageModel):
-    """Answers nothing, so that only a routine can do anything."""
-
-    def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        """Refuse."""
-        return Pending.failed(RequestRejected("no language model is asked while a routine is tried out"))
-
-
 class Learning:
-    """Finds routines for a run and keeps what it learns, as its options want it.
-
-    Args:
-        context: The run's; it gets what finds routines, if any are wanted and there may be some.
-        memory: Keeps them; None: nobody does.
-        wrap: Finds and tells otherwise than the memory does.
-        again: Makes the world once more, to try a routine out; None: nobody can.
-    """
+    """Finds routines for a run and keeps what it learns, as its options want it."""
 
     def __init__(
         self,
@@ -63,9 +37,9 @@ class Learning:
         memory: EpisodicMemory | None,
         *,
         wrap: Wrap | None = None,
-        again: Again | None = None,
+        proves: Proof | None = None,
     ) -> None:
-        self._context, self._again = context, again
+        self._context, self._proves = context, proves
         self._counting: list[Pending[None]] = []
         self._learnt = self._lost = ""
         self._kept = Kept(memory) if memory is not None and memory.keeps_routines else None
@@ -95,7 +69,7 @@ class Learning:
         return () if self._use is None else self._use.used
 
     @property
-    def told(self) -> Sequence[str]:
+    def report(self) -> Sequence[str]:
         """What a person is told at the end: what the routines met that were run, or what was learnt, or why nothing."""
         met = [f"Routine '{fit.routine.name}' did not do it alone: {reason}" for fit, reason in self.used if reason]
         return [*met, *(said for said in (self._lost, self._learnt) if said)]
@@ -112,13 +86,7 @@ class Learning:
                 _log.warning(self._lost)
 
     def learn(self, root: GoalNode, *, run: str, judged: bool) -> None:
-        """Keep the routine of a run that has reached its goal; :attr:`told` says what came of it.
-
-        Args:
-            root: The tree's root.
-            run: The id of the run.
-            judged: Whether the world's score, or a person, says that the goal is reached.
-        """
+        """Keep the routine of a run that has reached its goal; :attr:`report` says what came of it."""
         if self._context.options.routines is Wanted.OFF or self.used:
             return
         try:
@@ -133,49 +101,16 @@ class Learning:
         if not judged:
             unjudged = "no task's goal and nobody has judged the run"
             raise NotLearnt(f"{unjudged}; if it did what you wanted, see `reactree routine keep`")
-        known, again = vocabulary_of(self._context.world), self._again
+        known = vocabulary_of(self._context.world)
         routine = learnt(root, known, run=run)
-        if problem := overlooked(routine, known) if again is None else tried_out(routine, root.subgoal, again):
+        if self._proves is not None:
+            routine = self._proves(routine, root.subgoal)
+        elif problem := overlooked(routine, known):
             raise NotLearnt(problem)
-        return self._kept.add(routine if again is None else needed(routine, root.subgoal, again))
-
-
-def tried_out(routine: Routine, instruction: str, again: Again) -> str:
-    """Return why a routine is not to be kept: it does not do the task again, or ends well where it has not done it."""
-    for seed in range(1 + TRIALS):
-        with closing(again(seed)) as world:
-            episode = _rehearsal(routine, instruction, world)
-            reached = episode.run().gsr == 1.0
-        if episode.root.status == Status.SUCCESS and not reached:
-            return "it ends as if all were done where it is not" + (", in another house" if seed else "")
-        if not seed and not reached:
-            return "it does not do the same task again"
-    return ""
-
-
-def needed(routine: Routine, instruction: str, again: Again) -> Routine:
-    """Return a routine without the things that the goal does not name and that the task is done without."""
-    for name in unnamed(routine):
-        smaller = without(routine, name)
-        if smaller is not None and not tried_out(smaller, instruction, again):
-            routine = smaller
-    return routine
-
-
-def _rehearsal(routine: Routine, instruction: str, world: World) -> Episode:
-    from reactree_ros.episode.assembly import assemble
-    from reactree_ros.episode.run_spec import RunSpec
-
-    found = Pending.of(tuple(Routines([routine], vocabulary_of(world)).fitting(instruction)))
-    spec = RunSpec(instruction=instruction, planner="reactree_wm", options=TreeOptions(routines=Wanted.ON))
-    builder = spec.chosen_planner()  # without the examples of a memory
-    return assemble(
-        spec, world=world, model=NoModel(), builder=builder, routines=lambda _, tells: (lambda goal: found, tells)
-    )
+        return self._kept.add(routine)
 
 
 def vocabulary_of(world: World) -> Vocabulary:
-    """Return the words of a world."""
     return _vocabulary(tuple(world.words), tuple(world.recallable), world.household.skills)
 
 

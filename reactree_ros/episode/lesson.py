@@ -27,8 +27,6 @@ _FLAT = "react_wm"  # it says skills one after the other
 
 
 class _Kept(Around):
-    """Keeps what is asked and answered."""
-
     def __init__(self, model: LanguageModel) -> None:
         super().__init__(model)
         self.kept: list[tuple[DecisionRequest, Pending[Reply]]] = []
@@ -50,24 +48,13 @@ class _Unasked(_Kept):
 
 
 class _Done(NamedTuple):
-    """A skill that was done, and what stood before it."""
-
     turns: tuple[Turn, ...]
     may_say: DecisionGrammar
     skill: str
 
 
 def lesson(model: LanguageModel, llm: tuple[ModelSpec, Settings], planner: str) -> Lesson:
-    """Return what a language model is asked to find out how it will do in the default world.
-
-    Args:
-        model: The language model; it is not asked, but counts tokens if it can.
-        llm: Its spec and settings.
-        planner: Who plans, with its options.
-
-    Raises:
-        UserError: There is no such planner, or it cannot be used in that world.
-    """
+    """Return what a language model is asked to find out how it will do in the default world."""
     world = WORLDS.get(WORLDS.default)
     place = Place.of(world, cast("WorldSettings", world.settings()))
     asked = RunSpec.in_place(place, None, llm=llm, planner=planner)
@@ -99,7 +86,6 @@ def _moments(place: Place) -> Iterator[Moment]:
 
 
 def _done(kept: Sequence[tuple[DecisionRequest, Pending[Reply]]], household: Household) -> Iterator[_Done]:
-    """Yield the skills of the world that were done, with the task and the latest turns before each."""
     for request, pending in kept:
         assert isinstance(request.may_say, DecisionGrammar)  # as of every agent node
         decision = read(pending.result().text, request.may_say)[-1].decision

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -83,8 +83,6 @@ class Departure(BaseException):
 
 @dataclass
 class _Asked:
-    """A call of the tree that has no answer yet."""
-
     pending: Pending[Any]
     live: Callable[[], Pending[Any]]  # makes the call to the live port
     real: Pending[Any] | None = None  # the live answer, if the call is also made alongside the record
@@ -99,7 +97,6 @@ class Script:
         differences: Repeated skills with another result: skill, recorded result, result now.
         later: Whether it always looks around again, because no skill was repeated. It also breaks off a skill or
             reply that was under way.
-        held: The recorded reason why each robot holds; empty or missing: it does not hold.
         halted: Why the live run holds before it looks around again. It is empty once every call under way is broken
             off, and the run continues. A person's pause is another hold and serves as well.
     """
@@ -116,7 +113,8 @@ class Script:
     looks_anew: bool = False  # whether it looks around again then, if a repeated skill had another result
     later: bool = False
     interrupted: bool = False  # whether the run has to be interrupted here, as the recorded run was
-    held: dict[str, str] = field(default_factory=dict)
+    ended: bool = False  # whether it has ended, or was interrupted as recorded
+    held: dict[str, str] = field(default_factory=dict)  # the recorded reason why each robot holds; empty: it does not
     halted: str = ""
     _asked: dict[Key, _Asked] = field(default_factory=dict)
     _counted: int = 0
@@ -127,16 +125,13 @@ class Script:
 
     @property
     def next(self) -> Event | None:
-        """The next event; None at the end."""
         return self.events[self.position] if self.position < len(self.events) else None
 
     @property
     def live(self) -> bool:
-        """Whether the run continues without the record."""
         return self._live_since is not None
 
     def clock(self) -> float:
-        """Return seconds: set by the script along the record, real time after it."""
         return self.now if self._live_since is None else self.now + time.monotonic() - self._live_since
 
     def elapsed(self) -> float:
@@ -149,11 +144,6 @@ class Script:
     # ------------------------------------------------------------------ what the run writes
 
     def write(self, event: Event) -> None:
-        """Take an event of the run, and compare it with the record's next event.
-
-        Raises:
-            Departure: The events differ, or the record is at its end.
-        """
         if self.live:
             if event["e"] == "held" and all(pending.done() for pending in self._broken_off):
                 self.halted = ""
@@ -250,10 +240,8 @@ class Script:
     def ask(self, key: Key, live: Callable[[], Pending[Any]], *, beside: str = "") -> Pending[Any]:
         """Answer a call of a port with the recorded answer, when the record reaches it.
 
-        Args:
-            key: The awaited answer.
-            live: Makes the call to the live port.
-            beside: The call in words, if it is also made live alongside the record; empty: it is not.
+        ``live`` makes the call to the live port; ``beside`` is the call in words, if it is also made live alongside the
+        record.
         """
         if self.live:
             return self._to_be_broken_off() if self._breaks_off(key) else live()
@@ -267,7 +255,6 @@ class Script:
         return pending
 
     def count(self) -> int | None:
-        """Return the next recorded token count; None if the record has none here."""
         event = self.next
         if event is None or event["e"] != "counted" or self._counted >= len(event["tokens"]):
             return None
@@ -290,16 +277,13 @@ class Script:
 
     @property
     def waits_for_the_record(self) -> bool:
-        """Whether the tree waits for an answer that only the record can give."""
         return any(one.real is None or one.real.done() for one in self._asked.values())
 
     def begin(self, context: RunContext) -> None:
-        """Begin to answer the calls of a run."""
         self.context = context
         self._answer()
 
     def go_live(self) -> None:
-        """Continue without the record: pass the open calls on to the live ports."""
         self._live_since = time.monotonic()
         different = DIFFERENT if self.differences and self.looks_anew else ""
         self.halted = LATER if self.later else different
@@ -325,30 +309,23 @@ class Script:
 
 
 class ScriptedModel(LanguageModel):
-    """Gives the recorded replies, then those of a live model."""
-
     def __init__(self, script: Script, live: LanguageModel | None = None) -> None:
         self._script, self._live = script, live
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        """Answer when the record does."""
         return self._script.ask(("reply", request.id), lambda: _live(self._live).decide(request))
 
     def count_tokens(self, text: str) -> int | None:
-        """Return the recorded count."""
         if self._script.live:
             return _live(self._live).count_tokens(text)
         return self._script.count()
 
 
 class ScriptedPerson(Person):
-    """Gives the recorded answers, then those of a live person."""
-
     def __init__(self, script: Script, live: Person | None = None) -> None:
         self._script, self._live = script, live
 
     def ask(self, question: Question) -> Pending[Answer]:
-        """Answer when the record does."""
         return self._script.ask(("answer", question.id), lambda: self._ask_live(question))
 
     def _ask_live(self, question: Question) -> Pending[Answer]:
@@ -358,13 +335,7 @@ class ScriptedPerson(Person):
 
 
 class ScriptedWorld(SharedWorld):
-    """Shows the recorded observations; with a live world, it repeats the recorded skills there and continues.
-
-    Args:
-        score: Returns the world's score at the end.
-        live: The live world; None: there is none.
-        robot: The robot's name; empty: there is only one robot, or this is the whole world.
-    """
+    """Shows the recorded observations; with a live world, it repeats the recorded skills there and continues."""
 
     is_guarded = True  # what a guard said is in the record, and the live world has one
 
@@ -385,7 +356,6 @@ class ScriptedWorld(SharedWorld):
         self._script, self._record, self._score, self._live, self._robot = script, record, score, live, robot
 
     def team(self) -> Mapping[str, SharedWorld]:
-        """Return the robots that are recorded."""
         names = self._record.run.get("robots", ())
         live = {} if self._live is None else team_of(self._live)
         if self._live is not None and set(names) != set(live):
@@ -400,7 +370,6 @@ class ScriptedWorld(SharedWorld):
         return self._live.use(skill) if isinstance(self._live, SharedWorld) and self._script.live else Use()
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
-        """Nothing is reset."""
         return self.observe()
 
     def observe(self) -> Pending[Observation]:
@@ -422,7 +391,6 @@ class ScriptedWorld(SharedWorld):
         return self._ask("execute", lambda live: live.execute(skill), beside=skill)
 
     def traced(self, trace: str) -> None:
-        """Pass the trace of the next skill on."""
         if self._live is not None:
             self._live.traced(trace)
 
@@ -446,8 +414,6 @@ class ScriptedWorld(SharedWorld):
 
 @dataclass(frozen=True)
 class Replayed:
-    """The result of a replay."""
-
     events: int  # number of events that came as recorded
     recorded: int  # number of recorded events
     difference: str  # the first event that differed, in words; empty if none did
@@ -455,19 +421,20 @@ class Replayed:
 
     @property
     def identical(self) -> bool:
-        """Whether everything came again."""
         return not self.difference
 
 
 def replay(record: Record, *, builder: Builder | None = None) -> Replayed:
-    """Replay a record, even an unfinished one, in its recorded world, and compare everything but times."""
     events = followed(record)
     script = Script(events)
     model, episode = ScriptedModel(script), None
     with suppress(Departure):
         world = ScriptedWorld(script, record, recorded_score(events))
         episode = along_script(RunSpec.of_record(record), script, world=world, model=model, builder=builder)
-        if followed_to_the_end(episode, script):
+        for works in follow_script(episode, script):
+            if works:
+                episode.wait()
+        if script.ended:
             if episode.root.status == Status.INVALID:
                 episode.conclude()
             else:
@@ -512,41 +479,23 @@ def along_script(
     return episode
 
 
-def followed_to_the_end(episode: Episode, script: Script) -> bool:
-    """Tick an episode along its script as :func:`follow_script` does, and wait while it does work of its own."""
-    ticks = follow_script(episode, script)
-    while True:
-        try:
-            works = next(ticks)
-        except StopIteration as stop:
-            return bool(stop.value)
-        if works:
-            episode.wait()
+def follow_script(episode: Episode, script: Script) -> Iterator[bool]:
+    """Tick an episode along its script, until it has ended, departs from the script or continues live.
 
-
-def follow_script(episode: Episode, script: Script) -> Generator[bool, None, bool]:
-    """Tick an episode along its script, until it ends, departs from the script or continues live.
-
-    Yields:
-        After each tick: whether the run does work of its own, which the next tick may wait for.
-
-    Returns:
-        Whether it has ended, or was interrupted as recorded.
+    Yields after each tick whether the run does work of its own, which the next tick may wait for.
     """
     idle, since = 0, time.monotonic()
     try:
         while not episode.finished:
             event, before = script.next, script.position
             if event is None or script.live:
-                return False
-            if event["e"] == "interrupted":
+                return
+            heard = list(takewhile(lambda one: one["e"] == "heard", script.events[before:]))
+            for one in heard:
+                episode.hear(one["text"])
+            if event["e"] == "interrupted" or any(is_stop(one["text"]) for one in heard):
                 episode.interrupt()
-                return True
-            for heard in takewhile(lambda one: one["e"] == "heard", script.events[before:]):
-                episode.hear(heard["text"])
-                if is_stop(heard["text"]):
-                    episode.interrupt()
-                    return True
+                break
             if event.get("late"):
                 script.now += _LONG
             episode.tick()
@@ -557,17 +506,16 @@ def follow_script(episode: Episode, script: Script) -> Generator[bool, None, boo
             idle += 1
             if (script.waits_for_the_record and idle > _IDLE_TICKS) or time.monotonic() - since > OWN_WORK_TIMEOUT:
                 script.difference = f"event {before} ({event['e']}) did not come: {encoded(event)[:200].decode()}"
-                return False
+                return
             yield not script.waits_for_the_record
     except Departure:
         if not script.interrupted:
-            return False
+            return
         episode.interrupt()
-    return True
+    script.ended = True
 
 
 def recorded_score(events: Sequence[Event]) -> Callable[[], Pending[Score | None]]:
-    """Return a function that gives the recorded answer to a request for the score."""
 
     def score() -> Pending[Score | None]:
         for event in events[-2:]:
@@ -597,7 +545,6 @@ def _difference(expected: Event, event: Event) -> str:
 
 
 def _untimed(result: Event) -> Event:
-    """Return the fields of a result that do not depend on timing."""
     left_out = ("seconds", "model_seconds", "makespan", "untouched")
     return {name: value for name, value in result.items() if name not in left_out}
 

@@ -23,12 +23,6 @@ class Remembering(WorldWrapper):
 
     A map that cannot be read or written, or takes longer than :data:`PATIENCE`, is said once in the log; the world goes
     on without it.
-
-    Args:
-        inner: The world.
-        house_map: The map; its maker closes it.
-        robot: Whose world it is, of several robots.
-        feeds: Whether observations feed the map; not if the world does that itself, by its detections.
     """
 
     def __init__(self, inner: World, house_map: HouseMap, *, robot: str = "", feeds: bool = True) -> None:
@@ -43,7 +37,6 @@ class Remembering(WorldWrapper):
         }
 
     def attend(self, goal: str) -> None:
-        """Take in for which goal the map is asked next."""
         self._goal = goal
         super().attend(goal)
 

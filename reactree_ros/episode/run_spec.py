@@ -25,51 +25,25 @@ _REGISTRIES = {"world": "worlds", "suite": "suites", "llm": "models"}
 
 
 class Selection(Settings):
-    """A registered thing as it was chosen.
-
-    Attributes:
-        kind: What it is.
-        name: Its name in the registry.
-        settings: Its settings as JSON has them, without those that hold their default.
-    """
-
     kind: Literal["world", "suite", "llm"]
     name: str
-    settings: dict[str, Any] = Field(default_factory=dict)
+    settings: dict[str, Any] = Field(default_factory=dict)  # as JSON has them, without those that hold their default
 
     @classmethod
-    def of(cls, kind: Literal["world", "suite", "llm"], spec: Spec, settings: Settings) -> Selection:
-        """Return the selection of a registered thing with these settings."""
+    def from_spec(cls, kind: Literal["world", "suite", "llm"], spec: Spec, settings: Settings) -> Selection:
         return cls(kind=kind, name=spec.name, settings=settings.model_dump(mode="json", exclude_defaults=True))
 
     def chosen(self, where: str = "") -> tuple[Any, Any]:
-        """Return what the registry has under this name, and its settings.
-
-        Args:
-            where: Where the settings come from, for errors.
-
-        Raises:
-            UserError: There is nothing of that name, or a setting is wrong.
-        """
         spec = REGISTRIES.get(_REGISTRIES[self.kind]).get(self.name)
         return spec, read_settings(spec.settings, self.settings, where=where or f"{self.kind} '{self.name}'")
 
     def reaching(self) -> dict[str, Any]:
-        """Return the settings that may start, open, load or send something."""
         return reaching(REGISTRIES.get(_REGISTRIES[self.kind]).get(self.name).settings, self.settings)
 
     def with_settings(self, said: Mapping[str, Any], where: str) -> Selection:
-        """Return the same thing with other values for some settings; all settings are checked.
-
-        Args:
-            said: The other values.
-            where: Where the settings come from, for errors.
-
-        Raises:
-            UserError: There is nothing of that name, or a setting is wrong.
-        """
+        """Return the same thing with other values for some settings; all settings are checked."""
         changed = self.model_copy(update={"settings": {**self.settings, **said}})
-        return self.of(self.kind, *changed.chosen(where))
+        return self.from_spec(self.kind, *changed.chosen(where))
 
 
 class RunSpec(Settings):
@@ -77,48 +51,30 @@ class RunSpec(Settings):
 
     Everything else about a run follows from these fields, such as the household, the limits and the robots. Where its
     record is written is not a part of it.
-
-    Attributes:
-        instruction: What to do.
-        task_id: The task whose goal the instruction asks for; None: no task's goal, so there is no score.
-        task_name: The type of the task.
-        goal: The goal that was read from the instruction, if a record says it; empty: the world reads it.
-        house: The house, if the world names its houses.
-        planner: Who plans, with its options.
-        working_memory: Whether the planner remembers where things were seen; if None is given, its name says it.
-        options: Limits, seed and all else that holds for a whole run.
-        world: The world, or the task suite that makes it; None: nobody knows how to make it again.
-        policy: The skill policy that guards the world; None: every skill is carried out.
-        llm: The language model; None: nobody knows how to make it again.
-        vision: The language model that is asked about pictures; None: none is.
-        memory: The episodic memory that examples come from; empty: nobody has named one.
-        person: Whether goal nodes can ask a person.
-        parent: The record that this run continues: ``{"id": …, "path": …, "decision": …}``; None: it begins anew.
-        recorded: The record that this was read from, until the user has said it again. A record alone must not start,
-            open, load or send anything: see :meth:`unsaid`. Empty: the user said it.
     """
 
     instruction: str = ""
-    task_id: int | str | None = None
-    task_name: str = "instruction"
-    goal: dict[str, int] = Field(default_factory=dict)
-    house: str = ""
-    planner: str
-    working_memory: bool | None = None
+    task_id: int | str | None = None  # the task whose goal the instruction asks for; None: none, so there is no score
+    task_name: str = "instruction"  # the type of the task
+    goal: dict[str, int] = Field(default_factory=dict)  # read from the instruction, if a record says it
+    house: str = ""  # if the world names its houses
+    planner: str  # with its options
+    working_memory: bool | None = None  # whether it is remembered where things were seen; None: the planner says it
     options: TreeOptions = TreeOptions()
-    world: Selection | None = None
-    policy: SkillPolicy | None = None
-    llm: Selection | None = None
-    vision: Selection | None = None
-    memory: str = ""
-    person: bool = False
-    parent: dict[str, Any] | None = None
+    world: Selection | None = None  # or the task suite that makes it; None: nobody knows how to make it again
+    policy: SkillPolicy | None = None  # guards the world; None: every skill is carried out
+    llm: Selection | None = None  # None: nobody knows how to make it again
+    vision: Selection | None = None  # the language model that is asked about pictures; None: none is
+    memory: str = ""  # where examples come from; empty: nobody has named one
+    person: bool = False  # whether goal nodes can ask a person
+    parent: dict[str, Any] | None = None  # the record that this run continues: id, path and decision
+    #: The record that this was read from, until the user has said it again: a record alone must not start, open, load
+    #: or send anything, see :meth:`unsaid`. Empty: the user said it.
     recorded: str = ""
 
     @model_validator(mode="before")
     @classmethod
     def _complete(cls, fields: dict[str, Any]) -> dict[str, Any]:
-        """Look the planner up, and fill in what follows from it."""
         if fields.get("recorded"):  # a replay may bring a planner of its own
             return fields
         remembers = planner(fields["planner"]).working_memory
@@ -128,30 +84,14 @@ class RunSpec(Settings):
     def in_place(
         cls, place: Place, instruction: str | None, *, llm: tuple[ModelSpec, Settings], planner: str, **fields: Any
     ) -> RunSpec:
-        """Return the specification of a run in a world.
-
-        Args:
-            place: The world, with its tasks.
-            instruction: What to do; None: what the chosen task asks for.
-            llm: The language model and its settings.
-            planner: Who plans, with its options.
-            fields: Other fields.
-
-        Raises:
-            UserError: There is no such task or planner, or nothing says what to do.
-        """
         task, task_id = place.choose(instruction, by_number=place.settings.of_many)
-        world = Selection.of("world", place.spec, place.settings)
-        spec = cls(planner=planner, world=world, llm=Selection.of("llm", *llm), **fields)
+        world = Selection.from_spec("world", place.spec, place.settings)
+        spec = cls(planner=planner, world=world, llm=Selection.from_spec("llm", *llm), **fields)
         return spec.decided_by(llm[0].trained_for(llm[1])).of_task(task, task_id, instruction)
 
     @classmethod
     def of_record(cls, record: Record) -> RunSpec:
-        """Return the specification of a recorded run, which the user has not said again yet.
-
-        Raises:
-            RecordError: It makes no sense.
-        """
+        """Return the specification of a recorded run, which the user has not said again yet."""
         run = record.run
         try:
             fields = {name: run[name] for name in ("instruction", "task_id", "task_name", "working_memory")}
@@ -168,27 +108,15 @@ class RunSpec(Settings):
         raise RecordError(f"{record.name}: what the run is cannot be used: {said}")
 
     def but(self, **fields: Any) -> RunSpec:
-        """Return the specification with other values for some fields; they are checked."""
         return RunSpec(**{**dict(self), **fields})
 
     def decided_by(self, trained: Sequence[str]) -> RunSpec:
-        """Return the specification for a language model; one that was trained for no planner thinks once in a row.
-
-        Args:
-            trained: The planners that it was trained for.
-        """
+        """Return the specification for a language model; one that was trained for no planner thinks once in a row."""
         if trained or not self.options.is_trained:
             return self
         return self.but(options=self.options.model_copy(update={"thoughts_in_a_row": 1}))
 
     def of_task(self, task: Task | None, task_id: int | None, instruction: str | None = None) -> RunSpec:
-        """Return the specification for a task.
-
-        Args:
-            task: The task that the world is made for; None: the world has none.
-            task_id: The task's number; None: the task's goal is not what the instruction asks for.
-            instruction: What to do; None: what the task asks for.
-        """
         named = {} if task is None or task_id is None else {"task_name": task.task_name}
         asked = instruction or (task.instruction if task else "")
         return self.but(instruction=asked.strip(), task_id=task_id, **named, **in_house(task))
@@ -212,11 +140,7 @@ class RunSpec(Settings):
         return {"world": world, "llm": llm, "vision": vision, "memory": self.memory, "parent": self.parent}
 
     def unsaid(self, field: Opened) -> dict[str, Any]:
-        """Return those settings of a field that only a record says, and that may start, open, load or send something.
-
-        Raises:
-            UserError: The field names something that is not here.
-        """
+        """Return the settings of a field that only a record says, and that may start, open, load or send something."""
         if not self.recorded:
             return {}
         if field == "memory":
@@ -225,16 +149,11 @@ class RunSpec(Settings):
         return {} if one is None else dict(one.reaching())
 
     def chosen_planner(self) -> Planner:
-        """Return who plans; errors as of :meth:`chosen`."""
         self._check_said("planner")
         return planner(self.planner)
 
     def with_examples(self, household: str) -> RunSpec:
-        """Return the specification with the memory that a package brings for the run, if nobody has named one.
-
-        Args:
-            household: The name of the world's household.
-        """
+        """Return the specification with the memory that a package brings for the run, if nobody has named one."""
         if self.memory or not self._takes_examples():
             return self
         remembers = f"{planner(self.planner).spec.name}{WM if self.working_memory else ''}"
@@ -242,7 +161,6 @@ class RunSpec(Settings):
         return self if found is None else self.but(memory=found.name)
 
     def _takes_examples(self) -> bool:
-        """Whether examples help the run's language model and may stand in its planner's prompts."""
         if self.llm is None:
             return False
         known = self.llm.name in MODELS.names
@@ -254,11 +172,6 @@ class RunSpec(Settings):
         return memory(self.memory) if self.memory else None
 
     def chosen(self, field: Literal["world", "llm", "vision"]) -> tuple[Any, Any]:
-        """Return the spec of the world, the task suite or a language model, and its settings.
-
-        Raises:
-            UserError: What is named is not here, or only a record says what would be started, opened, loaded or sent.
-        """
         self._check_said(field)
         one: Selection | None = getattr(self, field)
         if one is None:
@@ -277,13 +190,7 @@ class RunSpec(Settings):
 
 
 def surroundings(world: Any, llm: Any, *, where: str) -> dict[str, Any]:
-    """Read what a record's header, or a ROS node, says of a world and a language model; returns fields of a RunSpec.
-
-    Args:
-        world: The world; anything that names none stands for an unknown world.
-        llm: The language model; likewise.
-        where: Who says it, for errors.
-    """
+    """Read what a record's header, or a ROS node, says of a world and a language model; returns fields of a RunSpec."""
     world, llm = (dict(one) if isinstance(one, Mapping) else {} for one in (world, llm))
     kind: Literal["world", "suite"] = "suite" if "suite" in world else "world"
     named, model = world.get("suite", world.get("name")), llm.pop("llm", None)

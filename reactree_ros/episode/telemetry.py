@@ -11,7 +11,8 @@ from types import ModuleType
 from typing import Any, Protocol
 
 from reactree_ros.plugins import Registry
-from reactree_ros.tree.context import Listener, RunContext
+from reactree_ros.tree.context import RunContext
+from reactree_ros.tree.listener import Listener
 
 _log = logging.getLogger(__name__)
 #: Modules with functions of the names of those here.
@@ -19,18 +20,9 @@ TELEMETRY: Registry[ModuleType] = Registry("telemetry", "reactree_ros.telemetry"
 
 
 class Telemetry(Listener, abc.ABC):
-    """Listens to one run from its beginning to its end."""
-
     @abc.abstractmethod
     def begin(self, context: RunContext, instruction: str, run: str = "", within_trace: str = "") -> None:
-        """Take in the run that is told of.
-
-        Args:
-            context: What its nodes share.
-            instruction: What it is to do.
-            run: The id of its record; empty: it is not recorded.
-            within_trace: The trace that whoever asked for it names; empty: that of this process, if there is one.
-        """
+        """Take in the run that is told of."""
 
     @abc.abstractmethod
     def end(self, result: Any) -> None:
@@ -45,33 +37,16 @@ class Served(Protocol):
 
 
 def watching(about: dict[str, Any], planner: str, silent: Callable[[], bool] | None = None) -> Telemetry | None:
-    """Return what listens to a run; None if nobody in this process takes what it makes.
-
-    Args:
-        about: The run's surroundings, as :meth:`reactree_ros.episode.run_spec.RunSpec.about` returns them.
-        planner: Who plans.
-        silent: Whether the run only follows its record now; None: it never does.
-    """
     return next((one.watching(about, planner, silent) for one in TELEMETRY.every()), None)
 
 
 def serving(name: str, trace: str) -> Served | None:
-    """Begin what another process asked for; None if nobody in this process takes it.
-
-    Args:
-        name: What is done for it.
-        trace: The trace that the request names; empty, or nothing of the kind: it begins one of its own.
-    """
     return next((one.serving(name, trace) for one in TELEMETRY.every()), None)
 
 
 @contextmanager
 def exporting(service: str) -> Iterator[None]:
-    """Export what is made meanwhile, as the environment asks for it.
-
-    Args:
-        service: The service's name, if the environment gives no other.
-    """
+    """Export what is made meanwhile, as the environment asks for it."""
     with ExitStack() as stack:
         for one in TELEMETRY.every():
             stack.enter_context(one.exporting(service))

@@ -136,7 +136,7 @@ class SeeingSettings(Settings):
 
 
 class LocalEngineSettings(EngineSettings):
-    """Settings of every engine in this process."""
+    """Settings of every engine that loads a model on this machine."""
 
     adapter: str = Field(default="", description="folder of a LoRA adapter of peft for the model; empty: none")
     engine_args: Annotated[dict[str, Any], Harmless(are_harmless)] = Field(

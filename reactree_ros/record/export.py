@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from reactree_ros.agent.picture import SUFFIXES
-from reactree_ros.agent.turns import About, Said, Told, Turn, is_closed, render
+from reactree_ros.agent.turns import Said, Turn, render
 from reactree_ros.errors import UserError
 from reactree_ros.files.whole_file import whole_folder, write_whole
 from reactree_ros.llm.chat import chat_messages
@@ -18,29 +18,22 @@ from reactree_ros.memory.experience import End, Experience
 from reactree_ros.record.moment import Moment, Node, Request
 from reactree_ros.record.reader import Record
 from reactree_ros.record.schema import Event, bytes_of_picture
+from reactree_ros.tree.goal import closed_turns
 
 
 def experiences_of(moment: Moment) -> list[Experience]:
-    """Return the experiences of a run's goal nodes; nodes without an end of their own are left out."""
-    found = []
-    for node in moment.goal_nodes:
-        turns = tuple(node.turns if node.lesson is None else node.lesson)
-        if node.end is None or not turns:
-            continue
-        whole = turns if node.lesson is not None or is_closed(turns) else (*turns, Told("", About.ANSWER))
-        found.append(_experience(moment, node, whole, End(node.end)))
-    return found
+    ended = [(node, closed_turns(node.turns, node.lesson), node.end) for node in moment.goal_nodes]
+    return [_experience(moment, node, turns, End(end)) for node, turns, end in ended if turns and end is not None]
 
 
 def texts_of(moment: Moment) -> list[Experience]:
     """Return the text of every goal node that has one, even if the node has no end."""
-    found = []
-    for node in moment.goal_nodes:
-        if turns := tuple(node.turns):
-            whole = turns if is_closed(turns) else (*turns, Told("", About.ANSWER))
-            end = End(node.end) if node.end else End.FAILURE  # any value will do: the end is not written
-            found.append(_experience(moment, node, whole, end))
-    return found
+    # any end will do: it is not written
+    return [
+        _experience(moment, node, closed_turns(node.turns), End(node.end or "failure"))
+        for node in moment.goal_nodes
+        if node.turns
+    ]
 
 
 def _experience(moment: Moment, node: Node, turns: tuple[Turn, ...], end: End) -> Experience:
@@ -58,12 +51,8 @@ def _experience(moment: Moment, node: Node, turns: tuple[Turn, ...], end: End) -
 def training_lines(record: Record, *, chat: bool) -> Iterator[dict[str, Any]]:
     """Yield a line of training data, with prompt and reply, for each reply that was taken unchanged.
 
-    Refused replies, and replies truncated at their token limit, are left out.
-
-    Args:
-        record: The record.
-        chat: As ``{"messages": […]}``, which OpenAI's fine-tuning and TRL take; otherwise as
-            ``{"prompt": …, "completion": …}``, which TRL takes.
+    Refused replies, and replies truncated at their token limit, are left out. As a ``chat`` it is
+    ``{"messages": […]}``, which OpenAI's fine-tuning and TRL take; otherwise ``{"prompt": …, "completion": …}``.
     """
     moment, asked = Moment(), list[Request]()
     for event in record.events:
@@ -82,20 +71,14 @@ def _line(request: Request, *, chat: bool) -> Iterator[dict[str, Any]]:
     if reply is None or reply.cut:
         return
     said = render(reply.said) if reply.said else reply.text.strip("\n")
-    if not chat:
+    if chat:
+        yield {"messages": chat_messages([*request.prompt, Said(f"{begun}{said}")])}
+    else:
         yield {"prompt": prompt_text(request.prompt, begun), "completion": said}
-        return
-    messages = chat_messages([*request.prompt, Said(f"{begun}{said}")])
-    yield {"messages": messages}
 
 
 def write_training_data(records: Iterable[Record], path: Path, *, chat: bool) -> int:
-    """Write training data of records as JSON lines; return how many.
-
-    Raises:
-        UserError: There is nothing to learn from.
-        OSError: The file cannot be written.
-    """
+    """Write training data of records as JSON lines; return how many. If there are none, a UserError says so."""
     lines = [json.dumps(line) for record in records for line in training_lines(record, chat=chat)]
     if not lines:
         raise UserError(f"--out {path}: no decision was taken in these runs, so there is nothing to write")
@@ -104,7 +87,6 @@ def write_training_data(records: Iterable[Record], path: Path, *, chat: bool) ->
 
 
 def write_pictures(record: Record, folder: Path) -> int:
-    """Write the pictures after each skill and look of a run; return how many."""
     pictures = list(_pictures(record))
     if pictures:
         with whole_folder(folder) as new:
@@ -114,7 +96,6 @@ def write_pictures(record: Record, folder: Path) -> int:
 
 
 def _pictures(record: Record) -> Iterator[tuple[str, Event]]:
-    """Yield the pictures of a run, each with the name of its file."""
     step, skill, known = 0, "", dict[str, Event]()
     for event in record.events:
         if event["e"] == "decided":

@@ -16,8 +16,6 @@ from reactree_ros.record.verdict import Verdict, verdict_of
 
 @dataclass
 class Request:
-    """A request to the language model."""
-
     node: int  # who asked
     event: Event
     prompt: tuple[Turn, ...]  # the turns of its prompt
@@ -28,13 +26,6 @@ class Request:
 
 @dataclass
 class Node:
-    """A behaviour of the tree.
-
-    Attributes:
-        index: Its place in the order of starts, from 0; None before its start, and if it is no goal node.
-        pictures: Those that came with one of its turns, by the turn's number.
-    """
-
     number: int
     parent: int | None  # that of the one above; None for the root
     kind: str  # ``agent``, ``goal``, ``sequence``, ``fallback``, ``parallel`` or ``skill``
@@ -46,20 +37,18 @@ class Node:
     children: list[int] = field(default_factory=list)  # their numbers, in order
     status: str = ""  # ``running``, ``success``, ``failure`` or ``interrupted``; empty: it has not run
     feedback: str = ""  # what it says of its status
-    index: int | None = None
+    index: int | None = None  # its place in the order of starts; None before, and if it is no goal node
     start: int = 0  # decision count at its start, from 1
     turns: list[Turn] = field(default_factory=list)  # what it was told, said and saw
     end: str | None = None  # how it ended, for episodic memory
     failure: Event | None = None  # why it failed
     lesson: list[Turn] | None = None  # the turns that are an example for others; None: all of them
     examples: list[Event] = field(default_factory=list)  # the experiences that it was shown
-    pictures: dict[int, list[Event]] = field(default_factory=dict)
+    pictures: dict[int, list[Event]] = field(default_factory=dict)  # those that came with a turn, by its number
 
 
 @dataclass
 class Known:
-    """Where a thing was seen last."""
-
     seen: Seen  # the thing, and where
     time: float  # when, in seconds since the start
     event: int  # number of the event
@@ -67,12 +56,7 @@ class Known:
 
 @dataclass
 class Moment:
-    """A run after its first ``count`` events; applying events one by one gives every moment of the run.
-
-    Attributes:
-        skills: The last known skills of each robot; a single robot's name is empty.
-        looked_into: Receptacles that were looked into, each with the time of the last look.
-    """
+    """A run after its first ``count`` events; applying events one by one gives every moment of the run."""
 
     count: int = 0  # how many events
     time: float = 0.0  # seconds since the start
@@ -82,10 +66,10 @@ class Moment:
     active: int | None = None  # number of the goal node that something happened at last; None before the first
     requests: dict[str, Request] = field(default_factory=dict)  # what the model was asked, by id, in order
     texts: dict[int, tuple[Turn, ...]] = field(default_factory=dict)  # starts of prompts by number
-    skills: dict[str, list[Offered]] = field(default_factory=dict)
+    skills: dict[str, list[Offered]] = field(default_factory=dict)  # of each robot; a single robot's name is empty
     known: dict[tuple[str, int], Known] = field(default_factory=dict)  # things that were seen, by word and instance
     rooms: tuple[str, ...] = ()  # rooms that are known
-    looked_into: dict[str, float] = field(default_factory=dict)
+    looked_into: dict[str, float] = field(default_factory=dict)  # receptacles, each with the time of the last look
     decisions: int = 0  # decisions taken
     steps: int = 0  # steps taken
     prompt_tokens: int = 0  # tokens of all prompts; likewise the other counts
@@ -100,18 +84,13 @@ class Moment:
 
     @classmethod
     def after(cls, events: Iterable[Event]) -> Moment:
-        """Return the moment after events, the first of which is the run's first."""
         moment = cls()
         for event in events:
             moment.apply(event)
         return moment
 
     def apply(self, event: Event) -> None:
-        """Take in the next event; one of a kind that is not known changes nothing.
-
-        Raises:
-            RecordError: Something of it is missing or wrong.
-        """
+        """Take in the next event; one of an unknown kind changes nothing, and a broken one is a RecordError."""
         apply = getattr(self, f"_on_{event['e']}", None)
         try:
             self.time = event["t"]
@@ -126,7 +105,6 @@ class Moment:
 
     @property
     def verdict(self) -> Verdict:
-        """How the run ended."""
         return verdict_of(self.result)
 
     def status_of(self, node: Node) -> str:
@@ -136,11 +114,9 @@ class Moment:
 
     @property
     def root(self) -> Node:
-        """The tree's root."""
         return self.nodes[0]
 
     def robot_of(self, node: int) -> str:
-        """Return the name of a behaviour's robot; empty if there is only one robot."""
         at: int | None = node
         while at is not None:
             if self.nodes[at].robot:
@@ -150,7 +126,6 @@ class Moment:
 
     @property
     def goal_nodes(self) -> list[Node]:
-        """The goal nodes that started, in order."""
         return [self.nodes[number] for number in self.started]
 
     # ------------------------------------------------------------------ event by event
@@ -160,8 +135,8 @@ class Moment:
 
     def _on_grow(self, event: Event) -> None:
         for values in event["nodes"]:
-            node = Node(values["node"], **{name: value for name, value in values.items() if name != "node"})
-            self.nodes[node.number] = node
+            more = {name: value for name, value in values.items() if name != "node"}
+            node = self.nodes[values["node"]] = Node(values["node"], **more)
             if node.parent is not None:
                 self.nodes[node.parent].children.append(node.number)
 

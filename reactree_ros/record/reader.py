@@ -37,15 +37,12 @@ class RecordError(UserError, ValueError):
 
 @dataclass(frozen=True)
 class Record:
-    """The readable part of a run's record."""
-
     events: Sequence[Event]  # its events, in order; the first is its ``run``
     path: Path | None = None  # where it was read from; None: it was never in a file
     torn: bool = False  # whether its last line is truncated, as after a kill or on a full disk
 
     @property
     def run(self) -> Event:
-        """What the run is."""
         return self.events[0]
 
     @property
@@ -55,27 +52,20 @@ class Record:
 
     @property
     def name(self) -> str:
-        """What it is called in messages."""
         return str(self.path or self.run["id"])
 
 
 class Reading:
-    """Reads a record, perhaps while a run still writes it.
+    """Reads a record, perhaps while a run still writes it; its file is closed at the end of ``with``.
 
-    Args:
-        path: Where it is, for errors.
-        file: The record, opened at its begin; closed at the end of ``with``.
-        read: Reads a line, or raises ValueError; None: each is checked, also against those before it.
-
-    Attributes:
-        ended: Whether the run's end was read.
+    ``read`` reads a line, or raises ValueError; None: each is checked, also against those before it.
     """
 
     def __init__(self, path: Path, file: BinaryIO, read: Callable[[bytes], Event] | None = None) -> None:
         self._path, self._file, self._event = path, file, read or Check().event
         self._lines, self._rest, self._size = 0, b"", -1
         self._problem: RecordError | None = None
-        self.ended = False
+        self.ended = False  # whether the run's end was read
 
     def __enter__(self) -> Reading:
         return self
@@ -85,19 +75,13 @@ class Reading:
 
     @property
     def torn(self) -> bool:
-        """Whether the last line that was read is truncated."""
         return bool(self._rest)
 
     def grown(self) -> bool:
-        """Whether :meth:`more` may have news since it last reached the end of the file."""
         return self._problem is not None or os.fstat(self._file.fileno()).st_size != self._size
 
     def more(self, most: int) -> list[tuple[bytes, Event]]:
-        """Read the whole lines that are there, about so many bytes of them; returns each with its event.
-
-        Raises:
-            RecordError: It is no record, or cannot be read.
-        """
+        """Read the whole lines that are there, about so many bytes of them; returns each with its event."""
         if self._problem is not None:
             raise self._problem
         found: list[tuple[bytes, Event]] = []
@@ -126,15 +110,7 @@ class Reading:
 
 
 def read_record(path: str | Path, file: BinaryIO | None = None) -> Record:
-    """Read a record, as far as it is whole.
-
-    Args:
-        path: Where it is.
-        file: The record, if it is open already; this function closes it.
-
-    Raises:
-        RecordError: It cannot be read, is no record, is of a later version, or a line other than the last is broken.
-    """
+    """Read a record, as far as it is whole; ``file`` is the record if it is open already, and is closed here."""
     path = Path(path)
     try:
         reading = Reading(path, file or opened(path))
@@ -152,11 +128,6 @@ def read_record(path: str | Path, file: BinaryIO | None = None) -> Record:
 
 
 def read_header(path: Path, file: BinaryIO) -> Event:
-    """Read the first line of a record.
-
-    Raises:
-        RecordError: It is not that of a record, or cannot be read.
-    """
     try:
         line = file.readline(LONGEST_LINE + 1)
         if not line.endswith(b"\n") and len(line) <= LONGEST_LINE:
@@ -169,14 +140,9 @@ def read_header(path: Path, file: BinaryIO) -> Event:
 
 
 def follow(path: str | Path, *, goes_on: Callable[[], bool]) -> Iterator[Event]:
-    """Yield a record's events as they are written, from its first on, until its ``end``.
+    """Yield a record's events as they are written, from its first on, until its ``end``; it is waited for.
 
-    Args:
-        path: The record; it is waited for.
-        goes_on: Called when there is no new event; if it returns False, following stops.
-
-    Raises:
-        RecordError: It is no record, or cannot be read.
+    ``goes_on`` is called when there is no new event; if it returns False, following stops.
     """
     path = Path(path)
     while not path.exists():
@@ -198,16 +164,11 @@ def follow(path: str | Path, *, goes_on: Callable[[], bool]) -> Iterator[Event]:
 
 
 def opened(path: Path) -> BinaryIO:
-    """Open a record for reading; a packed record is unpacked on the way.
-
-    Raises:
-        OSError: It cannot be opened, or is no file: a pipe or a device would never end.
-    """
+    """Open a record for reading, unpacked; an OSError if it is no file: a pipe or a device would never end."""
     return opened_as(os.open(path, OPENING))
 
 
 def opened_as(descriptor: int) -> BinaryIO:
-    """Do the same with a file descriptor, which was opened by :data:`OPENING`."""
     file = os.fdopen(descriptor, "rb") if stat.S_ISREG(mode := os.fstat(descriptor).st_mode) else None
     if file is None:
         os.close(descriptor)
@@ -223,11 +184,7 @@ def opened_as(descriptor: int) -> BinaryIO:
 
 
 def records_in(paths: Sequence[Path]) -> list[Path]:
-    """Return the records that paths name: each file, and all records in each folder.
-
-    Raises:
-        RecordError: A path is not there, or a folder holds none.
-    """
+    """Return the records that paths name: each file, and all records in each folder, which must hold one."""
     found: list[Path] = []
     for path in paths:
         if not path.is_dir():
@@ -242,7 +199,6 @@ def records_in(paths: Sequence[Path]) -> list[Path]:
 
 
 def is_record(path: Path) -> bool:
-    """Whether a file begins as a record does."""
     try:
         with opened(path) as file:
             begin = file.read(13).removeprefix(codecs.BOM_UTF8)

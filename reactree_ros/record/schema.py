@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from reactree_ros.agent.control_flow import ControlFlow
 from reactree_ros.agent.grammar import DecisionGrammar, Grammar
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.observation import Observation
@@ -49,32 +48,6 @@ Event = dict[str, Any]
 T = TypeVar("T")
 
 
-@cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
-
-
-def value_to_dict(value: Any) -> Event:
-    """Return a reply, a picture or another dataclass without the fields that have their default."""
-    kind: Any = type(value)
-    return dict(_adapter(kind).dump_python(value, mode="json", exclude_defaults=True))
-
-
-def value_from_dict(kind: type[T], values: Event) -> T:
-    """Read a dataclass back, also from an event that has it.
-
-    Raises:
-        ValueError: A field is not what it must be.
-    """
-    declared: Any = kind
-    try:
-        made: T = _adapter(declared).validate_python(values)
-    except ValidationError as error:
-        raise ValueError(problem_of(error)) from None
-    return made
-
-
-_OF_EXPERIENCE = ("task_id", "task_name", "decision", "depth")
 #: What an exception is that a failure of this kind stands for.
 _ERRORS: Mapping[FailureKind, type[Exception]] = {
     FailureKind.GAVE_UP: GaveUp,
@@ -87,7 +60,25 @@ _ERRORS: Mapping[FailureKind, type[Exception]] = {
 }
 
 
-# ---------------------------------------------------------------------- the model
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def value_to_dict(value: Any) -> Event:
+    """Return a reply, a picture or another dataclass without the fields that have their default."""
+    kind: Any = type(value)
+    return dict(_adapter(kind).dump_python(value, mode="json", exclude_defaults=True))
+
+
+def value_from_dict(kind: type[T], values: Event) -> T:
+    """Read a dataclass back, also from an event that has it; a ValueError if a field is not what it must be."""
+    declared: Any = kind
+    try:
+        made: T = _adapter(declared).validate_python(values)
+    except ValidationError as error:
+        raise ValueError(problem_of(error)) from None
+    return made
 
 
 def may_say_to_dict(may_say: MaySay) -> Event:
@@ -96,7 +87,7 @@ def may_say_to_dict(may_say: MaySay) -> Event:
         more: Event = {} if may_say.questions is None else {"questions": may_say.questions}
         more |= {"more": list(may_say.more)} if may_say.more else {}
         more |= {} if may_say.thinks else {"no_thoughts": True}
-        return {**_skills("decision", may_say), "control_flows": _flows(may_say.control_flows), **more}
+        return {**_skills("decision", may_say), "control_flows": [one.name for one in may_say.control_flows], **more}
     if isinstance(may_say, SubgoalGrammar):
         return _skills("subgoal", may_say)
     if isinstance(may_say, Choice):
@@ -110,25 +101,12 @@ def _skills(kind: str, grammar: Grammar) -> Event:
     return said | {"free": True} if grammar.free else said
 
 
-@cache
-def _flows(control_flows: tuple[type[ControlFlow], ...]) -> tuple[str, ...]:
-    return tuple(flow.name for flow in control_flows)
-
-
-# ---------------------------------------------------------------------- the world
-
-
 def observation_to_dict(observation: Observation) -> Event:
-    """Return an observation without its empty fields."""
     return {"outcome": observation.outcome.value, **value_to_dict(observation)}
 
 
 def bytes_of_picture(values: Event) -> bytes:
-    """Return the bytes in an event's picture.
-
-    Raises:
-        ValueError: They are no base64.
-    """
+    """Return the bytes in an event's picture; a ValueError if they are no base64."""
     try:
         return base64.b64decode(values["data"], validate=True)
     except binascii.Error as error:
@@ -136,11 +114,7 @@ def bytes_of_picture(values: Event) -> bytes:
 
 
 def observation_from_dict(values: Event) -> Observation:
-    """Read an observation back; bytes of pictures in the event are kept from now on.
-
-    Raises:
-        ValueError: Its outcome is unknown, or a picture is none.
-    """
+    """Read an observation back; bytes of pictures in the event are kept from now on."""
     for picture in values.get("pictures", ()):
         if "data" in picture:
             PICTURES.keep(bytes_of_picture(picture))
@@ -148,25 +122,17 @@ def observation_from_dict(values: Event) -> Observation:
 
 
 def household_to_dict(household: Household) -> Event:
-    """Return a household."""
     values = dataclasses.asdict(dataclasses.replace(household, skills=()))
     declared = {"skills": [skill.as_data() for skill in household.skills]} if household.skills else {}
     return {name: value for name, value in values.items() if name != "skills"} | declared
 
 
 def household_from_dict(values: Event) -> Household:
-    """Read a household back.
-
-    Raises:
-        ValueError: Its naming or prompts may not be used.
-        TypeError: Something of it is missing or unknown.
-    """
     actions, skills = tuple(values["actions"]), tuple(map(skill_of, values.get("skills", ())))
     return check_prompts(Household(**{**values, "actions": actions, "skills": skills}))
 
 
 def skills_difference(old: Sequence[Offered], new: Sequence[Offered]) -> Event:
-    """Return how a list of skills became another: ``old[:at] + added + old[at + len(removed):]``."""
     if old == new:
         return {}
     most = min(len(old), len(new))
@@ -178,43 +144,34 @@ def skills_difference(old: Sequence[Offered], new: Sequence[Offered]) -> Event:
 
 
 def skills_after(old: Sequence[Offered], event: Event) -> list[Offered]:
-    """Return the skills after a ``skills`` event."""
     at, removed = event.get("at", 0), len(event.get("removed", ()))
     return [*old[:at], *map(offered_of, event.get("added", ())), *old[at + removed :]]
 
 
-# ---------------------------------------------------------------------- memory and failures
-
-
 def experience_to_dict(experience: Experience) -> Event:
-    """Return an experience; its text is that of its turns."""
     values: Event = {
         "subgoal": experience.subgoal,
         "end": experience.end.value,
-        **{name: getattr(experience, name) for name in _OF_EXPERIENCE},
-        "turns": [turn_to_dict(turn) for turn in experience.turns],
+        "task_id": experience.task_id,
+        "task_name": experience.task_name,
+        "decision": experience.decision,
+        "depth": experience.depth,
+        "turns": list(map(turn_to_dict, experience.turns)),
     }
     return values if experience.similarity is None else values | {"similarity": round(experience.similarity, 4)}
 
 
 def experience_from_dict(values: Event) -> Experience:
-    """Read an experience back."""
-    return Experience(
-        subgoal=values["subgoal"],
-        turns=tuple(turn_from_dict(turn) for turn in values["turns"]),
-        end=End(values["end"]),
-        similarity=values.get("similarity"),
-        **{name: values[name] for name in _OF_EXPERIENCE},
-    )
+    known = {name: value for name, value in values.items() if name in _OF_EXPERIENCE}
+    return Experience(**known, turns=tuple(map(turn_from_dict, values["turns"])), end=End(values["end"]))
+
+
+_OF_EXPERIENCE = ("subgoal", "task_id", "task_name", "decision", "depth", "similarity")
 
 
 def error_to_dict(error: Exception) -> Event:
-    """Return an exception's type, its kind of failure, and its message."""
-    values: Event = {
-        "type": type(error).__name__,
-        "kind": failure_of(error).kind.value,
-        "message": redacted(str(error)),
-    }
+    kind = failure_of(error).kind.value
+    values: Event = {"type": type(error).__name__, "kind": kind, "message": redacted(str(error))}
     if isinstance(error, PromptTooLong):
         values |= {"excess": error.excess, "context": error.context}
     if isinstance(error, LanguageModelError) and error.took is not None:
@@ -223,18 +180,13 @@ def error_to_dict(error: Exception) -> Event:
 
 
 def error_from_dict(values: Event) -> Exception:
-    """Return an exception with the same meaning as the recorded one."""
-    error = _error(values)
+    if "excess" in values:
+        error: Exception = PromptTooLong(values["excess"], values["context"])
+    else:
+        base = _ERRORS.get(FailureKind(values["kind"]), Exception)
+        if "took" in values and not issubclass(base, LanguageModelError):
+            base = InvalidReply
+        error = type(values["type"], (base,), {})(values["message"])
     if isinstance(error, LanguageModelError) and "took" in values:
         error.took = value_from_dict(Reply, values["took"])
     return error
-
-
-def _error(values: Event) -> Exception:
-    if "excess" in values:
-        return PromptTooLong(values["excess"], values["context"])
-    base = _ERRORS.get(FailureKind(values["kind"]), Exception)
-    if "took" in values and not issubclass(base, LanguageModelError):
-        base = InvalidReply
-    made: type[Exception] = type(values["type"], (base,), {})
-    return made(values["message"])

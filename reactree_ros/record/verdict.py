@@ -16,16 +16,11 @@ BY_WORDS = "judged by the goal read from the instruction"
 
 
 class EpisodeEnd(enum.Enum):
-    """The end of an episode; an end without own words is shown by its value.
-
-    Attributes:
-        words: The event in words.
-    """
+    """The end of an episode, with the event in words; an end without own words is shown by its value."""
 
     words: str
 
     def __new__(cls, value: str, words: str = "") -> EpisodeEnd:
-        """Make a member from its value and its words."""
         end = object.__new__(cls)
         end._value_, end.words = value, words or value.replace("_", " ")
         return end
@@ -58,12 +53,9 @@ LIMITED = frozenset(EpisodeEnd(limit.end) for limit in Limit)
 
 
 class Judgement(enum.Enum):
-    """The judgement of a run, as shown to people.
+    """The judgement of a run, in words for people, with one character to put before it and a status.
 
-    Attributes:
-        words: The words for people.
-        mark: One character to put before it.
-        status: The status of a behaviour with the same look; no behaviour has ``claimed`` or ``partly``.
+    The status is that of a behaviour with the same look; no behaviour has ``claimed`` or ``partly``.
     """
 
     REACHED = "Goal reached", "✓", "success"
@@ -79,24 +71,16 @@ class Judgement(enum.Enum):
 
     @property
     def word(self) -> str:
-        """Its name in JSON and messages."""
         return self.name.lower()
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """How a run ended.
-
-    Attributes:
-        score: GSR and SSR in words, and by which goal; empty if the run had no goal to be judged by.
-        branches, branches_done, untouched: As in :class:`~reactree_ros.episode.EpisodeResult`.
-    """
-
     judgement: Judgement
     because: str = ""  # why, in words; empty if there is nothing to add
     end: str = ""  # the value of :class:`EpisodeEnd`; empty if there is none yet
-    score: str = ""
-    branches: int = 0
+    score: str = ""  # GSR and SSR, and by which goal; empty if the run had no goal to be judged by
+    branches: int = 0  # this and what follows as in :class:`EpisodeResult`
     branches_done: int = 0
     untouched: tuple[str, ...] = ()
 
@@ -131,11 +115,9 @@ class Verdict:
         return f"{self.words} ({facts})" if facts else self.words
 
     def __str__(self) -> str:
-        """Return everything in one line."""
         return f"{self.headline}: {self.because}" if self.because else self.headline
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
         return {
             "judgement": self.judgement.word,
             "achieved": self.achieved,
@@ -160,16 +142,10 @@ class EpisodeResult:
             count.
         reason: What the run itself says of its end: which limit is reached, or what the node that failed last thought,
             saw or met; empty where it says nothing.
-        makespan: Steps of the run, with simultaneous steps of several robots counted once; with one robot, all steps.
-        questions: Questions that a person was asked.
-        replies, attempts, refused_attempts, repeated_attempts, refused_tokens: As in
-            :class:`~reactree_ros.llm.port.Tally`.
-        cost: Money, by the prices that were set, with what the model was tried with before its first reply; None where
-            none is set, or the model does not count.
+        cost: Money, by the prices that were set; None where none is set, or the model does not count.
         goal: The goal that GSR and SSR are of, if it was read from the instruction; empty: it is the task's, or there
             is none.
         undone: What was not, if there were several, in words: ``'…' failed: …`` or ``'…' was not reached``.
-        untouched: What the instruction names and no skill that was done has named.
     """
 
     task_id: int | None  # the task, if the instruction belongs to one
@@ -190,11 +166,11 @@ class EpisodeResult:
     end: str  # A value of :class:`EpisodeEnd`
     message: str  # problems on the way, whatever the end; empty if there were none
     robots: int = 1  # how many robots there were
-    makespan: int = 0
-    questions: int = 0
+    makespan: int = 0  # steps, with simultaneous steps of several robots counted once
+    questions: int = 0  # questions that a person was asked
     cost: float | None = None
     reason: str = ""
-    replies: int = 0
+    replies: int = 0  # this and the next four as in :class:`~reactree_ros.llm.tally.Tally`
     attempts: int = 0
     refused_attempts: int = 0
     repeated_attempts: int = 0
@@ -203,21 +179,18 @@ class EpisodeResult:
     branches: int = 0  # how many things were to be done: the subgoals that ``reactree_ros.tree.tried.branches`` counts
     branches_done: int = 0  # how many of them were done as a whole
     undone: Sequence[str] = field(default_factory=list)
-    untouched: Sequence[str] = field(default_factory=list)
+    untouched: Sequence[str] = field(default_factory=list)  # what the instruction names and no done skill has named
 
     @property
     def verdict(self) -> Verdict:
-        """How it ended, in one value."""
         return verdict_of(asdict(self))
 
     @property
     def achieved(self) -> bool:
-        """Whether the goal was reached, by the world's score."""
         return self.verdict.achieved
 
     @property
     def whole(self) -> bool:
-        """Whether the goal was reached or, without a score, is claimed whole; see :attr:`Verdict.whole`."""
         return self.verdict.whole
 
     @property
@@ -227,12 +200,7 @@ class EpisodeResult:
 
 
 def verdict_of(result: Mapping[str, Any] | None) -> Verdict:
-    """Return how a run ended, from a result in a record, a bench or a program.
-
-    Args:
-        result: Fields of :class:`~reactree_ros.episode.EpisodeResult`; some may lack. None: the run
-            has no end.
-    """
+    """Return how a run ended, from the fields of an :class:`EpisodeResult`; some may lack. None: it has no end."""
     if not isinstance(result, Mapping) or not result.get("end"):
         return Verdict(Judgement.OPEN)
     judgement = _judgement(result)

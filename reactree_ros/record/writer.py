@@ -47,20 +47,18 @@ from reactree_ros.record.schema import (
     value_to_dict,
 )
 from reactree_ros.tree.agent_node import AgentNode
-from reactree_ros.tree.context import Call, Listener, RunContext
+from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import Failure
-from reactree_ros.tree.flows.parallel import Parallel
+from reactree_ros.tree.flows import Parallel
+from reactree_ros.tree.goal import Goal
 from reactree_ros.tree.goal_node import GoalNode
-from reactree_ros.tree.skill_leaf import SkillLeaf
+from reactree_ros.tree.listener import Call, Listener
+from reactree_ros.tree.program_node import SkillLeaf
 from reactree_ros.tree.tried import is_unreached
 
 _log = logging.getLogger(__name__)
-_STATUSES = {
-    Status.RUNNING: "running",
-    Status.SUCCESS: "success",
-    Status.FAILURE: "failure",
-    Status.INVALID: "interrupted",
-}
+#: The kind of a behaviour that says nothing of what it does.
+_OTHER = "other"
 
 
 def encoded(event: Event) -> bytes:
@@ -71,30 +69,18 @@ def encoded(event: Event) -> bytes:
     return json.dumps(event, separators=(",", ":")).encode("ascii")
 
 
-#: The kind of a behaviour that says nothing of what it does.
-_OTHER = "other"
-
-
 class RecordFile:
     """The file of a record; :meth:`flush` writes the events to it, so that a kill loses no earlier event.
 
     If writing fails (a full disk, a deleted folder), the file logs that once and writes no more. The run continues.
 
-    Args:
-        path: The file.
-        own: Whether the user has said all that the header says, so that the record goes on by itself here; see
-            :mod:`reactree_ros.record.own`.
-
-    Raises:
-        UserError: The file exists already, or cannot be made.
-
-    Attributes:
-        problem: Why nothing more is written; empty while writing works.
+    ``own`` says whether the user has said all that the header says, so that the record goes on by itself here; see
+    :mod:`reactree_ros.record.own`. If the file exists already, or cannot be made, a UserError is raised.
     """
 
     def __init__(self, path: str | Path, *, own: bool = False) -> None:
         self.path, self._own = Path(path), own
-        self.problem = ""
+        self.problem = ""  # why nothing more is written; empty while writing works
         self._lines: list[bytes] = []  # those that are not in the file yet
         self._latest = ""  # the kind of the latest event
         if self.path.exists():
@@ -113,7 +99,6 @@ class RecordFile:
         self._latest = event["e"]
 
     def flush(self) -> None:
-        """Write the taken events, if the file can still be written."""
         lines, self._lines = self._lines, []
         if not lines or self.problem:
             return
@@ -137,8 +122,6 @@ class RecordFile:
 
 
 class Recorded(Protocol):
-    """An episode, as its recorder sees it."""
-
     instruction: str
     task_id: int | None
     task_name: str
@@ -155,11 +138,8 @@ class Recorder(Listener):
         write: Takes each event, at once.
         flush: Makes the written events safe. It is called after every tick, and before each call of the model or
             the world.
-        world: What the world is, for whoever resumes the run: ``{"name": …, "settings": …, "scored": …}``; names and
-            passwords in addresses are left out.
-        llm: What the language model is, as :func:`reactree_ros.llm.settings.model_to_dict` writes it; likewise.
-        vision: The language model that is asked about pictures; likewise. Empty: none is.
-        memory: The episodic memory that examples come from, by name; empty: nobody has named one.
+        world, llm, vision, memory: What they are, for whoever resumes the run, as ``docs/reference/record.md`` says;
+            names and passwords in addresses are left out.
         parent: The record that this one goes on from: ``{"id": …, "path": …, "decision": …}``; None: it begins anew.
     """
 
@@ -187,22 +167,20 @@ class Recorder(Listener):
         self._touched: dict[Behaviour, None] = {}  # what may have changed its status in this tick
         self._unheard: list[Behaviour] = []  # what may change its status without a word
         self._texts: dict[tuple[Turn, ...], int] = {}
-        self._turns: dict[GoalNode, int] = {}  # how many of its turns are written
+        self._turns: dict[Goal, int] = {}  # how many of its turns are written
         self._last_text: tuple[tuple[Turn, ...], int] = (), -1
         self._skills: dict[str, Sequence[Offered]] = {}  # what each robot could do when that was said last
         self._counted: list[int] = []
         self._pictures: set[str] = set()  # those whose bytes are recorded
         self._picture_bytes = 0
         self._leaves_out = False
-        self._episode: Recorded | None = None
 
     def begin(self, episode: Recorded, planner: object) -> None:
-        """Write what the run is, and the tree that it begins with."""
-        self._episode, context = episode, episode.context
+        context = episode.context
+        self._budget, self._root, self._tree = context.budget, episode.root, episode.tree
         options = context.options.model_dump(mode="json")
         self._sampling = {name: options[name] for name in ("max_tokens", "temperature", "seed")} | {"top_p": 1.0}
         self._begin = self._clock()
-        budget, household = context.budget, context.household
         self._write(
             {
                 "e": "run",
@@ -213,15 +191,18 @@ class Recorder(Listener):
                 "instruction": episode.instruction,
                 "task_id": episode.task_id,
                 "task_name": episode.task_name,
-                "planner": _planner_to_dict(planner),
+                "planner": {
+                    "name": planner.name if isinstance(planner, Planner) else type(planner).__name__,
+                    "options": planner.settings.model_dump(mode="json") if isinstance(planner, Planner) else {},
+                },
                 "working_memory": context.working_memory is not None,
-                "household": household_to_dict(household),
+                "household": household_to_dict(context.household),
                 "recallable": list(context.world.recallable),
                 "words": list(context.world.words),
                 "options": options,
                 **({} if context.person is None else {"person": True}),
                 **({"goal": dict(episode.goal)} if episode.goal else {}),
-                "limits": budget.limits,
+                "limits": context.budget.limits,
                 **({} if context.team.alone else {"robots": [robot.name for robot in context.team.robots]}),
                 **self._about,
                 "parent": self._parent,
@@ -239,75 +220,54 @@ class Recorder(Listener):
         self._flush()
 
     def end(self, result: Any, failures: Sequence[Failure]) -> None:
-        """Write the run's result, the record's last event."""
-        assert self._episode is not None  # it has begun
-        self._episode.tree.post_tick_handlers.remove(self._after_tick)
-        self._tell_statuses(self._episode.root.iterate())
-        told = [{"kind": failure.kind.value, "message": failure.message} for failure in failures]
-        self._write({"e": "end", "result": dataclasses.asdict(result), "failures": told})
+        self._tree.post_tick_handlers.remove(self._after_tick)
+        self._write_statuses(self._root.iterate())
+        self._write({"e": "end", "result": dataclasses.asdict(result), "failures": list(map(_failure, failures))})
         self._flush()
-
-    def differs(self, node: GoalNode, text: str) -> None:
-        """Write that a repeated skill had another result than in the record."""
-        self._write({"e": "differs", "node": self._numbers[node], "text": text})
 
     # ------------------------------------------------------------------ the tree
 
     def grown(self, parent: Behaviour, subtree: Behaviour) -> None:
-        above = self._numbers[parent]
-        if type(subtree) is SkillLeaf:  # as most are
-            number = self._number_of(subtree)
-            self._write(
-                {"e": "grow", "nodes": [{"node": number, "parent": above, "kind": "skill", "name": subtree.name}]}
-            )
-        else:
-            self._grow(subtree, above)
-        if isinstance(parent, GoalNode) and parent.holds_own_tree:
-            own = (one for one in subtree.iterate() if one not in self._unheard)
-            self._unheard += own  # somebody else's composites interrupt them
+        self._grow(subtree, self._numbers[parent])
+        if isinstance(parent, Goal) and parent.holds_own_tree:
+            # somebody else's composites interrupt them
+            self._unheard += (one for one in subtree.iterate() if one not in self._unheard)
 
     def manned(self, behaviour: Behaviour | None, robot: str) -> None:
         number = 0 if behaviour is None else self._numbers[behaviour]
         self._write({"e": "robot", "node": number, "robot": robot})
 
-    def _number_of(self, behaviour: Behaviour) -> int:
-        """Give a behaviour that appears its number."""
-        number = self._numbers[behaviour] = len(self._numbers)
-        self._statuses[behaviour] = behaviour.status
-        return number
-
     def _grow(self, subtree: Behaviour, parent: int | None) -> None:
         nodes: list[Event] = []
         waiting: list[tuple[Behaviour, int | None]] = [(subtree, parent)]
-        while waiting:
-            behaviour, above = waiting.pop(0)
-            number = self._number_of(behaviour)
+        for behaviour, above in waiting:
+            number = self._numbers[behaviour] = len(self._numbers)
+            self._statuses[behaviour] = behaviour.status
             nodes.append(_node_to_dict(behaviour, number, above))
             if nodes[-1]["kind"] == _OTHER:
                 self._unheard.append(behaviour)
             waiting += [(child, number) for child in behaviour.children]
         self._write({"e": "grow", "nodes": nodes})
 
-    def _touch(self, node: GoalNode) -> None:
-        """Note that the status may have changed of a goal node, and of the composites up to the next goal node."""
+    def _touch(self, node: Goal) -> None:
+        # the status may have changed of a goal node, and of the composites up to the next goal node
         self._touched[node] = None
         above = node.parent
-        while above is not None and not isinstance(above, GoalNode):
+        while above is not None and not isinstance(above, Goal):
             self._touched[above] = None
             above = above.parent
 
-    def _touch_leaf(self, node: GoalNode) -> None:
+    def _touch_leaf(self, node: Goal) -> None:
         if node.leaf is not None:
             self._touched[node.leaf] = None
 
     def _after_tick(self, tree: object) -> None:
-        """Write the statuses that the tick has changed."""
         if self._touched or self._unheard:
             touched, self._touched = self._touched, {}
-            self._tell_statuses([*self._unheard, *touched])
+            self._write_statuses([*self._unheard, *touched])
         self._flush()
 
-    def _tell_statuses(self, behaviours: Iterable[Behaviour]) -> None:
+    def _write_statuses(self, behaviours: Iterable[Behaviour]) -> None:
         """Write the statuses that changed since they were last written; skip behaviours of other runs."""
         changed = []
         for behaviour in behaviours:
@@ -315,7 +275,8 @@ class Recorder(Listener):
             if known is None or status is known:
                 continue
             self._statuses[behaviour] = status
-            changed.append([self._numbers[behaviour], "" if is_unreached(behaviour) else _STATUSES[status]])
+            word = "interrupted" if status is Status.INVALID else status.value.lower()
+            changed.append([self._numbers[behaviour], "" if is_unreached(behaviour) else word])
             # A skill's observation already tells its result.
             if behaviour.feedback_message and not isinstance(behaviour, SkillLeaf):
                 changed[-1].append(behaviour.feedback_message)
@@ -324,73 +285,65 @@ class Recorder(Listener):
 
     # ------------------------------------------------------------------ goal nodes
 
-    def node_started(self, node: GoalNode) -> None:
+    def node_started(self, node: Goal) -> None:
         self._turns[node] = 0
         self._touch(node)
-        self._write({"e": "started", "node": self._numbers[node], "index": node.index, "decision": node.start})
+        self._write_of(node, "started", {"index": node.index, "decision": node.start})
 
-    def turned(self, node: GoalNode, turn: Turn, *, anew: bool = False) -> None:
+    def turned(self, node: Goal, turn: Turn, *, anew: bool = False) -> None:
         if anew:
             self._turns[node] = 0
         self._catch_up(node, len(node.turns) - 1)
         self._turns[node] = len(node.turns)
-        event = {"e": "turn", "node": self._numbers[node], **turn_to_dict(turn)}
-        if anew:
-            event["anew"] = True
-        self._write(event)
+        self._write_of(node, "turn", turn_to_dict(turn) | ({"anew": True} if anew else {}))
 
-    def _catch_up(self, node: GoalNode, count: int) -> None:
-        """Write a node's unwritten turns up to a count: a planner may have appended some itself."""
-        if self._turns[node] >= count:
-            return
-        number = self._numbers[node]
-        for turn in node.turns[self._turns[node] : count]:
-            self._write({"e": "turn", "node": number, **turn_to_dict(turn)})
-        self._turns[node] = count
+    def _catch_up(self, node: Goal, count: int) -> None:
+        # a planner may have appended some turns itself
+        if self._turns[node] < count:
+            for turn in node.turns[self._turns[node] : count]:
+                self._write_of(node, "turn", turn_to_dict(turn))
+            self._turns[node] = count
 
-    def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
-        self._write({"e": "decided", "node": self._numbers[node], **decision.as_dict(), **self._counts(node)})
+    def decided(self, node: Goal, decision: Decision, reply: Reply) -> None:
+        self._write_of(node, "decided", decision.as_dict() | self._counts())
 
-    def refused(self, node: GoalNode, said: Said, reason: str) -> None:
-        event = {"e": "refused", "node": self._numbers[node], **turn_to_dict(said), "reason": reason}
-        self._write(event | self._counts(node))
+    def refused(self, node: Goal, said: Said, reason: str) -> None:
+        self._write_of(node, "refused", turn_to_dict(said) | {"reason": reason} | self._counts())
 
-    def shortened(self, node: GoalNode, dropped: int, excess: int) -> None:
-        self._write({"e": "shortened", "node": self._numbers[node], "dropped": dropped, "excess": excess})
+    def shortened(self, node: Goal, dropped: int, excess: int) -> None:
+        self._write_of(node, "shortened", {"dropped": dropped, "excess": excess})
 
-    def held(self, node: GoalNode, reason: str) -> None:
+    def held(self, node: Goal, reason: str) -> None:
         self._touch_leaf(node)  # it was stopped
-        self._write({"e": "held", "node": self._numbers[node], "reason": reason, **_robot(node)})
+        self._write_of(node, "held", {"reason": reason, **_robot(node)})
 
-    def node_ended(self, node: GoalNode) -> None:
-        failure = node.failure
+    def node_ended(self, node: Goal) -> None:
         self._touch(node)
         self._catch_up(node, len(node.turns))
-        self._write(
-            {
-                "e": "ended",
-                "node": self._numbers[node],
-                "end": None if node.end is None else node.end.value,
-                "failure": None if failure is None else {"kind": failure.kind.value, "message": failure.message},
-                "feedback": node.feedback_message,
-                **({"unreached": True} if node.unreached else {}),
-                **({} if node.lesson is None else {"lesson": list(map(turn_to_dict, node.lesson))}),
-            }
-        )
+        ended: Event = {
+            "end": None if node.end is None else node.end.value,
+            "failure": None if node.failure is None else _failure(node.failure),
+            "feedback": node.feedback_message,
+        }
+        if node.unreached:
+            ended["unreached"] = True
+        if node.lesson is not None:
+            ended["lesson"] = list(map(turn_to_dict, node.lesson))
+        self._write_of(node, "ended", ended)
 
-    def routine_ended(self, node: GoalNode, routine: str, differed: str) -> None:
-        self._write({"e": "routine_ended", "node": self._numbers[node], "routine": routine, "differed": differed})
+    def routine_ended(self, node: Goal, routine: str, differed: str) -> None:
+        self._write_of(node, "routine_ended", {"routine": routine, "differed": differed})
 
-    def leaf_stopped(self, node: GoalNode) -> None:
+    def leaf_stopped(self, node: Goal) -> None:
         self._touched |= dict.fromkeys(node.iterate())
 
     # ------------------------------------------------------------------ what is asked for outside
 
-    def asked(self, node: GoalNode, request: DecisionRequest) -> None:
+    def asked(self, node: Goal, request: DecisionRequest) -> None:
         self._catch_up(node, len(node.turns))
         turns = request.turns
         start = turns.start if isinstance(turns, Prompt) else tuple(takewhile(_is_start, turns))
-        event: Event = {"e": "request", "node": self._numbers[node], "id": request.id}
+        event: Event = {"id": request.id}
         if start:
             event["start"] = self._text(start)
         if isinstance(turns, Prompt) and turns.turns is node.turns:
@@ -401,11 +354,10 @@ class Recorder(Listener):
         if request.begun:
             event["begun"] = request.begun
         event |= {name: own for name, usual in self._sampling.items() if (own := getattr(request, name)) != usual}
-        self._write(event)
+        self._write_of(node, "request", event)
         self._flush()
 
     def _text(self, start: tuple[Turn, ...]) -> int:
-        """Return the number of a prompt's start; a new start is written first."""
         if start is self._last_text[0]:  # a node keeps its start: skip the look-up, which hashes all turns
             return self._last_text[1]
         number = self._texts.get(start)
@@ -415,34 +367,32 @@ class Recorder(Listener):
         self._last_text = start, number
         return number
 
-    def sent(self, node: GoalNode, skill: str) -> None:
+    def sent(self, node: Goal, skill: str) -> None:
         self._touch_leaf(node)
-        self._write({"e": "skill", "node": self._numbers[node], "skill": str(skill), **_robot(node)})
+        self._write_of(node, "skill", {"skill": str(skill), **_robot(node)})
         self._flush()
 
-    def came(self, node: GoalNode, call: Call, answer: Any) -> None:
-        number = self._numbers[node]
+    def came(self, node: Goal, call: Call, answer: Any) -> None:
         if call.of == "reply":
-            self._write({"e": "reply", "node": number, "id": call.id, **value_to_dict(answer)})
+            self._write_of(node, "reply", {"id": call.id, **value_to_dict(answer)})
         elif call.of == "answer":
-            self._write({"e": "answer", "node": number, "id": call.id, "text": answer.text, "by": answer.by})
+            self._write_of(node, "answer", {"id": call.id, "text": answer.text, "by": answer.by})
         elif call.of == "skills":
             robot = node.post.robot.name
             event = {"e": "skills", **_robot(node), **skills_difference(self._skills.get(robot, ()), answer)}
             self._skills[robot] = answer
             self._write(event)
         elif call.of == "corrections":
-            self._write({"e": "corrections", "node": number, **_robot(node), "offers": as_data(answer)})
+            self._write_of(node, "corrections", {**_robot(node), "offers": as_data(answer)})
         elif call.of == "routine":
-            self._write({"e": "routine", "node": number, "fits": [fit.as_data() for fit in answer]})
+            self._write_of(node, "routine", {"fits": [fit.as_data() for fit in answer]})
         elif call.of == "examples":
-            found = [experience_to_dict(experience) for experience in answer]
-            self._write({"e": "retrieved", "node": number, "experiences": found})
+            self._write_of(node, "retrieved", {"experiences": list(map(experience_to_dict, answer))})
         else:
             self._touch_leaf(node)  # of the skill that it is of, or that was stopped before
-            event = {"e": "observation", "node": number, "of": call.of, **_robot(node)}
-            event |= {"correction": call.correction} if call.correction else {}
-            self._write(event | self._observation_to_dict(answer))
+            correction = {"correction": call.correction} if call.correction else {}
+            seen = self._observation_to_dict(answer)
+            self._write_of(node, "observation", {"of": call.of, **_robot(node), **correction, **seen})
 
     def _observation_to_dict(self, observation: Observation) -> Event:
         """Return an observation with the bytes of pictures that come first with it."""
@@ -454,7 +404,6 @@ class Recorder(Listener):
         return event
 
     def _data_that_fits(self, picture: Picture) -> bytes:
-        """Return a picture's bytes; none if that is too large or the record's pictures reach their limit."""
         data = PICTURES.data(picture) or b""
         size = len(data)
         if size <= LARGEST_PICTURE and self._picture_bytes + size <= ALL_PICTURES:
@@ -462,21 +411,16 @@ class Recorder(Listener):
             return data
         if not self._leaves_out:
             self._leaves_out = True
-            _log.warning(
-                "a picture of %d bytes is not recorded: each may have %d, those of a run together %d; "
-                "let the world take smaller ones, or none",
-                size,
-                LARGEST_PICTURE,
-                ALL_PICTURES,
-            )
+            most = f"each may have {LARGEST_PICTURE}, those of a run together {ALL_PICTURES}"
+            way_out = "let the world take smaller ones, or none"
+            _log.warning("a picture of %d bytes is not recorded: %s; %s", size, most, way_out)
         return b""
 
-    def call_failed(self, node: GoalNode, call: Call, error: Exception, *, late: bool = False) -> None:
+    def call_failed(self, node: Goal, call: Call, error: Exception, *, late: bool = False) -> None:
         self._touch_leaf(node)
-        event = {"e": "failed", "node": self._numbers[node], "of": call.of, **_robot(node), **error_to_dict(error)}
-        if call.id:
-            event["id"] = call.id
-        self._write(event | {"late": True} if late else event)
+        event = {"of": call.of, **_robot(node), **error_to_dict(error)}
+        event |= {"id": call.id} if call.id else {}
+        self._write_of(node, "failed", event | {"late": True} if late else event)
 
     def heard(self, words: str) -> None:
         self._write({"e": "heard", "text": words})
@@ -489,10 +433,11 @@ class Recorder(Listener):
 
     # ------------------------------------------------------------------ writing
 
-    def _counts(self, node: GoalNode) -> Event:
-        assert self._episode is not None  # it has begun
-        budget = self._episode.context.budget
-        return {"decisions": budget.decisions, "steps": budget.steps}
+    def _counts(self) -> Event:
+        return {"decisions": self._budget.decisions, "steps": self._budget.steps}
+
+    def _write_of(self, node: Goal, kind: str, event: Event) -> None:
+        self._write({"e": kind, "node": self._numbers[node], **event})
 
     def _write(self, event: Event) -> None:
         if self._counted:
@@ -502,10 +447,14 @@ class Recorder(Listener):
         self._send(event)
 
 
-def _robot(node: GoalNode) -> Event:
+def _robot(node: Goal) -> Event:
     """Return the field that names a goal node's robot; empty if there is only one robot."""
     name = node.post.robot.name
     return {"robot": name} if name else {}
+
+
+def _failure(failure: Failure) -> Event:
+    return {"kind": failure.kind.value, "message": failure.message}
 
 
 def _is_start(turn: Turn) -> bool:
@@ -513,25 +462,17 @@ def _is_start(turn: Turn) -> bool:
 
 
 def _node_to_dict(behaviour: Behaviour, number: int, parent: int | None) -> Event:
-    event: Event = {"node": number, "parent": parent, "kind": _kind(behaviour), "name": behaviour.name}
-    if isinstance(behaviour, GoalNode):
+    flow = flow_over(behaviour)
+    if isinstance(behaviour, Goal):
+        kind = "agent" if isinstance(behaviour, AgentNode) else "goal"
+    else:
+        kind = flow.name if flow is not None else "skill" if isinstance(behaviour, SkillLeaf) else _OTHER
+    event: Event = {"node": number, "parent": parent, "kind": kind, "name": behaviour.name}
+    if isinstance(behaviour, Goal):
         event |= {"subgoal": behaviour.subgoal, "depth": behaviour.depth}
     if isinstance(behaviour, Parallel):
         event["policy"] = behaviour.parallel_policy.value
     return event
-
-
-def _kind(behaviour: Behaviour) -> str:
-    if isinstance(behaviour, GoalNode):
-        return "agent" if isinstance(behaviour, AgentNode) else "goal"
-    flow = flow_over(behaviour)
-    return flow.name if flow is not None else "skill" if isinstance(behaviour, SkillLeaf) else _OTHER
-
-
-def _planner_to_dict(planner: object) -> Event:
-    if isinstance(planner, Planner):
-        return {"name": planner.name, "options": planner.settings.model_dump(mode="json")}
-    return {"name": type(planner).__name__, "options": {}}
 
 
 @cache

@@ -24,8 +24,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.routine import model
 from reactree_ros.routine.fitting import DEPENDING, Mention, Vocabulary
 from reactree_ros.tree.agent_node import AgentNode
-from reactree_ros.tree.flows.repeated import RepeatUntilFlow
-from reactree_ros.tree.flows.within import WithinFlow
+from reactree_ros.tree.bounded_flows import RepeatUntilFlow, WithinFlow
 from reactree_ros.tree.goal_node import GoalNode
 
 #: How many things a routine handles at most, each by a name of its own.

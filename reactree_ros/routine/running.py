@@ -19,13 +19,9 @@ from reactree_ros.agent.turns import Tried
 from reactree_ros.routine import model
 from reactree_ros.routine.fitting import Fit, describe
 from reactree_ros.tree.agent_node import AgentNode
-from reactree_ros.tree.attempt import OfAttempt
-from reactree_ros.tree.flows.fallback import FallbackFlow
-from reactree_ros.tree.flows.parallel import Concurrent, Parallel, ParallelFlow
-from reactree_ros.tree.flows.repeated import RepeatUntilFlow, WhileFlow
-from reactree_ros.tree.flows.sequence import SequenceFlow
-from reactree_ros.tree.flows.turns import take_turns
-from reactree_ros.tree.flows.within import WithinFlow
+from reactree_ros.tree.bounded_flows import RepeatUntilFlow, WhileFlow, WithinFlow
+from reactree_ros.tree.flows import Concurrent, FallbackFlow, Parallel, ParallelFlow, SequenceFlow, take_turns
+from reactree_ros.tree.goal import OfAttempt
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import ParallelPolicy
 from reactree_ros.tree.own_tree import SkillNode
@@ -85,7 +81,7 @@ class Run:
 
     def interrupted(self) -> str:
         """Return what a person has said since it began; empty if nobody has."""
-        said = self.node.dialogue.words_since(self._words)
+        said = self.node.words_since(self._words)
         return f"the person says {said}" if said else ""
 
     def name_of(self, seen: Seen) -> str:
@@ -511,7 +507,7 @@ def _parallel(node: model.Parallel, run: Run) -> Behaviour:
 class AllOrNone(Parallel):
     """Runs its children one after the other, and none after one that failed: nothing is done that is in vain.
 
-    Status: As of :class:`~reactree_ros.tree.flows.parallel.Parallel`.
+    Status: As of :class:`~reactree_ros.tree.flows.Parallel`.
     """
 
     def tick(self) -> Iterator[Behaviour]:

@@ -12,8 +12,8 @@ from reactree_ros.llm.port import Choice, InvalidReply
 from reactree_ros.routine.fitting import Fit, describe
 from reactree_ros.routine.running import RoutineNode, Run, Unusable
 from reactree_ros.tree.agent_node import AgentNode
-from reactree_ros.tree.context import Call
 from reactree_ros.tree.failure import LimitReached, MemoryGone
+from reactree_ros.tree.listener import Call
 from reactree_ros.tree.program import Step, Wait
 
 #: Finds the routines that fit a goal, the best first.
@@ -47,16 +47,16 @@ class Use:
         above = [one.fit.routine.name for one in _above(node)]
         if normal(node.subgoal) in node.parent_goals or len(above) >= MOST_NESTED:
             return None
-        yield from node.senses.hold()
+        yield from node.hold()
         found = [fit for fit in (yield from self._found(node)) if fit.routine.name not in above]
         fit = (yield from self._chosen(node, found)) if found else None
         if fit is None:
             return None
         question = f"May I do '{fit}' by {describe(fit)}?"
-        if self._proposes and not (yield from node.dialogue.agrees(question, f"routine {node.index}")):
+        if self._proposes and not (yield from node.agrees(question, f"routine {node.index}")):
             return None
         if above:  # one has this goal in it: they end with the budget, however many goals they have
-            node.requests.check_budget()
+            node.check_budget()
             node.budget.count()
         return (yield from self._run(node, fit))
 
@@ -67,7 +67,7 @@ class Use:
         listed = "".join(f"\n- {one}" for one in options)
         asks = Told(MEANT.format(goal=node.subgoal, options=listed), About.TASK)
         try:
-            reply = yield from node.requests.ask_of([asks], Choice((*options, NONE)))
+            reply = yield from node.ask_with([asks], Choice((*options, NONE)))
         except InvalidReply:
             return None
         node.budget.count()

@@ -21,12 +21,12 @@ from reactree_ros.agent.transcript import Example
 from reactree_ros.agent.turns import About, Prompt, Said, Saw, Turn, told_failed
 from reactree_ros.llm.port import A_PERSON, PromptTooLong, Reply
 from reactree_ros.memory.experience import End
-from reactree_ros.tree.attempt import OfAttempt
 from reactree_ros.tree.context import RunContext
+from reactree_ros.tree.goal import OfAttempt
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import DEEPEST
 from reactree_ros.tree.program import Program, Step
-from reactree_ros.tree.skill_leaf import SkillLeaf
+from reactree_ros.tree.program_node import SkillLeaf
 from reactree_ros.tree.tried import tried
 from reactree_ros.world.port import Observation, Outcome
 
@@ -75,12 +75,9 @@ class AgentNode(GoalNode):
     Its children are its last skills and, after an expansion, the control flow over the agent nodes of its subgoals;
     where it decides again after one that failed, it may have several.
 
-    Status:
-        RUNNING while it decides, while its skill runs, and while its expansion runs.
-        SUCCESS on ``done``, or when its last expansion succeeded.
-        FAILURE on ``failure``, when its last expansion failed, when the budget is exhausted, or on an error; the
-        feedback message names which.
-        INVALID when interrupted: what it has in flight is cancelled.
+    Status: RUNNING while it decides, and while its skill or its expansion runs. SUCCESS on ``done``, or when its last
+    expansion succeeded. FAILURE on ``failure``, when its last expansion failed, when the budget is exhausted, or on an
+    error, which the feedback message names. INVALID when interrupted: what it has in flight is cancelled.
     """
 
     listens = True
@@ -132,7 +129,7 @@ class AgentNode(GoalNode):
         reply = yield from self._decide()
         for number, said in enumerate(self._read(reply)):
             if number:  # a thought comes with the act or expansion after it
-                self.requests.check_budget()
+                self.check_budget()
                 reply = reply.further()
             assert said.decision is not None  # it was read
             if (reached := (yield from self.taking(said.decision, reply, said.text))) is not None:
@@ -140,8 +137,7 @@ class AgentNode(GoalNode):
         return None
 
     def do(self, act: Decision) -> Generator[Step, Any, None]:
-        """Take an act and carry its skill out, unless it names one person of several who may be meant."""
-        if other := (yield from self.dialogue.who_is_meant(act.skill_asked, self._offers)):
+        if other := (yield from self.who_is_meant(act.skill_asked, self._offers)):
             self.refuse(str(act), f"'{act.skill_asked}' is not done: {other}.", act)
             return
         observation = yield from self.act(act)
@@ -153,12 +149,11 @@ class AgentNode(GoalNode):
         yield from self._learn_skills()
 
     def begin(self) -> Generator[Step, Any, None]:
-        """Look around, find examples, learn what may be done."""
         context, abilities = self.context, self._abilities
         recall = context.working_memory is not None
         seen = yield from self.look_around()
         observation = replace(seen, text=seen.text + context.team.introduce(self.post.robot))
-        found = yield from self.senses.find_examples()
+        found = yield from self.find_examples()
         asks = self._questions_left() is not None
         flows, more = abilities.control_flows, abilities.more
         system = system_text(context.household, control_flows=flows, recall=recall, asks=asks, more=more)
@@ -174,25 +169,22 @@ class AgentNode(GoalNode):
     def _learn_skills(self) -> Generator[Step, Any, None]:
         skills, self._offers = apart((yield from self.available_skills()))
         self.context.known.update(dict.fromkeys(name for one in self._offers for name in one.names))
-        self._skills = (*self.senses.own_actions(), *skills)
+        self._skills = (*self.own_actions(), *skills)
 
     def _begin_anew(self) -> None:
-        """Forget what it said and did in vain, as something new was seen or told."""
         self._done.clear()
         self._thoughts.clear()
         self._refused = 0
 
     def resumed(self, seen: Observation) -> Generator[Step, Any, None]:
-        """Take in what is to be seen after a hold, and what may be done now."""
         self.see(seen)
         self._begin_anew()
         if self._skills:
             yield from self._learn_skills()
         if self.context.options.corrections:  # what the person has done meanwhile
-            yield from self.dialogue.hear()
+            yield from self.hear()
 
     def tell(self, text: str, about: About = About.ANSWER) -> None:
-        """Add what the node is told; what a person says is something new."""
         super().tell(text, about)
         if about is About.PERSON:
             self._begin_anew()
@@ -200,7 +192,6 @@ class AgentNode(GoalNode):
     # ------------------------------------------------------------------ what was searched
 
     def act(self, act: Decision, reply: Reply | None = None, said: str = "") -> Generator[Step, Any, Observation]:
-        """Carry a skill out, see :meth:`GoalNode.act`; search memory takes it in and tells what was searched."""
         observation = yield from super().act(act, reply, said)
         context, robot = self.context, self.post.robot.name
         memory, search = context.working_memory, context.search
@@ -216,7 +207,6 @@ class AgentNode(GoalNode):
         return observation
 
     def _tell_searched_here(self) -> None:
-        """Tell what was searched in the room that the robot is in, where anything was."""
         robot, search = self.post.robot, self.context.search
         if search is not None and (told := search.of_room(robot.room or None, robot=robot.name)) is not None:
             self.add(told)
@@ -224,11 +214,9 @@ class AgentNode(GoalNode):
     # ------------------------------------------------------------------ deciding
 
     def prompt(self) -> Sequence[Turn]:
-        """Return the prompt: all of its turns, or, if they have grown long, a summary of the older ones."""
-        return Prompt(self.requests.start, self._window.shown(self.turns))
+        return Prompt(self.prompt_head, self._window.shown(self.turns))
 
     def make_room(self, error: PromptTooLong) -> Generator[Step, Any, None]:
-        """Make a prompt that does not fit shorter: without examples, then with a summary of the older turns."""
         try:
             self.shorten(error)
         except PromptTooLong:
@@ -246,7 +234,7 @@ class AgentNode(GoalNode):
             until = self._window.excess(self.turns, limit=limit, count=self.context.count_tokens)
             if until is not None:
                 yield from self._summarise(until)
-        yield from self.dialogue.hear()
+        yield from self.hear()
         return (yield from self.ask(self._grammar))
 
     def _grammar(self) -> DecisionGrammar:
@@ -268,23 +256,20 @@ class AgentNode(GoalNode):
         return 0 if len(had) >= options.thoughts_in_a_row or len(set(had)) < len(had) else LONGEST_THOUGHT
 
     def _offered(self) -> Sequence[str]:
-        """Return what may be done, without what would bring nothing new where that is left out."""
         breaks, household = self._abilities.break_rounds, self.context.household
         breaks = not self.context.options.is_trained if breaks is None else breaks
         again = {skill for skill in fruitless(self._done) if not household.waits(skill)} if breaks else ()
         return [skill for skill in self._skills if skill not in again] if again else self._skills
 
     def _questions_left(self) -> int | None:
-        """Return how many questions may still be asked; None if nobody can be asked."""
         if self.context.person is None or not self._abilities.questions:
             return None
         return max(0, self._abilities.questions - self.budget.questions)
 
     def _summarise(self, until: int, **sampling: Any) -> Generator[Step, Any, None]:
-        """Let a summary stand for the older turns in the prompt; it is told as a thought."""
         last = next(turn.text for turn in reversed(self.turns[:until]) if isinstance(turn, Saw))
         trajectory = self._window.trajectory(self.turns, until)
-        summary, reply = yield from self.requests.summarise(trajectory, self.subgoal, otherwise=last, **sampling)
+        summary, reply = yield from self.summarise(trajectory, self.subgoal, otherwise=last, **sampling)
         self._window.hide(until, summary)
         if reply is not None:
             told = summarised(f"So far: {summary}", summary)
@@ -292,14 +277,12 @@ class AgentNode(GoalNode):
             self.context.listener.decided(self, told, reply)
 
     def answer_to(self, thought: str) -> str:
-        """Return what follows a thought: ``OK.``, or, where the node has had it since it last did something, that."""
         had = normal(thought)
         again = had in self._thoughts
         self._thoughts.append(had)
         return REPEATED if again and self.context.options.answer_repeats else OK
 
     def _read(self, reply: Reply) -> Sequence[Said]:
-        """Return what a reply is taken for; nothing if it is refused, which the model is told."""
         if self.context.options.plain_reading:
             return self._plainly(reply)
         said = self.decisions(reply, self._grammar())
@@ -324,13 +307,11 @@ class AgentNode(GoalNode):
         return " ".join((*doubts, SURE)) if doubts else ""
 
     def refuse(self, said: str, reason: str, decision: Decision | None = None) -> None:
-        """See :meth:`GoalNode.refuse`; a skill that was refused was not done."""
         if self.context.options.check_done and decision is not None and decision.skill_asked:
             self._last_failed = reason
         super().refuse(said, reason, decision)
 
     def _plainly(self, reply: Reply) -> Sequence[Said]:
-        """Read a reply as the recordings are read."""
         text, objection = reply.text.strip("\n"), reply.objection
         decision: Decision | None = None
         if not objection:
@@ -350,11 +331,9 @@ class AgentNode(GoalNode):
         return [Said(text, decision)]
 
     def answered(self, question: str) -> str:
-        """Return what a question was answered with before, whichever node asked it; empty if it was not asked."""
         return self.context.answers.get(question.casefold(), "")
 
     def objection_to(self, expand: Expand) -> str:
-        """Say why an expansion must not grow; empty if it may."""
         options, allowed = self.context.options, self._abilities.control_flows
         if type(expand.control_flow) not in allowed:
             names = wordings(allowed) or "none"
@@ -375,8 +354,7 @@ class AgentNode(GoalNode):
         return ""
 
     def put(self, question: str) -> Generator[Step, Any, None]:
-        """Put a question to the person; what comes of it is told."""
-        answer = yield from self.dialogue.ask(question)
+        answer = yield from self.put_question(question)
         self.tell(answer if self._questions_left() else f"{answer} {NO_MORE}", About.PERSON)
 
     # ------------------------------------------------------------------ expanding
@@ -389,7 +367,6 @@ class AgentNode(GoalNode):
         return None if not reached and (yield from self._decides_again(expand)) else reached
 
     def child(self, subgoal: str, siblings: Siblings | None = None) -> AgentNode:
-        """Make an agent node that can grow under this one."""
         return AgentNode(subgoal, self.context, self._abilities, siblings=siblings, parent=self)
 
     def _decides_again(self, failed: Expand) -> Generator[Step, Any, bool]:
@@ -400,7 +377,7 @@ class AgentNode(GoalNode):
         expansion = next(child for child in reversed(self.children) if not isinstance(child, SkillLeaf))
         self.end, self.failure, self.feedback_message = None, None, ""
         self.add(told_failed([tried(child) for child in expansion.children]))
-        if not (yield from self.senses.hold()):
+        if not (yield from self.hold()):
             self.see((yield from self.look_around()))
         self._tell_searched_here()
         self._begin_anew()
@@ -408,7 +385,6 @@ class AgentNode(GoalNode):
         return True
 
     def expand(self, expand: Expand, expansion: Composite, reply: Reply | None = None) -> Program:
-        """Take an expansion, and let a composite of goal nodes grow; the node's end is theirs."""
         self.take(expand, reply)
         return (yield from self.run_below(expansion))
 

@@ -27,8 +27,6 @@ _REFUSALS = frozenset({Outcome.PRECONDITION, Outcome.UNKNOWN_SKILL, Outcome.REFU
 
 @dataclass(eq=False)
 class Claimant:
-    """A robot that shares its world with others."""
-
     name: str
     elapsed: int = 0  # how far it is, in steps: its own, and those of other robots that it had to wait for
     idle: bool = False  # whether it has nothing to do, so that it is to make way where another robot needs the place
@@ -46,8 +44,6 @@ class Taken(Exception):
 
 
 class Circle(Exception):
-    """A robot would wait for some that wait for it."""
-
     def __init__(self, names: Iterable[str]) -> None:
         self.names = " and ".join(sorted(names))
         super().__init__(f"{self.names} would wait for you, and you for {self.names}")
@@ -115,7 +111,6 @@ class Claims:
         self._let_go(robot, self._held, self.places_of(robot) - {name})
 
     def places_of(self, robot: Claimant) -> set[str]:
-        """Return the places and ways that a robot has."""
         with self._lock:
             return {name for name, owner in self._held.items() if owner is robot}
 
@@ -133,7 +128,6 @@ class Claims:
             robot.make_way()
 
     def release(self, robot: Claimant) -> None:
-        """Let go of all that a robot has: it is gone."""
         self._let_go(robot, self._things, set())
         self._let_go(robot, self._held, set())
 
@@ -153,7 +147,6 @@ class Claims:
         _tell(granted)
 
     def _grant(self) -> list[_Wish]:
-        """Give what is free to those who wait for it, in order; returns the wishes that are granted."""
         return [wish for wish in list(self._waiting) if not any(self._waits_for(wish)) and self._give(wish)]
 
     def _give(self, wish: _Wish) -> bool:
@@ -175,7 +168,6 @@ class Claims:
                 yield before.robot
 
     def _needs(self, robot: Claimant, other: Claimant) -> bool:
-        """Whether a robot waits for another one, or for one that does."""
         seen, open_ = {robot}, [robot]
         while open_:
             waiting = open_.pop()
@@ -210,7 +202,7 @@ class ClaimedSkill:
         use, before = self._world.use(self._skill), self._claims.places_of(self._robot)
         granted = self._claims.ask(self._robot, use)
         give_up_after(granted, self._patience, lambda: Taken(f"another robot was in the way for {self._patience:g} s"))
-        self._do(granted, lambda _: self._carry_out(use, before), self._not_granted)
+        self._do(granted, lambda _: self._execute(use, before), self._not_granted)
 
     def _not_granted(self, problem: BaseException) -> None:
         moves = isinstance(problem, Circle) and self._world.use(self._skill).moves and not self._made_way_for
@@ -229,7 +221,7 @@ class ClaimedSkill:
         self._made_way_for = circle.names
         self._claim()
 
-    def _carry_out(self, use: Use, before: set[str]) -> None:
+    def _execute(self, use: Use, before: set[str]) -> None:
         carried_out = self._world.execute(self._skill)
         carried_out.add_done_callback(
             lambda done: self._claims.keep(self._robot, self._places_after(done, use, before))

@@ -14,28 +14,17 @@ from reactree_ros.world.port import WorldError
 class FailureKind(enum.Enum):
     """What kind of failure it is; its value, unless it is a limit's, is that of the run that it ends."""
 
-    GAVE_UP = "failure"
-    """The planner gave up: it said so, its expansion failed, or it could not be held to what may be said."""
-    BUDGET = "budget"
-    """A limit of the run is reached: decisions, steps, tokens, seconds or money."""
-    STUCK = "stuck"
-    """The same thing came again and again, and nothing new."""
-    REFUSED = "refused"
-    """What the language model said was refused again and again."""
-    CONTEXT_FULL = "context_full"
-    """The prompt does not fit into the language model's context, and nothing is left to leave out."""
-    MODEL_GONE = "model_gone"
-    """The language model does not answer."""
-    TOO_SLOW = "too_slow"
-    """The language model did not answer in time, though it may be there."""
-    WORLD_GONE = "world_gone"
-    """The world does not answer."""
-    MEMORY_GONE = "memory_gone"
-    """Episodic memory cannot say whether it has examples."""
-    HELD = "held"
-    """The run was held, by an emergency stop or a person, for longer than it may be."""
-    BUG = "bug"
-    """Anything else that was raised."""
+    GAVE_UP = "failure"  # the planner says so, its expansion failed, or it could not be held to what may be said
+    BUDGET = "budget"  # a limit of the run is reached: decisions, steps, tokens, seconds or money
+    STUCK = "stuck"  # the same thing came again and again, and nothing new
+    REFUSED = "refused"  # what the language model said was refused again and again
+    CONTEXT_FULL = "context_full"  # the prompt does not fit, and nothing is left to leave out
+    MODEL_GONE = "model_gone"  # the language model does not answer
+    TOO_SLOW = "too_slow"  # the language model did not answer in time, though it may be there
+    WORLD_GONE = "world_gone"  # the world does not answer
+    MEMORY_GONE = "memory_gone"  # episodic memory cannot say whether it has examples
+    HELD = "held"  # the run was held, by an emergency stop or a person, for longer than it may be
+    BUG = "bug"  # anything else that was raised
 
 
 class GaveUp(Exception):
@@ -63,10 +52,7 @@ class RobotLost(BrokenOff):
 
 
 class LimitReached(Exception):
-    """The budget forbids a further decision.
-
-    ``reason`` says how far, in words; empty: its line says enough.
-    """
+    """The budget forbids a further decision; ``reason`` says how far, in words; empty: its line says enough."""
 
     def __init__(self, limit: Limit, reason: str = "") -> None:
         super().__init__(reason or limit.line)
@@ -83,15 +69,13 @@ class EndedBelow(Exception):
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a goal node failed."""
-
     kind: FailureKind
     message: str
 
     @property
     def ends_the_tree(self) -> bool:
         """Whether the whole tree ends with it, at once, whatever stands above the node: nothing could do better."""
-        return self.kind in _FATAL
+        return self.kind in FATAL
 
     @property
     def is_error(self) -> bool:
@@ -99,34 +83,9 @@ class Failure:
         return self.ends_the_tree or self.kind in (FailureKind.CONTEXT_FULL, FailureKind.REFUSED)
 
 
-def failure_of(error: Exception) -> Failure:
-    """Return the failure that an exception stands for."""
-    if isinstance(error, EndedBelow):
-        return error.failure
-    message = redacted(str(error)) or type(error).__name__
-    if isinstance(error, LimitReached):
-        return Failure(FailureKind.STUCK if error.limit is Limit.STUCK else FailureKind.BUDGET, message)
-    for kinds, kind in _KINDS:
-        if isinstance(error, kinds):
-            return Failure(kind, f"{message}; {_WAYS_OUT[kind]}" if kind in _WAYS_OUT else message)
-    return Failure(FailureKind.BUG, f"{type(error).__name__}: {message}" if str(error) else message)
-
-
-#: What to do about a failure whose message does not say it.
-_WAYS_OUT = {
-    FailureKind.TOO_SLOW: "raise decision_timeout and the language model's request_timeout, or give it fewer "
-    "examples (max_examples) or a faster model"
-}
-#: Kinds that are a limit of the run.
+#: Kinds that are a limit of the run, and those that end the whole tree.
 BY_LIMIT = frozenset({FailureKind.BUDGET, FailureKind.STUCK})
-_FATAL = (
-    FailureKind.MODEL_GONE,
-    FailureKind.TOO_SLOW,
-    FailureKind.WORLD_GONE,
-    FailureKind.MEMORY_GONE,
-    FailureKind.HELD,
-    FailureKind.BUG,
-)
+FATAL = frozenset(FailureKind) - BY_LIMIT - {FailureKind.GAVE_UP, FailureKind.REFUSED, FailureKind.CONTEXT_FULL}
 _KINDS: tuple[tuple[tuple[type[Exception], ...], FailureKind], ...] = (
     ((GaveUp, InvalidReply), FailureKind.GAVE_UP),
     ((Refused,), FailureKind.REFUSED),
@@ -137,3 +96,19 @@ _KINDS: tuple[tuple[tuple[type[Exception], ...], FailureKind], ...] = (
     ((MemoryGone,), FailureKind.MEMORY_GONE),
     ((Held,), FailureKind.HELD),
 )
+_TOO_SLOW = (
+    "raise decision_timeout and the language model's request_timeout, or give it fewer examples (max_examples) or a "
+    "faster model"
+)
+
+
+def failure_of(error: Exception) -> Failure:
+    if isinstance(error, EndedBelow):
+        return error.failure
+    message = redacted(str(error)) or type(error).__name__
+    if isinstance(error, LimitReached):
+        return Failure(FailureKind.STUCK if error.limit is Limit.STUCK else FailureKind.BUDGET, message)
+    for kinds, kind in _KINDS:
+        if isinstance(error, kinds):
+            return Failure(kind, f"{message}; {_TOO_SLOW}" if kind is FailureKind.TOO_SLOW else message)
+    return Failure(FailureKind.BUG, f"{type(error).__name__}: {message}" if str(error) else message)

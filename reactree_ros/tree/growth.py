@@ -21,7 +21,6 @@ class GrowingTree(BehaviourTree):
     """
 
     def tick(self, pre_tick_handler: Handler | None = None, post_tick_handler: Handler | None = None) -> None:
-        """Tick the behaviours that are at work."""
         if any(visitor.full for visitor in self.visitors):
             super().tick(pre_tick_handler, post_tick_handler)
             return
@@ -44,7 +43,6 @@ class Growth:
 
     The tree's update handler is called, so that those who follow the tree (py_trees_ros snapshot streams, a viewer)
     is told.
-
     """
 
     def __init__(self) -> None:
@@ -52,7 +50,6 @@ class Growth:
         self._wanted: list[tuple[Composite, Behaviour, Callable[[Behaviour, Behaviour], None]]] = []
 
     def follow(self, tree: BehaviourTree, **setup: Any) -> None:
-        """Let a tree grow from now on; ``setup`` goes to the ``setup`` of every inserted behaviour."""
         self._setup = setup
         tree.add_post_tick_handler(self._grow)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
@@ -34,96 +35,70 @@ class Routines(enum.Enum):
 #: The deepest agent node of all: a hundred in one another. Every tick goes through all of them, by Python's stack, and
 #: takes time with the square of their number.
 DEEPEST = 199
+_Count = Annotated[int, Field(ge=0)]
+_Amount = Annotated[float, Field(ge=0)]
+_Day = Annotated[float, Field(gt=0, le=86400)]
+
+
+def _as(default: Any, description: str) -> Any:
+    return Field(default=default, description=description)
 
 
 class RunOptions(Settings):
-    """Choices that hold for a whole run."""
-
-    max_decisions: int = Field(default=0, ge=0, description="decisions allowed; 0: as many as the household allows")
-    max_steps: int = Field(
-        default=0, ge=0, description="skills and recalls allowed; 0: as many as the household allows"
+    max_decisions: _Count = _as(0, "decisions allowed; 0: as many as the household allows")
+    max_steps: _Count = _as(0, "skills and recalls allowed; 0: as many as the household allows")
+    max_prompt_tokens: _Count = _as(0, "tokens of all prompts allowed, also of requests that failed; 0: any number")
+    max_output_tokens: _Count = _as(0, "generated tokens allowed, those of the reasoning too; 0: any number")
+    max_seconds: Annotated[float, Field(ge=0, le=31536000)] = _as(
+        0.0, "longest run, in seconds; what is under way then is canceled; 0: any"
     )
-    max_prompt_tokens: int = Field(
-        default=0, ge=0, description="tokens of all prompts allowed, also of requests that failed; 0: any number"
+    max_cost: _Amount = _as(0.0, "money allowed, by the prices that are set; 0: any")
+    price_input: _Amount = _as(0.0, "price of a million prompt tokens, in whatever money")
+    price_cached: _Amount = _as(0.0, "price of a million prompt tokens that a prefix cache served; 0: as the others")
+    price_output: _Amount = _as(0.0, "price of a million generated tokens")
+    stuck_after: _Count = _as(
+        12, "how often the same may come without anything new, before the run ends as stuck; 0: for ever"
     )
-    max_output_tokens: int = Field(
-        default=0, ge=0, description="generated tokens allowed, those of the reasoning too; 0: any number"
+    thoughts_in_a_row: _Count = _as(
+        0, "most thoughts in a row of an agent node; 0: one, and any number if the model is trained for it"
     )
-    max_seconds: float = Field(
-        default=0.0,
-        ge=0,
-        le=31536000,
-        description="longest run, in seconds; what is under way then is canceled; 0: any",
+    refused_in_a_row: _Count = _as(
+        3, "how often a node's same reply may be refused in a row, before it ends as refused; 0: for ever"
     )
-    max_cost: float = Field(default=0.0, ge=0, description="money allowed, by the prices that are set; 0: any")
-    price_input: float = Field(default=0.0, ge=0, description="price of a million prompt tokens, in whatever money")
-    price_cached: float = Field(
-        default=0.0, ge=0, description="price of a million prompt tokens that a prefix cache served; 0: as the others"
+    refused_share: Annotated[float, Field(ge=0, le=1)] = _as(
+        0.8, "share of a node's last 20 requests that may be refused; with more it ends as refused; 1: all"
     )
-    price_output: float = Field(default=0.0, ge=0, description="price of a million generated tokens")
-    stuck_after: int = Field(
-        default=12,
-        ge=0,
-        description="how often the same may come without anything new, before the run ends as stuck; 0: for ever",
+    max_depth: Annotated[int, Field(ge=0, le=DEEPEST)] = _as(
+        20, f"deepest agent node (the root is 1, then 3, …); 0: {DEEPEST}, the deepest of all"
     )
-    thoughts_in_a_row: int = Field(
-        default=0,
-        ge=0,
-        description="most thoughts in a row of an agent node; 0: one, and any number if the model is trained for it",
+    max_tokens: Annotated[int, Field(ge=1)] = _as(512, "longest decision, in tokens of the language model")
+    temperature: _Amount = _as(0.0, "sampling temperature of the language model")
+    seed: int = _as(0, "seed of the language model, and of the choice among similar examples")
+    max_examples: _Count = _as(0, "most examples of an agent node; 0: as many as 5,000 tokens hold")
+    parallel: ParallelPolicy = _as(
+        ParallelPolicy.CONCURRENT,
+        "when a parallel succeeds, and whether its children run at the same time where there are robots",
     )
-    refused_in_a_row: int = Field(
-        default=3,
-        ge=0,
-        description="how often a node's same reply may be refused in a row, before it ends as refused; 0: for ever",
+    routines: Routines = _as(
+        Routines.OFF,
+        "do by a routine what was done once, and learn routines, with --memory: off, propose (a person agrees to "
+        "each) or on",
     )
-    refused_share: float = Field(
-        default=0.8,
-        ge=0,
-        le=1,
-        description="share of a node's last 20 requests that may be refused; with more it ends as refused; 1: all",
+    answer_repeats: bool = _as(True, "tell an agent node that has the same thought again that it had it already")
+    check_done: bool = _as(
+        True,
+        "tell an agent node, once, that says it is done though its last skill was refused, or nothing was done with "
+        "what its goal names; not if the model is trained for it",
     )
-    max_depth: int = Field(
-        default=20,
-        ge=0,
-        le=DEEPEST,
-        description=f"deepest agent node (the root is 1, then 3, …); 0: {DEEPEST}, the deepest of all",
+    decision_timeout: _Day = _as(
+        120.0,
+        "longest wait for a decision, a look around or examples, in seconds; for a decision longer if its prompt is "
+        "long or the model slow",
     )
-    max_tokens: int = Field(default=512, ge=1, description="longest decision, in tokens of the language model")
-    temperature: float = Field(default=0.0, ge=0, description="sampling temperature of the language model")
-    seed: int = Field(default=0, description="seed of the language model, and of the choice among similar examples")
-    max_examples: int = Field(
-        default=0, ge=0, description="most examples of an agent node; 0: as many as 5,000 tokens hold"
-    )
-    parallel: ParallelPolicy = Field(
-        default=ParallelPolicy.CONCURRENT,
-        description="when a parallel succeeds, and whether its children run at the same time where there are robots",
-    )
-    routines: Routines = Field(
-        default=Routines.OFF,
-        description="do by a routine what was done once, and learn routines, with --memory: off, propose (a person "
-        "agrees to each) or on",
-    )
-    answer_repeats: bool = Field(
-        default=True, description="tell an agent node that has the same thought again that it had it already"
-    )
-    check_done: bool = Field(
-        default=True,
-        description="tell an agent node, once, that says it is done though its last skill was refused, or nothing was "
-        "done with what its goal names; not if the model is trained for it",
-    )
-    decision_timeout: float = Field(
-        default=120.0,
-        gt=0,
-        le=86400,
-        description="longest wait for a decision, a look around or examples, in seconds; for a decision longer if its "
-        "prompt is long or the model slow",
-    )
-    answer_timeout: float = Field(
-        default=60.0, gt=0, le=86400, description="longest wait for a person's answer to a question, in seconds"
-    )
-    skill_timeout: float = Field(default=600.0, gt=0, le=86400, description="longest wait for a skill, in seconds")
-    hold_timeout: float = Field(
-        default=3600.0, gt=0, le=604800, description="longest hold by an emergency stop or a pause, in seconds"
+    answer_timeout: _Day = _as(60.0, "longest wait for a person's answer to a question, in seconds")
+    skill_timeout: _Day = _as(600.0, "longest wait for a skill, in seconds")
+    hold_timeout: Annotated[float, Field(gt=0, le=604800)] = _as(
+        3600.0, "longest hold by an emergency stop or a pause, in seconds"
     )
 
     @model_validator(mode="after")
@@ -136,23 +111,13 @@ class RunOptions(Settings):
 
 
 class TreeOptions(RunOptions):
-    """A run's options with those that only a replay of recordings changes.
+    """A run's options with those that only a replay of recordings changes."""
 
-    Attributes:
-        plain_reading: Read decisions in the words of the grammar alone, as the recordings have them, and leave a final
-            ``and `` in the last subgoal.
-        refuse_recursion: Refuse an expansion whose subgoal equals a goal above it.
-        refuse_unavailable: Refuse a skill that is not available, instead of leaving that to the world.
-        make_room: Have shorter replies, then a summary of a node's older turns, if its prompt does not fit into the
-            context without examples either.
-        corrections: Read what a person says as a correction of what the world knows, where it can be corrected.
-    """
-
-    plain_reading: bool = False
-    refuse_recursion: bool = True
-    refuse_unavailable: bool = True
-    make_room: bool = True
-    corrections: bool = True
+    plain_reading: bool = False  # decisions in the words of the grammar alone; a final ``and `` stays in a subgoal
+    refuse_recursion: bool = True  # an expansion whose subgoal equals a goal above it is refused
+    refuse_unavailable: bool = True  # a skill that is not available is refused, instead of leaving that to the world
+    make_room: bool = True  # shorter replies, then a summary of older turns, if a prompt fits without examples neither
+    corrections: bool = True  # what a person says is read as a correction of what the world knows
 
     @property
     def is_trained(self) -> bool:

@@ -13,9 +13,9 @@ from reactree_ros.agent.decision import Counts
 from reactree_ros.agent.parameters import ParameterError, Value
 from reactree_ros.errors import UserError
 from reactree_ros.tree.agent_node import Abilities, AgentNode
-from reactree_ros.tree.attempt import OfAttempt
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import FailureKind
+from reactree_ros.tree.goal import OfAttempt
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.program import Program, Step
 from reactree_ros.world.port import Observation, Outcome
@@ -30,15 +30,6 @@ class OwnTree(GoalNode):
     fails in the same way again and again ends the run as stuck; see ``reactree_ros.tree.stuck.Watch``.
 
     Status: As of :class:`~reactree_ros.tree.program_node.ProgramNode`.
-
-    Args:
-        instruction: What the tree is for.
-        context: What the nodes of the run share.
-        make: Makes the tree, given this node.
-        abilities: What its agent nodes can do.
-
-    Raises:
-        UserError: A leaf makes no sense.
     """
 
     listens = True
@@ -53,7 +44,6 @@ class OwnTree(GoalNode):
         self._tree = make(self)
 
     def program(self) -> Program:
-        """Let the tree grow under this node, and end as it does."""
         return (yield from self.run_below(self._tree))
 
     def tick(self) -> Iterator[Behaviour]:
@@ -71,9 +61,6 @@ class OwnTree(GoalNode):
         Args:
             skill: In whole, e.g. ``pick up mug 1``; of a declared one also its name or its verb, with its values.
             values: What stands in its places, by parameter.
-
-        Raises:
-            UserError: There is no such skill, or a value may not stand in its place.
         """
         try:
             said = self.context.household.say(skill, values)
@@ -82,7 +69,6 @@ class OwnTree(GoalNode):
         return SkillNode(said, self.context, parent=self)
 
     def goal(self, subgoal: str) -> AgentNode:
-        """Return a leaf that works on a goal in natural language: an agent node, which may grow."""
         return AgentNode(subgoal, self.context, self._abilities, parent=self)
 
 
@@ -91,17 +77,11 @@ class SkillNode(GoalNode):
 
     A skill that an emergency stop or a pause breaks off is carried out again after that.
 
-    Status:
-        RUNNING until the skill has ended.
-        SUCCESS if it was done.
-        FAILURE if it was refused or failed; the feedback message says why.
-        INVALID when interrupted: the skill is cancelled.
-
-    Attributes:
-        observation: What came back last; None before.
+    Status: RUNNING until the skill has ended, then SUCCESS if it was done, FAILURE if it was refused or failed; the
+    feedback message says why. INVALID when interrupted: the skill is cancelled.
     """
 
-    observation = OfAttempt[Observation | None](lambda _: None)
+    observation = OfAttempt[Observation | None](lambda _: None)  # what came back last; None before
 
     def experience(self, **task: str) -> None:
         """Return nothing: an agent has nothing to learn from it."""
@@ -113,18 +93,16 @@ class SkillNode(GoalNode):
         return gave_up and self.observation is not None and self.observation.outcome is Outcome.TIMEOUT
 
     def program(self) -> Program:
-        """Carry the skill out."""
         return (yield from self.do(self.subgoal)).outcome is Outcome.DONE
 
     def wait_for_leave(self) -> Generator[Step, Any, None]:
         """Wait as long as the run is held, before the skill is carried out, and again after it was broken off."""
-        yield from self.senses.hold()
+        yield from self.hold()
 
     def do(self, skill: str) -> Generator[Step, Any, Observation]:
-        """Carry a skill out, which counts as a step, and return what came of it."""
         while True:
             yield from self.wait_for_leave()
-            self.requests.check_budget()
+            self.check_budget()
             self.budget.count(Counts(decisions=0, steps=1))
             self.observation = seen = yield from self.perform(skill)
             if seen.outcome is not Outcome.HALTED:

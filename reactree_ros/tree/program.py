@@ -9,7 +9,7 @@ from typing import Any
 from py_trees.behaviour import Behaviour
 
 from reactree_ros.background.pending import Pending
-from reactree_ros.tree.context import Call
+from reactree_ros.tree.listener import Call
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Wait:
     """
 
     what: str  # its name, for errors
-    pending: Pending[Any]  # the result
+    pending: Pending[Any]
     late: type[Exception] = TimeoutError  # the type of the error if it does not come in time
     gone: type[Exception] | None = None  # the type of the error if somebody else cancels it; None: as if it were late
     next_tick: bool = False  # whether it is looked at in the next tick at the earliest, even if it is there at once

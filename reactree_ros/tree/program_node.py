@@ -9,40 +9,86 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from py_trees.behaviour import Behaviour
 from py_trees.common import Status
-from py_trees.composites import Composite
 
 from reactree_ros.agent.budget import Budget, Limit
+from reactree_ros.background.pending import Pending, asked
 from reactree_ros.memory.experience import End
-from reactree_ros.tree.attempt import OfAttempt
-from reactree_ros.tree.context import Call, RunContext
+from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import BrokenOff, EndedBelow, Failure, FailureKind, Held, LimitReached, failure_of
+from reactree_ros.tree.goal import Goal, OfAttempt
+from reactree_ros.tree.listener import Call
 from reactree_ros.tree.program import Execute, Grow, Hold, Program, Step, Wait
-from reactree_ros.tree.skill_leaf import SkillLeaf
 from reactree_ros.tree.team import Post
-
-if TYPE_CHECKING:
-    from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.world.port import Observation, Outcome, WorldError
 
 _log = logging.getLogger(__name__)
 #: How many of a goal node's skills are to be seen in the tree, the last ones.
 SHOWN_SKILLS = 10
 
 
-def _is_broken_off(step: Step | None) -> bool:
-    """Whether a step is not to go on while the run is held."""
-    return isinstance(step, Execute) or (isinstance(step, Wait) and not step.while_held)
+class SkillLeaf(Behaviour):
+    """Executes one skill of a goal node; its name is the skill.
+
+    Status: RUNNING while the world carries the skill out, SUCCESS if it was done, FAILURE if it was refused or
+    failed. Interrupted, it cancels the skill.
+
+    Attributes:
+        observation: What came back; None if an error came instead.
+        error: What was raised instead of an observation; None if none was.
+    """
+
+    def __init__(self, context: RunContext, skill: str) -> None:
+        super().__init__(skill)
+        self._context = context
+        self._pending: Pending[Observation] | None = None
+        self.observation: Observation | None = None
+        self.error: Exception | None = None
+
+    def setup(self, **kwargs: Any) -> None:
+        pass
+
+    def initialise(self) -> None:
+        self.observation, self.error, self.feedback_message = None, None, ""
+        node, context = cast("Goal", self.parent), self._context
+        context.listener.sent(node, self.name)
+        self._pending = asked(context.team.execute, node.post.robot, self.name, context.options.skill_timeout)
+        if not self._pending.done():
+            self._pending.add_done_callback(lambda _: context.wake())
+
+    def update(self) -> Status:
+        pending = self._pending
+        assert pending is not None  # set by initialise
+        if not pending.done():
+            return Status.RUNNING
+        self._pending = None
+        try:
+            self.observation = pending.take()
+        except CancelledError:
+            self.error = WorldError(f"'{self.name}' was canceled by the world")
+        except Exception as error:
+            self.error = error
+        node, listener, call = cast("Goal", self.parent), self._context.listener, Call("execute")
+        if self.error is not None:
+            listener.call_failed(node, call, self.error)
+        else:
+            listener.came(node, call, self.observation)
+        if self.observation is None:
+            self.feedback_message = f"'{self.name}' failed: {self.error}"
+            return Status.FAILURE
+        self.feedback_message = self.observation.text
+        return Status.SUCCESS if self.observation.outcome is Outcome.DONE else Status.FAILURE
+
+    def terminate(self, new_status: Status) -> None:
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            pending.cancel()
 
 
-def _seconds(step: Wait, context: RunContext) -> float:
-    """Return how long a program waits at most."""
-    return context.options.decision_timeout if step.seconds is None else step.seconds
-
-
-class ProgramNode(Composite, abc.ABC):
+class ProgramNode(Goal):
     """Runs a program; its children are its last skills and the subtrees that it has grown, in order.
 
     At most one reply is taken in a tick. While the run is held, because the world is halted or a person has paused
@@ -54,40 +100,23 @@ class ProgramNode(Composite, abc.ABC):
         SUCCESS if it returns True.
         FAILURE if it returns False or raises; :attr:`failure` and the feedback message say why.
         INVALID when interrupted: what it has in flight is cancelled, and the program is closed.
-
-    Attributes:
-        context: What the nodes of the run share.
-        attempt: All that it has come to since it began; see ``OfAttempt``.
-        end: How it ended, for episodic memory; None before, and if an error ended it.
-        failure: Why it failed; None if it did not.
-        leaf: The latest skill, which is carried out or was; None if there was none yet.
-        budget: What it may decide and do: what the run may; a leaf of a tree of one's own as much, anew each time.
-        holds_own_tree: Whether what grows under it is a tree of one's own; see
-            :class:`~reactree_ros.tree.own_tree.OwnTree`.
     """
 
-    holds_own_tree = False
-
-    budget = OfAttempt[Budget](lambda node: node._its_budget())
-    end = OfAttempt[End | None](lambda _: None)
-    failure = OfAttempt[Failure | None](lambda _: None)
-    leaf = OfAttempt[SkillLeaf | None](lambda _: None)
     _leaves = OfAttempt[deque[SkillLeaf]](lambda _: deque())
-    _begun = OfAttempt(lambda _: False)
     _program = OfAttempt[Program | None](lambda _: None)
     _step = OfAttempt[Step | None](lambda _: None)
     _deadline = OfAttempt(lambda _: 0.0)
-    #: What was raised instead of what the program waits for.
+    _news = OfAttempt(lambda _: 0)  # how many of the robots' news there were when it was told of them last
+    #: What was raised instead of what the program waits for, and in which words that is said.
     _missed = OfAttempt[tuple[Exception | None, str]](lambda _: (None, ""))
 
     def __init__(self, name: str, context: RunContext, above: ProgramNode | None) -> None:
-        super().__init__(name, children=[])
-        self.context = context
+        super().__init__(name)
+        self.context = context  # what the nodes of the run share
         self._above = above
         self._post: Post | None = None
-        self.attempt: dict[str, Any] = {}
 
-    def _its_budget(self) -> Budget:
+    def own_budget(self) -> Budget:
         run = self.context.budget
         return run.part() if self.is_own_leaf else run if self._above is None else self._above.budget
 
@@ -106,23 +135,17 @@ class ProgramNode(Composite, abc.ABC):
         """
 
     @abc.abstractmethod
-    def started(self) -> None:
-        """Take note that it begins."""
-
-    @abc.abstractmethod
     def limited(self, limit: Limit) -> Exception:
         """Take note of a limit that is reached, and return what ends the program."""
 
     @property
     def is_own_leaf(self) -> bool:
-        """Whether it is a leaf of a tree of one's own: what ends it ends nothing that stands beside it."""
         return self._above is not None and self._above.holds_own_tree
 
     # ------------------------------------------------------------------ its robot
 
     @property
     def post(self) -> Post:
-        """What robot it has: one of its own, or that of the goal node that it grew under."""
         team, node = self.context.team, self
         while node._post is None and node._above is not None and not team.alone:
             node = node._above
@@ -143,33 +166,28 @@ class ProgramNode(Composite, abc.ABC):
             self.context.listener.manned(self.post.top, self.post.robot.name)
         return reason
 
-    @property
-    def _who(self) -> GoalNode:
-        """Itself as listeners know it: what runs a program has a goal."""
-        return cast("GoalNode", self)
-
     # ------------------------------------------------------------------ life in the tree
 
     def tick(self) -> Iterator[Behaviour]:
-        """Go on by at most one reply, then tick the child that led to."""
+        step = self._step
         if self.status != Status.RUNNING:
             self.attempt, self.feedback_message = {}, ""
-            self.failure = self.barred() if self._who.start else self.context.fatal
+            self.failure = self.barred() if self.start else self.context.fatal
             if self.failure is not None:
                 self.feedback_message = f"not begun: {self.failure.message}"
                 self.stop(Status.FAILURE)
                 yield self
                 return
             self._begin()
-        elif self.context.budget.time_is_up and isinstance(self._step, Wait | Execute | Hold):
+        elif self.context.budget.time_is_up and isinstance(step, Wait | Execute | Hold):
             self._say_held("")
             self._break_off(self.limited(Limit.SECONDS))
-        elif isinstance(self._step, Hold):
+        elif isinstance(step, Hold):
             self._look_whether_held()
-        elif _is_broken_off(self._step) and (held := self.held()):
+        elif (isinstance(step, Execute) or (isinstance(step, Wait) and not step.while_held)) and (held := self.held()):
             self._break_off(BrokenOff(held))
-        elif isinstance(self._step, Wait):
-            self._look(self._step)
+        elif isinstance(step, Wait):
+            self._look(step)
         self.status = Status.RUNNING
         self.current_child = child = self._child()
         if child is not None:
@@ -185,7 +203,6 @@ class ProgramNode(Composite, abc.ABC):
         yield self
 
     def terminate(self, new_status: Status) -> None:
-        """Cancel what is in flight and close the program; the children are stopped by the tree."""
         step, self._step = self._step, None
         if isinstance(step, Wait):
             step.pending.cancel()
@@ -193,22 +210,25 @@ class ProgramNode(Composite, abc.ABC):
             self._program.close()
             self._program = None
         self.status = new_status
-        if new_status != Status.INVALID and self._begun:
-            self.context.listener.node_ended(self._who)
-        elif self._begun:
-            self.context.listener.broken_off(self._who)
+        if new_status != Status.INVALID and self.begun:
+            self.context.listener.node_ended(self)
+        elif self.begun:
+            self.context.listener.broken_off(self)
         if self.is_own_leaf:
             self.context.fatal = None
-            self.context.listener.leaf_stopped(self._who)
+            self.context.listener.leaf_stopped(self)
 
     def _begin(self) -> None:
-        """Start from the beginning, as the next goal node of the run."""
         for child in list(self.children):
             if child.status != Status.INVALID:
                 child.stop(Status.INVALID)
             self.remove_child(child)
-        self._begun = True
-        self.started()
+        self.begun, context = True, self.context
+        self.index = len(context.nodes)
+        context.nodes.append(self)
+        self.start = context.budget.decisions + 1
+        self._news = context.team.news.count  # it is told of what comes after that
+        context.listener.node_started(self)
         self._program = program = self.program()
         self._go_on(lambda: next(program))
 
@@ -220,56 +240,57 @@ class ProgramNode(Composite, abc.ABC):
         return None
 
     def _child_ended(self, child: Behaviour) -> None:
-        program, leaf = self._waiting, self.leaf
-        if child is not leaf and self.context.fatal is not None:  # the child may have succeeded without who met it
-            self._throw(EndedBelow(self.context.fatal))
-        elif child is not leaf:
-            self._go_on(lambda: program.send(child.status))
-        elif leaf is None:
-            raise AssertionError("a child that ended is a skill or has grown")
-        elif leaf.error is not None:
-            self._missed = leaf.error, f"'{leaf.name}' failed"
-            self._throw(self.context.loss(self.post.robot, leaf.error))
+        program = self._waiting
+        if not isinstance(child, SkillLeaf):
+            if self.context.fatal is not None:  # the child may have succeeded without who met it
+                self._throw(EndedBelow(self.context.fatal))
+            else:
+                self._go_on(lambda: program.send(child.status))
+        elif child.error is not None:
+            self._missed = child.error, f"'{child.name}' failed"
+            self._throw(self.context.loss(self.post.robot, child.error))
         else:
-            self._go_on(lambda: program.send(leaf.observation))
+            self._go_on(lambda: program.send(child.observation))
 
     def _look(self, step: Wait) -> None:
         if step.pending.done():
             self._go_on(self._outcome_of(step))
         elif self.context.clock() >= self._deadline:
             step.pending.cancel()
-            late = step.late(f"no {step.what} within {round(_seconds(step, self.context), 1):g} s")
+            late = step.late(f"no {step.what} within {round(self._longest(step), 1):g} s")
             if step.call is not None:
-                self.context.listener.call_failed(self._who, step.call, late, late=True)
+                self.context.listener.call_failed(self, step.call, late, late=True)
             self._throw(self.context.loss(self.post.robot, late))
+
+    def _longest(self, step: Wait) -> float:
+        return self.context.options.decision_timeout if step.seconds is None else step.seconds
 
     def _look_whether_held(self) -> None:
         context, held = self.context, self.held()
         if held and context.clock() < self._deadline:
             self._say_held(held)
             return
-        if held:
-            late = Held(f"held for longer than {context.options.hold_timeout:g} s: {held}")
-            context.listener.call_failed(self._who, Call("hold"), late, late=True)
-            self._say_held("")
-            self._throw(late)
-        else:
+        if not held:
             self._say_held("")
             self._go_on(partial(next, self._waiting))
+            return
+        late = Held(f"held for longer than {context.options.hold_timeout:g} s: {held}")
+        context.listener.call_failed(self, Call("hold"), late, late=True)
+        self._say_held("")
+        self._throw(late)
 
     def _say_held(self, reason: str) -> None:
         said = f"held: {reason}" if reason else ""
         if said != self.feedback_message:
             self.feedback_message = said
-            self.context.listener.held(self._who, reason)
+            self.context.listener.held(self, reason)
 
     def _break_off(self, reason: Exception) -> None:
-        """Cancel what the program waits for, and raise a reason there instead."""
         if isinstance(self._step, Wait):
             self._step.pending.cancel()
         elif isinstance(self._step, Execute) and self.leaf is not None:
             self.leaf.stop(Status.INVALID)
-        self.context.listener.broken_off(self._who)
+        self.context.listener.broken_off(self)
         self._throw(reason)
 
     def _outcome_of(self, step: Wait) -> Callable[[], Step]:
@@ -284,10 +305,10 @@ class ProgramNode(Composite, abc.ABC):
             if step.call is not None:
                 if step.call.of == "reply":
                     value = self.context.warned_once(value)
-                listener.came(self._who, step.call, value)
+                listener.came(self, step.call, value)
             return lambda: program.send(value)
         if step.call is not None:
-            listener.call_failed(self._who, step.call, thrown)
+            listener.call_failed(self, step.call, thrown)
         self._missed = thrown, f"no {step.what}"
         raised = self.context.loss(self.post.robot, thrown)
         return lambda: program.throw(raised)
@@ -298,7 +319,6 @@ class ProgramNode(Composite, abc.ABC):
         return self._program
 
     def _throw(self, error: Exception) -> None:
-        """Raise something where the program waits."""
         program = self._waiting
         self._go_on(lambda: program.throw(error))
 
@@ -313,44 +333,36 @@ class ProgramNode(Composite, abc.ABC):
             except Exception as error:
                 self._failed(error)
                 return
-            if not isinstance(step, Wait | Execute | Grow | Hold):
-                self._failed(TypeError(f"a program yields Wait, Execute or Grow, not {str(step)[:80]!r}"))
-                return
             if isinstance(step, Wait) and not step.next_tick and step.pending.done():
                 resume = self._outcome_of(step)
-                continue
-            if isinstance(step, Hold) and not self.held():
+            elif isinstance(step, Hold) and not self.held():
                 resume = partial(next, self._waiting)
-                continue
-            self._enter(step)
-            return
+            else:
+                self._enter(step)
+                return
 
     def _enter(self, step: Step) -> None:
-        self._step = step
-        context = self.context
+        self._step, context = step, self.context
         if isinstance(step, Wait):
-            self._deadline = context.clock() + _seconds(step, self.context)
+            self._deadline = context.clock() + self._longest(step)
             step.pending.add_done_callback(lambda _: context.wake())
             if step.call is not None:
-                context.listener.waits(self._who, step.call)
-            return
-        if isinstance(step, Hold):
+                context.listener.waits(self, step.call)
+        elif isinstance(step, Hold):
             self._deadline = context.clock() + context.options.hold_timeout
             self._say_held(self.held())
-            return
-        if isinstance(step, Execute):
-            self._add_leaf(step.skill)
-            return
-        context.growth.request(self, step.subtree, context.listener.grown)
-        context.wake()
-
-    def _add_leaf(self, skill: str) -> None:
-        self.leaf = SkillLeaf(self.context, skill)
-        self.add_child(self.leaf)
-        self.context.listener.grown(self, self.leaf)
-        self._leaves.append(self.leaf)
-        if len(self._leaves) > SHOWN_SKILLS:
-            self.remove_child(self._leaves.popleft())
+        elif isinstance(step, Execute):
+            self.leaf = leaf = SkillLeaf(context, step.skill)
+            self.add_child(leaf)
+            context.listener.grown(self, leaf)
+            self._leaves.append(leaf)
+            if len(self._leaves) > SHOWN_SKILLS:
+                self.remove_child(self._leaves.popleft())
+        elif isinstance(step, Grow):
+            context.growth.request(self, step.subtree, context.listener.grown)
+            context.wake()
+        else:
+            self._failed(TypeError(f"a program yields Wait, Execute or Grow, not {str(step)[:80]!r}"))
 
     def _ended(self, reached: bool) -> None:
         self._step = self._program = None

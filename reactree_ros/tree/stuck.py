@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.kinds.act import Act
@@ -12,10 +12,9 @@ from reactree_ros.agent.observation import Observation, Outcome
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.agent.turns import Said
 from reactree_ros.llm.port import Reply
-from reactree_ros.tree.context import Call, Listener, RunContext
-
-if TYPE_CHECKING:
-    from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.context import RunContext
+from reactree_ros.tree.goal import Goal
+from reactree_ros.tree.listener import Call, Listener
 
 #: How many times as many decisions may bring nothing new when they differ, and how often a robot may wait.
 PATIENCE = 5
@@ -39,7 +38,7 @@ class Watch(Listener):
 
     def __init__(self, context: RunContext, after: int) -> None:
         self._context, self._after = context, after
-        self._acts: dict[GoalNode, Act] = {}
+        self._acts: dict[Goal, Act] = {}
         self._known = set[int]()
         self._counts = Counter[Hashable]()
         self._barren = 0
@@ -48,15 +47,13 @@ class Watch(Listener):
         self._last: Hashable = None
         self._shown = set[Hashable]()  # what their skills have shown
 
-    def node_started(self, node: GoalNode) -> None:
-        """See :meth:`Listener.node_started`; to a leaf of a tree of one's own everything is new, each time."""
+    def node_started(self, node: Goal) -> None:
         if node.is_own_leaf:
             self._known.clear()
             self._counts.clear()
             self._barren = 0
 
-    def node_ended(self, node: GoalNode) -> None:
-        """See :meth:`Listener.node_ended`; a leaf of a tree of one's own may begin again for ever."""
+    def node_ended(self, node: Goal) -> None:
         if not node.is_own_leaf:
             return
         leaf: Any = node
@@ -70,17 +67,16 @@ class Watch(Listener):
             count = self._failed[failed]
             self._context.budget.stuck = f"{_quoted(node.subgoal)} failed {count} times without anything new"
 
-    def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
-        """See :meth:`Listener.decided`; what an act comes to is seen when it is observed."""
+    def decided(self, node: Goal, decision: Decision, reply: Reply) -> None:
         if isinstance(decision, Act):
             self._acts[node] = decision
         else:
             self._say(node, (type(decision), _words(str(decision))), str(decision))
 
-    def refused(self, node: GoalNode, said: Said, reason: str) -> None:
+    def refused(self, node: Goal, said: Said, reason: str) -> None:
         self._say(node, (reason, _words(said.text)), f"the refused reply {_quoted(said.text)} ({reason})", quote=False)
 
-    def observed(self, node: GoalNode, observation: Observation) -> None:
+    def observed(self, node: Goal, observation: Observation) -> None:
         act = self._acts.pop(node, None)
         if act is None:
             shows = node.subgoal, _data(observation)
@@ -98,7 +94,7 @@ class Watch(Listener):
             self._counts = Counter({key: self._counts[key]})
         self._count(node, key, act.skill, times=PATIENCE if waits else 1, barren=not waits)
 
-    def came(self, node: GoalNode, call: Call, answer: Any) -> None:
+    def came(self, node: Goal, call: Call, answer: Any) -> None:
         if call.of == "observe":
             key = hash(_data(answer))
         elif call.of == "answer":
@@ -116,7 +112,7 @@ class Watch(Listener):
         self._known.add(key)
         self._barren, self._counts = 0, Counter({key: 1})
 
-    def _say(self, node: GoalNode, key: Hashable, what: str, *, quote: bool = True) -> None:
+    def _say(self, node: Goal, key: Hashable, what: str, *, quote: bool = True) -> None:
         """Count what was said; what is said in one decision, such as several plans, counts once."""
         budget = self._context.budget
         if (counted := budget.decisions + budget.steps) != self._counted:
@@ -124,7 +120,7 @@ class Watch(Listener):
             self._count(node, key, what, quote=quote)
 
     def _count(
-        self, node: GoalNode, key: Hashable, what: str, *, times: int = 1, barren: bool = True, quote: bool = True
+        self, node: Goal, key: Hashable, what: str, *, times: int = 1, barren: bool = True, quote: bool = True
     ) -> None:
         self._counts[key] += 1
         self._barren += barren

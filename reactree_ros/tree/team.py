@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field, replace
 
@@ -15,19 +15,42 @@ from reactree_ros.agent.text import names
 from reactree_ros.background.pending import Pending, after, asked
 from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.tree.claims import Claimant, ClaimedSkill, Claims
-from reactree_ros.tree.news import News
 from reactree_ros.world.port import Outcome, World
 from reactree_ros.world.team import GO_TO, Use, team_of
+
+#: The state of what nobody can look into.
+_CLOSED = "CLOSED"
+
+
+class News:
+    """What the robots of a run have observed, in order, of which each agent node is told what others observed since."""
+
+    def __init__(self, name_of: Callable[[str, int], str]) -> None:
+        self._name_of = name_of
+        self._observed: list[tuple[str, Observation]] = []
+
+    @property
+    def count(self) -> int:
+        return len(self._observed)
+
+    def add(self, robot: str, observation: Observation) -> None:
+        self._observed.append((robot, observation))
+
+    def since(self, count: int, robot: str, is_wanted: Callable[[str], bool]) -> str:
+        """Say what robots but one have observed since there were so many observations, each sentence after a space."""
+        told = dict[str, None]()
+        for other, observation in self._observed[count:]:
+            for seen in observation.seen if other != robot else ():
+                name = self._name_of(seen.word, seen.instance)
+                if name == seen.place and _CLOSED not in seen.states:
+                    told[f" {other} has looked at {name}."] = None
+                elif is_wanted(seen.word) and seen.place and seen.room:
+                    told[f" {other} saw {name} near {seen.place} in {seen.room}."] = None
+        return "".join(told)
 
 
 @dataclass(eq=False)
 class Robot(Claimant):
-    """A robot.
-
-    Attributes:
-        doing: The skill that it carries out, or carried out last.
-    """
-
     world: World = field(kw_only=True)  # the world as it sees it and acts in it
     claims: Claims = field(kw_only=True)
     room: str = ""  # where it saw something last; empty before
@@ -36,14 +59,13 @@ class Robot(Claimant):
     gone: str = ""  # why it can do nothing more; empty as long as it can
     post: Post | None = None  # what it works on; None: nothing
     moving: Pending[Observation] | None = None  # how it makes way for another robot; None: it does not
+    #: The skill that it carries out, or carried out last.
     doing: Pending[Observation] = field(default_factory=lambda: Pending.failed(CancelledError()))
 
     def ask(self, way: str) -> Pending[None]:
-        """See :meth:`RightOfWay.ask`."""
         return self.claims.ask(self, Use(ways=(way,)))
 
     def leave(self, place: str) -> None:
-        """See :meth:`RightOfWay.leave`."""
         self.claims.leave(self, place)
 
     def aside(self) -> str:
@@ -66,16 +88,11 @@ class Robot(Claimant):
             self.claims.keep(self, ())
 
     def lose(self, reason: str) -> None:
-        """Note that it can do nothing more."""
         self.gone = reason
         self.claims.release(self)
 
     def did(self, skill: str, outcome: Outcome) -> SkillCall | None:
-        """Take in where a skill has led it; if it went otherwise, or nobody knows what it does, that is not known.
-
-        Returns:
-            The skill; None if it is no declared one.
-        """
+        """Take in where a skill has led it; if it went otherwise, or nobody knows what it does, that is not known."""
         try:
             call = self.world.household.call(skill)
         except ParameterError:
@@ -86,7 +103,6 @@ class Robot(Claimant):
         return call
 
     def saw(self, observation: Observation) -> None:
-        """Take in where it is, and what it holds."""
         self.holds = tuple(seen for seen in observation.seen if seen.held)
         self.room = next((seen.room for seen in observation.seen if seen.room), self.room)
 
@@ -113,17 +129,12 @@ class Post:
 
 
 class Team:
-    """The robots of a run.
-
-    Attributes:
-        robots: The robots; the root begins with the first.
-    """
-
     def __init__(self, world: World) -> None:
         self.claims, self.news = Claims(), News(world.household.name_of)
         self._shared = team_of(world)
         worlds: Mapping[str, World] = self._shared or {"": world}
         self.robots = tuple(Robot(name, idle=True, world=own, claims=self.claims) for name, own in worlds.items())
+        self.alone = len(self.robots) == 1  # whether there is one only
         for robot in () if self.alone else self.robots:
             self._shared[robot.name].heed(robot)
         self.post = Post(self.robots[0])
@@ -139,22 +150,13 @@ class Team:
             return robot.world.execute(skill)
         return ClaimedSkill(skill, self._shared[robot.name], robot, self.claims, patience).pending
 
-    def lend(self, post: Post) -> None:
-        """Note that a robot has nothing to do itself until what grew under its post has ended."""
-        self.claims.rest(post.robot)
-
-    def resume(self, post: Post, elapsed: int) -> None:
-        """Note that a robot goes on, after so many steps of others."""
-        post.robot.idle, post.robot.elapsed = False, max(post.robot.elapsed, elapsed)
-
     def stop(self) -> None:
         """Stop the robots that make way, which no goal node does."""
         for robot in self.robots:
             if robot.moving is not None:
                 robot.moving.cancel()
 
-    def told(self, robot: Robot, observation: Observation, subgoal: str, since: int) -> Observation:
-        """Add other robots' news to an observation, from a number of news on, if they matter for a subgoal."""
+    def with_news(self, robot: Robot, observation: Observation, subgoal: str, since: int) -> Observation:
         if self.alone:
             return observation
         news = self.news.since(since, robot.name, lambda word: names(subgoal, word))
@@ -168,18 +170,11 @@ class Team:
         return f" You are {robot.name}, one of {', '.join(names)} and {last}."
 
     @property
-    def alone(self) -> bool:
-        """Whether there is one robot only."""
-        return len(self.robots) == 1
-
-    @property
     def left(self) -> bool:
-        """Whether a robot is left."""
         return not all(robot.gone for robot in self.robots)
 
     @property
     def makespan(self) -> int:
-        """How many steps the run takes where what is done at the same time is counted once."""
         return max(robot.elapsed for robot in self.robots)
 
     def send(self, top: Behaviour, subgoal: str, above: Post, memory: WorkingMemory | None) -> Post | None:
@@ -195,7 +190,6 @@ class Team:
         return post
 
     def ended(self, post: Post) -> None:
-        """Take a robot back whose subtree has ended; what that went for is free."""
         robot, above = post.robot, post.above
         if robot.gone or robot.post is not post:
             return
@@ -221,7 +215,6 @@ class Team:
         return max(free, key=lambda robot: _fitness(robot, subgoal, memory), default=None)
 
     def _can(self, robot: Robot, subgoal: str) -> bool:
-        """Whether a robot has each of the verbs of the team that a subgoal names."""
         verbs = {verb for other in self.robots for verb in other.world.household.actions}
         return {verb for verb in verbs if names(subgoal, verb)} <= set(robot.world.household.actions)
 

@@ -1,28 +1,28 @@
-"""What came of subgoals: for the node that decides again after they failed, and for the end of a run."""
+"""What came of subgoals, and how siblings are told apart in displays that show little of each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
+from py_trees import composites
 from py_trees.behaviour import Behaviour
 from py_trees.common import Status
-from py_trees.composites import Selector, Sequence
 
 from reactree_ros.agent.decision import FAILURE
 from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.agent.turns import Said, Saw, Told, ToldFailed, Tried
 from reactree_ros.memory.experience import End
-from reactree_ros.tree.flows.parallel import Parallel
+from reactree_ros.tree.flows import Parallel
 from reactree_ros.tree.goal_node import GoalNode
-from reactree_ros.tree.skill_leaf import SkillLeaf
+from reactree_ros.tree.program_node import SkillLeaf
 
 #: Most characters of a reason.
 LONGEST = 200
 
 
 def tried(child: Behaviour) -> Tried:
-    """Return what came of one subgoal."""
     subgoal = child.subgoal if isinstance(child, GoalNode) else child.name
     if child.status == Status.INVALID:
         return Tried(subgoal, None)
@@ -50,10 +50,10 @@ def branches(node: Behaviour) -> list[Behaviour]:
 
 def _branches(node: Behaviour, *, in_order: bool) -> list[Behaviour]:
     flow = _flow(node)
-    if isinstance(flow, Selector):
+    if isinstance(flow, composites.Selector):
         below = [child for child in flow.children if child.status != Status.INVALID][-1:]
     else:  # a sequence is one thing, unless it is the whole
-        below = flow.children if isinstance(flow, Parallel) or (in_order and type(flow) is Sequence) else []
+        below = flow.children if isinstance(flow, Parallel) or (in_order and type(flow) is composites.Sequence) else []
     in_order &= len(below) == 1
     found = [branch for child in below for branch in _branches(child, in_order=in_order)]
     return found if len(found) > 1 else [node]
@@ -83,7 +83,6 @@ def undone(branch: Behaviour) -> Iterator[Behaviour]:
 
 
 def said_undone(undone: Behaviour) -> str:
-    """Say what was not done, and why."""
     name = undone.subgoal if isinstance(undone, GoalNode) else undone.name
     if undone.status == Status.FAILURE and not is_unreached(undone):
         return f"'{name}' failed: {why(undone)}"
@@ -92,7 +91,6 @@ def said_undone(undone: Behaviour) -> str:
 
 
 def is_unreached(behaviour: Behaviour) -> bool:
-    """Whether a behaviour failed without having begun: it is a goal node that could not, or all below it is so."""
     if behaviour.status != Status.FAILURE:
         return False
     if isinstance(behaviour, GoalNode):
@@ -120,3 +118,37 @@ def _last_words(node: GoalNode) -> str:
         elif isinstance(turn, Said) and turn.decision is not None and turn.decision.skill_asked:
             return seen
     return "gave up at once"
+
+
+#: What several siblings begin with is moved where it is at least so long, in characters.
+LONG = 10
+
+
+def telling_names(goals: Sequence[str]) -> list[str]:
+    """Return a name for each goal, such that the first words tell them apart.
+
+    What a goal begins with as another one does comes last, in parentheses: ``find and pick up apple`` beside ``find and
+    pick up juice`` is ``apple (find and pick up ...)``. A number stays with the word before it: ``bedroom 1``.
+    Where that does not tell them apart, their numbers do, from 1.
+    """
+    words = [goal.split() for goal in goals]
+    shared = [_shared(mine, [other for other in words if other != mine]) for mine in words]
+    rests = [" ".join(mine[count:]) for mine, count in zip(words, shared, strict=True)]
+    names = []
+    for number, (mine, count, rest) in enumerate(zip(words, shared, rests, strict=True), start=1):
+        name = f"{rest} ({' '.join(mine[:count])} ...)" if count else rest
+        names.append(f"#{number} {name}" if Counter(rests)[rest] > 1 else name)
+    return names
+
+
+def _shared(mine: Sequence[str], others: Sequence[Sequence[str]]) -> int:
+    """Return how many words at the beginning of a goal are those of another one; 0 if that is little, or all."""
+    count = max((_common(mine, other) for other in others), default=0)
+    if 0 < count < len(mine) and mine[count].isdigit():
+        count -= 1
+    return count if count < len(mine) and len(" ".join(mine[:count])) >= LONG else 0
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    pairs = zip(one, other, strict=False)
+    return next((count for count, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import LARGEST_FILE, LONGEST_LINE, in_a_line, parse_json, shown
-from reactree_ros.record.events import check_form
+from reactree_ros.record.checking import check_form
 from reactree_ros.record.reader import OPENING, SUFFIXES, UNREADABLE, RecordError, opened, opened_as, read_header
 from reactree_ros.record.schema import Event
 from reactree_ros.record.verdict import verdict_of

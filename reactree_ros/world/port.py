@@ -44,16 +44,13 @@ class RobotGone(WorldError):
 
 @dataclass(frozen=True)
 class Score:
-    """How far the goal is reached (paper, section 5.1).
-
-    Attributes:
-        ssr: Share of the goal conditions that hold, 0 to 1; in PDDL the best that it was (AgentBoard's progress rate),
-            in ScienceWorld its score, in text adventures the best share of the highest score, in WebShop the reward.
-        goal: The goal, if it was read from the instruction; empty: it is the task's.
-    """
+    """How far the goal is reached (paper, section 5.1)."""
 
     gsr: float  # 1.0 if every goal condition holds, else 0.0
+    #: share of the goal conditions that hold, 0 to 1; in PDDL the best that it was (AgentBoard's progress rate), in
+    #: ScienceWorld its score, in text adventures the best share of the highest score, in WebShop the reward
     ssr: float
+    #: the goal, if it was read from the instruction; empty: it is the task's
     goal: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -64,9 +61,9 @@ class Score:
 class World(abc.ABC):
     """A place in which skills are carried out.
 
-    Every call returns at once, :meth:`at_rest` and cancelling, too; what takes time is in the pending result, which
-    can be polled and cancelled. Skills are texts such as ``pick up juice 1``, or are declared. One skill is in flight
-    at a time. A new world stands where its task starts. ``with world:`` closes it at the end.
+    Every call returns at once, :meth:`at_rest` and cancelling, too; what takes time is in the pending result, which can
+    be polled and cancelled. Skills are texts such as ``pick up juice 1``, or are declared. One skill is in flight at a
+    time. A new world stands where its task starts. ``with world:`` closes it at the end.
     :func:`reactree_ros.world.check.check_world` tries whether a world keeps to all of this.
     """
 
@@ -131,9 +128,8 @@ class World(abc.ABC):
 
         A skill policy judges that, and nothing else is carried out then: ``click [Buy  Now]`` is ``click[buy now]``. An
         observation instead says why it would not be carried out. By default it is the text itself: a world knows its
-        skills as it lists them, and refuses every other way to write one. A declared skill is a
-        :class:`SkillCall`. If skills are said freely, it is the text in plain letters, and what may be more than one
-        skill is refused.
+        skills as it lists them, and refuses every other way to write one. A declared skill is a :class:`SkillCall`. If
+        skills are said freely, it is the text in plain letters, and what may be more than one skill is refused.
         """
         if self.household.skills:
             return Pending.of(self._declared(skill))

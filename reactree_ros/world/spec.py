@@ -50,12 +50,10 @@ T = TypeVar("T", bound=Task)
 class TasksOnDemand(Mapping[int, T]):
     """Tasks that are made when they are asked for, so that their number takes no time and little memory.
 
-    Args:
-        ids: Their ids, in order.
-        make: Makes the task of an id.
+    Raises UserError: there are more than :data:`MOST_TASKS`.
 
-    Raises:
-        UserError: There are more than :data:`MOST_TASKS`.
+    Args:
+        make: Makes the task of an id.
     """
 
     def __init__(self, ids: Iterable[int], make: Callable[[int], T]) -> None:
@@ -71,7 +69,6 @@ class TasksOnDemand(Mapping[int, T]):
         """Number tasks of several kinds: the number of the kind, from 1, times a stride, and a number within the kind.
 
         Args:
-            kinds: All kinds that there are.
             stride: More than any number within a kind.
             numbers: The numbers within each kind that is chosen, in order.
             make: Makes the task of a kind that has a number within it.
@@ -115,28 +112,24 @@ class WorldSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class WorldSpec(Spec):
-    """A world.
+    """A world."""
 
-    Attributes:
-        settings: Its settings, a :class:`WorldSettings`; those named in ``flags`` have an option of their own on the
-            command line, the others are given as ``--world-option NAME=VALUE``.
-        load_tasks: Reads what may be done in it, by task id, e.g. from the task file that the settings name. Empty
-            if it has no tasks.
-        make: Makes the world for a task (None if it has none). Where ``scored`` is False the task's goal is not what
-            is asked for, and there is no score.
-        moved: Returns a task like another one, with its things at other places, by a seed; None: it cannot. Where it
-            can, worlds cost nothing, and a routine is tried out in them before it is kept.
-        checks: How eyes see whether a skill was done that is reported to be, by the skill's name; for runs with eyes.
-        words: Returns what its things are called, a row a group: what they are for, their properties, their words.
-    """
-
+    #: its settings, a `WorldSettings`; those named in `flags` have an option of their own on the command line, the
+    #: others are given as `--world-option NAME=VALUE`
     settings: type[Settings] = WorldSettings
     household: Household  # what its skills, wording, naming and limits are
+    #: reads what may be done in it, by task id, e.g. from the task file that the settings name; empty if it has none
     load_tasks: Callable[[Any], Mapping[int, Task]] = lambda settings: {}
+    #: makes the world for a task (None if it has none). Where `scored` is False the task's goal is not what is asked
+    #: for, and there is no score
     make: Callable[..., World]
+    #: returns a task like another one, with its things at other places, by a seed; None: it cannot. If it can, worlds
+    #: cost nothing, and a routine is tried out in them before it is kept
     moved: Callable[[Any, int], Task] | None = None
     flags: tuple[str, ...] = ()  # names of settings that are options of their own on the command line
+    #: how eyes see whether a skill was done that is reported to be, by the skill's name; for runs with eyes
     checks: Mapping[str, PictureCheck] = field(default_factory=dict)
+    #: returns what its things are called, a row a group: what they are for, their properties, their words
     words: Callable[[], Iterable[tuple[str, tuple[str, ...], tuple[str, ...]]]] = tuple
 
 
@@ -148,10 +141,7 @@ WORLDS: Registry[WorldSpec] = Registry(
 def check_prompts(household: Household) -> Household:
     """Return a household that a record or a bridge brought, once its prompts come with a registered package.
 
-    To read them imports that package.
-
-    Raises:
-        ValueError: They do not.
+    To read them imports that package. Raises ValueError: they do not.
     """
     package, _, folder = household.prompts.partition(":")
     sound = all(part.isidentifier() for part in folder.split("/"))
@@ -186,16 +176,13 @@ class Place:
     def choose(self, instruction: str | None, *, by_number: bool = False) -> tuple[Task | None, int | None]:
         """Choose what is to be done: the task that the settings name, else the first that an instruction asks for.
 
+        Returns the task that the world is made for, and its number. There is no task if the world has none, and no
+        number where its goal is not what is asked for: then it says where things are at the start, and no more. Raises
+        UserError: the instruction is empty, there is no such task, or nothing says what is to be done.
+
         Args:
             instruction: What is asked for; None: what the task itself asks for.
             by_number: Whether the task must be named by its number, as in a file of many.
-
-        Returns:
-            The task that the world is made for, and its number. There is no task if the world has none, and no
-            number where its goal is not what is asked for: then it says where things are at the start, and no more.
-
-        Raises:
-            UserError: The instruction is empty, there is no such task, or nothing says what is to be done.
         """
         if instruction is not None and not instruction.strip():
             raise UserError("the instruction is empty; say what to do, e.g. 'Put 1 apple on the coffee table'")
@@ -213,8 +200,7 @@ class Place:
     def make(self, task: Task | None, *, scored: bool = True) -> World:
         """Make the world for a task; None if it has none.
 
-        Raises:
-            UserError: A setting is wrong, or what the world needs is not there.
+        Raises UserError: a setting is wrong, or what the world needs is not there.
         """
         return with_tools(lambda: self.spec.make(self.settings, task, scored=scored), self.settings.mcp)
 
@@ -224,5 +210,4 @@ class Place:
 
 
 def _listed(tasks: Mapping[int, Task], most: int = 20) -> str:
-    """List the numbers of tasks, not all of very many."""
     return ", ".join([*map(str, list(tasks)[:most]), *(["…"] if len(tasks) > most else [])]) or "none"

@@ -17,14 +17,11 @@ GO_TO = "go to"
 
 @dataclass(frozen=True)
 class Use:
-    """What a skill needs for its robot alone, by names as in skills.
-
-    Attributes:
-        ways: What it passes, if one robot at a time can be there: the robot has that until it has left it.
-    """
+    """What a skill needs for its robot alone, by names as in skills."""
 
     things: tuple[str, ...] = ()  # what it goes for; the robot that does so first has it until its subgoal has ended
     places: tuple[str, ...] = ()  # where the robot stands from now on, until it moves away
+    #: what it passes, if one robot at a time can be there: the robot has that until it has left it
     ways: tuple[str, ...] = ()
     moves: bool = False  # whether the robot leaves where it stands
 

@@ -19,8 +19,7 @@ from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.reading import read
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import Said
-from reactree_ros.tree.flows.fallback import FallbackFlow
-from reactree_ros.tree.flows.sequence import SequenceFlow
+from reactree_ros.tree.flows import FallbackFlow, SequenceFlow
 
 words = st.text(st.characters(codec="utf-8", exclude_characters="\n\r,;", exclude_categories=("C", "Z")), min_size=1)
 phrases = st.lists(words, min_size=1, max_size=5).map(" ".join)
@@ -39,7 +38,6 @@ decisions = st.one_of(
 
 
 def names_its_subgoals(decision: Decision) -> bool:
-    """Whether the subgoals of an expansion say something."""
     return not isinstance(decision, Expand) or all(
         any(map(str.isalnum, goal)) and goal[0] not in "[<" for goal in decision.subgoals
     )
@@ -79,12 +77,10 @@ def test_a_control_flow_that_is_not_allowed_does_not_match() -> None:
 
 
 def accepts(ebnf: str, text: str) -> bool:
-    """Whether a maintained grammar engine, the one servers use, takes the whole text."""
     return takes(llguidance.LLMatcher.grammar_from_lark(llguidance.gbnf_to_lark.gbnf_to_lark(ebnf)), text)
 
 
 def accepts_regex(pattern: str, text: str) -> bool:
-    """The same for a regular expression."""
     return takes(llguidance.LLMatcher.grammar_from_regex(pattern), text)
 
 
@@ -147,7 +143,6 @@ def test_a_choice_that_is_not_of_the_schema_is_refused_in_one_line(value: object
 
 
 def in_json(decision: Decision) -> str:
-    """A decision as the JSON schema has it."""
     if isinstance(decision, Expand):
         what: object = {"control_flow": str(decision.control_flow), "subgoals": list(decision.subgoals)}
     else:

@@ -80,7 +80,6 @@ def said(reply: str) -> SkillCall:
 
 
 def is_plain(text: str) -> bool:
-    """Whether nothing around a text looks like quotes, fields or a call."""
     return text[:1] not in "\"'“„«\u2018({:" and "</" not in text and "<|" not in text
 
 

@@ -34,12 +34,12 @@ from reactree_ros.episode.player import replay
 from reactree_ros.errors import UserError
 from reactree_ros.person.port import Answer, Person, Question
 from reactree_ros.planners.spec import planner
-from reactree_ros.record.events import check_decision, check_turn, forms
+from reactree_ros.record.checking import check_decision, check_turn, forms
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import Record
 from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import Recorder
-from reactree_ros.tree.flows.sequence import SequenceFlow
+from reactree_ros.tree.flows import SequenceFlow
 from reactree_ros.view.terminal import _decided as terminal_lines
 from reactree_ros.view.words import as_script
 
@@ -98,7 +98,6 @@ STRANGE = {"sing": f"{__name__}:Sing", "blink": f"{__name__}:Blink"}
 
 
 def forget() -> None:
-    """Forget what follows from the kinds that there were."""
     for name, module in list(sys.modules.items()):
         if name.startswith("reactree_ros."):
             for one in vars(module).values():
@@ -107,7 +106,6 @@ def forget() -> None:
 
 
 def register(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Register somebody else's kinds."""
     points = {name: EntryPoint(name, value, DECISIONS.group) for name, value in STRANGE.items()}
     own = {**plugins._own_points(), DECISIONS.group: {**DECISIONS._own, **points}}
     monkeypatch.setattr(plugins, "_own_points", lambda: own)
@@ -117,7 +115,6 @@ def register(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def strange(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Somebody else's kinds, beside this package's."""
     register(monkeypatch)
     yield
     monkeypatch.undo()
@@ -301,7 +298,6 @@ PARTS = (*DECLARED, *sorted(Decision.__abstractmethods__))
 
 
 def complete(**other: Any) -> dict[str, Any]:
-    """Return what a kind that derives from nothing but the base declares."""
     return {
         "name": "hum",
         "word": "Hum",

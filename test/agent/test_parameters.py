@@ -44,7 +44,6 @@ def numbers(draw: st.DrawFn) -> Number:
 
 
 def all_of(number: Number) -> list[float]:
-    """Return its values, counted here in another way."""
     values = itertools.count(number.least, number.step)
     return [round(value, 6) for value in itertools.takewhile(lambda one: one <= number.most + 1e-9, values)]
 

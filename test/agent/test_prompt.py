@@ -29,13 +29,10 @@ from reactree_ros.agent.prompt import (
 from reactree_ros.agent.transcript import Example
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn, render
 from reactree_ros.household.household import WAH_NL
-from reactree_ros.tree.flows.fallback import FallbackFlow
-from reactree_ros.tree.flows.parallel import ParallelFlow
-from reactree_ros.tree.flows.sequence import SequenceFlow
+from reactree_ros.tree.flows import FallbackFlow, ParallelFlow, SequenceFlow
 
 
 def listing(papers: Path, title: str) -> str:
-    """A listing's text up to ``Source domain``, without the line breaks and quotes of the printed page."""
     text = (papers / "reactree.md").read_text(encoding="utf-8").partition(title)[2].partition("Source domain")[0]
     return plain(text.replace("**", "").replace("```", ""))
 

@@ -19,9 +19,7 @@ from reactree_ros.agent.reading import LONGEST, Unreadable, own_words, read, rea
 from reactree_ros.agent.reading.skills import NEAREST
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import Said
-from reactree_ros.tree.flows.fallback import FallbackFlow
-from reactree_ros.tree.flows.parallel import ParallelFlow
-from reactree_ros.tree.flows.sequence import SequenceFlow
+from reactree_ros.tree.flows import FallbackFlow, ParallelFlow, SequenceFlow
 
 SKILLS = (
     "done", "failure", "go to kitchen 1", "go to kitchen 12", "go to bedroom 2", "pick up apple 1",
@@ -297,82 +295,47 @@ NOT_TAKEN = {
     "and": "Act: go to kitchen 1 and open fridge 1",
     "or": "Act: go to kitchen 1 or go to bedroom 2",
     "two acts": "Act: go to kitchen 1\nAct: open fridge 1",
-    "two acts on a line": "Act: go to kitchen 1 Act: open fridge 1",
     "an act and an expansion": "Act: open fridge 1\nExpand:\n- control flow: sequence\n- subgoals: a, b",
     "an expansion and an act": "Expand:\n- control flow: sequence\n- subgoals: a, b\nAct: open fridge 1",
     "an array of two": '[{"action": "open fridge 1"}, {"action": "go to kitchen 1"}]',
-    "a field twice": '{"action": "open fridge 1", "action": "go to kitchen 1"}',
-    "the action after": '{"action": "open fridge 1", "next_action": "go to kitchen 1"}',
-    "JSON and text": '{"action": "open fridge 1"}\nAct: go to kitchen 1',
     # another skill
     "no skill": "Act: fly to the moon",
     "another verb": "Act: grab apple 2",
     "no instance": "Act: go to kitchen",
     "a word more": "Act: go to kitchen 1 quickly",
-    "a negative instance": "Act: go to kitchen -1",
-    "a superscript": "Act: go to kitchen 1²",
     "nothing": "Act:",
-    "a tool that is unknown": '{"name": "launch", "arguments": {"object": "fridge 1"}}',
     "a letter of another alphabet": "Act: \u043epen fridge 1",
-    "an expansion behind the label of an act": 'Act: {"expand": {"control_flow": "sequence", "subgoals": ["a1"]}}',
     "an act behind the label of an expansion": 'Expand: {"act": "open fridge 1"}',
     "an input that is unknown": "Action: go to\nAction Input: moon",
     # denied, taken back
     "not": "Act: do not open fridge 1",
     "do not do this": "Do not do this. Act: open fridge 1",
-    "a thought that announces what not": "Think: I should not do this:\nAct: open fridge 1",
-    "on the line": "Act: open fridge 1 - no, wait",
-    "a cross after": "Act: open fridge 1 ❌",
     "struck through": "~~Act: open fridge 1~~",
-    "an expansion denied": "Expand: I will never do this:\n- control flow: sequence\n- subgoals: a, b",
-    "JSON taken back": '{"action": "open fridge 1"} would be wrong.',
     "a field that denies": '{"action": {"not": "open fridge 1"}}',
     "an argument that denies": '{"name": "open", "arguments": {"except": "fridge 1"}}',
-    "a flag": '{"action": "open fridge 1", "execute": false}',
-    "a comment in HTML": "<!-- Act: open fridge 1 -->",
     # asked, on a condition
     "a question": "Act: open fridge 1?",
-    "if after": "Act: open fridge 1 if it is closed",
     # quoted, told, imagined
     "a quotation": 'The manual says: "Act: open fridge 1"',
     "a quotation over lines": 'Think: "I should go.\nAct: go to kitchen 1\nand so on"',
-    "a blockquote amid prose": "My reasoning goes like this.\n> Act: open fridge 1\n\nI go on.",
     "an example in tags": "<example>\nAct: open fridge 1\n</example>",
-    "a story in prose": "First I went to kitchen 1, and then I opened fridge 1.",
-    "the last action": "Last action: open fridge 1",
-    "prose with a label's word": "My next action is to open fridge 1",
-    "an observation in JSON": 'Observation: {"action": "open fridge 1"}',
-    "JSON as a format": 'The format is {"action": "open fridge 1"}',
     "a refusal": "I'm sorry, I can't help with Act: open fridge 1",
     # words around it
-    "an announcement of a skill without a label": "I choose the following action:\n\n`go to kitchen 1`",
     "prose before a thought": "I cannot see it here.\nThink: I need the apple.",
     "JSON as Python writes it": "{'action': 'go to kitchen 1', 'thought': None}",
-    "an explained control flow": "Expand:\n- control flow: sequence (first)\n- subgoals: find the apple, put it down",
     "numbers on one line": "Expand:\n- control flow: sequence\n- subgoals: 1. find the apple 2. put it down",
-    "a broken entry": "Expand:\n- control flow: sequence\n- subgoals:\n  - find\n    the apple\n  - put it down",
     "the control flow last": "Expand:\n- subgoals: find the apple, put it down\n- control flow: sequence",
     # the prompt's form, and what is no decision
     "a placeholder": "Act: <skill>",
-    "the system text": "2. Act: Execute a specific action to accomplish the current goal condition.",
     "subgoals to fill in": "Expand:\n- control flow: sequence\n- subgoals: <subgoal 1>, <subgoal 2>",
-    "control flows to choose from": "Expand:\n- control flow: sequence | fallback | parallel\n- subgoals: a, b",
     "two control flows": "Expand:\n- control flow: sequence or parallel\n- subgoals: a, b",
-    "two control flows of which one in brackets": "Expand:\n- control flow: sequence (or parallel)\n- subgoals: a, b",
-    "numbers that count and name": "Expand: sequence: 1. go to kitchen 1. 2. look around",
     "two kinds of marks": "Expand:\n- control flow: sequence\n- subgoals:\n1. a1\n- b1\n2. c1",
-    "an unknown control flow": "Expand:\n- control flow: loop\n- subgoals: a, b",
     "no control flow": "Expand:\n- subgoals: a, b",
     "no control flow in JSON": '{"expand": {"subgoals": ["a", "b"]}}',
     "no subgoals": "Expand:\n- control flow: sequence",
-    "blank subgoals": "Expand:\n- control flow: sequence\n- subgoals: , ",
-    "an empty array": "Expand:\n- control flow: sequence\n- subgoals: []",
     "subgoals that are none": '{"control_flow": "sequence", "subgoals": [["a"], 1]}',
     "a list inside a list": "Expand:\n- control flow: sequence\n- subgoals:\n  1. a\n    - b\n  2. c",
-    "subgoals that are acts": "Expand:\n- control flow: sequence\n- subgoals:\n  - Act: open fridge 1\n  - Act: done",
     "two expansions": "Expand:\n- control flow: sequence\n- subgoals: a, b\n- control flow: parallel\n- subgoals: c, d",
-    "a list without an end": "Expand: sequence: a, b. This will work.",
-    "half an object": '{"action": "open fridge 1"',
     "an object of nothing": "{}",
     "an emoji cut in half": "Act: open fridge 1 \ud83d",
 }
@@ -562,6 +525,7 @@ def test_a_decision_that_is_said_again_may_be_cut_the_second_time() -> None:
         assert decisions(f"Act: go to kitchen 12\nAct: go to kitchen 12\n{again}", cut=True) == [
             Act("go to kitchen 12")
         ]
+    assert refusal("Act: go to kitchen 12\nAct: go to kitchen 1", cut=True)
 
 
 def test_a_refusal_quotes_no_words_that_were_not_said_in_a_row() -> None:
@@ -760,7 +724,6 @@ grammars = st.sampled_from(
 
 
 def taken(reading: Callable[[], Taken]) -> Taken | None:
-    """Return what is read; None where it is refused, in one line."""
     try:
         return reading()
     except Unreadable as error:

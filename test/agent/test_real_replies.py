@@ -23,7 +23,6 @@ _NUMBER = re.compile(r"(\d+) Subgoal:")
 
 
 def lines_of(name: str) -> list[Any]:
-    """Return the lines of a file; one that says so where the files are not here."""
     path = REPLIES / name
     if not path.exists():
         return [pytest.param({}, marks=pytest.mark.skip(reason=f"the test material {path} is not here"))]
@@ -32,7 +31,6 @@ def lines_of(name: str) -> list[Any]:
 
 
 def taken(line: dict[str, Any], grammar: Grammar, *, cut: bool) -> str | None:
-    """Return the words of what a reply is taken for; None if it is refused."""
     try:
         return "\n".join(said.text for said in read(line["reply"], grammar, cut=cut))
     except Unreadable:
@@ -40,7 +38,6 @@ def taken(line: dict[str, Any], grammar: Grammar, *, cut: bool) -> str | None:
 
 
 def check(line: dict[str, Any], was: str | None, now: str | None) -> None:
-    """Compare what a reply is taken for with its label; what was labelled as wrong is refused."""
     was = was if line["right"] else None
     assert (was and words(was)) == (now and words(now))
 

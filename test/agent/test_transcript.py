@@ -30,8 +30,7 @@ from reactree_ros.agent.turns import (
     turn_from_dict,
     turn_to_dict,
 )
-from reactree_ros.tree.flows.fallback import FallbackFlow
-from reactree_ros.tree.flows.sequence import SequenceFlow
+from reactree_ros.tree.flows import FallbackFlow, SequenceFlow
 
 
 def test_turns_carry_what_was_said_and_what_came_back() -> None:

@@ -14,7 +14,6 @@ from reactree_ros.doctor.probe import in_a_process
 
 @pytest.fixture
 def strangers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a module for every one of Python and of this package; each leaves a mark and fails."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONSAFEPATH", "")  # what is set here ends with the test
     mark = f"import posix\nposix.mkdir({str(tmp_path / 'imported')!r})\nraise ImportError\n"

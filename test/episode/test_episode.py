@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -10,16 +12,19 @@ from pathlib import Path
 import py_trees
 import pytest
 from doubles import AgentNodes, ScriptedModel, ScriptedWorld, expand, scripted_episode
-from memory.word_hash_embedder import WordHashEmbedder, experience
+from memory.word_hash_embedder import WordHashEmbedder
 from py_trees.common import Status
 from py_trees.trees import BehaviourTree
 
+from reactree_ros import run
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
+from reactree_ros.episode.player import replay
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.llm.port import DecisionRequest, Reply, ServerUnavailable
 from reactree_ros.memory.stores.sqlite import SqliteMemory
+from reactree_ros.record.reader import read_record
 from reactree_ros.tree.growth import Growth
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Score, WorldError
@@ -50,15 +55,6 @@ def test_a_score_that_cannot_be_had_is_named() -> None:
     result = scripted_episode({"root": ["Act: done"]}, world=Scoreless()).run()
     assert (result.gsr, result.message, result.status) == (None, "no score: no graph", "success")
     assert (result.end, result.achieved, result.broken) == ("world_gone", False, True)
-
-
-def test_a_score_that_does_not_come_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Silent(ScriptedWorld):
-        def score(self) -> Pending[Score | None]:
-            return Pending()
-
-    monkeypatch.setattr("reactree_ros.episode.SCORE_TIMEOUT", 0.01)
-    assert scripted_episode({"root": ["Act: done"]}, world=Silent()).run().message == "no score: TimeoutError"
 
 
 class Counting(ScriptedModel):
@@ -162,24 +158,6 @@ def test_a_run_that_reached_its_goal_is_remembered_whatever_its_text_looks_like(
     assert episode.remember(result) == 0
 
 
-def test_what_was_remembered_is_an_example_for_later_episodes(memory: SqliteMemory) -> None:
-    for number in (1, 2):
-        model = ScriptedModel({"root": ["Think: a", "Act: done"]})
-        episode = Episode("root", model=model, world=ScriptedWorld(), planner=AgentNodes(), memory=memory)
-        episode.remember(episode.run())
-        examples = model.requests[0].prompt.partition("Target_domain:")[0]
-        assert examples.count("Think: a\nOK.\nAct: done") == number - 1
-
-
-@pytest.mark.parametrize(("most", "shown"), [(0, 2), (1, 1), (5, 2)])
-def test_an_agent_node_has_no_more_examples_than_are_allowed(memory: SqliteMemory, most: int, shown: int) -> None:
-    memory.add_run([experience("root", filler=f"{number} is seen.\n") for number in range(2)])
-    model = ScriptedModel({"root": ["Act: done"]})
-    options = TreeOptions(max_examples=most)
-    Episode("root", model=model, world=ScriptedWorld(), planner=AgentNodes(), memory=memory, options=options).run()
-    assert model.requests[0].prompt.count("is seen.") == shown
-
-
 def test_a_run_that_did_not_reach_its_goal_is_not_remembered(memory: SqliteMemory) -> None:
     world = ScriptedWorld(score=Score(0.0, 0.5))
     model = ScriptedModel({"root": ["Act: done"]})
@@ -212,3 +190,50 @@ def test_an_episode_grows_in_a_tree_of_somebody_else_after_one_that_was_interrup
             assert tree.root.status == Status.INVALID
     assert episode.run().status == "success"
     assert [child.name for child in tree.root.children] == ["root"]
+
+
+# ---------------------------------------------------------------------- start
+
+
+def test_one_call_carries_out_what_the_first_task_asks_and_saves_it(tmp_path: Path) -> None:
+    result = run(save=tmp_path / "run.jsonl", seed=3)
+
+    assert str(result.verdict) == "Goal reached (end: done, GSR 1.00, SSR 1.00)"
+    record = read_record(tmp_path / "run.jsonl")
+    assert (record.run["world"]["name"], record.run["llm"]) == ("virtualhome", {"llm": "expert"})
+    assert replay(record).identical
+
+
+def test_the_memory_is_named_as_on_the_command_line(tmp_path: Path) -> None:
+    named = "household:planner=react_wm:index=words"
+    run(planner="react_wm", memory=named, save=tmp_path / "run.jsonl")
+    record = read_record(tmp_path / "run.jsonl")
+    assert record.run["memory"] == named
+    assert [len(event["experiences"]) > 0 for event in record.events if event["e"] == "retrieved"] == [True]
+
+
+def test_a_house_a_planner_and_limits_are_named() -> None:
+    result = run("Put the book on the bed", house="villa", planner="react_wm", max_decisions=3)
+
+    assert (result.decisions, result.verdict.because) == (3, "out of decisions: all of the 3 decisions are used up")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"house": "vila"}, "vila"),
+        ({"planner": "reactre"}, "did you mean 'reactree'"),
+        ({"llm": "expart"}, "did you mean 'expert'"),
+        ({"max_decision": 3}, "max_decision"),
+        ({"llm": "openai", "llm_settings": {"base_ulr": "x"}}, "base_ulr"),
+        ({"instruction": " "}, "the instruction is empty"),
+    ],
+)
+def test_what_is_wrong_is_named(given: dict[str, object], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        run(**given)  # type: ignore[arg-type]
+
+
+def test_the_package_loads_nothing_before_run_is_asked_for() -> None:
+    code = "import sys, reactree_ros; print({'pydantic', 'py_trees', 'typer'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"

@@ -74,15 +74,6 @@ def test_each_node_is_shown_examples_of_its_own_subgoal() -> None:
     assert first.text not in model.requests[1].prompt
 
 
-@pytest.mark.parametrize("name", GIVEN)
-def test_examples_are_a_planners_own(name: str) -> None:
-    assert spec_of(name).with_examples("wah_nl").memory == f"household:planner={name}:index=words"
-    remembers = not name.endswith("_wm")
-    other = f"{name}_wm" if remembers else name.removesuffix("_wm")
-    changed = spec_of(name, working_memory=remembers).with_examples("wah_nl")  # as a ROS goal may say
-    assert changed.memory == f"household:planner={other}:index=words"
-
-
 @pytest.mark.parametrize(
     "spec",
     [
@@ -99,15 +90,6 @@ def test_who_has_no_use_for_examples_is_given_none(spec: RunSpec) -> None:
 
 def test_rules_are_the_models_that_take_no_notice_of_examples() -> None:
     assert {one.name for one in MODELS if not one.examples} == {"expert", "lapsing"}
-
-
-def test_another_household_has_no_examples_of_this_one() -> None:
-    class Elsewhere(ScriptedWorld):
-        household = replace(ScriptedWorld.household, name="elsewhere")
-
-    record, _ = carried_out(spec_of(), world=Elsewhere())
-    assert "memory" not in record.run
-    assert shown(record) == {}
 
 
 def test_a_language_model_that_is_not_known_here_is_given_examples() -> None:
@@ -141,15 +123,6 @@ def test_a_run_with_them_is_played_again_and_gone_on_with_and_nothing_is_added()
     assert again.run["memory"] == record.run["memory"]
     assert shown(again) == shown(record)
     assert episode.remember(replace(result, gsr=1.0)) == 0
-
-
-def test_a_record_written_before_there_were_any_goes_on_without() -> None:
-    record, _ = carried_out(spec_of(), examples=None)
-    assert "memory" not in record.run
-    model = ScriptedModel(SCRIPT)
-    cut = next(at for at, event in enumerate(record.events) if event["e"] == "reply")
-    go_on(record, cut, RunSpec.of_record(record).but(recorded=""), world=ScriptedWorld(), model=model).run()
-    assert FIXED in model.requests[0].prompt
 
 
 def test_a_run_with_them_can_be_resumed_without_naming_them(cli: Cli, tmp_path: Path) -> None:

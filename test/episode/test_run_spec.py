@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import enum
 import gzip
 import json
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 import pytest
 from doubles import ScriptedModel, ScriptedWorld
 from memory.word_hash_embedder import WordHashEmbedder
-from sources import sources
 
 from reactree_lab.bench.job_runner import RECORD, Finished, JobRunner
 from reactree_lab.bench.jobs import BenchSettings, Job, Key
@@ -22,7 +20,6 @@ from reactree_lab.dataset.settings import DatasetSettings, Recipe
 from reactree_lab.household.generator import generate_house
 from reactree_ros import run
 from reactree_ros.episode.assembly import assemble, make_world
-from reactree_ros.episode.player import replay
 from reactree_ros.episode.run_spec import Opened, RunSpec, Selection
 from reactree_ros.errors import UserError
 from reactree_ros.household.expert.model import ExpertModel
@@ -30,7 +27,7 @@ from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, load_tasks
 from reactree_ros.person.desk import Desk
 from reactree_ros.planners.spec import Planner, planner, planner_names
-from reactree_ros.record.reader import Record, RecordError, read_record
+from reactree_ros.record.reader import Record, read_record
 from reactree_ros.tree.options import RunOptions, TreeOptions
 from reactree_ros.world.skill_policy import policy_from_list
 
@@ -209,17 +206,6 @@ def timeless(events: Any) -> list[dict[str, Any]]:
 
 def without(values: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name not in names}
-
-
-def test_one_place_makes_episodes() -> None:
-    makers = [
-        name
-        for name, path in sources().items()
-        if "Episode(" in (text := path.read_text(encoding="utf-8"))
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Episode"
-    ]
-    assert makers == ["episode/assembly.py"]
 
 
 # ---------------------------------------------------------------------- a record carries it
@@ -402,22 +388,3 @@ def test_a_task_that_the_world_does_not_have_is_named(expected: RunSpec) -> None
             make_world(suite.but(task_id=wrong))
     with make_world(suite) as world:
         assert world.household.name
-
-
-@pytest.mark.slow
-def test_a_record_without_a_name_is_a_record_all_the_same(expected: RunSpec, task: Task) -> None:
-    header = {**next(iter(events_of(expected, task))), "id": ""}
-    with pytest.raises(UserError, match="its world's settings tasks would start"):
-        make_world(RunSpec.of_record(Record([header])))
-
-
-def test_a_record_that_names_no_world_is_played_again_all_the_same(expected: RunSpec, task: Task) -> None:
-    for world in ({}, {"name": 3}, {"suite": ["x"], "settings": {}}, {"name": "of somebody else", "settings": {}}):
-        header, *others = [{**event, "t": 0.0} for event in events_of(expected, task)]
-        assert replay(Record([{**header, "id": "x", "started": "", "world": world}, *others])).difference == ""
-
-
-def test_errors_of_records_are_errors_of_records(expected: RunSpec, task: Task) -> None:
-    header = {**next(iter(events_of(expected, task))), "id": "odd", "options": {"nothing": 1}}
-    with pytest.raises(RecordError, match="what the run is cannot be used: "):
-        RunSpec.of_record(Record([header]))

@@ -185,7 +185,6 @@ def test_what_follows_the_name_of_a_key_is_hidden(said: str, secret: str) -> Non
 
 
 def _own_words() -> Iterator[tuple[Path, str]]:
-    """Yield the lines of the docs, and what the package says with a name in each gap, without addresses and SQL."""
     root = Path(__file__).parents[2]
     for path in [*root.glob("docs/**/*.md"), *root.glob("config/**/*.yaml"), *root.glob("reactree_ros/**/*.py")]:
         yield path, f"{path}:1234: is wrong"

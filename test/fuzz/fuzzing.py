@@ -23,11 +23,6 @@ class DoesNotEnd(BaseException):
 
 
 def attempt(reader: Reader, seed: int, failures: Path) -> None:
-    """Read a file that a seed makes.
-
-    Raises:
-        AssertionError: It ended as nothing may; says how, and where the file is.
-    """
     content = reader.content(seed)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, NAMED.get(reader.name, f"file{reader.suffix}"))

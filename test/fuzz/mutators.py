@@ -24,7 +24,6 @@ STRANGE: Sequence[Any] = (
 
 
 def deep(levels: int, rng: random.Random) -> Any:
-    """Return lists and mappings in one another."""
     value: Any = 0
     for _ in range(levels):
         value = [value] if rng.random() < 0.5 else {"a": value}
@@ -38,7 +37,6 @@ def strange(rng: random.Random) -> Any:
 
 
 def flipped(content: bytes, rng: random.Random) -> bytes:
-    """Bytes are flipped, cut out, doubled, or the rest is cut off."""
     changed = bytearray(content)
     for _ in range(rng.choice((1, 1, 2, 8))):
         if not changed:
@@ -57,7 +55,6 @@ def flipped(content: bytes, rng: random.Random) -> bytes:
 
 
 def lines_moved(content: bytes, rng: random.Random) -> bytes:
-    """Lines are dropped, doubled, or swapped."""
     lines = content.split(b"\n")
     for _ in range(rng.choice((1, 1, 3))):
         one, other = rng.randrange(len(lines)), rng.randrange(len(lines))
@@ -72,7 +69,6 @@ def lines_moved(content: bytes, rng: random.Random) -> bytes:
 
 
 def value_changed(value: Any, rng: random.Random) -> Any:
-    """Somewhere in a value something is replaced, removed, added, or takes the place of a sibling."""
     places: list[tuple[Any, Any]] = []
     waiting = [value]
     while waiting:
@@ -103,12 +99,10 @@ def value_changed(value: Any, rng: random.Random) -> Any:
 
 
 def json_changed(content: bytes, rng: random.Random) -> bytes:
-    """A value of a JSON document is changed."""
     return json.dumps(value_changed(json.loads(content), rng)).encode()
 
 
 def line_changed(content: bytes, rng: random.Random) -> bytes:
-    """A value in one of several lines of JSON is changed."""
     lines = content.rstrip(b"\n").split(b"\n")
     at = 0 if rng.random() < 0.2 else rng.randrange(len(lines))
     lines[at] = json_changed(lines[at], rng)
@@ -125,7 +119,6 @@ PIECES = (
 
 
 def pieces_moved(content: bytes, rng: random.Random) -> bytes:
-    """Words of a text are taken out, doubled, moved, or something is put between them."""
     words = re.findall(r"\s+|\w+|[^\w\s]", content.decode(errors="replace")) or [""]
     for _ in range(rng.choice((1, 2, 5, 20))):
         at = rng.randrange(len(words) + 1)
@@ -145,7 +138,6 @@ def pieces_moved(content: bytes, rng: random.Random) -> bytes:
 
 
 def made_up(kind: Any, rng: random.Random, levels: int = 6) -> Any:
-    """Return a value that a declaration allows, as JSON has it; now and then one that it does not."""
     if rng.random() < 0.01 or levels == 0:
         return strange(rng)
     origin, arguments = get_origin(kind), get_args(kind)

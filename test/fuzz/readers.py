@@ -49,7 +49,7 @@ from reactree_ros.memory.house_map import HouseMap
 from reactree_ros.memory.house_store import Place
 from reactree_ros.memory.recorded import export_experiences, import_experiences, recorded_success
 from reactree_ros.memory.stores.sqlite import SqliteMemory
-from reactree_ros.record import events
+from reactree_ros.record import checking
 from reactree_ros.record.export import experiences_of, texts_of, training_lines, write_pictures
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import follow, read_record
@@ -91,7 +91,6 @@ class Reader:
     suffix: str = ".json"
 
     def content(self, seed: int) -> bytes:
-        """Return a file that is damaged, or made up."""
         rng = random.Random(f"{self.name} {seed}")
         if self.made_up is not None and rng.random() < 0.25:
             return self.made_up(rng)
@@ -130,20 +129,19 @@ def _records() -> list[bytes]:
 def _made_up_record(rng: random.Random) -> bytes:
     first = json.loads(rng.choice(_cached(_records)).split(b"\n")[0])
     lines: list[Any] = [first]
-    if rng.random() < 0.3 and isinstance(run := mutators.made_up(events.forms()["run"], rng), dict):
+    if rng.random() < 0.3 and isinstance(run := mutators.made_up(checking.forms()["run"], rng), dict):
         lines = [{"e": "run", **run, "schema": 1}]
     kinds = ("agent", "sequence", "goal", "skill")
     nodes = [{"node": n, "parent": n - 1 if n else None, "kind": kind, "name": kind} for n, kind in enumerate(kinds)]
     lines += [{"e": "grow", "nodes": nodes, "t": 0.0}, {"e": "text", "id": 0, "turns": [], "t": 0.0}]
     for _ in range(rng.randrange(12)):
-        kind = rng.choice(list(filter(None, events.forms())))
-        held = mutators.made_up(events.forms()[kind], rng)
+        kind = rng.choice(list(filter(None, checking.forms())))
+        held = mutators.made_up(checking.forms()[kind], rng)
         lines.append({"e": kind, **held} if isinstance(held, dict) else held)
     return "".join(f"{json.dumps(one)}\n" for one in lines).encode()
 
 
 def _read_record(path: Path) -> None:
-    """Do all that is done with a record; each of it on its own, so that one refusal does not hide the next."""
     record = None
     with contextlib.suppress(UserError):
         record = read_record(path)
@@ -204,8 +202,6 @@ def _made_up_yaml(kind: Any) -> Callable[[random.Random], bytes]:
 
 
 def _in_a_bench(name: str, read: Callable[[Path], object]) -> Callable[[Path], object]:
-    """Read a file as that of a whole bench."""
-
     def reads(path: Path) -> object:
         folder = path.parent / "bench"
         folder.mkdir()
@@ -255,7 +251,6 @@ def _memories() -> list[bytes]:
 
 
 def _rows_changed(content: bytes, rng: random.Random) -> bytes:
-    """A column of a row holds something else, or a table is gone or another program's."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "m.db")
         path.write_bytes(content)

@@ -29,7 +29,7 @@ from reactree_ros.llm.port import (
     Reply,
     RequestRejected,
 )
-from reactree_ros.tree.flows.sequence import SequenceFlow
+from reactree_ros.tree.flows import SequenceFlow
 
 GRAMMAR, REGEX, JSON_SCHEMA, CHOICE = (
     ConstraintKind.GRAMMAR,
@@ -290,19 +290,6 @@ def test_what_is_whole_is_taken_though_the_limit_was_reached(said: str) -> None:
 # ---------------------------------------------------------------------- a reply that has begun
 
 
-def test_a_reply_follows_how_it_begins() -> None:
-    engine = ScriptedEngine("kitchen")
-    assert get(engine, FreeText(), begun="It is in the ").text == "kitchen"
-    assert engine.asked[0].prompt == f"{PROMPT}It is in the "
-
-
-def test_what_was_refused_is_shown_with_how_it_began() -> None:
-    engine = ScriptedEngine(" fly", " walk", obeys=[CHOICE])
-    assert get(engine, Choice((" walk", " swim")), begun="Act:").text == " walk"
-    assert engine.asked[1].turns[1] == Said("Act: fly")
-    assert engine.asked[1].begun == "Act:"
-
-
 # ---------------------------------------------------------------------- rounds
 
 
@@ -507,31 +494,6 @@ def test_counts_are_those_of_all_requests_and_unknown_where_one_is() -> None:
     engine.counts = [(10, 0, 3), (20, 10, 4), (30, None, 5)]
     reply = get(engine)
     assert (reply.prompt_tokens, reply.cached_tokens, reply.output_tokens) == (60, None, 12)
-
-
-def test_the_longest_prompt_is_that_of_one_request_also_in_rounds() -> None:
-    engine = ScriptedEngine("Act:", " fly", "Act:", " done", obeys=[CHOICE])
-    engine.counts = [(100, 0, 3), (102, 100, 4), (110, 100, 3), (112, 110, 4)]
-    reply = get(engine)
-    assert (reply.prompt_tokens, reply.longest_prompt) == (424, 112)
-    engine = ScriptedEngine("Act: fly", "Act: done")
-    engine.counts = [(100, 0, 3), (None, 0, 3)]
-    assert get(engine).longest_prompt is None
-
-
-phrases = st.lists(st.text("abcé家1", min_size=1, max_size=20), min_size=1, max_size=5).map(" ".join)
-
-
-@given(st.lists(phrases, min_size=1, max_size=5), st.integers(1, 40))
-def test_the_limit_leaves_room_for_every_skill(skills: list[str], limit: int) -> None:
-    grammar = DecisionGrammar(skills)
-    engine = ScriptedEngine("Think: a", obeys=[REGEX])
-    get(engine, grammar, max_tokens=limit)
-    assert engine.asked[0].max_tokens >= max(limit, *(len(f"Act: {skill}\n".encode()) for skill in skills))
-    engine = ScriptedEngine("Act:", f" {skills[0]}", obeys=[CHOICE])
-    get(engine, grammar, max_tokens=limit)
-    assert engine.asked[0].max_tokens >= max(limit, len("Expand:"))
-    assert engine.asked[1].max_tokens >= max(limit, *(len(f" {skill}\n".encode()) for skill in skills))
 
 
 def test_a_reply_that_was_cut_by_the_context_is_a_prompt_that_is_too_long() -> None:

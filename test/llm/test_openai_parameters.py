@@ -183,19 +183,6 @@ def test_a_name_is_found_in_whatever_words_it_is_refused(words: str, name: str) 
     assert Refused(400, {"message": message}).parameters(SENT) == (name,)
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        "The temperature of the room is not supported.",
-        "Please stop: this model is not supported",
-        "'seed' was taken, and the request went well",
-        "'seeds' is not supported",
-    ],
-)
-def test_a_word_that_names_no_parameter_is_none(message: str) -> None:
-    assert Refused(400, message).parameters(SENT) == ()
-
-
 # ---------------------------------------------------------------------- a refusal that does not say what it means
 
 
@@ -227,19 +214,6 @@ def test_what_is_optional_is_left_out_together_where_a_refusal_does_not_name_its
         assert all("seed" not in request.body for request in peer.asked)
         assert sum("seed" in request.body for request in peer.requests if request.is_a_chat) <= 2
     assert sum("from now on" in record.message for record in caplog.records) <= 2
-
-
-@pytest.mark.slow
-def test_a_server_that_refuses_whatever_is_sent_is_asked_a_bounded_number_of_times(model: Model) -> None:
-    for refuse in ASTRAY.values():
-        with hosted({}) as peer:
-            one = model(peer, chat=True)
-            one.ready().result(PATIENCE)
-            peer.script.extend([refuse] * 20)
-            for _ in range(3):
-                assert type(refusal(one, may_say=FreeText(), seed=4)) is RequestRejected
-            assert len(peer.asked) <= 8
-            assert "seed" not in one.status().get("left out", "")
 
 
 def test_a_constraint_that_is_refused_is_no_reason_to_leave_parameters_out(model: Model) -> None:

@@ -21,12 +21,6 @@ def test_what_stands_between_a_models_marks_is_reasoning(marks: Marks) -> None:
     assert (answer.text.strip(), answer.reasoning, answer.unfinished) == (ACT, "Is it there?\nAct: done", False)
 
 
-@pytest.mark.parametrize("marks", MARKS[:-1], ids=lambda marks: marks.end)
-def test_the_opening_mark_may_be_part_of_the_prompt(marks: Marks) -> None:
-    answer = split_reasoning(f"Is it there?\nAct: done\n{marks.end}\n\n{ACT}")
-    assert (answer.text.strip(), answer.reasoning) == (ACT, "Is it there?\nAct: done")
-
-
 @pytest.mark.parametrize("marks", MARKS, ids=lambda marks: marks.begin)
 def test_reasoning_that_nothing_closes_says_nothing(marks: Marks) -> None:
     assert split_reasoning(f"\n{marks.begin}I could say {ACT}") == Answer("", f"I could say {ACT}", unfinished=True)

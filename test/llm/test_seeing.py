@@ -193,12 +193,6 @@ def test_a_model_that_is_said_to_see_is_shown_squares_and_asked_for_their_colour
     assert not any("sees" in problem for problem in report.problems)
 
 
-def test_a_server_that_refuses_squares_is_found_out(model: Model) -> None:
-    with Peer(chats=True, obeys=(), blind=REFUSALS["vllm"], say=lambda prompt: "red") as peer:
-        report = checked(model, peer, sees=True)
-    assert any("sees is true, but" in problem and "sees no pictures" in problem for problem in report.problems)
-
-
 # ---------------------------------------------------------------------- the store
 
 
@@ -208,13 +202,6 @@ def test_the_store_keeps_each_once_and_lets_the_oldest_go() -> None:
     assert ids[0] == ids[2]
     kept = [store.data(Picture(one, "image/png", 1, 1, 4)) for one in (ids[0], ids[1], ids[3])]
     assert kept == [b"aaaa", None, b"cccc"]
-
-
-def test_a_picture_whose_bytes_are_gone_is_told_of_in_words(model: Model, seeing: Peer) -> None:
-    gone = Picture("0" * 32, "image/png", 4, 4, 10, words="a cup")
-    reply = ask(model(seeing), *START, saw(gone), may_say=FreeText())
-    assert reply.pictures == 0
-    assert "Picture: a cup" in seeing.asked[0].prompt
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from reactree_ros.agent.turns import About, Said, Saw, Told
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import Attempt, Choice, DecisionRequest, FreeText, LanguageModel, LanguageModelError, Reply
 from reactree_ros.nodes.messages import reply_from_msg
-from reactree_ros.tree.flows.fallback import FallbackFlow
+from reactree_ros.tree.flows import FallbackFlow
 
 OK, FAILED = Generate.Response.NONE, Generate.Response
 

@@ -37,8 +37,8 @@ from reactree_ros.llm.port import Choice, DecisionRequest, LanguageModel, Reply
 from reactree_ros.llm.settings import make_model, model_settings
 from reactree_ros.record.reader import read_record
 from reactree_ros.record.writer import RecordFile
-from reactree_ros.tree.context import Listener
 from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.listener import Listener
 from reactree_ros.world.spec import WORLDS
 
 #: With SWEEP fewer: each decision takes long.
@@ -70,7 +70,7 @@ def _line(*parts: Any) -> str:
 
 
 def model_by_name(llm: str, **given: Any) -> Selection:
-    return Selection.of("llm", *model_settings(llm, given, where="test"))
+    return Selection.from_spec("llm", *model_settings(llm, given, where="test"))
 
 
 EXPERT = model_by_name("expert")
@@ -79,7 +79,7 @@ EXPERT = model_by_name("expert")
 def spec_of(tasks: Path, task: Task, name: str, llm: Selection | None) -> RunSpec:
     """What `reactree run` makes of it; of a model that was given, nothing is known."""
     world = WORLDS.get("virtualhome")
-    place = Selection.of("world", world, world.settings(tasks=str(tasks)))
+    place = Selection.from_spec("world", world, world.settings(tasks=str(tasks)))
     trained = () if llm is None else llm.chosen()[0].trained_for(llm.chosen()[1])
     return RunSpec(planner=name, world=place, llm=llm, person=True).decided_by(trained).of_task(task, task.task_id)
 

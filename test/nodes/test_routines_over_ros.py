@@ -18,7 +18,7 @@ from std_srvs.srv import Trigger
 
 from reactree_lab.household.generator import generate_house
 from reactree_ros.background.pending import Pending
-from reactree_ros.episode import learning
+from reactree_ros.episode import assembly
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.llm.port import DecisionRequest, Reply
 from reactree_ros.memory.stores.sqlite import SqliteMemory
@@ -156,7 +156,7 @@ def test_the_planner_answers_while_a_routine_is_tried_out(
         waited.append(answered.wait(20.0))
         return ""
 
-    monkeypatch.setattr(learning, "tried_out", tried_out)
+    monkeypatch.setattr(assembly, "tried_out", tried_out)
     goal = house.begin()
     graph.until(began.is_set, "it is tried out")
     graph.call(Trigger, "/reactree_planner/resume")

@@ -24,13 +24,11 @@ EXTRAS = {spec.extra for registry in kinds().values() for spec in registry if sp
 
 
 def asked_for(line: str) -> list[Requirement]:
-    """What a line installs."""
     _, _, names = line.partition("-m pip install ")
     return [Requirement(name) for name in shlex.split(names)]
 
 
 def consists_of(extra: str) -> set[str]:
-    """The names of what an extra requires, by way of other extras of this package, too."""
     owner, _, name = extra.rstrip("]").partition("[")
     asked = [Requirement(line) for line in metadata.requires(owner) or []]
     of_it = [one for one in asked if one.marker is not None and f'extra == "{name}"' in str(one.marker)]
@@ -53,7 +51,6 @@ def test_a_line_is_for_the_environment_of_the_process() -> None:
 
 @pytest.fixture
 def outside(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """A process of the system's Python, as `ros2 launch` is one."""
     told = metadata.requires("reactree_ros")
     monkeypatch.setattr(metadata, "requires", lambda name: told)
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)
@@ -134,7 +131,6 @@ PAGES = pytest.mark.parametrize("page", ["README.md", "docs/tutorials/on-ros-2.m
 
 @PAGES
 def test_a_page_installs_what_ubuntu_has_too_old(page: str) -> None:
-    """On Ubuntu 22.04 pydantic is 1.8, typer 0.4 and setuptools 59; on 24.04 1.10, 0.9 and 68. The rest is enough."""
     text = (ROOT / page).read_text(encoding="utf-8")
     line, *others = re.findall(r"^\.venv-ros/bin/python -m pip install (.*)$", text, re.MULTILINE)
     small = asked_for(install_line("reactree_local[small]"))

@@ -150,7 +150,6 @@ def test_what_is_wrong_with_it_is_told_in_one_line(cli: Cli, arguments: list[str
 
 @pytest.fixture
 def broken(tmp_path: Path) -> Path:
-    """A folder with a distribution whose planner and world cannot be loaded."""
     info = tmp_path / "broken-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1\n", encoding="utf-8")
@@ -163,7 +162,6 @@ def broken(tmp_path: Path) -> Path:
 
 
 def reactree(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line with what is installed in a folder."""
     return subprocess.run(
         [sys.executable, "-m", "reactree_ros.cli", *arguments],
         env={**os.environ, "PYTHONPATH": str(folder)},
@@ -174,7 +172,6 @@ def reactree(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def distribution(folder: Path, name: str, entry_points: str, **modules: str) -> None:
-    """Install a distribution into a folder."""
     info = folder / f"{name}-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n", encoding="utf-8")
@@ -314,7 +311,6 @@ BROKEN_COMMANDS = {
 
 
 def command(folder: Path, name: str, code: str, *, panel: str = "Robots") -> None:
-    """Install a distribution with a command."""
     place = A_COMMANDS_PLACE.format(name=name, panel=panel)
     points = f"[reactree_ros.commands]\n{name} = {name}_place:SPEC\n"
     distribution(folder, name, points, **{f"{name}_place": place, f"{name}_code": code})

@@ -18,11 +18,10 @@ from reactree_ros.agent.picture import PICTURES, picture_of
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode.going_on import decision_of, go_on
 from reactree_ros.llm.port import DecisionRequest, Reply
-from reactree_ros.llm.seeing import Seeing, pictures_of
+from reactree_ros.llm.seeing import Seeing
 from reactree_ros.record import checking
 from reactree_ros.record.export import write_pictures
-from reactree_ros.record.moment import Moment
-from reactree_ros.record.reader import Record, RecordError, read_record
+from reactree_ros.record.reader import RecordError, read_record
 from reactree_ros.view.exports import export
 
 SCRIPT = {"root": [*["Act: open fridge 1"] * 4, "Act: done"]}
@@ -128,17 +127,6 @@ def test_markdown_shows_them_where_they_were_seen(run: tuple[Looking, Kept]) -> 
     assert "Picture of camera head: shade 3" in after
 
 
-def test_a_picture_whose_bytes_were_left_out_is_not_shown(run: tuple[Looking, Kept]) -> None:
-    events = [
-        event | {"pictures": [{name: one[name] for name in one if name != "data"} for one in event["pictures"]]}
-        if "pictures" in event
-        else event
-        for event in run[1].record.events
-    ]
-    assert "![" not in export(Record(events), "markdown").decode()
-    assert Moment.after(events).pictures == {}
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -168,14 +156,6 @@ def test_a_record_with_too_many_bytes_of_pictures_is_refused(
     file = written(run[1], tmp_path / "run.jsonl")
     with pytest.raises(RecordError, match="a picture has at most"):
         read_record(file)
-
-
-def test_only_a_nodes_own_turns_hold_pictures(run: tuple[Looking, Kept]) -> None:
-    moment = Moment.after(run[1].record.events)
-    assert sorted(moment.root.pictures) == [
-        number for number, turn in enumerate(moment.root.turns) if "Picture of" in turn.text
-    ]
-    assert not any(map(pictures_of, moment.root.turns)), "of a record only the references are kept"
 
 
 def test_a_picture_in_words_is_the_same_line_for_every_model() -> None:

@@ -83,7 +83,6 @@ def at(text: str) -> float:
 
 
 def due_at(entry: TriggerEntry, begin: str, end: str) -> list[str]:
-    """Return the minutes at which a trigger is due."""
     occasions, found = Occasions(entry, at(begin)), []
     for now in range(int(at(begin)), int(at(end)), 60):
         if occasions.due(now):

@@ -28,7 +28,6 @@ def written(path: Path, values: Any) -> Path:
 
 
 def made(tmp_path: Path, graph: Any, **given: Any) -> SemanticMap:
-    """The map of a graph, once it has been written and read."""
     values = map_of_scene_graph(written(tmp_path / "graph.json", graph), **given)
     (tmp_path / "map.yaml").write_text(yaml.safe_dump(values), encoding="utf-8")
     return SemanticMap(load_map(tmp_path / "map.yaml"))

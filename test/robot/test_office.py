@@ -83,7 +83,6 @@ def done(world: World, *skills: str) -> Observation:
 
 @pytest.fixture(scope="module")
 def office() -> OfficeWorld:
-    """The robot at the counter, with the jug in its hand."""
     world = OfficeWorld()
     done(world, "navigate to counter 1", "grip jug 1 with low force")
     return world

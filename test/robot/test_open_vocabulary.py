@@ -24,7 +24,6 @@ ON_DESK = (1.0, 5.0, 0.8)
 
 
 def office(**objects: Any) -> MapDocument:
-    """The office, whose map has no word but `cup`, and takes others in."""
     document = load_map(OFFICE / "office_map.yaml")
     tracking = document.objects.model_copy(update={"classes": {"cup": "cup"}})
     tracking = type(tracking).model_validate({**tracking.model_dump(), "others": {}, **objects})

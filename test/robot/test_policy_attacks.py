@@ -195,7 +195,6 @@ NUMERALS: list[Callable[[float], str]] = [
 
 
 def joined(rng: random.Random, first: str, second: str) -> str:
-    """Write two skills in one text, either one first."""
     one, other = rng.sample((first, second), 2)
     between = (
         *(" and ", "; ", ", then ", "\n", " && ", ". ", "\nAct: ", " | ", " after ", " instead of ", "\r", "\u2028"),

@@ -16,10 +16,10 @@ from reactree_ros.errors import UserError
 from reactree_ros.household.household import SKILLS
 from reactree_ros.robot.config import SkillEntry, error_code, load_robot
 from reactree_ros.robot.detections import Detection, Stamps
-from reactree_ros.robot.household_skills import HouseholdSkills
 from reactree_ros.robot.map_file import Source, load_map, map_of, notes_of, parse_yaml, read_yaml
 from reactree_ros.robot.poses import Pose
 from reactree_ros.robot.semantic_map import SemanticMap
+from reactree_ros.robot.skills import HouseholdSkills
 from reactree_ros.world.port import Outcome
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -56,7 +56,6 @@ def grasp_of(name: str = "apple 1") -> SkillCall:
 
 
 def names(map: SemanticMap) -> dict[str, str]:
-    """Every object with what it is at."""
     return {item.name: place.name if (place := map.place_of(item)) else "" for item in map.items()}
 
 

@@ -25,7 +25,6 @@ BRING = "Bring the stapler from office 204 to Anna"
 
 
 def changed(tmp_path: Path, **values: Any) -> Path:
-    """The office robot, with a changed map beside it."""
     (tmp_path / "office_map.yaml").write_text(yaml.safe_dump({**read_yaml(MAP).values, **values}), encoding="utf-8")
     (tmp_path / "office.yaml").write_text(CONFIG.read_text(encoding="utf-8"), encoding="utf-8")
     return tmp_path / "office.yaml"

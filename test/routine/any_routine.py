@@ -35,15 +35,12 @@ _WORDS = ("mug 1", "the “big” table", 'it\'s <here> & "there"', "{{braces}}"
 
 
 class AnyRoutine:
-    """Makes one routine after the other."""
-
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
         self._names: list[str] = []
         self._left = 0
 
     def make(self) -> model.Routine:
-        """Return the next one."""
         pick = self._random
         roles = pick.sample(_NAMES, pick.randint(0, 4))
         self._names, self._left = list(roles), pick.randint(1, 40)

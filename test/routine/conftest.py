@@ -25,6 +25,5 @@ _spec.loader.exec_module(sys.modules["routines"])
 
 @pytest.fixture
 def memory(tmp_path: Path) -> Iterator[SqliteMemory]:
-    """An empty episodic memory on disk."""
     with SqliteMemory(tmp_path / "memory.db", WordHashEmbedder()) as opened:
         yield opened

@@ -11,6 +11,7 @@ from recorded_runs import Kept
 
 from reactree_lab.household.generator import generate_house
 from reactree_ros.episode import Episode, EpisodeResult
+from reactree_ros.episode.assembly import proof
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.moving import moved
 from reactree_ros.household.symbolic import SymbolicWorld
@@ -24,14 +25,11 @@ from reactree_ros.world.port import World
 
 @cache
 def tasks(seed: int, count: int = 5, *, varied: bool = False) -> Sequence[Task]:
-    """The tasks of a generated house."""
     return parse_tasks(generate_house(seed=seed, rooms=5, tasks=count, varied=varied))
 
 
 @dataclass
 class Came:
-    """What came of a run, which has added to its memory what it learnt."""
-
     episode: Episode
     result: EpisodeResult
     kept: Kept
@@ -46,7 +44,6 @@ class Came:
 
     @property
     def used(self) -> list[str]:
-        """What was not as expected, of each routine that was run."""
         used = self.episode.learning.used
         return [reason for _, reason in used]
 
@@ -78,7 +75,7 @@ def carry_out(
             {
                 "model": ExpertModel(),
                 "examples": None,
-                "again": lambda seed: SymbolicWorld(moved(task, seed) if seed else task),
+                "proves": proof(lambda seed: SymbolicWorld(moved(task, seed) if seed else task)),
             }
             | given
         ),

@@ -24,8 +24,6 @@ NAMES = ("beep", "blink", "bow", "turn")
 
 
 class Robot(ScriptedWorld):
-    """Does each skill, or fails at it, in a row that is drawn before."""
-
     household = Household(name="robot", skills=tuple(Skill(name=name, wording=name) for name in NAMES))
 
     def __init__(self, seed: int) -> None:
@@ -43,7 +41,6 @@ class Robot(ScriptedWorld):
 
 
 def body(draw: random.Random, depth: int = 0) -> Any:
-    """Return a tree of any shape."""
     kind = "skill" if depth > 3 or draw.random() < 0.3 else draw.choice(("flow", "flow", "decorator", "always"))
     if kind == "skill":
         return {"kind": kind, "wording": draw.choice(NAMES)}

@@ -31,7 +31,6 @@ def record(cli: Cli, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def kept(cli: Cli, tmp_path: Path, record: Path) -> Path:
-    """A memory with its routine."""
     path = tmp_path / "memory.db"
     ended = cli("routine", "keep", record, "--memory", path)
     assert (ended.code, ended.err) == (0, "")

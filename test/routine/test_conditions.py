@@ -170,7 +170,6 @@ def test_conditions_and_repetitions_do_what_they_say(body: dict[str, Any], end: 
 
 @pytest.mark.parametrize(("seconds", "end", "tries"), [(None, "failure", 12), (0, "out_of_steps", 50)])
 def test_a_retry_that_is_in_vain_is_left_to_the_model(seconds: int | None, end: str, tries: int) -> None:
-    """A condition that does not hold is nothing in vain: it may hold later."""
     child = {"kind": "skill", "wording": "refill printer"}
     if seconds is not None:
         child = {"kind": "wait for", "condition": OUT, "seconds": seconds}  # type: ignore[dict-item]

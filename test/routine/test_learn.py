@@ -18,7 +18,8 @@ from reactree_ros.agent.parameters import Number, Person, Thing
 from reactree_ros.agent.skill import Skill, wait_skill
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
-from reactree_ros.episode.learning import needed, tried_out, vocabulary_of
+from reactree_ros.episode.assembly import needed, tried_out
+from reactree_ros.episode.learning import vocabulary_of
 from reactree_ros.household.household import SKILLS
 from reactree_ros.household.moving import moved
 from reactree_ros.household.symbolic import SymbolicWorld
@@ -89,7 +90,6 @@ def of(
     words: str = "",
     skills: Sequence[Skill] = SKILLS,
 ) -> model.Routine:
-    """Return what is learnt from a scripted run."""
     world = Flat(refused, skills)
     episode = Episode(
         instruction,
@@ -130,7 +130,6 @@ def test_things_become_roles_and_the_way_to_them_a_search() -> None:
 
 
 def test_a_way_that_has_more_than_a_place_is_kept_whole() -> None:
-    """A search could not go it: nobody says how fast."""
     drive = Skill(
         name="drive",
         wording="drive to {place} at {speed} m/s",
@@ -268,7 +267,6 @@ def test_what_was_carried_though_nobody_wanted_it_is_left_out() -> None:
 
 
 def fetching() -> tuple[Task, model.Routine]:
-    """A task with its routine, which fetches one thing."""
     for task in tasks(1, 20):
         with TemporaryDirectory() as folder, SqliteMemory(Path(folder) / "m.db", WordHashEmbedder()) as memory:
             carry_out(task, memory)
@@ -289,7 +287,6 @@ def other_thing(task: Task) -> str:
 
 
 def in_place(skill: model.Node, search: model.Search) -> model.Node:
-    """The skill, done with the other thing."""
     text = skill.model_dump_json().replace(f"{{{search.finds}}}", "{other}")
     return model.Skill.model_validate_json(text)
 
@@ -332,9 +329,9 @@ def test_nothing_is_learnt_of_a_goal_that_says_more_where_nobody_can_try_it_out(
     task = next(task for task in tasks(1, 8) if f"the {task.word_of(task.goal[0].item)}" in task.instruction)
     thing = task.word_of(task.goal[0].item)
     instruction = task.instruction.replace(thing, f"red {thing}")
-    carry_out(task, memory, instruction=instruction, again=None)
+    carry_out(task, memory, instruction=instruction, proves=None)
     assert memory.routines() == {}
-    carry_out(task, memory, instruction=task.instruction, again=None)
+    carry_out(task, memory, instruction=task.instruction, proves=None)
     assert len(memory.routines()) == 1
 
 

@@ -190,7 +190,6 @@ def test_what_goes_round_for_ever_fails_and_says_so(body: Any) -> None:
     ],
 )
 def test_a_round_in_which_nothing_is_done_ends_a_repetition(body: dict[str, Any]) -> None:
-    """Else it would go round for ever at once, and nothing else with it."""
     routine = Routine.of({"name": "do", "goal": "do it", "body": body})
     ended = RoutineSkills(robot := Robot(), [routine]).execute("do it").take()
     assert (ended.outcome, robot.executed) == (Outcome.EXECUTION, [])

@@ -22,7 +22,8 @@ from memory.word_hash_embedder import WordHashEmbedder
 from routines import Harm  # of benchmarks/
 
 from reactree_ros.background.pending import Pending
-from reactree_ros.episode.learning import tried_out, vocabulary_of
+from reactree_ros.episode.assembly import tried_out
+from reactree_ros.episode.learning import vocabulary_of
 from reactree_ros.household.moving import moved
 from reactree_ros.household.rules import Skill
 from reactree_ros.household.symbolic import SymbolicWorld
@@ -44,7 +45,6 @@ LIMITS = TreeOptions(max_decisions=120, max_steps=120)
 
 @cache
 def routine_of(seed: int) -> tuple[Task, model.Routine]:
-    """A task of a house with the routine that is learnt from it."""
     from tempfile import TemporaryDirectory
 
     task = tasks(seed, 8)[seed % 8]
@@ -79,8 +79,6 @@ def by_routine(came: Came) -> list[str]:
 
 
 class Changed(WorldWrapper):
-    """A house in which skills with some words fail, from one of them on."""
-
     def __init__(self, inner: World, words: str, outcome: Outcome, *, after: int = 0, ever: bool = True) -> None:
         super().__init__(inner)
         self._words, self._outcome, self._left, self._ever = words, outcome, after, ever
@@ -96,8 +94,6 @@ class Changed(WorldWrapper):
 
 
 class Lies(WorldWrapper):
-    """A house in which what is picked up is not held."""
-
     def execute(self, skill: str) -> Pending[Observation]:
         if not skill.startswith("pick up"):
             return self.inner.execute(skill)
@@ -210,7 +206,6 @@ def check(came: Came, harm: Harm) -> Came:
 
 
 def poisoned(rng: random.Random, routine: model.Routine) -> model.Routine:
-    """The routine with a skill put in, taken out, or said of something else."""
     nodes = [node for node in routine.nodes if isinstance(node, model.Skill)]
     victim = rng.choice(nodes)
     said = rng.choice(
@@ -255,7 +250,6 @@ def test_a_poisoned_routine_does_what_the_policy_allows_and_no_more(memory: Sqli
 
 @pytest.mark.parametrize("seed", TRAPS[::2])
 def test_a_routine_of_any_shape_ends_and_no_run_by_a_bug(memory: SqliteMemory, seed: int) -> None:
-    """Also with conditions, skills and names that the house does not know."""
     rng, routine = random.Random(seed), AnyRoutine(seed).make()
     values = {role.name: rng.choice(("apple", "fridge", "3", "{x}", "mug 1", "\n")) for role in routine.roles}
     found = Pending.of((Fit(routine, values),))
@@ -266,8 +260,6 @@ def test_a_routine_of_any_shape_ends_and_no_run_by_a_bug(memory: SqliteMemory, s
 
 
 class Keeps(WorldWrapper):
-    """Keeps what is carried out."""
-
     def __init__(self, inner: World) -> None:
         super().__init__(inner)
         self.executed: list[str] = []
@@ -326,8 +318,6 @@ def test_a_role_that_cannot_be_filled_ends_as_an_agent_node(memory: SqliteMemory
 
 @dataclass
 class Answers(Person):
-    """Answers nothing but keeps what it is asked."""
-
     def __post_init__(self) -> None:
         self.questions: list[Question] = []
 
@@ -366,7 +356,6 @@ def test_where_two_things_fit_and_somebody_may_say_which_an_agent_node_decides(m
 
 
 def two_of_a_kind(task: Task) -> str:
-    """The word of two things that lie at one place in sight."""
     scene = SymbolicWorld(task).scene
     for thing in scene.things.values():
         place = scene.surface_of(thing)
@@ -379,7 +368,6 @@ def two_of_a_kind(task: Task) -> str:
 
 
 def test_the_same_goal_once_more_in_a_run_does_not_bring_the_same_thing_again(memory: SqliteMemory) -> None:
-    """Whether another one is meant, as in "bring two", an agent node decides."""
     task, _ = routine_of(1)
     (one,) = task.goal[:1]
     thing, place = task.word_of(one.item), task.word_of(one.target)

@@ -34,7 +34,6 @@ from reactree_ros.world.wrappers import PolicyGuard, WorldWrapper
 
 @pytest.fixture(scope="module")
 def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The database after a run."""
     path = tmp_path_factory.mktemp("once") / "memory.db"
     with SqliteMemory(path, WordHashEmbedder()) as memory:
         assert carry_out(TASK, memory).requests > 5
@@ -44,13 +43,11 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def learnt(once: Path, tmp_path: Path) -> Iterator[SqliteMemory]:
-    """A memory with the routine of a run."""
     with SqliteMemory(shutil.copy(once, tmp_path / "learnt.db"), WordHashEmbedder()) as memory:
         yield memory
 
 
 def refusing(skill: str, outcome: Outcome = Outcome.EXECUTION, *, times: int = 1) -> World:
-    """A world in which a skill fails so many times."""
     return Refusing(SymbolicWorld(TASK), skill, outcome, times)
 
 
@@ -119,7 +116,6 @@ def test_without_being_wanted_nothing_is_learnt_or_run(memory: SqliteMemory, fir
 
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_a_search_looks_at_tables_before_it_opens_cupboards(memory: SqliteMemory, seed: int) -> None:
-    """Of one room, as a look takes one step, and an opening one more."""
     start = moved(TASK, seed)
     scene = SymbolicWorld(start).scene
     hidden = next(one for one in scene.things.values() if "GRABBABLE" in one.properties and scene.hidden(one))
@@ -204,7 +200,6 @@ def picked_up(came: Came) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("differs", [False, True])
 @pytest.mark.parametrize("at", ["skill", "its end", "after it", "the end"])
 def test_a_run_that_is_resumed_counts_a_routine_once(learnt: SqliteMemory, differs: bool, at: str) -> None:
-    """Wherever it was stopped: the record says whether it was counted before."""
 
     def world() -> World:
         return refusing("put down") if differs else SymbolicWorld(TASK)

@@ -13,7 +13,6 @@ from reactree_ros.agent.turns import Said, Told, turn_from_dict, turn_to_dict
 from reactree_ros.episode import Episode
 from reactree_ros.episode.going_on import go_on, stop_of
 from reactree_ros.errors import UserError
-from reactree_ros.memory.experience import Experience
 from reactree_ros.person.desk import Desk
 from reactree_ros.person.port import NobodyAnswers, Person
 from reactree_ros.planners.spec import planner
@@ -125,12 +124,6 @@ def test_without_questions_or_a_person_nothing_can_be_asked(name: str, person: P
     assert replays(events)
 
 
-def test_the_system_text_tells_who_may_ask_that_it_may() -> None:
-    episode, model, _ = run_of({"root": ["Act: done"]}, Says())
-    episode.run()
-    assert "4. Ask: Put a question to a person" in model.requests[0].prompt
-
-
 # ---------------------------------------------------------------------- words in the middle of a run
 
 
@@ -160,14 +153,6 @@ def test_stop_ends_the_run(words: str) -> None:
     assert episode.run().status == "interrupted"
     assert [event["text"] for event in events if event["e"] == "heard"] == [words]
     assert replays(events)
-
-
-@pytest.mark.parametrize("words", ["don't stop", "the stop sign, please", "not that one", "first close the fridge"])
-def test_other_words_do_not(words: str) -> None:
-    episode, _, _ = run_of({"root": ["Think: 1", "Act: done"]}, None)
-    episode.tick()
-    episode.hear(words)
-    assert episode.run().end == "done"
 
 
 def test_stop_as_the_answer_to_a_question_is_none_and_ends_the_run() -> None:
@@ -201,14 +186,6 @@ def test_a_run_that_a_person_has_stopped_can_be_gone_on_with() -> None:
     assert replays(again)
 
 
-def test_a_planner_that_takes_no_words_in_says_so_but_stops() -> None:
-    episode, _, _ = run_of({"root": ["Think: 1"]}, None, name="tree_planner")
-    with pytest.raises(UserError, match="takes in nothing but 'stop'"):
-        episode.hear("the red one")
-    episode.hear("stop")
-    assert episode.run().status == "interrupted"
-
-
 def test_after_the_end_nobody_takes_words_in() -> None:
     episode, _, _ = run_of({"root": ["Act: done"]}, None)
     episode.run()
@@ -222,11 +199,3 @@ def test_after_the_end_nobody_takes_words_in() -> None:
 def test_a_question_survives_being_written_down() -> None:
     turn = Said("Ask: Which?", Ask("Which?"))
     assert turn_from_dict(turn_to_dict(turn)) == turn
-
-
-def test_an_experience_with_a_question_is_kept_whole() -> None:
-    episode, _, _ = run_of({"root": ["Ask: Which apple?", "Act: done"]}, Says("the red one"))
-    episode.run()
-    experience = episode.root.experience(task_id="1", task_name="t")
-    assert isinstance(experience, Experience)
-    assert 'Ask: Which apple?\nThe person answers: "the red one".' in experience.text

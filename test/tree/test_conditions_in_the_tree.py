@@ -68,12 +68,6 @@ def test_subgoals_come_again_until_the_condition_holds(looks: int) -> None:
     assert len(kept.of("started")) == 1 + 2 * looks
 
 
-def test_the_steps_of_a_run_bound_it() -> None:
-    world = Tray(99)
-    end, _ = run(world, {"root": [expand(REPEAT, "fill")], "fill": FILL * 9})
-    assert (end, len(world.executed)) == ("out_of_steps", 8)
-
-
 @pytest.mark.parametrize("outcome", [Outcome.REFUSED_BY_POLICY, Outcome.EXECUTION])
 def test_where_nobody_can_look_it_fails(outcome: Outcome) -> None:
     world = Tray(99, outcome)
@@ -85,11 +79,6 @@ def test_a_condition_that_the_world_does_not_know_is_refused_with_those_that_the
     _, kept = run(Tray(1), {"root": [expand("repeat until it rains", "fill"), "Act: done"]})
     (refused,) = kept.of("refused")
     assert "what may: the tray is full" in refused["reason"]
-
-
-def test_in_time_it_ends_as_a_sequence() -> None:
-    assert run(Tray(1), {"root": [expand("within 20 s", "fill")], "fill": FILL})[0] == "done"
-    assert run(Tray(1), {"root": [expand("within 20 s", "fill")], "fill": ["Act: failure"]})[0] == "failure"
 
 
 def test_when_the_time_is_over_what_is_under_way_is_cancelled() -> None:

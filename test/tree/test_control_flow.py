@@ -12,13 +12,13 @@ from typing import Any
 
 import py_trees
 import pytest
+from doubles import ScriptedModel, expand, scripted_episode
 from py_trees.behaviour import Behaviour
 from py_trees.common import Status
 from py_trees.composites import Composite
 
 from reactree_ros import plugins
 from reactree_ros.agent.control_flow import (
-    _DECLARED,
     CONTROL_FLOWS,
     ControlFlow,
     default_flows,
@@ -34,11 +34,12 @@ from reactree_ros.agent.prompt import Siblings, system_text, task_turn
 from reactree_ros.agent.reading import Unreadable, read
 from reactree_ros.agent.turns import turn_from_dict, turn_to_dict
 from reactree_ros.agent.wording import Wording
+from reactree_ros.episode import Episode
 from reactree_ros.household.household import WAH_NL
-from reactree_ros.tree.flows.fallback import FallbackFlow
-from reactree_ros.tree.flows.parallel import ParallelFlow
-from reactree_ros.tree.flows.sequence import SequenceFlow
+from reactree_ros.tree.agent_node import AgentNode
+from reactree_ros.tree.flows import FallbackFlow, ParallelFlow
 from reactree_ros.tree.options import ParallelPolicy
+from reactree_ros.tree.tried import telling_names
 
 
 class Child(Behaviour):
@@ -112,29 +113,6 @@ def test_children_that_failed_keep_their_status_while_the_next_one_runs(flow: ty
         composite.tick_once()
     assert (first.status, second.status, composite.status) == (Status.FAILURE, Status.RUNNING, Status.RUNNING)
     assert first.log == ["initialise", "FAILURE"]
-
-
-@pytest.mark.parametrize("flow", default_flows())
-def test_interrupting_stops_the_running_child(flow: type[ControlFlow]) -> None:
-    child, other = Child("1", Status.SUCCESS, ticks=5), Child("2", Status.SUCCESS)
-    composite = over(flow, [child, other], ParallelPolicy.MAJORITY)
-    composite.tick_once()
-    composite.stop(Status.INVALID)
-    assert child.log == ["initialise", "INVALID"]
-    assert other.log == []
-
-
-@pytest.mark.parametrize("flow", default_flows())
-def test_ticked_again_it_starts_from_its_first_child(flow: type[ControlFlow]) -> None:
-    first, second = Child("1", Status.SUCCESS, ticks=0), Child("2", Status.SUCCESS, ticks=0)
-    composite = over(flow, [first, second], ParallelPolicy.MAJORITY)
-    composite.tick_once()
-    composite.tick_once()
-    assert first.log.count("initialise") == 2
-
-
-def test_sequence_is_py_trees_own() -> None:
-    assert type(over(SequenceFlow, [], ParallelPolicy.ALL)) is py_trees.composites.Sequence
 
 
 # ------------------------------------------------------------------ somebody else's
@@ -266,7 +244,136 @@ def test_one_that_leaves_a_part_open_is_refused_where_it_is_declared(part: str) 
         dataclass(frozen=True)(type("Silent", (ControlFlow,), {**body, "__annotations__": {"seconds": int}}))(3)
 
 
-def test_arguments_are_fields() -> None:
-    body = {name: value for name, value in vars(Within).items() if name in (*_DECLARED, "wording", "composite")}
-    with pytest.raises(TypeError, match=r"needs one field per argument of 'within \{seconds\} seconds'"):
-        type("Wrong", (ControlFlow,), {**body, "__annotations__": {"minutes": int}})
+# ---------------------------------------------------------------------- growth
+
+
+SCRIPT = {
+    "root": [expand("parallel", "a", "b")],
+    "a": [expand("fallback", "c", "d")],
+    "b": ["Act: done"],
+    "c": ["Act: failure"],
+    "d": ["Act: done"],
+}
+
+
+def names(run: Episode) -> list[str]:
+    return [behaviour.name for behaviour in run.tree.root.iterate()]
+
+
+def test_an_expansion_is_in_the_tree_after_the_tick_that_decided_it() -> None:
+    run = scripted_episode(SCRIPT)
+    run.tick()
+    assert names(run) == ["root"]
+    run.tick()
+    assert names(run) == ["a", "b", "parallel", "root"]
+    assert run.tree.root.status == Status.RUNNING
+
+
+def test_inserted_behaviours_are_set_up_and_followers_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[int] = []
+    set_up: list[tuple[str, object]] = []
+    monkeypatch.setattr(AgentNode, "setup", lambda self, **kwargs: set_up.append((self.name, kwargs)))
+    run = scripted_episode(SCRIPT)
+    run.tree.tree_update_handler = lambda: told.append(len(names(run)))
+    run.context.growth.follow(run.tree, ros="the node")
+    run.run()
+    assert told == [4, 7]
+    assert set_up == [(name, {"ros": "the node"}) for name in ("a", "b", "c", "d")]
+
+
+def visited(run: Episode, *, full: bool) -> list[str]:
+    """Tick once, and return what a visitor sees."""
+    seen = list[str]()
+    visitor = py_trees.visitors.VisitorBase(full=full)
+    visitor.run = lambda behaviour: seen.append(behaviour.name)  # type: ignore[method-assign]
+    run.tree.visitors = [visitor]
+    run.tick()
+    return seen
+
+
+def test_a_tick_visits_nothing_that_has_ended_but_for_a_visitor_that_wants_everything(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = scripted_episode(SCRIPT)
+    while not (tip := run.root.tip()) or tip.name != "d":
+        run.tick()
+    with monkeypatch.context() as patched:
+        patched.delattr(py_trees.behaviour.Behaviour, "iterate")
+        assert visited(run, full=False) == ["d", "fallback", "a", "b", "parallel", "root"]
+    assert visited(run, full=True) == names(run)
+
+
+def test_what_has_ended_stays_in_the_tree_with_how_it_ended() -> None:
+    run = scripted_episode(SCRIPT)
+    run.run()
+    statuses = {b.name: b.status for b in run.tree.root.iterate() if isinstance(b, Composite)}
+    assert statuses == {
+        "c": Status.FAILURE,
+        "d": Status.SUCCESS,
+        "fallback": Status.SUCCESS,
+        "a": Status.SUCCESS,
+        "b": Status.SUCCESS,
+        "parallel": Status.SUCCESS,
+        "root": Status.SUCCESS,
+    }
+
+
+def test_displays_draw_the_composites_for_what_they_are() -> None:
+    run = scripted_episode(SCRIPT)
+    run.run()
+    text = py_trees.display.ascii_tree(run.tree.root, show_status=True)
+    assert "/_/ parallel" in text
+    assert "{o} fallback" in text
+    dot = py_trees.display.dot_tree(run.tree.root).to_string()
+    assert dot.count("->") == len(names(run)) - 1
+
+
+def test_a_growth_that_was_asked_for_is_dropped_where_its_parent_was_interrupted() -> None:
+    model = ScriptedModel({"root": [expand("sequence", "a")]}, settle=False)
+    run = scripted_episode({}, model=model)
+    run.tick()
+    model.settle_all()
+    run.tree.post_tick_handlers.insert(0, lambda tree: tree.root.stop(Status.INVALID))
+    run.tick()
+    assert names(run) == ["root"]
+
+
+# ---------------------------------------------------------------------- names
+
+
+@pytest.mark.parametrize(
+    ("goals", "names"),
+    [
+        (["go to the fridge", "open it"], ["go to the fridge", "open it"]),
+        (["find apple", "find juice"], ["find apple", "find juice"]),  # short enough to be seen
+        (
+            ["find and pick up apple", "find and pick up juice", "put them on the table"],
+            ["apple (find and pick up ...)", "juice (find and pick up ...)", "put them on the table"],
+        ),
+        (
+            ["find and pick up the first plate", "find and pick up the second plate"],
+            ["first plate (find and pick up the ...)", "second plate (find and pick up the ...)"],
+        ),
+        (
+            ["find and pick up", "find and pick up juice"],
+            ["find and pick up", "juice (find and pick up ...)"],
+        ),
+        (
+            ["find and pick up it in bedroom 1", "find and pick up it in bedroom 2"],
+            ["bedroom 1 (find and pick up it in ...)", "bedroom 2 (find and pick up it in ...)"],
+        ),
+        (["pick up a plate", "pick up a plate"], ["#1 pick up a plate", "#2 pick up a plate"]),
+        (
+            ["look in kitchen for apple", "look in kitchen for juice", "look in bedroom for apple"],
+            ["apple (look in kitchen for ...)", "juice (look in kitchen for ...)", "look in bedroom for apple"],
+        ),
+        ([], []),
+    ],
+)
+def test_first_words_tell_siblings_apart(goals: list[str], names: list[str]) -> None:
+    assert telling_names(goals) == names
+
+
+def test_what_is_left_alike_is_numbered() -> None:
+    goals = [f"go to the {room} and look for {thing}" for room in ("kitchen", "bedroom") for thing in ("a", "b")]
+    assert [name[:4] for name in telling_names(goals)] == ["#1 a", "#2 b", "#3 a", "#4 b"]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+import pkgutil
+from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from doubles import Builds, Clock, ScriptedModel, ScriptedWorld
-from py_trees.behaviour import Behaviour
 from py_trees.common import Status
 
+import reactree_lab.planners
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.turns import Told
 from reactree_ros.background.pending import Pending
@@ -20,13 +23,16 @@ from reactree_ros.household.household import WAH_NL
 from reactree_ros.llm.port import FreeText, PromptTooLong, Reply, ServerUnavailable
 from reactree_ros.memory.experience import Experience
 from reactree_ros.record.writer import Recorder, RecordFile
-from reactree_ros.tree.context import Listener, RunContext
+from reactree_ros.tree.agent_node import Abilities, AgentNode
+from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import GaveUp
+from reactree_ros.tree.goal import OfAttempt
 from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.listener import Listener
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.tree.program import Execute, Grow, Program, Wait
-from reactree_ros.tree.program_node import SHOWN_SKILLS
-from reactree_ros.world.port import Observation, Outcome, WorldError
+from reactree_ros.tree.program_node import SHOWN_SKILLS, ProgramNode
+from reactree_ros.world.port import Observation, WorldError
 
 
 class Node(GoalNode):
@@ -91,7 +97,7 @@ def says(node: Node) -> Program:
 def acts(*skills: str) -> Callable[[Node], Program]:
     def write(node: Node) -> Program:
         for skill in skills:
-            node.requests.check_budget()
+            node.check_budget()
             yield from node.act(Act(skill), Reply(""))
         return True
 
@@ -159,31 +165,6 @@ def test_a_skill_that_is_under_way_asks_for_no_tick_before_it_ends(monkeypatch: 
     assert woken
 
 
-def test_a_refusal_of_the_world_is_an_observation() -> None:
-    outcomes = []
-
-    def write(node: Node) -> Program:
-        outcomes.append((yield from node.perform("open fridge 1")).outcome)
-        return True
-
-    assert run_of(write, world=ScriptedWorld(refused=["open fridge 1"])).run().status == "success"
-    assert outcomes == [Outcome.PRECONDITION]
-
-
-@pytest.mark.parametrize(
-    ("write", "options", "end", "message"),
-    [
-        (acts("go to kitchen 1", "open fridge 1"), TreeOptions(max_decisions=1), "out_of_decisions", "Max decisions"),
-        (acts("go to kitchen 1", "open fridge 1"), TreeOptions(max_steps=1), "out_of_steps", "Max steps"),
-    ],
-)
-def test_an_exhausted_budget_ends_the_node(write: Any, options: TreeOptions, end: str, message: str) -> None:
-    run = run_of(write, options=options)
-    result = run.run()
-    assert (result.status, result.end, result.message) == ("failure", end, "")
-    assert (run.root.feedback_message, node_of(run).closed) == (message, 1)
-
-
 def test_a_failure_of_what_it_waits_for_is_raised_in_the_program() -> None:
     caught = []
 
@@ -230,7 +211,7 @@ def test_a_program_that_yields_anything_else_is_a_bug() -> None:
 )
 def test_a_memory_that_fails_or_is_late_ends_the_tree(pending: Pending[tuple[Experience, ...]], message: str) -> None:
     def write(node: Node) -> Program:
-        yield from node.senses.find_examples()
+        yield from node.find_examples()
         return True
 
     clock = Clock()
@@ -289,21 +270,6 @@ def test_what_somebody_else_cancelled_is_gone() -> None:
     assert "canceled by somebody else" in run.result().message
 
 
-def test_while_it_waits_it_is_the_tip_of_the_tree() -> None:
-    model = ScriptedModel({"root": ["a"]}, settle=False)
-
-    def write(node: Node) -> Program:
-        yield from node.perform("open fridge 1")
-        return (yield from says(node))
-
-    run = run_of(write, model=model)
-    tips = []
-    for _ in range(3):
-        run.tick()
-        tips.append((run.tree.tip(), run.root.current_child))
-    assert tips == [(run.root, None)] * 3
-
-
 def test_what_comes_too_late_is_cancelled_and_ends_the_node() -> None:
     clock, model = Clock(), ScriptedModel({"root": ["a"]}, settle=False)
     run = run_of(lambda node: says(node), model=model, clock=clock)
@@ -318,28 +284,6 @@ def test_what_comes_too_late_is_cancelled_and_ends_the_node() -> None:
     assert (run.root.status, run.root.feedback_message.startswith(told)) == (Status.FAILURE, True)
     assert (dict(model.cancelled), run.context.budget.decisions) == ({"0.1": 1}, 0)
     assert run.result().end == "too_slow"
-
-
-def test_a_skill_that_takes_too_long_is_cancelled_and_comes_back_as_such() -> None:
-    outcomes = []
-
-    def write(node: Node) -> Program:
-        outcomes.append((yield from node.perform("open fridge 1")).outcome)
-        return True
-
-    world = ScriptedWorld(settle=False)
-    run = run_of(write, world=world, options=TreeOptions(skill_timeout=0.05))
-    assert run.run().status == "success"
-    assert (outcomes, dict(world.cancelled)) == ([Outcome.TIMEOUT], {"open fridge 1": 1})
-
-
-def test_an_error_of_the_world_ends_the_run_with_its_message() -> None:
-    class Gone(ScriptedWorld):
-        def execute(self, skill: str) -> Pending[Observation]:
-            return Pending.failed(WorldError("the simulator is gone"))
-
-    result = run_of(acts("open fridge 1"), world=Gone()).run()
-    assert (result.end, result.message) == ("world_gone", "'open fridge 1' failed: the simulator is gone")
 
 
 @pytest.mark.parametrize("outcome", [True, False])
@@ -360,27 +304,6 @@ def test_a_subtree_grows_under_it_and_its_status_comes_back(outcome: bool) -> No
     assert [(one.index, one.depth) for one in run.context.nodes] == [(0, 1), (1, 3)]
 
 
-def test_there_is_no_leaf_before_there_is_a_skill_and_each_skill_stays_with_its_status() -> None:
-    def write(node: Node) -> Program:
-        yield Wait("a thought", Pending.of(None), next_tick=True)
-        yield Execute("go to kitchen 1")
-        yield Execute("open fridge 9")
-        yield Grow(Node(returns(True), node.context, name="child", parent=node))
-        yield Execute("open fridge 1")
-        return True
-
-    run = run_of(write, world=ScriptedWorld(refused=["open fridge 9"]))
-    run.tick()
-    assert run.root.children == []
-    assert run.run().status == "success"
-    assert [(child.name, child.status, child.feedback_message) for child in run.root.children] == [
-        ("go to kitchen 1", Status.SUCCESS, "You go to kitchen 1."),
-        ("open fridge 9", Status.FAILURE, "You cannot open fridge 9."),
-        ("child", Status.SUCCESS, ""),
-        ("open fridge 1", Status.SUCCESS, "You open fridge 1."),
-    ]
-
-
 def test_of_many_skills_the_last_ones_are_there_and_what_has_grown() -> None:
     def write(node: Node) -> Program:
         yield Grow(Node(returns(True), node.context, name="child", parent=node))
@@ -393,17 +316,6 @@ def test_of_many_skills_the_last_ones_are_there_and_what_has_grown() -> None:
     last = [f"go to room {number}" for number in range(3, SHOWN_SKILLS + 3)]
     assert [child.name for child in run.root.children] == ["child", *last]
     assert all(child.parent is run.root for child in run.root.children)
-
-
-def test_subtrees_that_ended_stay_beside_the_next_one() -> None:
-    def write(node: Node) -> Program:
-        for name in ("first", "second"):
-            yield Grow(Node(returns(True), node.context, name=name, parent=node))
-        return True
-
-    run = run_of(write)
-    run.run()
-    assert [child.name for child in run.root.children] == ["first", "second"]
 
 
 def in_a_reply() -> tuple[Episode, Callable[[], dict[str, int]]]:
@@ -440,22 +352,11 @@ def test_an_interruption_cancels_what_is_in_flight_once_and_closes_the_program(m
     assert run.result().end == "interrupted"
 
 
-def test_ticked_again_it_begins_anew() -> None:
-    run = run_of(says)
-    run.run()
-    first: Behaviour = run.root
-    run.tick()
-    run.tick()
-    assert (run.root, run.root.status) == (first, Status.SUCCESS)
-    assert node_of(run).text.endswith("\nb\n")
-    assert (node_of(run).closed, len(run.context.nodes)) == (2, 2)
-
-
 def test_ids_of_requests_are_unique_within_a_run() -> None:
     ids = []
 
     def write(node: Node) -> Program:
-        ids.extend([node.requests.make([], FreeText()).id, node.requests.make([], FreeText()).id])
+        ids.extend([node.make_request([], FreeText()).id, node.make_request([], FreeText()).id])
         yield Wait("nothing", Pending.of(None))
         return True
 
@@ -479,3 +380,78 @@ def test_the_rules_of_the_household_stand_once_in_a_prompt_also_after_it_was_sho
     run_of(write, world=world).run()
     assert [text.count("the rules") for text in prompts] == [1, 1]
     assert [text.count("example") for text in prompts] == [2, 1]
+
+
+# ---------------------------------------------------------------------- beginning again
+
+
+def kinds(of: type = ProgramNode) -> Iterator[type]:
+    for kind in of.__subclasses__():
+        if kind.__module__.startswith("reactree_ros."):
+            yield kind
+        yield from kinds(kind)
+
+
+def every_kind() -> list[type]:
+    importlib.import_module("reactree_ros.routine.running")
+    for module in pkgutil.walk_packages(reactree_lab.planners.__path__, "reactree_lab.planners."):
+        importlib.import_module(module.name)
+    return [ProgramNode, *dict.fromkeys(kinds())]
+
+
+def declared(kind: type) -> dict[str, OfAttempt[Any]]:
+    found = {}
+    for one in reversed(kind.__mro__):
+        found.update({name: value for name, value in vars(one).items() if isinstance(value, OfAttempt)})
+    return found
+
+
+def state(value: Any, node: GoalNode) -> Any:
+    """What a node has come to, without the node and what it shares with others."""
+    if value in (node, node.context):
+        return "itself"
+    if isinstance(value, list | tuple | deque):
+        return [state(one, node) for one in value]
+    own = vars(value) if type(value).__module__.startswith("reactree_ros.tree.") else None
+    return value if own is None else {name: state(one, node) for name, one in own.items()}
+
+
+@pytest.mark.parametrize(
+    "kind", [one for one in every_kind() if issubclass(one, GoalNode)], ids=lambda kind: kind.__name__
+)
+def test_beginning_again_every_goal_node_equals_a_new_one(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    def made() -> GoalNode:
+        node: GoalNode = kind.__new__(kind)
+        GoalNode.__init__(node, "goal", context)
+        node._given = "given"  # type: ignore[attr-defined]
+        return node
+
+    def program(self: GoalNode) -> Iterator[Any]:
+        seen.append({name: state(getattr(self, name), self) for name in declared(kind) if name not in ("_program",)})
+        for name in declared(kind):
+            if name not in ("_program", "_step", "_begun", "budget"):
+                setattr(self, name, None if name in ("failure",) else f"of the attempt before: {name}")
+        return True
+        yield
+
+    monkeypatch.setattr(kind, "program", program)
+    monkeypatch.setattr(kind, "__abstractmethods__", frozenset(), raising=False)
+    context, seen = RunContext(model=ScriptedModel({}), world=ScriptedWorld()), list[dict[str, Any]]()
+    again, new = made(), made()
+    for node in (again, again, new):
+        for _ in node.tick():
+            pass
+        assert node.status == Status.SUCCESS
+    assert seen[1] == seen[0] == seen[2]
+
+
+def test_what_bars_a_node_from_deciding_again_is_one_question() -> None:
+    context = RunContext(model=ScriptedModel({}), world=ScriptedWorld())
+    node = AgentNode("goal", context, Abilities(()))
+    assert node.barred() is None
+    context.budget.max_decisions = context.budget.decisions = 1
+    barred = node.barred()
+    assert barred is not None
+    assert barred.message == "all of the 1 decisions are used up"
+    context.fatal = replace(barred, message="the tree ends")
+    assert node.barred() is context.fatal

@@ -150,36 +150,6 @@ def test_a_hold_that_lasts_too_long_ends_the_task_which_is_no_result() -> None:
     assert model.requests == []
 
 
-def test_a_run_that_is_held_can_be_interrupted() -> None:
-    world = StopWorld()
-    world.stop = PRESSED
-    episode = scripted_episode({"root": ["Act: done"]}, world=world)
-    tick(episode)
-    episode.interrupt()
-    assert (episode.finished, episode.result().end) == (True, "interrupted")
-
-
-def test_a_reason_that_changes_is_said() -> None:
-    world, notes = StopWorld(), Notes()
-    world.stop = PRESSED
-    episode = scripted_episode({"root": ["Act: done"]}, world=world, listener=notes)
-    tick(episode)
-    episode.pause("lunch")
-    tick(episode)
-    assert notes.heard == [f"root held: {PRESSED}", "root held: lunch"]
-
-
-def test_hiagent_is_held_too_and_sees_what_there_is_afterwards() -> None:
-    world, model = StopWorld(), ScriptedModel({"root": ["1 Subgoal: rest\nAction: done"]})
-    world.stop = PRESSED
-    episode = Episode("root", model=model, world=world, planner=planner("hiagent"))
-    tick(episode)
-    assert model.requests == []
-    world.stop = ""
-    assert episode.run().end == "done"
-    assert f"You had to wait: {PRESSED}." in model.requests[0].prompt
-
-
 @pytest.mark.parametrize("name", ["reactree", "react"])
 def test_the_planners_by_name_are_held_too(name: str) -> None:
     world, model = StopWorld(), ScriptedModel({"root": ["Act: done"]})
@@ -194,7 +164,7 @@ def test_the_planners_by_name_are_held_too(name: str) -> None:
 def test_who_is_held_before_it_has_looked_is_told_of_the_wait_and_of_no_robot() -> None:
     class Hasty(GoalNode):
         def program(self) -> Program:
-            yield from self.senses.hold()
+            yield from self.hold()
             return True
 
     world = StopWorld()

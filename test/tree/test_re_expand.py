@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import py_trees
@@ -18,16 +16,13 @@ from reactree_ros.agent.turns import About, Said, Saw, ToldFailed, Tried, Turn
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.episode.going_on import decision_of, go_on
-from reactree_ros.errors import UserError
-from reactree_ros.llm.port import DecisionRequest, LanguageModelError, Reply
+from reactree_ros.llm.port import DecisionRequest, Reply
 from reactree_ros.memory.experience import End
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.export import experiences_of
 from reactree_ros.record.moment import Moment
 from reactree_ros.tree.goal_node import GoalNode
-from reactree_ros.tree.options import AS_RECORDED, TreeOptions
-from reactree_ros.view.exports import write_exports
-from reactree_ros.world.port import Observation
+from reactree_ros.tree.options import AS_RECORDED
 
 FAILS = ["Think: it is not here", "Act: failure"]
 
@@ -96,15 +91,6 @@ def test_the_reason_is_what_the_node_that_gave_up_thought_or_met_last(says: list
     assert "\n" not in told.text
 
 
-def test_the_prompt_only_grows_at_its_end() -> None:
-    model = ScriptedModel({"root": ["Think: x", expand("sequence", "a"), "Think: x", "Act: done"], "a": FAILS})
-    run = run_of({}, model=model)
-    run.run()
-    prompts = [request.prompt for request in model.requests if request.id.startswith("0.")]
-    assert all(later.startswith(earlier) for earlier, later in itertools.pairwise(prompts))
-    assert root_of(run).text.count("Think: x\nOK.\n") == 2, "what it thought before the expansion it may think again"
-
-
 # ---------------------------------------------------------------------- what is refused
 
 
@@ -153,16 +139,6 @@ def test_another_expansion_is_carried_out(again: tuple[str, ...]) -> None:
     assert not any("✗" in one for one in heard.heard)
 
 
-def test_an_expansion_that_failed_in_another_node_is_not_refused() -> None:
-    script = {
-        "root": [expand("fallback", "a", "b")],
-        "a": [expand("sequence", "c"), "Act: failure"],
-        "b": [expand("sequence", "c"), "Act: failure"],
-        "c": ["Act: failure", "Act: done"],
-    }
-    assert run_of(script).run().status == "success"
-
-
 # ---------------------------------------------------------------------- when it is over
 
 
@@ -183,62 +159,6 @@ def test_it_is_off_by_default_and_in_replays() -> None:
     assert planner("reactree").settings.model_dump()["re_expand"] == 0
     run = scripted_episode({"root": [expand("sequence", "a")], "a": FAILS}, options=AS_RECORDED)
     assert run.run().end == "failure"
-
-
-def test_a_negative_number_is_refused() -> None:
-    with pytest.raises(UserError, match="re_expand"):
-        planner("reactree:re_expand=-1")
-
-
-@pytest.mark.parametrize(("says", "end"), [("Act: done", End.SUCCESS), ("Act: failure", End.FAILURE)])
-def test_whoever_ends_by_itself_after_a_failed_expansion_ended_so(says: str, end: End) -> None:
-    run = run_of({"root": [expand("sequence", "a"), says], "a": FAILS})
-    run.run()
-    experience = root_of(run).experience(task_id="1", task_name="test")
-    assert experience is not None
-    assert (experience.end, experience.text.splitlines()[-1]) == (end, says)
-    assert root_of(run).feedback_message == says.removeprefix("Act: ")
-
-
-@pytest.mark.parametrize("decisions", [2, 3])
-def test_where_a_limit_is_reached_it_does_not_decide_again(decisions: int) -> None:
-    script = {"root": [expand("sequence", "a"), "Act: done"], "a": ["Think: more", *FAILS]}
-    run = run_of(script, options=TreeOptions(max_decisions=decisions))
-    result = run.run()
-    assert (result.end, result.decisions) == ("out_of_decisions", decisions)
-    assert told_in(root_of(run).turns) == []
-
-
-class Broken(ScriptedModel):
-    def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        if "Your primary goal" in request.prompt:
-            return Pending.failed(LanguageModelError("it is gone"))
-        return super().decide(request)
-
-
-def test_what_ends_the_tree_is_not_decided_about() -> None:
-    run = run_of({}, model=Broken({"root": [expand("sequence", "a"), "Act: done"]}))
-    result = run.run()
-    assert (result.end, told_in(root_of(run).turns)) == ("model_gone", [])
-
-
-class Dark(ScriptedWorld):
-    """A world that cannot be looked at after so many looks."""
-
-    looks = 0
-
-    def observe(self) -> Pending[Observation]:
-        self.looks += 1
-        if self.looks > 2:
-            raise RuntimeError("the lights are out")
-        return super().observe()
-
-
-def test_a_look_around_that_fails_ends_it_as_any_does() -> None:
-    run = run_of({"root": [expand("sequence", "a"), "Act: done"], "a": FAILS}, world=Dark())
-    assert run.run().end == "bug"
-    assert run.root.failure is not None
-    assert "the lights are out" in run.root.failure.message
 
 
 # ---------------------------------------------------------------------- held, interrupted, several robots
@@ -315,19 +235,6 @@ def test_several_robots_share_out_again_what_failed() -> None:
     assert_replays(kept)
 
 
-def test_where_another_robot_reaches_the_limit_nobody_decides_again() -> None:
-    script = {
-        "root": [expand("parallel", "a", "b"), "Act: done"],
-        "a": ["Act: open fridge 1"] * 3,
-        "b": ["Act: failure"],
-    }
-    options = TreeOptions(max_decisions=2)
-    episode, kept = recorded_episode(script, name="reactree:re_expand=1", world=Crew(), options=options)
-    assert episode.run().end == "out_of_decisions"
-    assert told_in(root_of(episode).turns) == []
-    assert_replays(kept)
-
-
 # ---------------------------------------------------------------------- records
 
 
@@ -341,19 +248,6 @@ def recorded() -> tuple[Episode, Kept]:
     episode, kept = recorded_episode(script, name="reactree_wm:re_expand=2")
     assert episode.run().end == "done"
     return episode, kept
-
-
-def test_its_record_replays_and_tells_of_both_expansions(tmp_path: Path) -> None:
-    episode, kept = recorded()
-    assert_replays(kept)
-    moment = Moment.after(kept.record.events)
-    grown = [moment.nodes[number] for number in moment.root.children]
-    assert [(node.kind, node.status) for node in grown] == [("sequence", "failure"), ("parallel", "failure")]
-    assert [turn.text for turn in moment.root.turns] == [turn.text for turn in root_of(episode).turns]
-    assert moment.root.end == "success"
-    for kind in ("svg", "dot", "markdown"):
-        write_exports([kept.record], kind, tmp_path / kind)
-        assert (tmp_path / kind).stat().st_size
 
 
 def test_its_experiences_are_those_of_its_record() -> None:

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
-from doubles import EVERYTHING, ScriptedWorld, expand, goal_of, scripted_episode
+from doubles import ScriptedWorld, expand, goal_of, scripted_episode
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.llm.port import FAILED, Attempt, DecisionRequest, LanguageModel, Reply
 from reactree_ros.planners.spec import planner
-from reactree_ros.record.reader import Record
 from reactree_ros.record.verdict import EpisodeEnd
-from reactree_ros.record.writer import Recorder
+from reactree_ros.tree.asking import LAST
 from reactree_ros.tree.failure import FailureKind
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.tree.refusals import LAST
 
 NAMED = "put down pie on kitchen table"
 GO = "Act: go to kitchen 1"
@@ -124,10 +121,6 @@ def test_each_request_of_a_reply_counts(attempts: tuple[Attempt, ...], end: str,
     assert (result.end, result.decisions) == (end, decisions)
 
 
-def test_replies_that_are_taken_at_last_end_nothing() -> None:
-    assert run_of(itertools.repeat(GO), (VAIN,) * 9, max_decisions=40).run().end == "out_of_decisions"
-
-
 class ByGoal(LanguageModel):
     """Says for one goal what is always refused, and what a script says for the others."""
 
@@ -152,19 +145,6 @@ def test_the_node_above_goes_on_as_its_control_flow_has_it(flow: str, end: str, 
     assert refused.experience(task_id="0", task_name="x") is None
 
 
-def test_a_node_that_may_decide_again_is_told_what_was_refused() -> None:
-    model = ByGoal({"root": [expand("sequence", "a"), "Act: done"]})
-    run = scripted_episode({}, model=model, abilities=replace(EVERYTHING, re_expand=1))
-    assert run.run().end == "done"
-    assert "the same reply was refused 3 times in a row" in run.context.nodes[0].text
-
-
-def test_a_run_whose_nodes_are_all_refused_is_stuck_where_that_comes_first() -> None:
-    model = ByGoal({"root": [expand("fallback", *(f"way {number}" for number in range(9)))]})
-    result = scripted_episode({}, model=model, options=TreeOptions(stuck_after=8, max_decisions=200)).run()
-    assert (result.end, result.decisions) == ("stuck", 9)
-
-
 @pytest.mark.parametrize("name", ["react", "hiagent", "codeact", "adapt"])
 def test_it_is_so_with_every_planner_that_tells_its_model_of_refusals(name: str) -> None:
     with ScriptedWorld() as world:
@@ -174,14 +154,3 @@ def test_it_is_so_with_every_planner_that_tells_its_model_of_refusals(name: str)
         result = run.run()
     assert isinstance(run.root, GoalNode)
     assert (result.end, result.decisions <= 4) == ("refused", True)
-
-
-def test_a_record_has_it_as_it_has_other_ends() -> None:
-    events = list[dict[str, Any]]()
-    with ScriptedWorld() as world:
-        who: dict[str, Any] = {"world": world, "model": Says(itertools.repeat(NAMED)), "planner": planner("react")}
-        result = Episode("go", record=Recorder(events.append), **who).run()
-    end = Record(events).end
-    assert end is not None
-    assert (end["result"]["end"], [one["kind"] for one in end["failures"]]) == ("refused", ["refused"])
-    assert end["result"]["reason"] == result.reason

@@ -12,7 +12,6 @@ from recorded_runs import Kept, assert_replays, recorded_episode
 from reactree_lab.household.generator import generate_house
 from reactree_ros.agent.turns import Said, Saw, ToldSearched
 from reactree_ros.episode import Episode
-from reactree_ros.errors import UserError
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, parse_tasks
@@ -50,29 +49,12 @@ def test_it_is_told_after_a_search_and_where_a_node_begins(task: Task) -> None:
     assert_replays(kept)
 
 
-def test_the_prompts_grow_at_their_end_alone() -> None:
-    episode, kept = recorded(TASKS[0])
-    by_node: dict[int, list[list[int]]] = {}
-    for event in kept.of("request"):
-        by_node.setdefault(event["node"], []).append(event["turns"])
-    for spans in by_node.values():
-        assert [first for first, _ in spans] == [0] * len(spans)
-        assert [last for _, last in spans] == sorted(last for _, last in spans)
-    assert len(kept.of("turn")) == sum(len(node.turns) for node in episode.context.nodes)
-
-
 def test_off_nothing_is_told_and_everything_is_as_before() -> None:
     assert planner("reactree_wm").settings.model_dump()["search_memory"] is False
     episode, _ = recorded(TASKS[0], "reactree_wm")
     assert episode.context.search is None
     assert not any(told_in(node) for node in episode.context.nodes)
     assert "Searched" not in "".join(node.text for node in episode.context.nodes)
-
-
-@pytest.mark.parametrize("name", ["reactree", "react", "adapt"])
-def test_it_is_a_part_of_working_memory(name: str) -> None:
-    with pytest.raises(UserError, match=f"search_memory is a part of working memory; name '{name}_wm'"):
-        recorded(TASKS[0], f"{name}:search_memory=true")
 
 
 def said(skill: str) -> str:
@@ -103,13 +85,6 @@ def test_a_recall_of_what_is_not_known_tells_what_was_searched_and_one_of_what_i
     assert (nothing, room, is_known) == ("", "", "")
     assert table.startswith("Searched in kitchen 1: kitchen table (1); not yet: bookshelf (1), dishwasher (1), ")
     assert not_known == table
-
-
-def test_who_goes_round_in_circles_is_told_so() -> None:
-    rounds = [said("go to kitchen 1"), *[said("go to kitchen table 1"), said("go to kitchen counter 1")] * 2]
-    *_, table, counter = run_of(rounds)
-    assert table.startswith("You had searched kitchen table 1 2 steps before. Searched in kitchen 1: kitchen counter")
-    assert counter.startswith("You had searched kitchen counter 1 2 steps before. ")
 
 
 def test_of_several_robots_each_is_told_who_searched() -> None:

@@ -8,17 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from doubles import Heard, ScriptedWorld, expand, scripted_episode
+from doubles import ScriptedWorld, expand, scripted_episode
 
 from reactree_ros.agent.observation import Observation, Outcome, Seen
 from reactree_ros.background.pending import Pending
-from reactree_ros.episode import Episode, EpisodeResult
+from reactree_ros.episode import EpisodeResult
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
-from reactree_ros.planners.spec import planner
-from reactree_ros.record.writer import Recorder
-from reactree_ros.tree.context import Listener, Listeners
-from reactree_ros.tree.options import AS_RECORDED, RunOptions, TreeOptions
+from reactree_ros.tree.options import TreeOptions
 
 
 class Says(LanguageModel):
@@ -93,22 +90,6 @@ def test_nodes_that_fail_alike_one_after_the_other_are_stuck() -> None:
     assert (result.end, result.steps) == ("stuck", 12)
 
 
-def test_whoever_else_listens_is_told_all_the_same() -> None:
-    heard, events = Heard(), list[dict[str, Any]]()
-    with ScriptedWorld() as world:
-        who: dict[str, Any] = {"world": world, "model": Says(itertools.repeat(GO)), "planner": planner("react")}
-        run = Episode("go", **who, listener=Listeners(heard, Listener()), record=Recorder(events.append))
-        assert run.run().end == "stuck"
-    assert len(heard.heard) == 12
-    assert sum(event["e"] == "decided" for event in events) == 12
-
-
-def test_how_often_is_an_option() -> None:
-    assert of(itertools.repeat(GO), stuck_after=3).steps == 3
-    assert RunOptions().stuck_after == 12
-    assert AS_RECORDED.stuck_after == 0
-
-
 class Changing(ScriptedWorld):
     """Shows something else after every skill: as data, in words, or neither."""
 
@@ -155,13 +136,6 @@ def test_a_robot_may_wait_and_look_again() -> None:
     assert waiting(itertools.cycle(["Act: wait", GO]), changes=80).end == "out_of_steps"
     assert waiting(itertools.repeat("Act: wait"), changes=50).end == "out_of_steps"
     assert waiting(itertools.repeat("Act: wait"), changes=100).end == "stuck"
-
-
-def test_rounds_that_are_refused_count_too() -> None:
-    with ScriptedWorld() as world:
-        who: dict[str, Any] = {"world": world, "model": Says(itertools.repeat(GO)), "options": TreeOptions(**REFUSALS)}
-        result = Episode("go", planner=planner("react:break_rounds=true"), **who).run()
-    assert (result.end, result.decisions < 20) == ("stuck", True)
 
 
 def test_what_a_person_says_is_new() -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from doubles import START, AgentNodes, Heard, ScriptedWorld, expand
+from doubles import START, AgentNodes, Heard, ScriptedWorld
 from hypothesis import given
 from hypothesis import strategies as st
 from py_trees.common import Status
@@ -20,12 +19,11 @@ from reactree_ros.agent.text import approximate_tokens
 from reactree_ros.agent.turns import About, Said, Told, Turn, render
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult
-from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, PromptTooLong, Reply, ServerUnavailable
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.agent_node import Abilities
-from reactree_ros.tree.context import Listener
-from reactree_ros.tree.options import AS_RECORDED, TreeOptions
+from reactree_ros.tree.listener import Listener
+from reactree_ros.tree.options import TreeOptions
 
 HEADER = f"Your task is to: root\n{START}\n"
 TARGET = "\nTarget_domain:\n"
@@ -118,24 +116,6 @@ def test_a_later_summary_takes_in_the_one_before() -> None:
     assert own(model.requests[-1]).startswith(f"{HEADER}Summary of what was done before: summary 2\n{thought(7)}\n")
 
 
-def test_between_summaries_the_prompt_only_grows_at_its_end() -> None:
-    model = Summarising([*map(thought, range(40)), "Act: done"])
-    run_of(model, 40).run()
-    for before, after in itertools.pairwise(model.requests):
-        if TARGET in before.prompt and TARGET in after.prompt:
-            assert after.prompt.startswith(before.prompt)
-
-
-def test_what_the_model_said_stays_marked() -> None:
-    script = [thought(1), "Act: open fridge 1", "nonsense", thought(2), thought(3), thought(4), "Act: done"]
-    model = Summarising(script)
-    run_of(model, 12).run()
-    assert model.asked
-    for request in model.requests:
-        said = [turn.text for turn in request.turns if isinstance(turn, Said)]
-        assert said == [line for line in own(request).splitlines() if line in script and TARGET in request.prompt]
-
-
 def test_nothing_changes_where_it_is_off_or_never_reached() -> None:
     prompts = []
     for limit in (0, 1000):
@@ -149,13 +129,6 @@ def test_one_long_observation_is_not_summarised_for_ever() -> None:
     model = Summarising([thought(1), thought(2), "Act: done"])
     result = run_of(model, 1).run()
     assert (result.status, result.decisions, model.asked) == ("success", 3, 1)
-
-
-def test_a_limit_ends_the_node_before_a_summary() -> None:
-    model = Summarising(SIX)
-    run = run_of(model, 20, options=TreeOptions(max_decisions=4))
-    assert run.run().end == "out_of_decisions"
-    assert (model.asked, run.context.nodes[0].text.endswith("Max decisions")) == (0, True)
 
 
 def test_a_summary_that_does_not_come_ends_the_node_and_names_the_error() -> None:
@@ -226,28 +199,6 @@ def test_a_summary_in_flight_holds_up_no_tick_and_is_cancelled_once() -> None:
     assert model.cancelled == 1
 
 
-def test_each_agent_node_summarises_its_own_text() -> None:
-    class ByGoal(Summarising):
-        def decide(self, request: DecisionRequest) -> Pending[Reply]:
-            self.decisions = self.decisions or ["Act: done"]
-            return super().decide(request)
-
-    model = ByGoal([thought(1), thought(2), expand("sequence", "a"), *map(thought, range(5))])
-    run = run_of(model, 20)
-    assert run.run().status == "success"
-    (asked,) = [request.prompt for request in model.requests if TARGET not in request.prompt]
-    assert "##Subgoal:\na\n" in asked.rpartition("##Trajectory")[2]
-    assert "expand" not in asked.lower()
-
-
-def test_it_is_an_option_of_the_planner() -> None:
-    model = Summarising(SIX)
-    result = Episode("root", model=model, world=ScriptedWorld(), planner=planner("reactree:summarise_after=20")).run()
-    assert (result.status, model.asked) == ("success", 1)
-    with pytest.raises(UserError, match="summarise_after is '-1': input should be greater than or equal to 0"):
-        planner("reactree:summarise_after=-1")
-
-
 # ---------------------------------------------------------------------- where the context is short
 
 
@@ -307,22 +258,10 @@ def test_a_summary_that_makes_room_is_no_longer_than_any_reply_may_be() -> None:
     assert {request.max_tokens for request in model.requests} == {100}
 
 
-def test_a_context_that_is_long_enough_changes_nothing() -> None:
-    model, result = in_short(32768)
-    assert (result.end, model.asked, model.refused) == ("done", 0, 0)
-    assert {request.max_tokens for request in model.requests} == {512}
-
-
 def test_a_context_in_which_not_even_the_task_fits_is_full() -> None:
     model, result = in_short(128)
     assert (result.end, result.decisions, model.asked) == ("context_full", 0, 0)
     assert "use a model with a longer context" in result.message
-
-
-def test_older_records_and_recordings_end_where_they_ended() -> None:
-    model, result = in_short(1024, make_room=False)
-    assert (result.end, model.asked) == ("context_full", 0)
-    assert not AS_RECORDED.make_room
 
 
 @given(st.lists(st.integers(1, 9), max_size=30), st.integers(1, 30))

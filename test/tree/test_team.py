@@ -21,9 +21,8 @@ from reactree_ros.household.tasks import Task, parse_tasks
 from reactree_ros.llm.port import DecisionRequest, LanguageModelError, Reply
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.moment import Moment
-from reactree_ros.tree.flows.parallel import Concurrent
-from reactree_ros.tree.options import ParallelPolicy, TreeOptions
-from reactree_ros.world.port import Observation, RobotGone, Seen, WorldError
+from reactree_ros.tree.options import TreeOptions
+from reactree_ros.world.port import Observation, RobotGone, Seen
 from reactree_ros.world.team import RightOfWay, SharedWorld
 from reactree_ros.world.wrappers import SkillTimeLimit
 
@@ -99,19 +98,6 @@ def test_the_subgoals_of_a_parallel_run_at_the_same_time_each_on_a_robot_of_its_
     assert (result.status, result.robots, result.steps, result.makespan) == ("success", 2, 3, 2)
 
 
-def test_a_subtree_keeps_its_robot_to_its_end() -> None:
-    script = {
-        "root": [expand("parallel", "a", "b")],
-        "a": [expand("sequence", "a1", "a2")],
-        "b": ["Act: done"],
-        "a1": [OPEN, "Act: done"],
-        "a2": [OPEN, "Act: done"],
-    }
-    world = crew()
-    assert scripted_episode(script, world=world).run().status == "success"
-    assert [one.executed for one in world.robots.values()] == [["open fridge 1"] * 2, []]  # type: ignore[attr-defined]
-
-
 def test_each_agent_node_is_told_which_robot_it_is_and_what_the_others_do_meanwhile() -> None:
     one = Holder(
         Seen("fridge", 1, "kitchen 1", "fridge 1", states=("OPEN",)),
@@ -157,29 +143,6 @@ def test_a_robot_asks_before_it_passes_and_one_that_is_alone_never() -> None:
     one.right.leave("door 1")
     assert waiting.done()
     assert team.claims.places_of(team.robots[1]) == {"door 1"}
-
-
-@pytest.mark.parametrize("policy", [ParallelPolicy.MAJORITY, ParallelPolicy.ALL])
-def test_by_other_policies_the_children_take_turns_on_one_robot(policy: ParallelPolicy) -> None:
-    script = {"root": [expand("parallel", "a", "b")], "a": [OPEN, "Act: done"], "b": [OPEN, "Act: done"]}
-    world = crew()
-    run = scripted_episode(script, world=world, options=TreeOptions(parallel=policy))
-    assert run.run().makespan == 2
-    assert [len(one.executed) for one in world.robots.values()] == [2, 0]  # type: ignore[attr-defined]
-
-
-def test_with_one_robot_everything_is_as_without_the_policy() -> None:
-    script = {"root": [expand("parallel", "a", "b")], "a": [OPEN, "Act: done"], "b": ["Think: x", "Act: failure"]}
-    kept = []
-    for policy in (ParallelPolicy.MAJORITY, ParallelPolicy.CONCURRENT):
-        episode, record = recorded_episode(script, options=TreeOptions(parallel=policy))
-        result = episode.run()
-        assert (result.robots, result.makespan, result.steps) == (1, 1, 1)
-        assert_replays(record)
-        assert not any(isinstance(one, Concurrent) for one in episode.root.iterate())
-        kept.append([event for event in record.record.events if event["e"] not in ("run", "end")])
-    majority, concurrent = ([event | {"t": 0} for event in events] for events in kept)
-    assert majority == concurrent
 
 
 def test_a_subgoal_goes_to_the_robot_that_can_do_it() -> None:
@@ -443,19 +406,3 @@ def test_a_refused_skill_is_no_reason_to_give_a_robot_up() -> None:
     run = scripted_episode({"root": [OPEN, "Act: done"]}, world=world)
     assert run.run().status == "success"
     assert [robot.gone for robot in run.context.team.robots] == ["", ""]
-
-
-def test_a_world_that_is_gone_for_all_says_what_it_said_last() -> None:
-    class Gone(ScriptedWorld):
-        def observe(self) -> Pending[Observation]:
-            return Pending.failed(WorldError("the simulator has died"))
-
-    result = scripted_episode({}, world=Crew(one=Gone(), two=Gone())).run()
-    assert (result.end, result.message) == ("world_gone", "no observation: the simulator has died")
-
-
-def test_many_robots_that_each_do_the_same_are_not_stuck() -> None:
-    subgoals = [f"part {number}" for number in range(14)]
-    script = {"root": [expand("parallel", *subgoals)], **{one: [OPEN, OPEN, "Act: done"] for one in subgoals}}
-    result = scripted_episode(script, world=crew(14)).run()
-    assert (result.status, result.end, result.steps) == ("success", "done", 28)

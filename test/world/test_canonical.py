@@ -73,8 +73,6 @@ def test_nothing_is_bought_in_whatever_words(rule: str) -> None:
 
 
 class Free(World):
-    """A world of free words, which does whatever is said."""
-
     def __init__(self, household: Household) -> None:
         self.household = household
         self.done: list[str] = []
@@ -197,8 +195,6 @@ def test_a_rule_for_a_verb_is_not_about_a_longer_one() -> None:
 
 
 class Lenient(Free):
-    """A world with a list that does not care for capitals."""
-
     def __init__(self, *, says: bool) -> None:
         super().__init__(Household(name="lenient", actions=("take", "look at"), naming="", start_line="You"))
         self.says, self.lamp = says, False
@@ -234,8 +230,6 @@ def test_a_world_is_checked_for_saying_what_it_does() -> None:
 
 
 class Changing(WorldWrapper):
-    """Means something else by a text after a while."""
-
     meant = "take lamp"
 
     def canonical(self, skill: str) -> Pending[str | Observation]:

@@ -29,8 +29,6 @@ LONG = 30.0  # for everything else
 
 
 class Shed(World):
-    """A world that does nothing wrong: a shed with a door and a rake."""
-
     household = Household(name="shed", actions=("open", "close", "take"), start_line="You are in a shed")
     recallable: Sequence[str] = ("rake",)
 
@@ -145,8 +143,6 @@ def score(*of: float) -> dict[str, Any]:
 
 
 class Pair(Shed, SharedWorld):
-    """A shed with two robots."""
-
     def __init__(self, **others: Any) -> None:
         super().__init__()
         self.others = others or {"one": self, "two": Member()}
@@ -160,7 +156,6 @@ class Member(Shed, SharedWorld):
 
 
 def but(kind: type[Shed] = Shed, **own: Any) -> Shed:
-    """Return a world of which some methods are others."""
     return type("But", (kind,), own)()
 
 

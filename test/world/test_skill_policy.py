@@ -22,8 +22,6 @@ SHIPPED = CONFIG / "skill_policy.yaml"
 
 
 class House(ScriptedWorld):
-    """A house that can name its things."""
-
     def __init__(self, words: Sequence[str] = WORDS, skills: tuple[Skill, ...] = WAH_NL.skills) -> None:
         super().__init__()
         self.words, self.household = words, replace(WAH_NL, skills=skills, actions=())
@@ -147,8 +145,6 @@ def declared(*skills: tuple[str, dict[str, Any]]) -> tuple[Skill, ...]:
 
 
 class Ward(House):
-    """A ward that can name its rooms and persons."""
-
     def __init__(self, rooms: Sequence[str] = ("nursery", "ward 1", "ward 2"), persons: Sequence[str] = ()) -> None:
         takes = {"what": ["bed", "floor"], "room": "room", "n": {"number": {"from": 1, "to": 6}}}
         hand_over = ("hand {n} over to {person}", {"n": takes["n"], "person": "person"})

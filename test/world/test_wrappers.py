@@ -69,8 +69,6 @@ class Slow(SharedWorld):
 
 
 class Broken(Slow):
-    """Raises instead of failing."""
-
     def at_rest(self) -> Pending[None]:
         raise WorldError("the robot is gone")
 
@@ -179,8 +177,6 @@ def test_a_limit_keeps_nothing_alive_that_has_ended() -> None:
 
 
 class Forgetful(Slow):
-    """Keeps nothing of what it was asked for."""
-
     def at_rest(self) -> Pending[None]:
         super().at_rest()
         self.rests.clear()
@@ -227,8 +223,6 @@ POLICY = SkillPolicy(
 
 
 class Person:
-    """Is asked, and answers later."""
-
     def __init__(self) -> None:
         self.asked: list[tuple[str, str]] = []
         self.answer: Pending[str] = Pending()
@@ -382,8 +376,6 @@ def test_the_own_rules_of_a_world_hold_for_skills_that_are_texts() -> None:
 
 
 class Crew(Slow):
-    """A world of two robots."""
-
     def __init__(self) -> None:
         super().__init__()
         self.robots = {"one": Slow(), "two": Slow()}

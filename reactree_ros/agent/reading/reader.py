@@ -275,8 +275,9 @@ class Reader:
             cut = shortened(str(decisive.said)) or kind.word
             raise Unreadable(f"'{cut}' was cut. Say the decision again, and nothing before it.")
         others = [part for part in parts[at + 1 :] if part.decides]
-        for other in others[:-1] if self.cut else others:  # the last may be cut
-            if self._in_words(other) != words(str(decision)):
+        for other in others:
+            said, may_be_cut = self._in_words(other), self.cut and other is others[-1]
+            if said != words(str(decision)) and (said or not may_be_cut):
                 raise Unreadable(f"Say one decision at a time; '{shortened(other.text, 60)}' is said as well.")
         return self.grammar.said(before, decision)
 

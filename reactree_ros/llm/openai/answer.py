@@ -37,10 +37,9 @@ def _read(answer: Any) -> Generated:
         _check_end(choice)
         message = choice["message"] if "message" in choice else {"content": choice["text"]}
         usage = answer.get("usage") or _timed(answer.get("timings"))
-        said = list(_parts(message.get("content")))
-        reasoning = _reasoning(message) or "".join(text for text, thought in said if thought)
+        text, reasoning = _words(message)
+        text = text or str(message.get("refusal") or "")
         thought_tokens = _tokens(usage, "completion_tokens_details", "reasoning_tokens")
-        text = "".join(text for text, thought in said if not thought) or str(message.get("refusal") or "")
         prompt, output = _tokens(usage, "prompt_tokens"), _tokens(usage, "completion_tokens")
         cached = _tokens(usage, "prompt_tokens_details", "cached_tokens")
         return Generated(
@@ -91,23 +90,18 @@ class Parts:
 
     def _added(self, choice: Mapping[str, Any]) -> bool:
         delta = choice.get("delta") or {"content": choice.get("text")}
-        said = list(_parts(delta.get("content")))
-        new = {"content": "".join(text for text, thought in said if not thought)}
-        new["reasoning_content"] = _reasoning(delta) or "".join(text for text, thought in said if thought)
-        for name, text in new.items():
-            self._message[name] += text
+        text, reasoning = _words(delta)
+        self._message["content"] += text
+        self._message["reasoning_content"] += reasoning
         for call in delta.get("tool_calls") or []:
             whole = self._calls.setdefault(call.get("index") or 0, {"name": "", "arguments": ""})
             for name in whole:
                 whole[name] += (call.get("function") or {}).get(name) or ""
-        self._number += any(new.values()) or bool(delta.get("tool_calls"))
+        self._number += bool(text or reasoning or delta.get("tool_calls"))
         if choice.get("finish_reason") or choice.get("error"):
             self._end = {"finish_reason": choice.get("finish_reason"), "error": choice.get("error")}
             return True  # the counts come after it
-        return self._goes_on(bool(new["content"]))
-
-    def _goes_on(self, said: bool) -> bool:
-        if said and not self._calls and (wanted := self._until(self._message["content"])):
+        if text and not self._calls and (wanted := self._until(self._message["content"])):
             self._message["content"], self._end = wanted, {"finish_reason": "stop"}
         elif self._number > self._most:
             self._end = {"finish_reason": "length"}
@@ -165,10 +159,14 @@ def _parts(content: Any) -> Iterator[tuple[str, bool]]:
             yield "".join(map(str, texts)), True
 
 
-def _reasoning(message: Mapping[str, Any]) -> str:
+def _words(message: Mapping[str, Any]) -> tuple[str, str]:
+    """Return what a message says, and the reasoning before it."""
+    said = list(_parts(message.get("content")))
     # DeepSeek and many; vLLM, Ollama and OpenRouter; servers that pass Ollama's own messages on
     fields = (message.get(name) for name in ("reasoning_content", "reasoning", "thinking"))
-    return next((field for field in fields if isinstance(field, str) and field), "")
+    reasoning = next((field for field in fields if isinstance(field, str) and field), "")
+    text, thoughts = ("".join(one for one, thought in said if thought is wanted) for wanted in (False, True))
+    return text, reasoning or thoughts
 
 
 def _calls(message: Mapping[str, Any]) -> Iterator[ToolCall]:

@@ -22,9 +22,10 @@ from reactree_ros.llm.port import Reply
 from reactree_ros.nodes.messages import attempts_to_msg, decision_to_msg, fill
 from reactree_ros.nodes.planner.task import Task
 from reactree_ros.routine.running import RoutineNode
-from reactree_ros.tree.context import Call, Listener, RunContext
-from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.context import RunContext
+from reactree_ros.tree.goal import Goal
 from reactree_ros.tree.growth import GrowingTree, Growth
+from reactree_ros.tree.listener import Call, Listener
 from reactree_ros.world.port import GONE, Observation
 
 #: Without these nothing can be watched.
@@ -163,20 +164,20 @@ class Reporter(Listener):
         while self._happened:
             self._happened.popleft()()
 
-    def came(self, node: GoalNode, call: Call, answer: Any) -> None:
+    def came(self, node: Goal, call: Call, answer: Any) -> None:
         if isinstance(answer, Reply):
             self._replies[node.index] = answer
 
-    def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
+    def decided(self, node: Goal, decision: Decision, reply: Reply) -> None:
         moment = self._moment()
         self._replies.pop(node.index, None)
         self._happened.append(lambda: self._decision(moment, node, Said(str(decision), decision), reply))
 
-    def refused(self, node: GoalNode, said: Said, reason: str) -> None:
+    def refused(self, node: Goal, said: Said, reason: str) -> None:
         moment, reply = self._moment(), self._replies.pop(node.index, Reply(said.text))
         self._happened.append(lambda: self._decision(moment, node, said, reply, reason))
 
-    def observed(self, node: GoalNode, observation: Observation) -> None:
+    def observed(self, node: Goal, observation: Observation) -> None:
         moment = self._moment()
 
         def publish() -> None:
@@ -203,7 +204,7 @@ class Reporter(Listener):
         last = ", ".join(f"{name} ({place})" for name, place in list(self._places.items())[: -SIGHTINGS - 1 : -1])
         self._show(observation=observation.text, holding=holding or BLANK["holding"], seen=last or BLANK["seen"])
 
-    def held(self, node: GoalNode, reason: str) -> None:
+    def held(self, node: Goal, reason: str) -> None:
         moment = self._moment()
 
         def publish() -> None:
@@ -228,7 +229,7 @@ class Reporter(Listener):
         budget, stamp = self._context.budget, self._node.get_clock().now().to_msg()
         return _Moment(stamp, budget.decisions, budget.steps, is_new=not self._current.returning)
 
-    def _decision(self, moment: _Moment, node: GoalNode, said: Said, reply: Reply, reason: str = "") -> None:
+    def _decision(self, moment: _Moment, node: Goal, said: Said, reply: Reply, reason: str = "") -> None:
         decision = said.decision
         if moment.is_new:
             about = {"stamp": moment.stamp, "goal_id": self._current.goal_handle.goal_id, "count": moment.decisions}
@@ -243,7 +244,7 @@ class Reporter(Listener):
         self._feedback.asked_again = list(dict.fromkeys(one.objection for one in reply.in_vain))
         self._publish(moment, node)
 
-    def _publish(self, moment: _Moment, node: GoalNode) -> None:
+    def _publish(self, moment: _Moment, node: Goal) -> None:
         if moment.is_new and self._current.goal_handle.is_active:
             self._feedback.decisions, self._feedback.steps = moment.decisions, moment.steps
             above = _from_root(node)
@@ -253,7 +254,7 @@ class Reporter(Listener):
             self._current.feedbacks += 1
 
 
-def _from_root(node: GoalNode) -> list[Behaviour]:
+def _from_root(node: Goal) -> list[Behaviour]:
     above: list[Behaviour] = []
     behaviour: Behaviour = node
     while behaviour.parent is not None:  # up to the tree's own root, which is no part of the task

@@ -23,8 +23,7 @@ from rclpy.clock import Clock
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.planner.reporter import TaskTree
 from reactree_ros.tree.goal_node import GoalNode
-from reactree_ros.tree.names import telling_names
-from reactree_ros.tree.tried import is_unreached
+from reactree_ros.tree.tried import is_unreached, telling_names
 
 #: Longest detail of a behaviour's box, in characters; the viewer cuts it to some 15 to 25.
 DETAIL = 40

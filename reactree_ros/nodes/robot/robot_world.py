@@ -26,7 +26,7 @@ from reactree_ros.nodes.robot.robot_parts import Charging, RobotParts
 from reactree_ros.nodes.waiting import Wake
 from reactree_ros.robot.config import RobotConfig
 from reactree_ros.robot.semantic_map import SemanticMap
-from reactree_ros.robot.skills import MapSkills
+from reactree_ros.robot.skills import HouseholdSkills, MapSkills
 from reactree_ros.world.port import Observation, Outcome, Score, WorldError
 from reactree_ros.world.team import SharedWorld
 
@@ -314,7 +314,5 @@ def conducts_of(config: RobotConfig) -> Sequence[MapSkills]:
     own = [skill for skill in (*config.declared, *config.waits) if skill.name not in config.of_household]
     conducts = [MapSkills(own)] if own else []
     if config.of_household:
-        from reactree_ros.robot.household_skills import HouseholdSkills  # a robot of its own skills needs no such rules
-
         conducts.append(HouseholdSkills([skill for skill in config.declared if skill.name in config.of_household]))
     return conducts

@@ -40,11 +40,9 @@ class Notebook(EpisodicMemory):
 
     @property
     def path(self) -> Path:
-        """The file."""
         return self._path
 
     def add_run(self, experiences: Sequence[Experience]) -> None:
-        """Write a line, which is there as a whole or not at all."""
         if not experiences:
             raise ValueError("a run has at least one experience")
         line = json.dumps([_to_dict(one) for one in experiences])
@@ -55,16 +53,13 @@ class Notebook(EpisodicMemory):
             append_line(file, line)
 
     def ranked(self, text: str, *, seed: int = 0) -> Iterator[tuple[float, Experience]]:
-        """Rank by the words in common; what is equal, by a digest of the seed and the experience."""
         found = [(_likeness(text, one.subgoal), one) for one in self]
         yield from sorted(found, key=lambda each: (-each[0], _drawn(each[1], seed)))
 
     def __iter__(self) -> Iterator[Experience]:
-        """Yield what is on each line."""
         return iter([one for run in self._runs() for one in run])
 
     def counts(self) -> Counts:
-        """Count what is on each line."""
         runs = self._runs()
         found = [one for run in runs for one in run]
         by_end, by_name = Counter(one.end for one in found), Counter(one.task_name for one in found)
@@ -77,7 +72,6 @@ class Notebook(EpisodicMemory):
         )
 
     def close(self) -> None:
-        """Answer nothing more."""
         super().close()
         self._closed = True
 
@@ -105,7 +99,6 @@ def _from_dict(values: dict[str, Any]) -> Experience:
 
 
 def _likeness(text: str, other: str) -> float:
-    """Return how many of the words of both are in both, 0 to 1."""
     ours, theirs = (Counter(re.findall(r"\w+", one.lower())) for one in (text, other))
     return (ours & theirs).total() / max(1, (ours | theirs).total())
 

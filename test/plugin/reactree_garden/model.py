@@ -62,7 +62,6 @@ class Gardener(LanguageModel):
         self._polite = settings.polite
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        """Answer at once."""
         if isinstance(request.may_say, DecisionGrammar):
             skills, expands = list(request.may_say.skills), bool(request.may_say.control_flows)
         elif isinstance(request.may_say, Choice):
@@ -79,7 +78,6 @@ class Gardener(LanguageModel):
 
 
 def _said(rule: Rule, goal: str, seen: str, skills: list[str], expands: bool) -> str:
-    """Return what a rule says; empty where it does not fit."""
     if rule.say.startswith("Expand") and not expands:
         return ""
     wanted = re.search(rule.goal, goal, re.IGNORECASE)

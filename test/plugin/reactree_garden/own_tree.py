@@ -11,7 +11,6 @@ from reactree_ros.tree.own_tree import OwnTree
 
 
 def watering(run: OwnTree) -> Behaviour:
-    """Fill the can, or if that fails twice let an agent node see to it; then do what the run is for."""
     fill = Sequence("fill", memory=True, children=[run.skill("walk to well-1"), run.skill("fill can-1")])
     filled = Selector("filled", memory=True, children=[Retry("twice", fill, num_failures=2), run.goal("fill can-1")])
     return Sequence("watering", memory=True, children=[run.skill("take can-1"), filled, run.goal(run.subgoal)])

@@ -29,14 +29,13 @@ class PickNode(GoalNode):
         self._patience = settings.patience
 
     def program(self) -> Program:
-        """Pick until the goal is reached or given up, or too much has failed."""
         self.begin_prompt(prompt("reactree_garden:prompts", "pick.txt"), ())
         self.add(task_turn(self.subgoal))
         self.see((yield from self.look_around()))
         failed = 0
         while failed < self._patience:
             skills = yield from self.available_skills()
-            reply = yield from self.ask(Choice((*self.senses.own_actions(), *skills)), begun="Act: ")
+            reply = yield from self.ask(Choice((*self.own_actions(), *skills)), begun="Act: ")
             act = Act(reply.text)
             if act.ends:
                 self.context.listener.decided(self, act, reply)

@@ -43,12 +43,10 @@ class GardenTask:
 
     @property
     def instruction(self) -> str:
-        """What is asked for."""
         return f"Water every {self.kind}"
 
     @property
     def task_name(self) -> str:
-        """Its type."""
         return f"water_{self.kind}"
 
 
@@ -75,23 +73,19 @@ class Garden(World):
         self._place, self._carried, self._water = SHED, False, 0
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
-        """Plant the garden anew; without a seed, as the task has it."""
         self._plant(self._task.seed if seed is None else seed)
         return self.observe()
 
     def observe(self) -> Pending[Observation]:
-        """Look around."""
         return Pending.of(self._look(f"{GARDEN.start_line}, at {self._place}."))
 
     def available_skills(self) -> Pending[Sequence[str]]:
-        """List what can be done at this place."""
         skills = [f"walk to {place}" for place in self._places if place != self._place]
         skills += [f"{verb} {CAN}" for verb in ("take", "fill") if not self._objection(verb, CAN)]
         skills += [f"water {plant}" for plant in self._bed if not self._objection("water", plant)]
         return Pending.of(skills)
 
     def execute(self, skill: str) -> Pending[Observation]:
-        """Carry out a skill."""
         verb, name = GARDEN.split_skill(skill)
         known = {"walk to": self._places, "take": [CAN], "fill": [CAN], "water": list(self._bed)}
         if name not in known.get(verb, []):
@@ -110,13 +104,11 @@ class Garden(World):
         return Pending.of(self._look(f"You {skill}."))
 
     def score(self) -> Pending[Score | None]:
-        """Say how many plants of the task's kind have water."""
         wanted = [plant for plant in self._bed if plant.startswith(f"{self._task.kind}-")]
         share = sum(plant not in self._dry for plant in wanted) / len(wanted)
         return Pending.of(Score(float(share == 1), share) if self._scored else None)
 
     def _objection(self, verb: str, name: str) -> str:
-        """Say why something cannot be done now; empty where it can."""
         if verb == "take" and (self._carried or self._place != SHED):
             return "You carry the can already." if self._carried else f"The can is in {SHED}."
         if verb in ("fill", "water") and not self._carried:

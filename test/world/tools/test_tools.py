@@ -43,18 +43,15 @@ STUCK = 120.0
 
 @pytest.fixture
 def marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder in which servers leave marks of what they did."""
     monkeypatch.setenv("MARKS", str(tmp_path))
     return tmp_path
 
 
 def entry(which: str, tools: Any, **more: Any) -> dict[str, Any]:
-    """Return the settings of a server."""
     return {"command": sys.executable, "args": [str(SERVERS), which], "env": ["MARKS"], "tools": tools, **more}
 
 
 def house(folder: Path, **servers: Any) -> World:
-    """Return the symbolic house, with the tools of some servers."""
     file = folder / "mcp.yaml"
     file.write_text(yaml.safe_dump({"mcp": servers}))
     spec = WORLDS.get("virtualhome")
@@ -67,7 +64,6 @@ def done(pending: Pending[Observation]) -> Observation:
 
 
 def until(holds: Callable[[], bool]) -> None:
-    """Wait for something that a server does."""
     end = time.monotonic() + STUCK
     while not holds():
         assert time.monotonic() < end, "it did not happen"
@@ -365,7 +361,6 @@ def free_port() -> int:
 
 @pytest.fixture
 def start() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
-    """Yield what starts a server at a port."""
     running = list[subprocess.Popen[bytes]]()
 
     def begin(which: str, port: int, *more: str, **variables: str) -> subprocess.Popen[bytes]:

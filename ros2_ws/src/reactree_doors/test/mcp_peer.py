@@ -83,19 +83,15 @@ class Peer:
         return self._number
 
     def call(self, tool: str, **arguments: Any) -> int:
-        """Begin a call of a tool."""
         return self.ask("call", tool=tool, arguments=arguments)
 
     def result(self, number: int) -> Any:
-        """Wait for what comes of a request."""
         return self.wait("result", number=number)["result"]
 
     def say(self, tool: str, **arguments: Any) -> Any:
-        """Call a tool, and wait for its result."""
         return self.result(self.call(tool, **arguments))
 
     def fill_in(self, action: str, answer: Any = None) -> None:
-        """Answer the form that is shown."""
         self._send({"do": "form", "action": action, "answer": answer})
 
     def _send(self, command: dict[str, Any]) -> None:
@@ -123,12 +119,10 @@ class Robot:
 
     @property
     def done(self) -> list[str]:
-        """What it has done."""
         file = self.folder / "done"
         return file.read_text().splitlines() if file.exists() else []
 
     def does(self, what: str) -> None:
-        """Wait until it has done something."""
         until(lambda: what in self.done, what, more=lambda: self.done)
 
     def hold(self) -> None:
@@ -136,11 +130,9 @@ class Robot:
         (self.folder / "hold").touch()
 
     def release(self) -> None:
-        """Let what it holds end well."""
         (self.folder / "release").touch()
 
     def forget(self) -> None:
-        """Forget what it has done."""
         for name in ("done", "hold", "release"):
             (self.folder / name).unlink(missing_ok=True)
         for record in (self.folder / "records").iterdir():
@@ -148,7 +140,6 @@ class Robot:
 
     @property
     def record(self) -> list[str]:
-        """The lines of its latest record."""
         records = sorted((self.folder / "records").glob("*.jsonl"))
         return records[-1].read_text().splitlines() if records else []
 
@@ -162,7 +153,6 @@ class Robot:
         return until(last, "the record has its end", more=lambda: self.record[-3:])["result"]
 
     def gone(self) -> None:
-        """Wait until its server has ended."""
         number = int((self.folder / "pid").read_text())
 
         def ended() -> bool:
@@ -176,7 +166,6 @@ class Robot:
 
 @contextmanager
 def served(folder: Path, command: Sequence[str] = (), **settings: Any) -> Iterator[Robot]:
-    """Serve a robot by HTTP."""
     robot = Robot(folder, **settings)
     command = command or (sys.executable, __file__, "serve", "http", str(folder))
     said = folder / "said"
@@ -222,8 +211,7 @@ def cut(folder: Path) -> None:
 async def faulty_calls(door: Any, instruction: str, *, mode: Any, calls: int) -> list[str]:
     """Call a door's tools with faults, for a robot that may open, has to ask to go, and may not pick up.
 
-    Returns:
-        What a person has allowed.
+    Returns what a person has allowed.
     """
     from mcp import Client
     from mcp_types import ElicitResult
@@ -270,7 +258,6 @@ async def faulty_calls(door: Any, instruction: str, *, mode: Any, calls: int) ->
 
 
 async def client(where: Sequence[str], mode: Any, forms: bool) -> None:
-    """Be a client until the end of what it reads."""
     import httpx2
     import mcp_types as types
     from mcp import Client
@@ -333,7 +320,6 @@ async def client(where: Sequence[str], mode: Any, forms: bool) -> None:
 
 
 def serve(way: str, folder: Path) -> None:
-    """Serve the scripted robot."""
     from doubles import ScriptedWorld
 
     from reactree_doors.mcp import serving
@@ -365,8 +351,6 @@ def serve(way: str, folder: Path) -> None:
             return Pending.of(Reply(goal.split("; ")[said]))
 
     class Marks(ScriptedWorld):
-        """Notes what it does, and holds a skill if it is told to."""
-
         def execute(self, skill: str) -> Pending[Observation]:
             mark(str(skill))
             seen = Observation(settings.get("says", {}).get(str(skill), f"You {skill}."))

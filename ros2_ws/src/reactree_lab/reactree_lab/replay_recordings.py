@@ -20,7 +20,7 @@ from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import ROOMS, Task
 from reactree_ros.household.vocabulary import class_of_word
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, RequestRejected
-from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.goal import Goal
 from reactree_ros.tree.options import AS_RECORDED
 from reactree_ros.world.port import World
 from reactree_ros.world.recorded import RecordedWorld
@@ -122,7 +122,7 @@ class Replay:
             raise ReplayError(f"the recording has task {recorded.run}, the task file does not")
         return self._tasks[recorded.run]
 
-    def _compare(self, recorded: RecordedRun, nodes: Sequence[GoalNode]) -> None:
+    def _compare(self, recorded: RecordedRun, nodes: Sequence[Goal]) -> None:
         report = self.report
         report.runs += 1
         report.nodes += len(recorded.nodes)
@@ -159,7 +159,7 @@ class Replay:
                 f"{recorded.name}: {overwritten} agent nodes that started after the limit have no file of their own"
             )
 
-    def _difference(self, mine: GoalNode, node: RecordedNode) -> str | None:
+    def _difference(self, mine: Goal, node: RecordedNode) -> str | None:
         if mine.start != node.decision:
             return f"starts at decision {mine.start}, recorded at {node.decision}"
         if mine.depth != node.depth:
@@ -184,11 +184,11 @@ class Replay:
         counts[1] += identical
 
 
-def _same_place(mine: GoalNode, node: RecordedNode) -> bool:
+def _same_place(mine: Goal, node: RecordedNode) -> bool:
     return (mine.start, mine.depth, mine.turns[0].text) == (node.decision, node.depth, node.transcript.header)
 
 
-def _only_header(mine: GoalNode) -> bool:
+def _only_header(mine: Goal) -> bool:
     return not _said(mine.turns)
 
 

@@ -115,7 +115,7 @@ def mcp(
         options=TreeOptions(**dict(options)),
         policy=load_policy(policy) if policy else None,
         memory="" if memory is None else memory.absolute(),
-        vision=vision and Selection.of("llm", *vision),
+        vision=vision and Selection.from_spec("llm", *vision),
         person=True,
     ).but(task_id=None)
     with _in_process(spec, place, house_map, records) as robot:

@@ -31,9 +31,10 @@ from reactree_ros.agent.turns import Said
 from reactree_ros.episode.telemetry import Telemetry as Port
 from reactree_ros.files.secrecy import redacted, without_credentials
 from reactree_ros.llm.port import A_PERSON, DecisionRequest, Reply
-from reactree_ros.tree.context import Call, Listener, RunContext
+from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import failure_of
-from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.goal import Goal
+from reactree_ros.tree.listener import Call, Listener
 from reactree_ros.tree.own_tree import SkillNode
 
 _log = logging.getLogger(__name__)
@@ -156,10 +157,10 @@ class Telemetry(Port):
         self._on = False  # whether anybody takes the run's spans
         self._trace = ""  # what the run's span is in its trace
         self._above: Context | None = None
-        self._nodes: dict[GoalNode, tuple[Span, Context]] = {}
-        self._calls: dict[tuple[GoalNode, str, str], _Under] = {}
+        self._nodes: dict[Goal, tuple[Span, Context]] = {}
+        self._calls: dict[tuple[Goal, str, str], _Under] = {}
         self._asked: Span | None = None  # of the last request
-        self._said: dict[GoalNode, tuple[Span, int]] = {}  # replies that nothing has become of yet, and their times
+        self._said: dict[Goal, tuple[Span, int]] = {}  # replies that nothing has become of yet, and their times
         self._of_model: dict[str, Any] = self._model()
         self._decided: dict[str, dict[str, str]] = {}
 
@@ -221,20 +222,20 @@ class Telemetry(Port):
 
     # ------------------------------------------------------------------ goal nodes
 
-    def node_started(self, node: GoalNode) -> None:
+    def node_started(self, node: Goal) -> None:
         if self._is_live() and self._on:
             self._close(node, "interrupted")  # it begins again
             self._within(node)
 
     def _within(self, behaviour: Behaviour | None) -> Context | None:
         while behaviour is not None:
-            if isinstance(behaviour, GoalNode) and not isinstance(behaviour, SkillNode):
+            if isinstance(behaviour, Goal) and not isinstance(behaviour, SkillNode):
                 known = self._nodes.get(behaviour)
                 return self._open_node(behaviour) if known is None else known[1]
             behaviour = behaviour.parent
         return self._above
 
-    def _open_node(self, node: GoalNode) -> Context:
+    def _open_node(self, node: Goal) -> Context:
         above = self._within(node.parent)
         told: dict[str, Any] = {
             _OPERATION: "invoke_agent",
@@ -248,19 +249,19 @@ class Telemetry(Port):
         self._nodes[node] = span, trace.set_span_in_context(span, above)
         return self._nodes[node][1]
 
-    def node_ended(self, node: GoalNode) -> None:
+    def node_ended(self, node: Goal) -> None:
         if node.unreached:
             self._close(node, "not reached")
         else:
             self._close(node, node.status.value.lower(), "" if node.failure is None else node.failure.kind.value)
 
-    def broken_off(self, node: GoalNode) -> None:
+    def broken_off(self, node: Goal) -> None:
         if node.status == TreeStatus.INVALID:
             self._close(node, "interrupted")
         else:
             self._cancel(node)
 
-    def _close(self, node: GoalNode, status: str, error: str = "") -> None:
+    def _close(self, node: Goal, status: str, error: str = "") -> None:
         self._cancel(node)
         if node not in self._nodes:
             return
@@ -270,18 +271,18 @@ class Telemetry(Port):
             _failed(span, error)
         span.end(self._now())
 
-    def _cancel(self, node: GoalNode) -> None:
+    def _cancel(self, node: Goal) -> None:
         self._settle(node)
         for key in [key for key in self._calls if key[0] is node]:
             self._ended(key, {"error.type": "cancelled"})
 
-    def held(self, node: GoalNode, reason: str) -> None:
+    def held(self, node: Goal, reason: str) -> None:
         if node in self._nodes:
             self._nodes[node][0].add_event("held" if reason else "goes on", timestamp=self._now())
 
     # ------------------------------------------------------------------ decisions
 
-    def asked(self, node: GoalNode, request: DecisionRequest) -> None:
+    def asked(self, node: Goal, request: DecisionRequest) -> None:
         self._settle(node)
         call, self._asked = self._began(node, "reply", request.id), None
         if self._is_live() and self._on:
@@ -298,7 +299,7 @@ class Telemetry(Port):
     def _chat(self) -> str:
         return f"chat {self._of_model.get('gen_ai.request.model', '')}".strip()
 
-    def _replied(self, node: GoalNode, key: tuple[GoalNode, str, str], reply: Reply) -> None:
+    def _replied(self, node: Goal, key: tuple[Goal, str, str], reply: Reply) -> None:
         call, now = self._calls.pop(key), self._now()
         by_a_person = reply.answered_by == A_PERSON
         if not by_a_person:
@@ -318,7 +319,7 @@ class Telemetry(Port):
             if count is not None:
                 self._measured.tokens.record(count, {**self._of_model, "gen_ai.token.type": kind})
 
-    def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
+    def decided(self, node: Goal, decision: Decision, reply: Reply) -> None:
         if not self._is_live():
             return
         word = decision.word
@@ -327,13 +328,13 @@ class Telemetry(Port):
         self._measured.decisions.add(1, self._decided[word])
         self._settle(node, "reactree.decision", word)
 
-    def refused(self, node: GoalNode, said: Said, reason: str) -> None:
+    def refused(self, node: Goal, said: Said, reason: str) -> None:
         if not self._is_live():
             return
         self._measured.refusals.add(1, {"reactree.planner": self._planner})
         self._settle(node, "reactree.refused", True)
 
-    def _settle(self, node: GoalNode, became: str = "", value: str | bool = "") -> None:
+    def _settle(self, node: Goal, became: str = "", value: str | bool = "") -> None:
         if node in self._said:
             span, at = self._said.pop(node)
             if became:
@@ -342,9 +343,9 @@ class Telemetry(Port):
 
     # ------------------------------------------------------------------ skills, memories, persons
 
-    def sent(self, node: GoalNode, skill: str) -> None:
+    def sent(self, node: Goal, skill: str) -> None:
         call = self._began(node, "execute")
-        call.verb = node.context.household.split_skill(skill)[0] or "skill"
+        call.verb = node.post.robot.world.household.split_skill(skill)[0] or "skill"
         if not self._is_live() or not self._trace:
             return
         if self._on:
@@ -353,11 +354,11 @@ class Telemetry(Port):
             call.span = self._span(node, f"execute_tool {call.verb}", call.begin, told)
         node.post.robot.world.traced(self._trace if call.span is None else trace_of(call.span))
 
-    def waits(self, node: GoalNode, call: Call) -> None:
+    def waits(self, node: Goal, call: Call) -> None:
         if call.of in _WAITS:
             self._began(node, call.of, call.id)
 
-    def came(self, node: GoalNode, call: Call, answer: Any) -> None:
+    def came(self, node: Goal, call: Call, answer: Any) -> None:
         key = node, call.of, call.id
         if not self._is_live():
             self._calls.pop(key, None)
@@ -371,7 +372,7 @@ class Telemetry(Port):
         elif isinstance(answer, Observation):
             self._observed(node, key, answer)
 
-    def call_failed(self, node: GoalNode, call: Call, error: Exception, *, late: bool = False) -> None:
+    def call_failed(self, node: Goal, call: Call, error: Exception, *, late: bool = False) -> None:
         key, told = (node, call.of, call.id), {"error.type": type(error).__name__}
         if not self._is_live():
             self._calls.pop(key, None)
@@ -388,7 +389,7 @@ class Telemetry(Port):
         elif of == "execute":
             self._done(call, seconds, failure_of(error).kind.value)
 
-    def _waited(self, node: GoalNode, call: Call, told: Mapping[str, Any]) -> None:
+    def _waited(self, node: Goal, call: Call, told: Mapping[str, Any]) -> None:
         key = node, call.of, call.id
         waited = self._calls.pop(key, None) or _Under(self._now())
         if self._on:
@@ -397,7 +398,7 @@ class Telemetry(Port):
             self._calls[key] = _Under(waited.begin, span)
             self._ended(key, told)
 
-    def _observed(self, node: GoalNode, key: tuple[GoalNode, str, str], seen: Observation) -> None:
+    def _observed(self, node: Goal, key: tuple[Goal, str, str], seen: Observation) -> None:
         for glance in seen.glances:
             self._glanced(node, glance)
         if key in self._calls:  # a skill
@@ -409,7 +410,7 @@ class Telemetry(Port):
     def _done(self, call: _Under, seconds: float, outcome: str) -> None:
         self._measured.skills.record(seconds, {"gen_ai.tool.name": call.verb, "reactree.outcome": outcome})
 
-    def _glanced(self, node: GoalNode, glance: Glance) -> None:
+    def _glanced(self, node: Goal, glance: Glance) -> None:
         self._use(glance.seconds, glance, **({"error": "glance"} if glance.error else {}))
         if self._on:
             begin = self._now() - int(glance.seconds * 1e9)
@@ -423,16 +424,16 @@ class Telemetry(Port):
     def _now(self) -> int:
         return self._epoch + time.monotonic_ns()
 
-    def _began(self, node: GoalNode, of: str, id: str = "") -> _Under:
+    def _began(self, node: Goal, of: str, id: str = "") -> _Under:
         call = self._calls[node, of, id] = _Under(self._now())
         return call
 
     def _span(
-        self, node: GoalNode, name: str, begin: int, told: Mapping[str, Any], kind: SpanKind = SpanKind.INTERNAL
+        self, node: Goal, name: str, begin: int, told: Mapping[str, Any], kind: SpanKind = SpanKind.INTERNAL
     ) -> Span:
         return self._tracer.start_span(name, self._within(node), kind, told, start_time=begin)
 
-    def _ended(self, key: tuple[GoalNode, str, str], told: Mapping[str, Any]) -> None:
+    def _ended(self, key: tuple[Goal, str, str], told: Mapping[str, Any]) -> None:
         span = self._calls.pop(key).span
         if span is not None:
             span.set_attributes(told)
@@ -455,7 +456,7 @@ def _used(answer: Reply | Glance) -> dict[str, Any]:
     return {name: value for name, value in used.items() if value is not None}
 
 
-def _robot(node: GoalNode) -> dict[str, str]:
+def _robot(node: Goal) -> dict[str, str]:
     name = node.post.robot.name
     return {"reactree.robot": name} if name else {}
 

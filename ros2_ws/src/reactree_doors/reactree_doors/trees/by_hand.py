@@ -32,15 +32,14 @@ def routine_of(
 ) -> Routine:
     """Return the routine of a tree of one's own: py_trees' sequences, selectors, parallels and decorators.
 
+    Raises RoutineError: a behaviour has no counterpart; the message names it.
+
     Args:
         make: Makes the tree; its argument makes the leaves, with roles in braces.
         goal: What it is for, with each of its roles once.
         name: What it is called; empty: as ``make`` is.
         roles: What may stand for each role, e.g. ``{"thing": "thing", "to": "place"}``.
         skills: The declared skills of the world. Without them, skills are taken as they are said.
-
-    Raises:
-        RoutineError: A behaviour has no counterpart; the message names it.
     """
     name = name or make.__name__
     kinds = [{"name": role, "kind": kind} for role, kind in (roles or {}).items()]
@@ -49,20 +48,13 @@ def routine_of(
 
 
 class Noted:
-    """A behaviour of a sketch, which is not carried out.
+    """A behaviour of a sketch, which is not carried out."""
 
-    Attributes:
-        data: The node that it stands for, without what is below it.
-    """
-
-    data: _Data
+    data: _Data  #: the node that it stands for, without what is below it
 
 
 class Leaf(Noted, Behaviour):
-    """A leaf of a sketch.
-
-    Status: It has none; to be ticked is an error.
-    """
+    """A leaf of a sketch. Status: It has none; to be ticked is an error."""
 
     def __init__(self, **data: Any) -> None:
         super().__init__(str(data["kind"]))
@@ -149,7 +141,6 @@ class Sketch:
 
 
 def _data_of(behaviour: Behaviour) -> _Data:
-    """Return the node of a behaviour, with those below it."""
     if isinstance(behaviour, Leaf):
         return behaviour.data
     if isinstance(behaviour, Flow):

@@ -64,17 +64,14 @@ class PostgresServer:
         subprocess.run(command, check=True, cwd=self.folder, stdout=subprocess.DEVNULL, timeout=_BOUND, **self._as)
 
     def url(self, database: str = "postgres", *, port: int = 0) -> str:
-        """The address of a database, without the password."""
         return f"postgresql://robot@127.0.0.1:{port or self.port}/{database}"
 
     def connect(self, database: str = "postgres") -> Any:
-        """A connection of a stranger."""
         import psycopg
 
         return psycopg.connect(self.url(database), password=PASSWORD, autocommit=True)
 
     def start(self, *settings: str) -> None:
-        """Start it and wait until it answers."""
         import psycopg
 
         with (self.folder / "log").open("ab") as log:
@@ -98,7 +95,6 @@ class PostgresServer:
         raise AssertionError((self.folder / "log").read_text()[-2000:])
 
     def kill(self) -> None:
-        """Kill it with everything it started, as a power failure does."""
         assert self._process is not None
         for pid in (self._process.pid, *children(self._process.pid)):
             with contextlib.suppress(ProcessLookupError):
@@ -106,20 +102,17 @@ class PostgresServer:
         self._process.wait(_BOUND)
 
     def stop(self) -> None:
-        """Let it end, cutting all connections."""
         assert self._process is not None
         self._process.send_signal(signal.SIGINT)
         self._process.wait(_BOUND)
 
     def remove(self) -> None:
-        """End it and remove its folder."""
         if self._process is not None and self._process.poll() is None:
             self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def children(parent: int) -> list[int]:
-    """The processes that a process started."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):

@@ -52,7 +52,6 @@ def server() -> Iterator[PostgresServer]:
 
 @pytest.fixture
 def url(server: PostgresServer, request: pytest.FixtureRequest) -> str:
-    """The address of a new database."""
     name = f"of_{abs(hash(request.node.name))}"
     with server.connect() as connection:
         connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
@@ -62,15 +61,12 @@ def url(server: PostgresServer, request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Retry soon, and look for news soon."""
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
     for name in ("_SOON", "_LATE", "_LOOK"):
         monkeypatch.setattr(link, name, 0.05)
 
 
 class Robots:
-    """Robots by name, each with a file of its own."""
-
     def __init__(self, url: str, folder: Path) -> None:
         self.url, self.folder, self._open = url, folder, contextlib.ExitStack()
 
@@ -450,7 +446,6 @@ def pgbouncer(server: PostgresServer) -> Iterator[int]:
 
 
 def learn_and_look(robots: list[FleetMemory]) -> None:
-    """Have robots add runs and read what all of them added."""
     for number in range(6):
         for at, one in enumerate(robots):
             one.add_run([experience(f"open the fridge {number} {at}", task=f"{number} {at}")])

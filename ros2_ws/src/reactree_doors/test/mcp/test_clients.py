@@ -52,7 +52,6 @@ def start() -> Iterator[Callable[..., Peer]]:
 
 @contextmanager
 def robot_of(way: str, folder: Path, **settings: Any) -> Iterator[Robot]:
-    """A robot that clients start by themselves, or that is served."""
     settings = {"rules": RULES, **settings}
     if way == "stdio":
         yield Robot(folder, **settings)
@@ -69,7 +68,6 @@ def served_to_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Robot]:
 
 @pytest.fixture
 def shared(served_to_all: Robot) -> Robot:
-    """A robot that is served by HTTP, as if it had done nothing yet."""
     served_to_all.forget()
     return served_to_all
 

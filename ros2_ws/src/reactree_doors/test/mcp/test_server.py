@@ -89,7 +89,6 @@ def test_a_run_may_ask_before_its_client_has_heard_of_it_and_right_after_an_answ
             robot, runs = door.robot, []
 
             def slowly(carried_out):
-                """On a busy machine the run's thread comes first."""
 
                 def call(*given):
                     result, until = carried_out(*given), time.monotonic() + 60

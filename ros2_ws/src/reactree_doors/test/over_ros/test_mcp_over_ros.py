@@ -64,8 +64,6 @@ class Served:
 
     Attributes:
         node: The node that follows the planner.
-        door: The door.
-        forms: What the forms asked.
     """
 
     def __init__(self, graph: Graph, folder: Path) -> None:
@@ -87,7 +85,6 @@ class Served:
         return Client(self.door.server(), **({} if answer is None else {"elicitation_callback": form}), **more)
 
     def talk(self, do: Callable[[Client], Awaitable[T]], answer: Any = None) -> T:
-        """Let a client do something while the nodes run."""
 
         async def go() -> T:
             async with self.client(answer) as client:
@@ -96,7 +93,6 @@ class Served:
         return during(self.graph, lambda: asyncio.run(go()))
 
     def call(self, tool: str, answer: Any = None, /, **given: Any) -> Any:
-        """Let a client call a tool."""
         return self.talk(lambda client: client.call_tool(tool, given), answer)
 
 
@@ -228,7 +224,6 @@ def test_a_planner_that_dies_ends_the_run_and_the_next_one_serves(graph: Graph, 
 
 
 def served_alone(served: Served, do: Callable[[Client], Awaitable[T]]) -> T:
-    """Let a client do something in this thread."""
 
     async def go() -> T:
         async with served.client() as client:

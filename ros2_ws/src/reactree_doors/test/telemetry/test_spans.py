@@ -38,8 +38,6 @@ CANARY = "sk-canary1234567890"
 
 
 class Kept:
-    """The spans and metrics of one test."""
-
     def __init__(self) -> None:
         self.exporter, self.reader = InMemorySpanExporter(), InMemoryMetricReader()
         self.tracers = TracerProvider()
@@ -122,8 +120,6 @@ class House(World):
 
 
 class Neighbour(Person):
-    """Answers every question."""
-
     def ask(self, question: Question) -> Pending[Answer]:
         return Pending.of(Answer(f"the {CANARY} one", "terminal"))
 
@@ -265,8 +261,6 @@ def test_words_are_told_without_keys_where_they_are_asked_for(kept: Kept, monkey
 
 
 class Silent(LanguageModel):
-    """Never answers."""
-
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         return Pending()
 
@@ -327,8 +321,6 @@ def _as_span(span: ReadableSpan) -> trace.Span:
 
 
 class Broken(SpanProcessor):
-    """Raises at each span."""
-
     def on_start(self, span: Any, parent_context: Any = None) -> None:
         raise ZeroDivisionError(CANARY)
 

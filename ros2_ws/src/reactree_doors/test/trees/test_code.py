@@ -87,7 +87,7 @@ def _one(run: Sketch) -> Behaviour:
 
 
 class _Mine(Sequence):
-    """Not what a sequence is."""
+    pass
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,6 @@ FIND = '<Search of="{thing}" finds="{it}"/><pick_up thing="{it}"/><AgentNode goa
 
 
 def file_of(steps: str, ports: str = ROLES) -> str:
-    """Return a file that does what the task is."""
     thing, place = (TASK.word_of(getattr(TASK.goal[0], name)) for name in ("item", "target"))
     goal = TASK.instruction.rstrip(".").replace(thing, "{thing}").replace(place, "{to}")
     return (

@@ -246,7 +246,6 @@ def test_a_subtree_becomes_a_part_of_the_tree_with_its_ports_remapped() -> None:
 
 
 def test_what_begins_and_ends_with_a_role_is_no_reference() -> None:
-    """BehaviorTree.CPP would take it for the name of one entry."""
     ports = '<input_port name="a" type="thing"/><input_port name="b" type="place"/>'
     body = "<AgentNode goal=\"'{a} to {b}'\"/>"
     routine = routine_of_xml(file_of(body, ports=ports), goal="{a} to {b}")
@@ -287,7 +286,6 @@ def _other_file(path: Path) -> str:
 
 
 def _copies(_: Path) -> str:
-    """Each tree has the next one twice: a million nodes."""
     twice = "".join(
         f'<BehaviorTree ID="t{n}"><Sequence><SubTree ID="t{n + 1}"/><SubTree ID="t{n + 1}"/></Sequence></BehaviorTree>'
         for n in range(18)
@@ -296,7 +294,6 @@ def _copies(_: Path) -> str:
 
 
 def _wide(_: Path) -> str:
-    """Each tree has the port of the one above it many times."""
     trees = "".join(
         f'<BehaviorTree ID="t{n}"><SubTree ID="t{n + 1}" a="{"{a}" * 500}"/></BehaviorTree>' for n in range(12)
     )
@@ -358,7 +355,6 @@ def test_1000_damaged_files_are_read_or_end_in_one_line() -> None:
 
 
 def _error_of(text: str) -> str:
-    """Return why a file is refused; empty if it is read."""
     try:
         routine_of_xml(text, DECLARED)
     except RoutineError as error:

@@ -130,8 +130,8 @@ class JobRunner:
         spec = RunSpec(
             planner=settings.planner_of(key.planner),
             options=TreeOptions(seed=key.seed, **settings.options),
-            world=Selection.of("suite", self._suite, suite),
-            llm=Selection.of("llm", *llm),
+            world=Selection.from_spec("suite", self._suite, suite),
+            llm=Selection.from_spec("llm", *llm),
             memory=settings.memory_of(key.planner),
             person=self._person_for(job) is not None,
         )

@@ -44,8 +44,8 @@ def bootstrap(
     spec = RunSpec(
         planner=chosen.name,
         options=TreeOptions(**dict(options)),
-        world=Selection.of("suite", *suite),
-        llm=Selection.of("llm", *llm),
+        world=Selection.from_spec("suite", *suite),
+        llm=Selection.from_spec("llm", *llm),
         memory=memory.absolute(),
     ).decided_by(llm.spec.trained_for(llm.settings))
     suite.spec.check_installed()

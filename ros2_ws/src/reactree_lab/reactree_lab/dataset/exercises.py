@@ -22,8 +22,7 @@ from reactree_ros.household.rules import arrival_text
 from reactree_ros.household.scene import Thing
 from reactree_ros.household.tasks import ROOMS, Node
 from reactree_ros.household.vocabulary import CLASSES
-from reactree_ros.tree.flows.fallback import FallbackFlow
-from reactree_ros.tree.flows.sequence import SequenceFlow
+from reactree_ros.tree.flows import FallbackFlow, SequenceFlow
 
 _SEEN = [one for one in CLASSES.values() if one.observed and one.category not in (ROOMS, "Characters")]
 _WANTED = [one.name for one in _SEEN if "GRABBABLE" in one.properties and not one.room_item]

@@ -44,9 +44,9 @@ from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import FreeText, PromptTooLong, Reply
 from reactree_ros.llm.reasoning import split_reasoning
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
-from reactree_ros.tree.attempt import OfAttempt
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import EndedBelow, FailureKind
+from reactree_ros.tree.goal import OfAttempt
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.program import Grow, Program, Step
 from reactree_ros.world.port import Observation
@@ -219,11 +219,11 @@ class _PlanCode(CodeRunner):
         self.tell(f"{_QUESTION}{question}")
         shared.asked += 1
         if shared.asked > shared.questions:
-            self.requests.check_budget()
+            self.check_budget()
             return self._unanswered(question, f"no more than {shared.questions} questions can be asked")
         turn = Told(f"{prompt(PROMPTS, 'adaplanner_ask.txt')}\n\n{_QUESTION}{question}\nAnswer:", About.TASK)
         try:
-            reply = yield from self.requests.ask_of([turn], FreeText(_ANSWER_STOPS))
+            reply = yield from self.ask_with([turn], FreeText(_ANSWER_STOPS))
         except PromptTooLong as error:
             return self._unanswered(question, str(error))
         said = split_reasoning(reply.text).text.strip()

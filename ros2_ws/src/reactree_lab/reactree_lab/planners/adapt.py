@@ -29,8 +29,7 @@ from reactree_ros.planners.reactree import flat_abilities
 from reactree_ros.planners.spec import AgentNodeSettings, PlannerSpec
 from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.context import RunContext
-from reactree_ros.tree.flows.fallback import FallbackFlow
-from reactree_ros.tree.flows.sequence import SequenceFlow
+from reactree_ros.tree.flows import FallbackFlow, SequenceFlow
 from reactree_ros.tree.program import Program, Step
 
 #: How often a plan is asked for if it cannot be read.
@@ -181,7 +180,7 @@ class AdaptNode(AgentNode):
         corrections = ""
         for _ in range(PLANS):
             turn = Told(f"{asked}\n\nTask: {in_lines(self.subgoal, first=False)}\n{corrections}Plan:", About.TASK)
-            reply = yield from self.requests.ask_of([turn], FreeText(_STOPS))
+            reply = yield from self.ask_with([turn], FreeText(_STOPS))
             try:
                 return read_plan(reply.text, cut=reply.cut), reply
             except ValueError as error:

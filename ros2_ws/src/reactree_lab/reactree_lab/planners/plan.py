@@ -103,8 +103,8 @@ class PlanNode(GoalNode):
     def begin_plan(self) -> Generator[Step, Any, Observation]:
         """Begin the prompt for a plan (paper, listing 3), and the turns with the task; return what is seen."""
         context = self.context
-        survey = yield from self.senses.survey()
-        found = yield from self.senses.find_examples()
+        survey = yield from self.survey()
+        found = yield from self.find_examples()
         fixed = fixed_example(context.household, "plan") if context.fixed_example else ()
         self.begin_prompt(prompt(PROMPTS, "plan.txt"), [Example((experience.turns,)) for experience in found] or fixed)
         self.add(Saw(survey.told, survey), anew=True)
@@ -119,7 +119,7 @@ class PlanNode(GoalNode):
             reason = f"'{step}' is not executable now."
             context.listener.refused(self, step_said(step), reason)
             return Observation(reason, Outcome.PRECONDITION)
-        self.requests.check_budget()
+        self.check_budget()
         context.budget.steps += 1
         context.listener.decided(self, Act(skill), reply)
         return (yield from self.perform(skill))

@@ -14,9 +14,9 @@ from reactree_ros.agent.prompt import prompt, task_turn
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.llm.port import Choice, FreeText, PromptTooLong, Reply
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
-from reactree_ros.tree.attempt import OfAttempt
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import GaveUp
+from reactree_ros.tree.goal import OfAttempt
 from reactree_ros.tree.program import Program, Step
 from reactree_ros.world.port import Observation, Outcome
 
@@ -94,9 +94,9 @@ class TreePlannerNode(PlanNode):
         at: ActionTree | None = ActionTree.merge(plans)
         self.action_tree = at
         near: Observation = yield from self.look_around()
-        self.requests.examples = ()
+        self.shown_examples = ()
         system = Told(prompt(PROMPTS, "tree_planner.txt"), About.SYSTEM)
-        self.requests.start = (system,) if self.context.system_text else ()
+        self.prompt_head = (system,) if self.context.system_text else ()
         self.add(Saw(f"Currently, {near.told[:1].lower()}{near.told[1:]}", near), anew=True)
         self.add(task_turn(self.subgoal))
         objection, reply = "", Reply("")
@@ -119,8 +119,8 @@ class TreePlannerNode(PlanNode):
 
     def _sample(self, survey: Observation) -> Generator[Step, Any, list[list[str]]]:
         """Ask for all plans at once; together they count as one decision."""
-        yield from self.senses.hold()
-        self.requests.check_budget()
+        yield from self.hold()
+        self.check_budget()
         self.context.budget.count()
         while True:
             try:
@@ -131,7 +131,7 @@ class TreePlannerNode(PlanNode):
     def _sampled(self, known: Collection[str]) -> Generator[Step, Any, list[list[str]]]:
         context, settings = self.context, self._settings
         requests = [
-            self.requests.make(
+            self.make_request(
                 self.prompt(),
                 FreeText((f"\n{DONE}\n",)),
                 temperature=settings.temperature,
@@ -140,11 +140,11 @@ class TreePlannerNode(PlanNode):
             )
             for number in range(settings.plans)
         ]
-        waits = [self.requests.wait_for(request, "plan") for request in requests]
+        waits = [self.send(request, "plan") for request in requests]
         plans = []
         try:
             for request, wait in zip(requests, waits, strict=True):
-                reply = yield from self.requests.answered(request, wait, context.budget.decisions)
+                reply = yield from self.receive(request, wait, context.budget.decisions)
                 plan = plan_of(reply, known)
                 if plan:
                     context.listener.decided(self, Think(", ".join(plan)), reply)

@@ -33,8 +33,8 @@ from reactree_ros.llm.chat import chat_messages
 from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, PromptTooLong, Reply
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.planners.spec import planner as planner_of
-from reactree_ros.tree.context import Listener
 from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.listener import Listener
 from reactree_ros.tree.options import TreeOptions
 
 TARGET = "\nTarget_domain:\n"

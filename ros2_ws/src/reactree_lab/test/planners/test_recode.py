@@ -27,10 +27,10 @@ from reactree_ros.llm.engine import Generated
 from reactree_ros.llm.port import LanguageModel, Reply
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.planners.spec import planner
-from reactree_ros.tree.context import Listener
 from reactree_ros.tree.failure import FailureKind
-from reactree_ros.tree.flows.sequence import SequenceFlow
+from reactree_ros.tree.flows import SequenceFlow
 from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.listener import Listener
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation
 

@@ -23,7 +23,7 @@ from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.llm.engine import Generation
 from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, PromptTooLong, Reply
 from reactree_ros.planners.spec import planner
-from reactree_ros.tree.context import Listener
+from reactree_ros.tree.listener import Listener
 from reactree_ros.tree.options import TreeOptions
 
 HOUSE = generate_house(seed=11, tasks=1)

@@ -23,9 +23,10 @@ from reactree_ros.agent.turns import Turn
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import PromptTooLong
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
-from reactree_ros.tree.attempt import OfAttempt
-from reactree_ros.tree.context import Call, RunContext
+from reactree_ros.tree.context import RunContext
+from reactree_ros.tree.goal import OfAttempt
 from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.listener import Call
 from reactree_ros.tree.program import Program, Step
 from reactree_ros.world.port import Observation
 
@@ -79,7 +80,7 @@ class HiAgentNode(GoalNode):
             yield from self._learn_skills()
             reply = yield from self.ask(lambda: self._grammar(self._skills))
             for said in self.decisions(reply, self._grammar(self._skills)):
-                self.requests.check_budget()
+                self.check_budget()
                 assert said.decision is not None  # it was read
                 if (reached := (yield from self.taking(said.decision, reply))) is not None:
                     return reached
@@ -100,9 +101,7 @@ class HiAgentNode(GoalNode):
         if not self._settings.summaries:
             self.memory = self.memory.finish(chunk.last_observation)
             return
-        summary, reply = yield from self.requests.summarise(
-            chunk.trajectory, chunk.subgoal, otherwise=chunk.last_observation
-        )
+        summary, reply = yield from self.summarise(chunk.trajectory, chunk.subgoal, otherwise=chunk.last_observation)
         if reply is not None:
             self.take(Summarise(f"Subgoal {len(self.memory.chunks)} came to: {summary}", summary), reply)
             self.tell(OK)
@@ -144,7 +143,7 @@ class HiAgentNode(GoalNode):
 
     def shorten(self, error: PromptTooLong) -> None:
         """Leave out examples from now on; if there are none, hide retrieved details."""
-        if self.requests.examples or not self.memory.retrieved:
+        if self.shown_examples or not self.memory.retrieved:
             super().shorten(error)
         else:
             self.memory = self.memory.hide()
@@ -153,14 +152,14 @@ class HiAgentNode(GoalNode):
 
     def prompt(self) -> Sequence[Turn]:
         """Return the prompt: current working memory, not the whole trajectory."""
-        return (*self.requests.start, *self._head, *self.memory.shown())
+        return (*self.prompt_head, *self._head, *self.memory.shown())
 
     def _grammar(self, skills: Sequence[str]) -> SubgoalGrammar:
         """Return the constraint: an action, if there is a subgoal, or the next subgoal with its first action.
 
         That first action may retrieve every subgoal so far, including the one that ends now.
         """
-        done, failure, *recalls = self.senses.own_actions()
+        done, failure, *recalls = self.own_actions()
         begun = len(self.memory.chunks)
         retrieve = retrievals(begun) if self._settings.retrieval else []
         return SubgoalGrammar(
@@ -179,7 +178,7 @@ class HiAgentNode(GoalNode):
 
     def _find_examples(self) -> Generator[Step, Any, Sequence[Example | str]]:
         """Return episodic memory's examples as subgoals; if there are none, the fixed ones."""
-        found = yield from self.senses.find_examples()
+        found = yield from self.find_examples()
         told = [Example((turns,)) for turns in map(told_as_subgoals, found) if turns]
         if told or not self.context.fixed_example:
             return told

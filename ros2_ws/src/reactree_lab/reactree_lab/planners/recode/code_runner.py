@@ -45,9 +45,9 @@ from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import well_formed
 from reactree_ros.llm.port import FreeText, Reply
 from reactree_ros.planners.spec import fixed_example
-from reactree_ros.tree.attempt import OfAttempt
 from reactree_ros.tree.context import RunContext
-from reactree_ros.tree.flows.sequence import SequenceFlow
+from reactree_ros.tree.flows import SequenceFlow
+from reactree_ros.tree.goal import OfAttempt
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.program import Program, Step, Wait
 from reactree_ros.world.port import Observation
@@ -155,7 +155,7 @@ class CodeRunner(GoalNode):
 
     def prompt(self) -> Sequence[Turn]:
         """Return the prompt: the node's replies and messages, without the code's actions and observations."""
-        return (*self.requests.start, *(turn for turn in self.turns if not isinstance(turn, Saw)))
+        return (*self.prompt_head, *(turn for turn in self.turns if not isinstance(turn, Saw)))
 
     def begin_code_prompt(
         self, system: str, *, head: str, fixed: str, otherwise: Sequence[str] = ()
@@ -169,7 +169,7 @@ class CodeRunner(GoalNode):
             otherwise: Fixed examples for a household without one.
         """
         context = self.context
-        found = yield from self.senses.find_examples()
+        found = yield from self.find_examples()
         examples: Sequence[Example | str] = [one.text.rstrip("\n") for one in found if one.text.startswith(head)]
         if not examples and context.fixed_example:
             examples = fixed_example(context.household, fixed) or otherwise
@@ -376,7 +376,7 @@ class CodeRunner(GoalNode):
 
     def act_for_code(self, skill: str) -> Generator[Step, Any, str]:
         context = self.context
-        self.requests.check_budget()
+        self.check_budget()
         context.budget.steps += 1
         listed = context.options.refuse_unavailable and not context.household.free_skills
         if listed and Skills(*apart((yield from self.available_skills()))).exactly(skill) is None:

@@ -42,9 +42,9 @@ from reactree_ros.agent.prompt import prompt
 from reactree_ros.agent.turns import About
 from reactree_ros.llm.port import Reply
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
-from reactree_ros.tree.attempt import OfAttempt
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import EndedBelow, FailureKind
+from reactree_ros.tree.goal import OfAttempt
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.program import Grow, Program, Step, Wait
 from reactree_ros.world.port import Observation

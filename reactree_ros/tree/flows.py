@@ -1,8 +1,8 @@
-"""Parallel: every subgoal to its end, then a policy decides; with several robots at the same time."""
+"""Sequence, fallback and parallel: control flows over subgoals that take turns, or have a robot each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Any
 
 import py_trees
@@ -12,15 +12,94 @@ from py_trees.composites import Composite
 
 from reactree_ros.agent.control_flow import ControlFlow
 from reactree_ros.tree.context import RunContext
-from reactree_ros.tree.flows.turns import begin_anew, conclude, take_turns
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import ParallelPolicy
 from reactree_ros.tree.team import Post
 
 
-class ParallelFlow(ControlFlow):
-    """Every subgoal to its end; with several robots at the same time, with one in turns."""
+def in_turn(composite: Composite) -> Iterator[Behaviour]:
+    """Yield the children from the one whose turn it is, which becomes the current child."""
+    if composite.status != Status.RUNNING:
+        begin_anew(composite)
+        composite.initialise()
+    current = composite.current_child
+    first = 0 if current is None else composite.children.index(current)
+    for child in composite.children[first:]:
+        composite.current_child = child
+        yield child
 
+
+def take_turns(composite: Composite, after: Container[Status], otherwise: Callable[[], Status]) -> Iterator[Behaviour]:
+    """Tick the child whose turn it is, and those after it as long as each ends so; the first other one concludes."""
+    for child in in_turn(composite):
+        yield from child.tick()
+        if child.status not in after:
+            conclude(composite, child.status)
+            break
+    else:
+        conclude(composite, otherwise())
+    yield composite
+
+
+def begin_anew(composite: Composite) -> None:
+    for child in composite.children:
+        if child.status != Status.INVALID:
+            child.stop(Status.INVALID)
+    composite.current_child = None
+
+
+def conclude(composite: Composite, status: Status) -> None:
+    if status == Status.RUNNING:
+        composite.status = status
+    else:
+        composite.stop(status)
+
+
+class SequenceFlow(ControlFlow):
+    name = "sequence"
+    text = '"sequence" (achieve subgoals sequentially; if any subgoal fails, the sequence is interrupted)'
+    phrase = "in sequence"
+    ordered = True
+    sign = "→"
+    summary = "one after the other, until one fails"
+
+    def composite(self, node: Any, children: Sequence[Behaviour]) -> Composite:
+        return py_trees.composites.Sequence(str(self), memory=True, children=list(children))
+
+
+class FallbackFlow(ControlFlow):
+    name = "fallback"
+    text = (
+        '"fallback" (attempt subgoals in order until one succeeds; if a subgoal is successful, the remaining '
+        "subgoals are not attempted)"
+    )
+    phrase = "using a fallback strategy"
+    ordered = False
+    sign = "?"
+    summary = "one after the other, until one succeeds"
+
+    def composite(self, node: Any, children: Sequence[Behaviour]) -> Composite:
+        return Fallback(str(self), children)
+
+
+class Fallback(py_trees.composites.Selector):
+    """Tries its children in order until one succeeds.
+
+    py_trees' selector would wipe the status of the children that failed. It is the base class, so that displays and
+    viewers draw this one for what it is.
+
+    Status: SUCCESS as soon as a child succeeds, FAILURE when every child has failed, RUNNING in between.
+    Children that failed keep their status.
+    """
+
+    def __init__(self, name: str, children: Sequence[Behaviour]) -> None:
+        super().__init__(name, memory=True, children=list(children))
+
+    def tick(self) -> Iterator[Behaviour]:
+        return take_turns(self, (Status.FAILURE,), lambda: Status.FAILURE)
+
+
+class ParallelFlow(ControlFlow):
     name = "parallel"
     text = (
         '"parallel" (achieve subgoals in parallel; this enables tasks to continue independently, even if one '
@@ -62,7 +141,6 @@ class Parallel(py_trees.composites.Parallel):
         self.parallel_policy = parallel_policy
 
     def tick(self) -> Iterator[Behaviour]:
-        """Tick the child whose turn it is, and those after it as long as each ends at once."""
         return take_turns(self, (Status.SUCCESS, Status.FAILURE, Status.INVALID), self._verdict)
 
     def _verdict(self) -> Status:
@@ -77,8 +155,6 @@ class Concurrent(Parallel):
     A child without a robot waits until one is free. A robot stays with its child to that one's end. With one robot the
     children take turns, as under :class:`Parallel`. Where a failure ends the whole tree, the children that are still at
     work are stopped.
-
-    Status: RUNNING until every child has ended, then SUCCESS or FAILURE by the policy.
     """
 
     def __init__(self, name: str, children: Sequence[Behaviour], node: GoalNode, context: RunContext) -> None:
@@ -89,7 +165,6 @@ class Concurrent(Parallel):
         self._latest = 0  # how far the robots were when their children ended
 
     def tick(self) -> Iterator[Behaviour]:
-        """Tick every child that has a robot or gets one now."""
         if self.status != Status.RUNNING:
             self._begin()
         if self._context.paused:
@@ -103,25 +178,23 @@ class Concurrent(Parallel):
                 self._child_ended(child)
         if len(self._ended) == len(self.children):
             conclude(self, self._verdict())
-        elif self._context.fatal is not None:
-            conclude(self, Status.FAILURE)
         else:
-            conclude(self, Status.RUNNING)
+            conclude(self, Status.RUNNING if self._context.fatal is None else Status.FAILURE)
         yield self
 
     def stop(self, new_status: Status = Status.INVALID) -> None:
-        """Stop the children that are at work, and give their robots back."""
         super().stop(new_status)
         for child in list(self._posts):
             self._child_ended(child)
-        self._context.team.resume(self._node.post, self._latest)
+        robot = self._node.post.robot
+        robot.idle, robot.elapsed = False, max(robot.elapsed, self._latest)
 
     def _begin(self) -> None:
         begin_anew(self)
         self._ended.clear()
         self.initialise()
         self._begun_at = self._latest = self._node.post.robot.elapsed
-        self._context.team.lend(self._node.post)
+        self._context.team.claims.rest(self._node.post.robot)  # until what grew has ended
 
     def _has_robot(self, child: Behaviour) -> bool:
         if child in self._posts:

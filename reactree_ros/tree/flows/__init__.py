@@ -1,1 +1,0 @@
-"""The control flows that an expansion can use, each in a file of its own."""
