@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from reactree_ros.agent.budget import Limit
-from reactree_ros.agent.decision import MalformedDecision
+from reactree_ros.agent.decision import MalformedDecision, kinds
 from reactree_ros.agent.grammar import parse_decision
 from reactree_ros.agent.household import START_LINE
-from reactree_ros.agent.kinds import kinds
 from reactree_ros.agent.transcript import exact_turns
 from reactree_ros.agent.turns import Told, Turn, render
 from reactree_ros.errors import UserError

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from reactree_ros.agent.control_flow import known_flows
-from reactree_ros.agent.kinds import kinds
+from reactree_ros.agent.decision import kinds
 from reactree_ros.record.verdict import SCORES, Judgement
 
 

@@ -13,11 +13,11 @@ from typing import Any
 
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.grammar import Grammar
-from reactree_ros.agent.reading.labels import Announced, Label, Mark, Unreadable, label_of, shortened, undressed
+from reactree_ros.agent.labels import Announced, Label, Mark, label_of, shortened, undressed
 from reactree_ros.agent.reading.skills import Skills, act_of
 from reactree_ros.agent.reading.values import argument_in, holds_an_object, said_in, value_at
 from reactree_ros.agent.text import words
-from reactree_ros.agent.turns import Said
+from reactree_ros.agent.turns import Said, Unreadable
 
 #: What ends a model's turn, or begins somebody else's.
 _TURNS = re.compile(

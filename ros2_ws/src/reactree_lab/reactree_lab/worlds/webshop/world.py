@@ -27,7 +27,7 @@ from reactree_lab.worlds.webshop.client import (
 from reactree_lab.worlds.worker_world import WorkerWorld
 from reactree_ros.agent.grammar import LONGEST_SKILL
 from reactree_ros.agent.household import Household
-from reactree_ros.agent.reading.labels import shortened, undressed
+from reactree_ros.agent.labels import shortened, undressed
 from reactree_ros.agent.reading.skills import NEAREST, Skills
 from reactree_ros.background.pending import Pending
 from reactree_ros.files.read_back import well_formed
