@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reactree_ros.agent.control_flow import ControlFlow, default_flows
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.grammar import DecisionGrammar, Grammar, parse_decision
 from reactree_ros.agent.kinds.act import Act
@@ -528,6 +529,13 @@ def test_a_decision_that_is_said_again_may_be_cut_the_second_time() -> None:
     assert refusal("Act: go to kitchen 12\nAct: go to kitchen 1", cut=True)
 
 
+@pytest.mark.parametrize(
+    "listed", ["1. Think: about what to do", "- **Reasoning**: I can explain.", "1. Act: go to kitchen 1"]
+)
+def test_what_a_model_lists_when_it_declines_is_no_decision(listed: str) -> None:
+    assert refusal(f"I can only perform one of the following tasks:\n{listed}")
+
+
 def test_a_refusal_quotes_no_words_that_were_not_said_in_a_row() -> None:
     titled = (
         "1. Think\n   - You need to find the pie.\n\n2. Act\n   - Pick up the pie.\n\n3. Act\n   - Put down the pie."
@@ -700,6 +708,10 @@ def test_a_free_skill_is_not_guessed_either(text: str, reason: str) -> None:
     assert reason in refusal(text, FREE)
 
 
+def test_a_free_skill_that_was_cut_is_not_taken() -> None:
+    assert "was cut" in refusal("Act: pour jug in", FREE, cut=True)
+
+
 # ---------------------------------------------------------------------- any text at all
 
 FRAGMENTS = [
@@ -756,6 +768,21 @@ def test_any_text_is_a_decision_that_may_be_said_or_is_refused_in_one_line(
         assert isinstance(last, Think) or read(said[-1].text, grammar) == said[-1:]
 
 
+@given(texts, st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=6))
+@settings(max_examples=200, deadline=None)
+def test_a_choice_is_an_option_or_refused_in_one_line(text: str, options: list[str]) -> None:
+    assert taken(lambda: read_choice(text, options)) in (*options, None)
+
+
+@given(st.lists(st.tuples(texts, texts), max_size=3), texts)
+@settings(max_examples=200, deadline=None)
+def test_any_call_is_a_decision_that_may_be_said_or_is_refused_in_one_line(
+    calls: list[tuple[str, str]], text: str
+) -> None:
+    said = taken(lambda: read_call(calls, GRAMMAR, text=text)) or ()
+    assert all(not isinstance(one.decision, Act) or one.decision.skill in SKILLS for one in said)
+
+
 some_words = st.sampled_from(["go", "to", "pick", "up", "kitchen", "apple", "not", "1", "2", "12", "l", "a", "the"])
 skill_words = st.lists(some_words, min_size=1, max_size=5)
 dressed = st.sampled_from(
@@ -801,3 +828,17 @@ def test_long_texts_are_read_or_refused_as_others_are(text: str) -> None:
         said = taken(lambda: read(text[:LONGEST], grammar, cut=True))  # noqa: B023
         assert all(isinstance(one.decision, Act | Think | Expand) for one in said or ())
     assert len(own_words(text, GRAMMAR)) <= len(text)
+
+
+@pytest.mark.parametrize("flow", default_flows())
+@given(st.lists(st.text(max_size=30), max_size=4))
+@settings(max_examples=60, deadline=None)
+def test_an_expansion_in_json_holds_the_subgoals_as_they_were_or_is_refused(
+    flow: type[ControlFlow], goals: list[str]
+) -> None:
+    text = json.dumps({"expand": {"control_flow": flow.name, "subgoals": goals}})
+    for said in taken(lambda: read(text, GRAMMAR)) or ():
+        assert isinstance(said.decision, Expand)
+        assert said.decision.control_flow == flow()
+        assert len(said.decision.subgoals) <= len(goals)
+        assert parse_decision(said.text) == said.decision

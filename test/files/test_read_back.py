@@ -106,6 +106,13 @@ def test_the_time_of_an_event_is_a_number(time: Any, tmp_path: Path) -> None:
         read_record(path)
 
 
+def test_what_is_not_known_of_an_event_is_left_as_it_is(tmp_path: Path) -> None:
+    events = [json.loads(line) for line in kept().lines]
+    events[1]["later"] = {"version": [1]}
+    events.insert(2, {"e": "of a later version", "t": 0.0, "what": "\ud83d"})
+    assert read_record(written(tmp_path / "run.jsonl", events)).events == events
+
+
 def test_nothing_comes_after_the_end(tmp_path: Path) -> None:
     events = [json.loads(line) for line in kept().lines]
     with pytest.raises(RecordError, match="comes after the end of the run"):
@@ -200,6 +207,12 @@ def test_a_byte_order_mark_says_nothing_in_any_file_that_a_person_gives(kind: st
     path.write_text(content, encoding="utf-8-sig")
     assert read(path) == plain
     assert plain
+
+
+def test_half_a_character_is_read_where_it_may_be() -> None:
+    assert parse_json('["\\ud83d"]', halves=True) == ["\ud83d"]
+    with pytest.raises(ValueError, match="hex escape"):
+        parse_json('["\\ud83d"]')
 
 
 BILLION = "\n".join(["a0: &a0 [x, x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 40))])
@@ -359,3 +372,18 @@ def test_what_a_terminal_cannot_show_ends_nothing(encoding: str, tmp_path: Path)
     out, err = process.communicate(timeout=120)
     assert (process.returncode, err) == (0, b"")
     assert "parallel" in out.decode(encoding)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "words",
+    ["list", "list words", "--help", "run --help", "doctor", "run hello --llm expert", "record replay RUN"],
+)
+def test_who_reads_no_more_ends_a_command_quietly(words: str, tmp_path: Path) -> None:
+    run = tmp_path / "run.jsonl"
+    run.write_text("".join(f"{line}\n" for line in kept().lines), encoding="ascii")
+    process = reactree(*words.replace("RUN", str(run)).split())
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    assert (process.stderr.read(), process.wait(120)) == (b"", 141)

@@ -177,6 +177,11 @@ def test_whatever_a_header_holds_the_table_is_one_of_texts_and_numbers(tmp_path:
             assert isinstance(line[key], str), (key, line)
 
 
+def test_a_file_of_something_else_is_no_line(tmp_path: Path) -> None:
+    (tmp_path / "results.jsonl").write_text('{"task_id": 1}\n', encoding="utf-8")
+    assert Runs(tmp_path).table() == []
+
+
 def test_a_link_within_the_folder_is_followed(tmp_path: Path) -> None:
     Lines(tmp_path / "one.jsonl", "Wash a plate").end()
     (tmp_path / "latest.jsonl").symlink_to("one.jsonl")

@@ -222,3 +222,17 @@ def test_how_often_the_model_was_asked_again_and_why_are_lines(of: str) -> None:
     event = {"e": "reply", **reply} if of == "reply" else {"e": "failed", "of": "reply", "took": reply}
     lines = [line.text for line in _LINES[of](Moment(), event)]
     assert lines == ["↻ asked again 2 times: You cannot fly.", "↻ asked again: Nor swim."]
+
+
+def test_the_result_says_how_many_requests_were_in_vain(events: Sequence[Event]) -> None:
+    *before, end = events
+    counts = {"replies": 3, "attempts": 5, "refused_attempts": 2, "repeated_attempts": 1}
+    said = "5 requests for 3 replies of the language model: 2 refused, 1 repeated"
+    assert said in printed([*before, {**end, "result": {**end["result"], **counts}}])
+    assert "replies of the language model" not in printed(events)
+
+
+def test_a_warning_of_a_reply_is_a_line() -> None:
+    (line,) = _LINES["reply"](Moment(), {"e": "reply", "text": "Act: done", "warning": "it cuts the prompt"})
+    assert line.text == "! it cuts the prompt"
+    assert list(_LINES["reply"](Moment(), {"e": "reply", "text": "Act: done"})) == []
