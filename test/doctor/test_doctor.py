@@ -316,11 +316,6 @@ def test_a_server_that_answers_is_named_with_its_models(peer: Peer, monkeypatch:
     assert found == Diagnosis("OPENAI_BASE_URL", RIGHT, f"{peer.base_url} answers; models: tiny")
 
 
-def test_what_is_named_wins_over_the_environment(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
-    assert only(servers.servers(peer.base_url, None)).what == "--base-url"
-
-
 def test_a_key_is_wanted_refused_or_accepted(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
     peer.key = "hush-4711"
     assert only(servers.servers(peer.base_url, None)).said.endswith("answers, and requires a key")

@@ -136,25 +136,6 @@ def test_the_same_seed_gives_the_same_examples_in_whatever_order_they_were_added
     assert one != taken("a.db", [], 6)
 
 
-def test_what_was_added_is_still_there_after_closing(tmp_path: Path) -> None:
-    run = [
-        experience(),
-        experience("öffne den Kühlschrank", end=End.EXPAND, decision=7, depth=3, filler="Think: \0’\n"),
-    ]
-    with SqliteMemory(tmp_path / "memory.db", WordHashEmbedder()) as memory:
-        memory.add_run(run)
-    with SqliteMemory(tmp_path / "memory.db", WordHashEmbedder()) as memory:
-        assert list(memory) == run
-        assert len(memory) == 2
-        assert memory.search("öffne", 1)[0][1] == run[1]
-        assert run[0] in memory
-        assert experience(task=99) not in memory
-        counts = memory.counts()
-    assert (counts.experiences, counts.runs, counts.subgoals) == (2, 1, 2)
-    assert counts.by_end == {End.SUCCESS: 1, End.FAILURE: 0, End.EXPAND: 1}
-    assert counts.by_task_name == {"put_fridge": 2}
-
-
 def test_the_turns_come_back_as_they_were_added(memory: SqliteMemory) -> None:
     turns: tuple[Turn, ...] = (
         Told("Your task is to: open the fridge", About.TASK),
