@@ -205,6 +205,12 @@ def test_a_torch_that_cannot_be_imported_is_wrong_in_one_line(monkeypatch: pytes
     assert "pip install" in found.remedy
 
 
+@pytest.mark.slow
+def test_an_import_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found = torch(monkeypatch, tmp_path, "import threading; threading.Event().wait()", seconds=0.5)()["torch"]
+    assert (found.level, found.said) == (WRONG, "cannot be imported: did not end within 0.5 s")
+
+
 def test_what_a_look_started_ends_with_it() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(60.0)

@@ -13,7 +13,7 @@ from openai_peer import Behaviour, Exchange, Peer, fails, says
 
 from reactree_ros.agent.observation import Observation
 from reactree_ros.agent.picture import LARGEST_PICTURE, Picture, PictureStore, picture_of
-from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
+from reactree_ros.agent.turns import About, Said, Saw, Told, ToldStart, Turn
 from reactree_ros.llm.check import COLOURS, Given, Lesson, Report, check
 from reactree_ros.llm.openai.refusal import Refused
 from reactree_ros.llm.port import FreeText, RequestRejected
@@ -180,6 +180,12 @@ def test_a_model_that_does_not_see_is_told_in_words(model: Model, seeing: Peer, 
     assert seeing.asked[0].pictures == []
 
 
+def test_pictures_of_examples_are_not_shown(model: Model, seeing: Peer) -> None:
+    example = (Told("Your task is to: look"), saw(drawn(1)), Said("Act: done"))
+    ask(model(seeing), ToldStart(system="You are a robot.", examples=(example,)), saw(drawn(2)), may_say=FreeText())
+    assert seeing.asked[0].pictures == [data_of(drawn(2))]
+
+
 # ---------------------------------------------------------------------- `reactree llm check`
 
 
@@ -215,6 +221,14 @@ def test_a_model_that_guesses_is_found_out(model: Model) -> None:
     assert any("1 of 4 times, so it does not see" in problem for problem in report.problems)
 
 
+@pytest.mark.parametrize("sees", [None, False])
+def test_a_model_that_is_not_said_to_see_is_shown_nothing(model: Model, sees: bool | None) -> None:
+    with Peer(chats=True, obeys=()) as peer:
+        report = checked(model, peer, sees=sees)
+        assert not any(asked.pictures for asked in peer.asked)
+    assert not any("square" in fact for fact in report.facts)
+
+
 # ---------------------------------------------------------------------- the store
 
 
@@ -224,6 +238,13 @@ def test_the_store_keeps_each_once_and_lets_the_oldest_go() -> None:
     assert ids[0] == ids[2]
     kept = [store.data(Picture(one, "image/png", 1, 1, 4)) for one in (ids[0], ids[1], ids[3])]
     assert kept == [b"aaaa", None, b"cccc"]
+
+
+def test_a_picture_whose_bytes_are_gone_is_told_of_in_words(model: Model, seeing: Peer) -> None:
+    gone = Picture("0" * 32, "image/png", 4, 4, 10, words="a cup")
+    reply = ask(model(seeing), *START, saw(gone), may_say=FreeText())
+    assert reply.pictures == 0
+    assert "Picture: a cup" in seeing.asked[0].prompt
 
 
 @pytest.mark.parametrize(

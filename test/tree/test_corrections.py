@@ -353,6 +353,21 @@ def test_a_correction_while_a_skill_runs_waits_for_its_end_and_stands_after_it()
     assert run.seen.endswith("The person has stapler (1).")
 
 
+def test_after_a_pause_the_node_knows_what_the_person_did_meanwhile() -> None:
+    run = Run(person=Says("y"), decides=[DONE])
+    run.model.settle = False
+    while not run.model.requests:
+        run.episode.tick()
+    run.episode.pause()
+    run.episode.tick()
+    run.episode.hear("I have taken the stapler")
+    run.episode.tick()
+    run.model.settle, run.model.script["root"] = True, [DONE]
+    run.episode.resume()
+    run.ends()
+    assert "The person has stapler (1)." in run.model.requests[-1].prompt
+
+
 def test_of_several_nodes_the_word_corrects_once() -> None:
     run = Run(person=Says("y"), decides=[expand("sequence", "a", "b")])
     run.model.script |= {"a": ["Act: navigate to counter 1", DONE], "b": [DONE]}

@@ -279,6 +279,19 @@ def test_a_goal_that_is_repeated_is_not_stuck_by_what_it_saw_before() -> None:
     assert episode.run().end == "done"
 
 
+def test_a_goal_that_is_stuck_ends_alone() -> None:
+    world = ScriptedWorld(refused=["open fridge 1"])
+    episode = episode_of(
+        lambda run: composites.Selector("or", memory=True, children=[run.goal("a"), run.skill("go to kitchen 1")]),
+        world=world,
+        model=ScriptedModel({"a": ["Act: open fridge 1"] * 9}),
+        options=TreeOptions(stuck_after=3),
+    )
+
+    assert episode.run().end == "done"
+    assert world.executed == ["open fridge 1"] * 3 + ["go to kitchen 1"]
+
+
 def test_a_language_model_that_is_gone_ends_its_goal_alone() -> None:
     world = ScriptedWorld()
     episode = episode_of(
@@ -453,3 +466,14 @@ def test_a_leaf_that_fails_in_the_same_way_for_ever_ends_the_run_as_stuck(make: 
     assert (result.end, result.status) == ("stuck", "failure")
     assert f"'close fridge 1' failed {times} times without anything new" in result.message
     assert world.executed.count("close fridge 1") == times
+
+
+def test_a_tree_that_begins_again_for_ever_ends_with_the_time_of_its_run() -> None:
+    clock = iter(range(10**6))
+    episode = episode_of(
+        lambda run: decorators.Repeat("r", run.skill("go to sink 1"), num_success=10**9),
+        world=Stubborn(),
+        options=TreeOptions(max_seconds=60),
+        clock=lambda: float(next(clock)),
+    )
+    assert ticked(episode).end == "out_of_time"

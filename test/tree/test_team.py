@@ -428,3 +428,10 @@ def test_a_world_that_is_gone_for_all_says_what_it_said_last() -> None:
 
     result = scripted_episode({}, world=Crew(one=Gone(), two=Gone())).run()
     assert (result.end, result.message) == ("world_gone", "no observation: the simulator has died")
+
+
+def test_many_robots_that_each_do_the_same_are_not_stuck() -> None:
+    subgoals = [f"part {number}" for number in range(14)]
+    script = {"root": [expand("parallel", *subgoals)], **{one: [OPEN, OPEN, "Act: done"] for one in subgoals}}
+    result = scripted_episode(script, world=crew(14)).run()
+    assert (result.status, result.end, result.steps) == ("success", "done", 28)

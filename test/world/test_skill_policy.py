@@ -17,7 +17,7 @@ from reactree_ros.agent.skill import Skill, skill_of
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.vocabulary import WORDS
 from reactree_ros.robot.config import load_robot
-from reactree_ros.world.skill_policy import PolicyError, SkillPolicy, Verdict, load_policy, policy_from_list
+from reactree_ros.world.skill_policy import PolicyError, Rule, SkillPolicy, Verdict, load_policy, policy_from_list
 
 CONFIG = Path(__file__).parents[2] / "config"
 SHIPPED = CONFIG / "skill_policy.yaml"
@@ -188,6 +188,14 @@ def test_a_name_may_be_a_class_and_is_not_looked_at_where_nobody_knows_the_names
     policy_from_list([{"skill": HAND, "when": {"person": "Anne"}, "verdict": "deny"}], where="p").check(
         House((), Ward().household.skills)
     )
+
+
+def test_what_a_tool_says_of_itself_may_have_nothing_left_to_decide() -> None:
+    rules = [{"skill": HAND, "when": {"n": {end: 3}}, "verdict": "deny"} for end in ("above", "below")]
+    rules.append({"skill": HAND, "when": {"n": 3}, "verdict": "allow"})
+    policy = policy_from_list(rules, where="p").then([Rule(skill=HAND, verdict=Verdict.CONFIRM)])
+    assert len(policy.rules) == 4
+    policy.check(Ward(persons=("Anna",)))
 
 
 def test_a_range_without_numbers_is_refused_at_once() -> None:
