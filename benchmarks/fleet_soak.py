@@ -156,11 +156,11 @@ def report(server: PostgresServer, fleet: Fleet, names: list[str]) -> int:
     waited = 0
     for name in names:
         with FleetMemory(server.url(), fleet.own(name), WordHashEmbedder()) as memory:
-            waiting = memory._own.store.waiting()
+            waiting = memory._own.waiting()
             waited += len(waiting)
-            while left := memory._own.store.waiting():
+            while left := memory._own.waiting():
                 memory._link.deliver()
-                if len(memory._own.store.waiting()) == len(left):
+                if len(memory._own.waiting()) == len(left):
                     time.sleep(0.1)
             held = Counter(one.task_id for one in memory)
     lost = [task for task in fleet.acknowledged if not held[task]]

@@ -158,7 +158,7 @@ def turns_of(found: Sequence[Experience]) -> int:
 def bare_rows(memory: SqliteMemory, rows: Sequence[int]) -> None:
     """Read the turns of experiences by a bare SELECT."""
     marks = ",".join("?" * len(rows))
-    memory._store._reader.execute(f"SELECT turns FROM experience WHERE id IN ({marks})", rows).fetchall()
+    memory._reader.execute(f"SELECT turns FROM experience WHERE id IN ({marks})", rows).fetchall()
 
 
 def ask_once(path: Path, size: int, number: int) -> None:

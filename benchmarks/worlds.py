@@ -39,8 +39,7 @@ from reactree_lab.worlds.pyrobosim.player import Player
 from reactree_lab.worlds.pyrobosim.world import SPEC as PYROBOSIM
 from reactree_lab.worlds.pyrobosim.world import PyrobosimSettings
 from reactree_lab.worlds.scienceworld.engine import borrowed
-from reactree_lab.worlds.scienceworld.tasks import described
-from reactree_lab.worlds.scienceworld.world import ScienceWorld
+from reactree_lab.worlds.scienceworld.world import ScienceWorld, described
 from reactree_lab.worlds.webshop.world import WebShop, WebShopTask
 from reactree_ros.errors import UserError
 from reactree_ros.world.port import World

@@ -70,7 +70,7 @@ DOORS = {
     "reactree_doors/mcp/in_process.py InProcessRun._run": OF_THE_RUN,
     "reactree_doors/mcp/server.py Door.do_skill.start": "reactree_doors/mcp/in_process.py InProcess.__init__",
     "reactree_doors/mcp/over_ros.py RosRobot.execute.execute": OF_THE_BRIDGE,
-    "nodes/bridge/skill_server.py SkillServer._carry_out": OF_THE_BRIDGE,
+    "nodes/bridge/endpoints.py SkillServer._carry_out": OF_THE_BRIDGE,
     "nodes/planner/task_runner.py TaskRunner._begin": OF_THE_RUN,
     "routine/skills.py _Run._does": OF_THE_BRIDGE,
     "tree/claims.py ClaimedSkill._execute": OF_THE_RUN,

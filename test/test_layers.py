@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 import json
 import re
 import subprocess
@@ -10,6 +11,7 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
+import grimp
 import pytest
 from sources import FOLDERS, modules, sources
 
@@ -114,3 +116,15 @@ def test_outside_nodes_only_declared_dependencies_are_imported() -> None:
         for name in imported_names(path) - sys.stdlib_module_names - declared - set(FOLDERS)
     }
     assert undeclared == set()
+
+
+def test_no_file_imports_one_that_imports_it_directly_or_by_way_of_others() -> None:
+    packages = ("reactree_ros", "reactree_lab", "reactree_doors", "reactree_local")
+    graph = grimp.build_graph(*packages, exclude_type_checking_imports=True, cache_dir=None)
+    imported = {}
+    for module in graph.modules:
+        named = graph.find_modules_directly_imported_by(module)
+        parts = [one.split(".") for one in named]  # a file of a package runs the package's own file, too
+        run = {".".join(one[:end]) for one in parts for end in range(1, len(one) + 1)}
+        imported[module] = {one for one in run if not f"{module}.".startswith(f"{one}.")}
+    graphlib.TopologicalSorter(imported).prepare()  # a CycleError names the circle

@@ -41,11 +41,6 @@ def test_the_version_comes_from_package_xml() -> None:
     assert not list(written)
 
 
-def test_another_name_of_the_package_is_no_version() -> None:
-    with pytest.raises(AttributeError, match="'version'"):
-        reactree_ros.version  # noqa: B018
-
-
 def test_package_xml_and_pyproject_toml_say_the_same() -> None:
     described = metadata.metadata("reactree_ros")
     maintainer = MANIFEST.find("maintainer")

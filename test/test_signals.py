@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+import reactree_ros
 from reactree_ros.record.reader import read_record
 
 DEMO = "Put 1 pudding and 1 apple on the coffee table"
@@ -246,3 +247,21 @@ def test_a_terminal_that_is_closed_ends_a_run_in_order(start: Start, tmp_path: P
 def test_every_command_ends_with_its_workers(start: Start, tmp_path: Path, name: str, what: str, code: int) -> None:
     arguments = [one.format(out=tmp_path / "out") for one in COMMANDS[name]]
     assert start(WORK.format(what=what), "lab", name, *arguments).ended()[0] == code
+
+
+@pytest.mark.slow  # a second of waiting
+def test_a_node_that_computes_for_ever_as_it_leaves_is_killed() -> None:
+    """As Fast DDS's destructors were seen to: after the interpreter, so that no code of Python can end it."""
+    leaving = (
+        "import ctypes, importlib.util, sys\n"
+        "spec = importlib.util.spec_from_file_location('ending', sys.argv[1])\n"  # its folder wants ROS
+        "ending = importlib.util.module_from_spec(spec)\n"
+        "spec.loader.exec_module(ending)\n"
+        "ending.LEAVES_WITHIN = 1\n"
+        "ending.deaf_when_it_ends()\n"
+        "libc = ctypes.CDLL(None)\n"
+        "libc.__cxa_atexit(libc.pause, None, None)\n"
+    )
+    ending = Path(reactree_ros.__file__).parent / "nodes/ending.py"
+    ended = subprocess.run([sys.executable, "-c", leaving, str(ending)], timeout=PATIENCE, check=False)
+    assert ended.returncode == -signal.SIGALRM

@@ -6,7 +6,8 @@ import re
 import unicodedata
 from functools import cache, lru_cache
 
-from reactree_ros.agent.kinds import kinds
+from reactree_ros.agent.decision import kinds
+from reactree_ros.agent.labels import label_of, undressed
 from reactree_ros.agent.text import typed
 
 #: Stands before a line that would otherwise read as a decision, as a person's words or as a line of the prompt's own.
@@ -117,8 +118,6 @@ def _reads_as_ours(line: str) -> bool:
 
 @lru_cache(maxsize=4096)  # worlds say the same again and again
 def _begins_as_ours(begin: str) -> bool:
-    from reactree_ros.agent.reading.labels import label_of, undressed  # they know turns, which are made of this
-
     line = _in_plain_letters(begin)
     return any(_own_lines().match(form) or label_of(form) for form in {line, undressed(line), _bare_line(line)})
 

@@ -11,8 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from reactree_ros.agent.control_flow import ControlFlow, default_flows
-from reactree_ros.agent.decision import Decision, MalformedDecision, as_object
-from reactree_ros.agent.kinds import kinds, kinds_by_word
+from reactree_ros.agent.decision import Decision, MalformedDecision, as_object, kinds, kinds_by_word
 from reactree_ros.agent.parameters import GBNF, REGEX, Notation
 from reactree_ros.agent.skill import Offer
 from reactree_ros.agent.turns import Said

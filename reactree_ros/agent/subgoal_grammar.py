@@ -11,11 +11,10 @@ from reactree_ros.agent.decision import Decision, as_object
 from reactree_ros.agent.grammar import LONGEST_LINE, TEXT, Grammar
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.kinds.think import BeginSubgoal
-from reactree_ros.agent.reading.labels import Unreadable
 from reactree_ros.agent.reading.reader import Part
 from reactree_ros.agent.reading.skills import said_exactly
 from reactree_ros.agent.skill import Offer
-from reactree_ros.agent.turns import Said
+from reactree_ros.agent.turns import Said, Unreadable
 
 _SUBGOAL = re.compile(r"(?:(?P<number>\d+) Subgoal: (?P<subgoal>\S(?:[^\n<]*\S)?)\n)?Action: (?P<action>[^\n]+)")
 

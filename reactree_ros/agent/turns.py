@@ -14,9 +14,8 @@ from typing import Any, overload
 
 from pydantic_core import CoreSchema, core_schema
 
-from reactree_ros.agent.decision import Decision, text_of
+from reactree_ros.agent.decision import Decision, kinds, kinds_by_word, text_of
 from reactree_ros.agent.foreign import as_seen, cleaned, framed, in_lines
-from reactree_ros.agent.kinds import kinds, kinds_by_word
 from reactree_ros.agent.observation import Observation
 from reactree_ros.agent.text import LONGEST, LONGEST_TOLD, bounded
 
@@ -100,6 +99,22 @@ class Saw(_AsJson):
 
 
 Turn = Told | Said | Saw
+
+
+class Unreadable(ValueError):
+    """A reply that is no decision that may be said; the message is one line that says why, for the model and people.
+
+    ``decision`` is what it would be, as far as that can be told, such as a skill that is not available.
+    """
+
+    def __init__(self, reason: str, decision: Decision | None = None) -> None:
+        super().__init__(reason)
+        self.decision = decision
+
+    @property
+    def said(self) -> tuple[Said, ...]:
+        """The decision that it would be, with its words; empty if it is none."""
+        return () if self.decision is None else (Said(str(self.decision), self.decision),)
 
 
 @dataclass(frozen=True)

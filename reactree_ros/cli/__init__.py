@@ -124,7 +124,7 @@ def _stop_writing() -> NoReturn:
 def _fail(message: str, code: int) -> NoReturn:
     from rich.console import Console
 
-    said = redacted(message)
-    said = said if len(said) <= LONGEST_MESSAGE else f"{said[:LONGEST_MESSAGE]}…"
-    Console(stderr=True, soft_wrap=True).print(f"error: {said}", style="red", markup=False, highlight=False)
+    text = redacted(message)
+    text = text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]}…"
+    Console(stderr=True, soft_wrap=True).print(f"error: {text}", style="red", markup=False, highlight=False)
     sys.exit(code)

@@ -35,22 +35,7 @@ def carry_out(
     remember: bool = False,
     house_map: Path | None = None,
 ) -> EpisodeResult:
-    """Carry a run out, show it, and return its result.
-
-    Args:
-        spec: What the run is, as the user said it.
-        begin: Makes the episode, as :func:`reactree_ros.episode.assembly.assemble` does.
-        place: The world with its tasks, if they are loaded already.
-        save: Where the record is written; None: nowhere.
-        as_json: Whether the result is printed as JSON, and nothing else.
-        view: Whether a page shows the run and steers it.
-        paused: Whether the run waits on the page before its first decision.
-        remember: Whether a run that reaches its goal is added to its memory.
-        house_map: The map of its house that is kept; None: none is.
-
-    Raises:
-        UserError: Something that the run names is not here.
-    """
+    """Carry a run out, show it, and return its result; `begin` makes the episode, as ``assemble`` does."""
     from reactree_ros.cli.view import kept_for_the_page, watched
     from reactree_ros.episode.assembly import make_world
     from reactree_ros.episode.remembering import Remembering

@@ -99,11 +99,7 @@ class DefaultsFile:
         yield from found
 
     def defaults(self, path: Sequence[str], command: Any) -> dict[str, Default]:
-        """Return the file's defaults for a command, by parameter name.
-
-        Raises:
-            UserError: The command has no such option, or the option does not allow the value.
-        """
+        """Return the file's defaults for a command, by parameter name."""
         found: dict[str, Default] = {}
         for entry in self._entries((ALL,), path):  # later entries win
             found |= self._default(path, command, entry)

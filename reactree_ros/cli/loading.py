@@ -71,11 +71,7 @@ def _set_defaults(ctx: Any, name: str, command: Any, words: Sequence[str]) -> No
 
 
 def load(command: Command) -> Any:
-    """Return a command as click has it; a group imports none of its commands.
-
-    Raises:
-        UserError: Its module cannot be imported, or has no app.
-    """
+    """Return a command as click has it, a group without its commands; a UserError if it cannot be imported."""
     if command.commands:
         settings = {"no_args_is_help": True, "add_help_option": True}
         return Commands(name=command.name, help=command.summary, below=command.commands, **settings)

@@ -43,12 +43,9 @@ class Chosen(NamedTuple):
 
 
 class Options(abc.ABC):
-    """Some options of a command, which it gets as one value.
+    """Some options of a command, which it gets as one value."""
 
-    Attributes:
-        own_only: Whether the user's ``[all]`` does not hold for them: without them something else is meant.
-    """
-
+    #: Whether the user's ``[all]`` does not hold for them: without them something else is meant.
     own_only = False
 
     @abc.abstractmethod
@@ -178,14 +175,7 @@ def vision_option(more: str = "Without, none is asked.") -> Any:
 
 
 class FromSettings(Options, Generic[S]):
-    """Settings as options.
-
-    Args:
-        kind: The settings.
-        panel: The title above them in the help.
-        own: Those that have an option of their own; the others are given as ``--option NAME=VALUE``. None: all.
-        without: Those that cannot be given.
-    """
+    """Settings as options; those that have none of their `own` are given as ``--option NAME=VALUE``."""
 
     def __init__(
         self,
@@ -231,9 +221,7 @@ class RunOptionsGiven(FromSettings[RunOptions]):
 class Named(Options):
     """``--NAME`` of a registry, options of their own for the flags in it, ``--NAME-option`` for every setting.
 
-    Args:
-        name: Of the option, e.g. ``world``.
-        default: What is taken where nothing is named; None: the registry's first; empty: something must be named.
+    Without a default it is the registry's first; if it is empty, something must be named.
     """
 
     def __init__(self, registry: Registry[Any], name: str, *, default: str | None = None) -> None:
@@ -313,15 +301,17 @@ class OtherModel(NamedModel):
 
     own_only = True
 
-    def read(self, given: Mapping[str, Any]) -> Chosen | None:  # type: ignore[override]
+    def read(self, given: Mapping[str, Any]) -> Any:
         return super().read(given) if given else None
 
 
-class ModelAgain(OtherModel):
+class ModelAgain(NamedModel):
     """Another language model than a record's where one is named; else what is said of the record's own one."""
 
-    def read(self, given: Mapping[str, Any]) -> Chosen | Mapping[str, Any]:  # type: ignore[override]
-        return NamedModel.read(self, given) if self._names & set(given) else self._settings(given)
+    own_only = True
+
+    def read(self, given: Mapping[str, Any]) -> Any:
+        return super().read(given) if self._names & set(given) else self._settings(given)
 
 
 class WorldAgain(Options):

@@ -15,8 +15,7 @@ from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.carry_out import carry_out, differs, terminal
 from reactree_ros.cli.opening import progress, say
 from reactree_ros.cli.options import Chosen, ModelAgain, WorldAgain, takes
-from reactree_ros.cli.resume import AsJson, Memory, Policy, Save, Vision
-from reactree_ros.cli.said_again import said_again
+from reactree_ros.cli.resume import AsJson, Memory, Policy, Save, Vision, said_again
 from reactree_ros.errors import UserError
 
 if TYPE_CHECKING:

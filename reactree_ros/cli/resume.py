@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -10,9 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from reactree_ros.agent.budget import LIMITS
+from reactree_ros.agent.text import in_one_line
 from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.carry_out import carry_out, differs
 from reactree_ros.cli.commands import over_ros
+from reactree_ros.cli.defaults import policy_of_user, said_by_user
+from reactree_ros.cli.opening import agreed, warn
 from reactree_ros.cli.options import (
     Chosen,
     ModelAgain,
@@ -22,11 +27,14 @@ from reactree_ros.cli.options import (
     takes,
     vision_option,
 )
-from reactree_ros.cli.said_again import said_again
+from reactree_ros.episode.run_spec import RunSpec, Selection
 from reactree_ros.errors import UserError
 from reactree_ros.memory.spec import NamedMemory
 from reactree_ros.plugins.settings import read_settings
+from reactree_ros.record.own import is_own
+from reactree_ros.record.schema import Event
 from reactree_ros.tree.options import RunOptions
+from reactree_ros.world.skill_policy import load_policy
 
 if TYPE_CHECKING:
     from reactree_ros.record.reader import Record
@@ -54,6 +62,8 @@ class More(RunOptionsGiven):
 
 #: Longest wait for the planner node, in seconds.
 PATIENCE = 30.0
+#: Most characters of a record's setting that are shown.
+_SHOWN = 500
 
 
 @app.command()
@@ -109,7 +119,6 @@ def resume(
 
 
 def _go_on_over_ros(record: Record, until: int, limits: Mapping[str, int], planner: str, *, yes: bool) -> NoReturn:
-    from reactree_ros.agent.text import in_one_line
     from reactree_ros.episode.going_on import decisions_before, last_skill_of
 
     there = over_ros("resume")
@@ -121,3 +130,72 @@ def _go_on_over_ros(record: Record, until: int, limits: Mapping[str, int], plann
         raise UserError("nothing was done; --yes goes on without asking")
     assert record.path is not None  # it was read from there
     raise typer.Exit(there.carry_out(planner, there.resuming(record.path.resolve(), limits), PATIENCE, args=[]))
+
+
+def said_again(
+    spec: RunSpec,
+    header: Event,
+    *,
+    world: Mapping[str, Any],
+    llm: Chosen | Mapping[str, Any],
+    policy: Path | None = None,
+    memory: NamedMemory | None = None,
+    vision: Chosen | None = None,
+    planner: str = "",
+) -> RunSpec:
+    """Return the specification of a recorded run as the user wants it now; what the user says wins.
+
+    What the user's own program recorded here, by the header, the user has said. Of any other record nothing starts,
+    opens, loads or sends something by itself: a UserError, or a question, names what the user has to say, too. Its
+    memory is opened only if a package brings it, and its model for pictures is not asked.
+    """
+    name = spec.recorded
+    if spec.world is None:
+        raise UserError(f"{name}: does not say in which world it was, so nothing can be gone on with")
+    if spec.llm is None and not isinstance(llm, Chosen):
+        raise UserError(f"{name}: does not say which language model it was; name one with --llm")
+    if not (own := is_own(header)):
+        _check(spec, {"world": world} if isinstance(llm, Chosen) else {"world": world, "llm": llm})
+        if not planner:
+            spec.chosen_planner()
+    changes: dict[str, Any] = {"planner": planner, "working_memory": None} if planner else {}
+    if memory is not None:
+        changes["memory"] = memory.absolute()
+    elif not own and spec.unsaid("memory"):
+        changes["memory"] = ""
+        warn(f"The record's memory is not opened; to have examples from it, add --memory {spec.memory}")
+    elif planner:
+        changes["memory"] = ""
+    if vision is not None:
+        changes["vision"] = Selection.from_spec("llm", *vision)
+    elif not own:
+        changes["vision"] = None
+        if spec.vision is not None:
+            warn(f"Nobody is asked about pictures now; to have that, add --vision {spec.vision.name}")
+    if policy := policy or policy_of_user():
+        changes["policy"] = load_policy(policy)
+    if isinstance(llm, Chosen):
+        changes["llm"] = Selection.from_spec("llm", *llm)
+    else:
+        changes["llm"] = spec.llm and spec.llm.with_settings(llm, name)
+    return spec.but(recorded="", world=spec.world.with_settings(world, name), **changes)
+
+
+def _check(spec: RunSpec, given: Mapping[Any, Mapping[str, Any]]) -> None:
+    # asks whether to use settings that only a record gives
+    words = []
+    for field, settings in given.items():
+        for name, value in spec.unsaid(field).items():
+            if name not in settings and not said_by_user(name, value):
+                text = value if isinstance(value, str) else json.dumps(value)
+                words.append(f"--{field}-option {shlex.quote(in_one_line(f'{name}={text}')[:_SHOWN])}")
+    if not words:
+        return
+    effect = f"{spec.recorded}: its settings would start, open, load or send something: {' '.join(words)}"
+    yes = agreed(effect, "A record may not decide that by itself. Is it what you want?")
+    if yes is None:
+        raise UserError(
+            f"{effect} - a record may not decide that by itself; add these words to the command to have it so"
+        )
+    if not yes:
+        raise UserError(f"{spec.recorded}: nothing was done")

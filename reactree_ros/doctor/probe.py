@@ -17,11 +17,7 @@ class ProbeFailed(Exception):
 
 
 def in_a_process(code: str, *, seconds: float) -> Any:
-    """Run Python code that prints JSON at its end in its own process; no process that it starts outlives it.
-
-    Raises:
-        ProbeFailed: It failed, took too long, or printed something else.
-    """
+    """Run Python code that prints JSON at its end in its own process; no process that it starts outlives it."""
     with subprocess.Popen(
         python_command(code),
         stdin=subprocess.DEVNULL,

@@ -188,7 +188,7 @@ class _Check:
         self.expect(len(memory) == len(stored), f"its length is {len(memory)}, not {len(stored)}")
         self.expect(all(one in memory for one in stored), "an experience that it yields is not in it")
         kinds, subgoals = [(one.end, one.task_name, 1) for one in stored], {one.subgoal for one in stored}
-        right = Counts.of(kinds, runs=self._runs, subgoals=len(subgoals))
+        right = Counts.from_kinds(kinds, runs=self._runs, subgoals=len(subgoals))
         in_order = list(counts.by_task_name) == list(right.by_task_name)
         self.expect(counts == right and in_order, f"counts gives {counts}, not {right}")
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import importlib.util
 import re
 import threading
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -50,11 +48,7 @@ class EmbeddingUnavailable(EmbeddingError):
 
 
 def checked_vectors(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
-    """Embed texts into C-contiguous float32, a row each, and make sure that the embedder keeps its promise.
-
-    Raises:
-        EmbeddingError: Wrong shape, or a row that is not of unit length.
-    """
+    """Embed texts into C-contiguous float32, a row each; an EmbeddingError if the embedder breaks its promise."""
     vectors = np.ascontiguousarray(embedder.encode(texts), dtype=np.float32)
     if vectors.shape != (len(texts), embedder.dimension):
         raise EmbeddingError(
@@ -83,12 +77,7 @@ class SentenceTransformerEmbedder:
         self._lock = threading.Lock()
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """See :meth:`Embedder.encode`.
-
-        Raises:
-            EmbeddingUnavailable: sentence-transformers or torch is not installed.
-            EmbeddingError: The model cannot be loaded.
-        """
+        """See :meth:`Embedder.encode`; an EmbeddingError, or EmbeddingUnavailable, if there is no model."""
         if not texts:
             return np.empty((0, self.dimension), dtype=np.float32)
         with self._lock:  # the fast tokenizers refuse two threads at once
@@ -111,26 +100,12 @@ def _loaded() -> Any:
     try:
         if importlib.util.find_spec(_BUNDLE) is not None:
             source = str(importlib.import_module(_BUNDLE).get_model_path())
-        with _no_bar_for_local_files(source):
-            return transformers.SentenceTransformer(source, device="cpu")
+            importlib.import_module("transformers.utils.logging").disable_progress_bar()  # one of some milliseconds
+        return transformers.SentenceTransformer(source, device="cpu")
     except Exception as error:  # hub, file format, torch: each has exceptions of its own
         raise EmbeddingError(
             f"the sentence embedding model {source!r} cannot be loaded: {type(error).__name__}: {in_a_line(error)}"
         ) from error
-
-
-@contextlib.contextmanager
-def _no_bar_for_local_files(source: str) -> Iterator[None]:
-    # hides the progress bar of some milliseconds with which transformers loads a file; downloads keep theirs
-    log = importlib.import_module("transformers.utils.logging")
-    hide = Path(source).is_dir() and log.is_progress_bar_enabled()
-    if hide:
-        log.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if hide:
-            log.enable_progress_bar()
 
 
 @cache

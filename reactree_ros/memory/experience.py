@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from reactree_ros.agent.budget import Limit
-from reactree_ros.agent.decision import MalformedDecision
+from reactree_ros.agent.decision import MalformedDecision, kinds
 from reactree_ros.agent.grammar import parse_decision
 from reactree_ros.agent.household import START_LINE
-from reactree_ros.agent.kinds import kinds
 from reactree_ros.agent.transcript import exact_turns
 from reactree_ros.agent.turns import Told, Turn, render
 from reactree_ros.errors import UserError
@@ -90,11 +89,7 @@ class Experience:
 
     @classmethod
     def from_store(cls, *, text: str, read_turns: Callable[[], tuple[Turn, ...]], **fields: Any) -> Experience:
-        """Return one whose turns are read when they are asked for; most that is looked at is not asked for them.
-
-        Raises:
-            ExperienceError: See the class; what reading the turns raises is raised where they are asked for.
-        """
+        """Return one whose turns are read, or raise, when they are asked for; of most that is found they are not."""
         experience = object.__new__(cls)
         experience.__dict__.update(fields, text=text, similarity=None, _read_turns=read_turns)
         experience._check()
@@ -109,11 +104,7 @@ class Experience:
 
     @classmethod
     def from_text(cls, text: str, *, task_id: str, task_name: str, decision: int, depth: int) -> Experience:
-        """Read a recorded text; where it is no transcript of an agent node, it is one single turn.
-
-        Raises:
-            ExperienceError: The text has no task line, no starting observation, or no end.
-        """
+        """Read a recorded text; where it is no transcript of an agent node, it is one single turn."""
         return cls(
             subgoal=_subgoal_in(text),
             turns=turns_in(text),

@@ -12,7 +12,6 @@ day)``: what is known of one word only is the house's, and of nothing at all one
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
 from collections import defaultdict
@@ -52,23 +51,14 @@ class Belief:
     age: float  # how long ago it was seen there, in seconds
 
 
-class HouseMap(contextlib.AbstractContextManager["HouseMap"]):
+class HouseMap(HouseStore):
     """The map of one house that is kept in a file, which several robots and processes share.
 
-    All methods but :meth:`do` may wait for a disk; a tick calls that.
-
-    Args:
-        path: The file; made if it is not there. It may hold several houses.
-        house: The house, by its name.
-        clock: Seconds since 1970.
-
-    Raises:
-        MapError: The file cannot be used; the message is one line.
+    All methods but :meth:`do` may wait for a disk; a tick calls that. They raise a :class:`MapError`.
     """
 
     def __init__(self, path: str | Path, house: str = "", *, clock: Callable[[], float] = time.time) -> None:
-        self._store = HouseStore(Path(path))
-        self.path = self._store.path
+        super().__init__(Path(path))
         self._house, self.clock = house, clock
         self._worker = Worker(f"map of {house or 'a house'}", MapError)
 
@@ -79,16 +69,19 @@ class HouseMap(contextlib.AbstractContextManager["HouseMap"]):
     def close(self) -> None:
         wait([self.leave()], timeout=_CLOSING)
 
+    def __enter__(self) -> HouseMap:
+        return self
+
     def __exit__(self, *error: object) -> None:
         self.close()
 
     def leave(self) -> Pending[object]:
-        return Pending.of(None) if self._worker.lost else self._worker.close(self._store.close)
+        return Pending.of(None) if self._worker.lost else self._worker.close(super().close)
 
     def take(self, observation: Observation, name_of: Callable[[str, int], str] = named, *, robot: str = "") -> None:
         """Take an observation in: what is seen, held and gone, and what is missing where all was seen."""
         here = {name_of(seen.word, seen.instance): seen for seen in observation.seen}
-        with self._store.writing(self._house) as house:
+        with self.writing(self._house) as house:
             now = self.clock()
             for name, seen in here.items():
                 thing = house.thing(name) or Thing(name, seen.word, seen.instance)
@@ -99,12 +92,12 @@ class HouseMap(contextlib.AbstractContextManager["HouseMap"]):
                 else:
                     at = "" if seen.place == name else seen.place or ""
                     _found(house, thing, Place(at, seen.room or ""), now, robot=robot)
-            for thing in house.held_by(robot):
+            for thing in house.things("t.held = ?", robot):
                 if not here.get(thing.name, _NOWHERE).held:
                     thing.held = None
                     house.put(thing)
             for place in observation.looked_at(name_of):
-                for thing in house.believed_at(place):
+                for thing in house.things("t.at = ? AND t.held IS NULL", place):
                     if thing.name not in here:
                         _missed(house, thing, now)
                 house.in_vain(place, now, not_since=now - SAME_VISIT)
@@ -113,36 +106,37 @@ class HouseMap(contextlib.AbstractContextManager["HouseMap"]):
         self, name: str, word: str, number: int, place: Place, *, sure: float = 1.0, robot: str = "", own: str = ""
     ) -> None:
         """Take in that a thing was seen at a place, as a detector tells."""
-        with self._store.writing(self._house) as house:
+        with self.writing(self._house) as house:
             thing = house.thing(name) or Thing(name, word, number)
             thing.own = own or thing.own
             _found(house, thing, place, self.clock(), sure=sure, robot=robot)
 
     def missed(self, name: str) -> None:
         """Take in that a thing was looked for where it was taken to be, and is not there."""
-        with self._store.writing(self._house) as house:
+        with self.writing(self._house) as house:
             if (thing := house.thing(name)) is not None:
                 _missed(house, thing, self.clock())
 
     def taken(self, name: str, robot: str = "") -> None:
-        with self._store.writing(self._house) as house:
+        with self.writing(self._house) as house:
             if (thing := house.thing(name)) is not None:
                 _taken(house, thing, robot, self.clock())
 
     def beliefs(self, word: str | None = None) -> list[Belief]:
         """Return where things are taken to be, the surest first; without what is held.
 
-        Args:
-            word: Of which word, with all places where each was found; None: all things, with their latest place alone.
+        Of a word with all places where each was found; without a word all things, with their latest place alone.
         """
-        with self._store.reading(self._house) as house:
+        with self.reading(self._house) as house:
             now, rates = self.clock(), _Rates(house)
-            return _ranked(house.newest() if word is None else house.things(word), rates, now)
+            return _ranked(
+                house.things(only_latest=True) if word is None else house.things("t.word = ?", word), rates, now
+            )
 
     def likely(self, word: str) -> list[tuple[Place, float]]:
         """Return the places where a thing of a word may be found, with how likely one is there, the likeliest first."""
-        with self._store.reading(self._house) as house:
-            things = list(house.things(word))
+        with self.reading(self._house) as house:
+            things = list(house.things("t.word = ?", word))
             return _likely(things, _Rates(house), self.clock())
 
     def remembered(self, goal: str) -> tuple[Seen, ...]:
@@ -158,12 +152,12 @@ class HouseMap(contextlib.AbstractContextManager["HouseMap"]):
                 seen = Seen(thing.word, thing.number, *where, states=(REMEMBERED, *states))
                 told.setdefault((thing.word, thing.number, at.name, at.room), seen)
 
-        with self._store.reading(self._house) as house:
+        with self.reading(self._house) as house:
             now, rates = self.clock(), _Rates(house)
             for word in house.words():
                 if not any(names(goal, form) for form in (word, f"{word}s", f"{word}es")):
                     continue
-                things = list(house.things(word))
+                things = list(house.things("t.word = ?", word))
                 for belief in _ranked(things, rates, now)[:MOST_OF_A_WORD]:
                     if belief.sure >= LIKELY:
                         tell(belief.thing, belief.spot.place, ago(belief.age))
@@ -179,35 +173,28 @@ class HouseMap(contextlib.AbstractContextManager["HouseMap"]):
 
     def stays(self) -> dict[str, float]:
         """Return how long things of each word stay where they are, on average, in seconds."""
-        with self._store.reading(self._house) as house:
+        with self.reading(self._house) as house:
             rates = _Rates(house)
             return {word: 1 / rates.moves(word) for word in house.words()}
 
-    def houses(self) -> list[str]:
-        return self._store.houses()
-
     def forget(self, name: str) -> int:
-        with self._store.writing(self._house) as house:
-            gone = [thing.name for thing in house.things(None) if name in (thing.name, thing.word)]
+        with self.writing(self._house) as house:
+            gone = [thing.name for thing in house.things() if name in (thing.name, thing.word)]
             for one in gone:
                 house.remove(one)
             return len(gone)
 
     def export(self) -> Iterator[dict[str, Any]]:
         """Yield every thing as JSON has it, with all places where it was found or looked for in vain."""
-        with self._store.reading(self._house) as house:
-            things = list(house.things(None))
+        with self.reading(self._house) as house:
+            things = list(house.things())
         for thing in things:
             yield thing.as_data()
 
     def put(self, things: Iterable[Any], *, where: str = "things") -> int:
-        """Put things in, as :meth:`export` gives them, each in place of what is known of it; returns how many.
-
-        Raises:
-            MapError: One of them is no thing; nothing is put in then.
-        """
+        """Put things in, as :meth:`export` gives them, or none if one is wrong; return how many."""
         read = [Thing.from_data(one, where=f"{where}:{number}") for number, one in enumerate(things, 1)]
-        with self._store.writing(self._house) as house:
+        with self.writing(self._house) as house:
             for thing in read:
                 house.remove(thing.name)
                 house.put(thing, *thing.spots.values())

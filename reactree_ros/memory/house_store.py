@@ -63,8 +63,6 @@ _COLUMNS = (
     "SELECT t.name, t.word, t.number, t.own, t.held, s.place, s.room, s.x, s.y, s.z, s.found, s.in_vain, s.missed, "
     "s.first, s.last, s.missed_at, s.sure, s.robot FROM thing t LEFT JOIN spot s ON s.thing = t.id"
 )
-#: What is added for no more than the place where each was seen last.
-_LATEST = "AND s.last = t.last"
 
 
 class MapError(UserError, RuntimeError):
@@ -129,11 +127,7 @@ class Thing:
 
     @classmethod
     def from_data(cls, data: Any, *, where: str) -> Thing:
-        """Read it back.
-
-        Raises:
-            MapError: It is none; the message begins with `where`.
-        """
+        """Read it back; the message of a MapError begins with `where`."""
         try:
             read = checked(_ThingData, data)
         except ValueError as error:
@@ -208,29 +202,14 @@ class House:
         self._id = -1 if row is None else int(row[0])
 
     def thing(self, name: str) -> Thing | None:
-        return next(self._things("AND t.name = ?", name), None)
+        return next(self.things("t.name = ?", name), None)
 
-    def things(self, word: str | None) -> Iterator[Thing]:
-        return self._things("ORDER BY t.id") if word is None else self._things("AND t.word = ?", word)
-
-    def newest(self) -> Iterator[Thing]:
-        """Yield all things, each with no more than the place where it was seen last."""
-        return self._things("ORDER BY t.id", spots=_LATEST)
-
-    def held_by(self, robot: str) -> Iterator[Thing]:
-        return self._things("AND t.held = ?", robot)
-
-    def believed_at(self, place: str) -> Iterator[Thing]:
-        return self._things("AND t.at = ? AND t.held IS NULL", place)
-
-    def latest(self, most: int, names: Iterable[str] = ()) -> Iterator[Thing]:
-        if named := list(filter(None, names)):
-            yield from self._things(f"AND t.name IN ({', '.join('?' * len(named))})", *named, spots=_LATEST)
-        newest = f"AND t.id IN (SELECT id FROM thing WHERE house = {self._id} ORDER BY last DESC LIMIT {most})"
-        yield from self._things(f"{newest} ORDER BY t.last DESC", spots=_LATEST)
-
-    def _things(self, which: str, *given: str, spots: str = "") -> Iterator[Thing]:
-        select = f"{_COLUMNS} {spots} WHERE t.house = {self._id} {which}"
+    def things(
+        self, which: str = "TRUE", *given: str, order: str = "t.id", only_latest: bool = False
+    ) -> Iterator[Thing]:
+        """Yield things, by a condition in SQL, each with its places, or no more than where it was seen last."""
+        latest = "AND s.last = t.last" if only_latest else ""
+        select = f"{_COLUMNS} {latest} WHERE t.house = {self._id} AND {which} ORDER BY {order}"
         found: dict[str, Thing] = {}
         for row in self._database.execute(select, given):
             thing = found.setdefault(row[0], Thing(*row[:5]))
@@ -239,6 +218,13 @@ class House:
                 at = Place(place, room, None if x is None else (x, y, z))
                 thing.spots[at.key] = Spot(at, *rest)
         return iter(found.values())
+
+    def latest(self, most: int, names: Iterable[str] = ()) -> Iterator[Thing]:
+        """Yield the things that were seen last, and those of some names, with where that was alone."""
+        if named := list(filter(None, names)):
+            yield from self.things(f"t.name IN ({', '.join('?' * len(named))})", *named, only_latest=True)
+        newest = f"t.id IN (SELECT id FROM thing WHERE house = {self._id} ORDER BY last DESC LIMIT {most})"
+        yield from self.things(newest, order="t.last DESC", only_latest=True)
 
     def words(self) -> list[str]:
         rows = self._database.execute("SELECT DISTINCT word FROM thing WHERE house = ? ORDER BY word", (self._id,))

@@ -39,7 +39,7 @@ class Counts:
     only_here: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, kinds: Iterable[tuple[End, str, int]], *, runs: int, subgoals: int) -> Counts:
+    def from_kinds(cls, kinds: Iterable[tuple[End, str, int]], *, runs: int, subgoals: int) -> Counts:
         by_end, by_task_name = dict.fromkeys(End, 0), dict[str, int]()
         for end, name, count in kinds:
             by_end[end] += count
@@ -115,7 +115,7 @@ class EpisodicMemory(abc.ABC):
         return len(new)
 
     def routines(self) -> Mapping[str, str]:
-        """Return the routines that are kept beside the experiences, each as a text by its name; by default none.
+        """Return the routines that are kept beside the experiences, each as a text by its name.
 
         As long as nobody has changed any, it is the same mapping, at once.
         """
@@ -200,12 +200,7 @@ class EpisodicMemory(abc.ABC):
         return islice(self.ranked(subgoal, seed=seed), most or None)
 
     def search(self, text: str, k: int) -> list[tuple[float, Experience]]:
-        """Return the `k` experiences whose subgoals are most similar to a text, with their similarity.
-
-        Raises:
-            ValueError: `k` is negative.
-            UserError: See :meth:`ranked`.
-        """
+        """Return the `k` experiences whose subgoals are most similar to a text, with their similarity."""
         if k < 0:
             raise ValueError(f"k must not be negative, not {k}")
         return list(islice(self.ranked(text), k))

@@ -36,17 +36,10 @@ class Imported:
 
 
 def import_experiences(path: str | Path, *, succeeded: Callable[[str], bool] | None = None) -> Imported:
-    """Read recorded experiences from a file of JSON lines.
+    """Read recorded experiences from a file of JSON lines; those of one task id are one run.
 
-    The experiences of one task id are one run. Every experience is checked, also those that are left out.
-
-    Args:
-        path: The file.
-        succeeded: Says of a task id whether its run reached the goal; runs that did not are left out, because episodic
-            memory holds successful runs only. None: every run counts.
-
-    Raises:
-        ExperienceError: With the file, the line and what is wrong there.
+    Runs that did not succeed are left out, because episodic memory holds successful runs only; they are checked, too.
+    An ExperienceError names file and line.
     """
     path = Path(path)
     runs: dict[str, list[Experience]] = {}
@@ -65,10 +58,6 @@ def export_experiences(experiences: Iterable[Experience], path: str | Path) -> i
     """Write experiences as the recordings are written; return their number.
 
     The file, which must end in ``.jsonl``, appears in one step, complete, and replaces what was there.
-
-    Raises:
-        ExperienceError: The file is called otherwise, or an experience is not writable as UTF-8.
-        OSError: Writing failed.
     """
     path = Path(path)
     if path.suffix != ".jsonl":
@@ -81,12 +70,7 @@ def export_experiences(experiences: Iterable[Experience], path: str | Path) -> i
 def recorded_success(path: str | Path, *, variant: str) -> Callable[[str], bool]:
     """Read ``recorded_outcomes.json`` (task id -> variant -> bool) for :func:`import_experiences`.
 
-    Args:
-        path: The file.
-        variant: ``react``, ``react_wm``, ``reactree`` or ``reactree_wm``.
-
-    Raises:
-        ExperienceError: The file is not such a file; what is returned raises it for a task that the file does not name.
+    A variant is ``react``, ``react_wm``, ``reactree`` or ``reactree_wm``.
     """
     try:
         document = parse_json(bytes_of(Path(path)))

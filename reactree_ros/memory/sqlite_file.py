@@ -21,28 +21,19 @@ from reactree_ros.files.read_back import in_a_line
 class SqliteFile:
     """A database file with one connection that writes and one that reads; its methods are for any thread.
 
-    Args:
-        path: The file; made if it does not exist (its folder must).
-        busy_timeout: How long to wait while another process writes, in seconds.
-
-    Raises:
-        UserError: It is no database, one of another program or schema version, or it cannot be opened.
-
-    Attributes:
-        what: What it is, for errors.
-        application_id: By which it is known, in the header of the file.
-        synchronous: Whether a commit waits for the disk (``FULL``), and so outlives a power failure, or only a kill.
+    The file is made if it does not exist (its folder must); who waits for another process that writes waits no longer
+    than `busy_timeout`, in seconds.
     """
 
     what: ClassVar[str]
-    application_id: ClassVar[int]
+    application_id: ClassVar[int]  # by which it is known, in the header of the file
     version: ClassVar[int]
     schema: ClassVar[Sequence[str]]
-    synchronous: ClassVar[str] = "FULL"
+    synchronous: ClassVar[str] = "FULL"  # a commit waits for the disk, and so outlives a power failure, not only a kill
     error: ClassVar[type[UserError]] = UserError
 
     def __init__(self, path: Path, *, busy_timeout: float = 10.0) -> None:
-        self.path = path
+        self._path = path
         self._busy_timeout = busy_timeout
         self._read_lock = threading.RLock()
         self._write_lock = threading.Lock()
@@ -53,6 +44,10 @@ class SqliteFile:
             self._reader = opened.enter_context(contextlib.closing(self._connect()))
             self._reader.execute("PRAGMA query_only = ON")
             opened.pop_all()
+
+    @property
+    def path(self) -> Path:
+        return self._path
 
     @classmethod
     def check_schema(cls, database: sqlite3.Connection, path: Path) -> None:

@@ -12,6 +12,8 @@ from typing import Any
 
 #: Ctrl-C; launch and ``kill``; a closed terminal; Ctrl-\\, which reaches all nodes of a launch at once.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+#: How long a process may take to leave after its last line, in seconds; then SIGALRM kills it.
+LEAVES_WITHIN = 20
 #: The modules of the scripts, in this folder.
 SCRIPTS = {
     "answer": "people.answer",
@@ -52,4 +54,11 @@ def on_signals(do: Callable[[int, Any], object] | signal.Handlers) -> None:
 
 
 def deaf_when_it_ends() -> None:
-    atexit.register(on_signals, signal.SIG_IGN)
+    atexit.register(_leave)
+
+
+def _leave() -> None:
+    """Hear no more signals, and end within a bound: Fast DDS's last destructors were seen to compute for ever."""
+    on_signals(signal.SIG_IGN)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(LEAVES_WITHIN)

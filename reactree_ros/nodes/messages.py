@@ -25,10 +25,9 @@ from sensor_msgs.msg import CompressedImage, Image
 from std_msgs.msg import Header
 
 from reactree_ros.agent.control_flow import ControlFlow, flow_named
-from reactree_ros.agent.decision import Decision
+from reactree_ros.agent.decision import Decision, kinds
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.household import Household
-from reactree_ros.agent.kinds import kinds
 from reactree_ros.agent.observation import REMEMBERED, Observation, Outcome, Seen, Spot
 from reactree_ros.agent.picture import PICTURES, Glance, Picture, opened, picture_of
 from reactree_ros.agent.skill import Offer, Offered, apart, offered_of, skill_of

@@ -50,6 +50,11 @@ class Handover:
         self._calls.put(call)
         self._wake.trigger()
 
+    def close(self) -> None:
+        """Call what waits now, and nothing any more."""
+        self._call_all()
+        self._wake.close()
+
     def _call_all(self) -> None:
         while not self._calls.empty():
             self._calls.get()()

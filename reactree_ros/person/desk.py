@@ -23,14 +23,10 @@ class Open:
 
 
 class Desk(Person):
-    """Keeps questions until they are answered or given up. Thread-safe.
-
-    Attributes:
-        staffed: Whether anybody can see the questions; if not, a question fails at once.
-    """
+    """Keeps questions until they are answered or given up. Thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.staffed = True
+        self.staffed = True  # whether anybody can see the questions; if not, a question fails at once
         self._clock = clock
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)

@@ -133,7 +133,7 @@ class Echo:
         self._clock = clock
         self._said: deque[tuple[float, Sequence[str]]] = deque(maxlen=_MOST)
 
-    def said(self, text: str) -> None:
+    def record(self, text: str) -> None:
         self._said.append((self._clock(), _tokens(text)))
 
     def is_echo(self, words: str) -> bool:

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
+from reactree_ros.agent.decision import DECISIONS
 from reactree_ros.agent.household import Household
-from reactree_ros.agent.kinds import DECISIONS
 from reactree_ros.agent.prompt import prompt
 from reactree_ros.agent.transcript import Example
 from reactree_ros.errors import UserError

@@ -29,6 +29,8 @@ from reactree_ros.plugins.settings import NoSettings, Settings, did_you_mean
 _log = logging.getLogger(__name__)
 #: The distribution of this package.
 DISTRIBUTION = "reactree_ros"
+#: Those beside it, which bring more of everything.
+BESIDE = ("reactree_lab", "reactree_local", "reactree_doors")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +136,7 @@ class Registry(Generic[S]):
             return _load_own(self._own[name])
         point = self._brought[0].get(name)
         if point is None:
-            raise UserError(f"{self.kind} '{name}' is unknown; {did_you_mean(name, self.names)}")
+            raise UserError(f"{self.kind} '{name}' is unknown; {did_you_mean(name, self.names)}{_more()}")
         try:
             with contextlib.redirect_stdout(sys.stderr):  # plug-ins must not print into a command's output
                 spec = point.load()
@@ -190,6 +192,11 @@ def _load_own(point: metadata.EntryPoint) -> Any:
         if str(error.name).partition(".")[0] != DISTRIBUTION:  # another package is missing
             raise
         raise UserError(f"{DISTRIBUTION} has no {error.name} any more: {_install_again()}") from error
+
+
+def _more() -> str:
+    absent = [one for one in BESIDE if not any(metadata.Distribution.discover(name=one))]
+    return f". More come with {', '.join(absent)}, in ros2_ws/src of the checkout" if absent else ""
 
 
 def _install_again() -> str:

@@ -13,8 +13,8 @@ from reactree_ros.agent.decision import ASKS_MEMORY, OK, RECALL, Decision, Malfo
 from reactree_ros.agent.grammar import LONGEST_LINE, LONGEST_THOUGHT, DecisionGrammar, parse_decision
 from reactree_ros.agent.kinds.expand import Expand, normal
 from reactree_ros.agent.kinds.think import summarised
+from reactree_ros.agent.labels import not_available
 from reactree_ros.agent.prompt import ContextWindow, Siblings, reply_rule, system_text, task_turn
-from reactree_ros.agent.reading.labels import not_available
 from reactree_ros.agent.reading.skills import Skills
 from reactree_ros.agent.skill import Offer, apart
 from reactree_ros.agent.transcript import Example

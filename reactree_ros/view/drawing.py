@@ -11,20 +11,8 @@ from reactree_ros.agent.text import in_one_line
 from reactree_ros.errors import UserError
 from reactree_ros.plugins.installation import install_line
 from reactree_ros.record.moment import Moment, Node
-from reactree_ros.view import words
-from reactree_ros.view.words import sign_of
+from reactree_ros.view.words import STATUSES, sign_of
 
-_COLOURS = {
-    "running": "#2563eb",
-    "success": "#15803d",
-    "claimed": "#0f6f86",
-    "partly": "#8f5d8a",
-    "failure": "#c2260c",
-    "interrupted": "#a15c07",
-    "": "#8a8f98",
-}
-#: Colour and mark of each status; a node without a status has a dashed outline.
-STATUSES = {status: (_COLOURS[status], mark if status else "") for status, (mark, _) in words.STATUSES.items()}
 #: Longest side of a PNG, and its most pixels.
 LONGEST, MOST = 12_000, 48_000_000
 _WIDE, _NARROW, _LEVEL, _MARGIN = 150, 60, 100, 60
@@ -77,7 +65,7 @@ def as_dot(moment: Moment) -> str:
     lines += ['  node [fontname="Helvetica", fontsize=11];', "  edge [arrowhead=none];"]
     for node, _ in walk(moment):
         status = moment.status_of(node)
-        colour, mark = STATUSES[status]
+        colour, mark = _shown(status)
         sign, style = sign_of(node.kind), "solid" if status else "dashed"
         label = _quoted(f"{mark} {sign or in_one_line(node.name)}".strip())
         shape = "box" if sign else "ellipse"
@@ -85,6 +73,11 @@ def as_dot(moment: Moment) -> str:
         if node.parent is not None:
             lines.append(f"  n{node.parent} -> n{node.number};")
     return "\n".join([*lines, "}", ""])
+
+
+def _shown(status: str) -> tuple[str, str]:
+    # what has no status has a dashed outline, and no mark
+    return STATUSES[status].colour, STATUSES[status].mark if status else ""
 
 
 def walk(moment: Moment) -> Iterator[tuple[Node, int]]:
@@ -123,7 +116,7 @@ def _edge(above: tuple[float, float], below: tuple[float, float]) -> str:
 def _ending(moment: Moment, x: float, width: float) -> list[str]:
     if moment.result is None:
         return []
-    colour, mark = STATUSES[moment.verdict.judgement.status]
+    colour, mark = _shown(moment.verdict.judgement.status)
     lines = wrap(in_one_line(f"{mark} {moment.verdict}"), max(24, int(width / 7)), max_lines=_LINES, placeholder=" …")
     return [
         f'<text x="{x:g}" y="{-_MARGIN + 16 * (number - len(lines) + 1):g}" font-size="13" font-weight="600" '
@@ -133,7 +126,7 @@ def _ending(moment: Moment, x: float, width: float) -> list[str]:
 
 
 def _drawn(node: Node, status: str, x: float, y: float) -> str:
-    colour, mark = STATUSES[status]
+    colour, mark = _shown(status)
     dashes = "" if status else ' stroke-dasharray="4 3"'
     outline = f'fill="#ffffff" stroke="{colour}" stroke-width="2.5"{dashes}'
     text = f'<text x="{x:g}" y="{y + 5.5:g}" font-size="16" fill="{colour}">'

@@ -37,8 +37,7 @@ class Runs:
         if not self.path.exists():
             raise UserError(f"{self.path}: does not exist; name a record or a folder of records")
         if not self.path.is_dir():
-            with self._opened(self.path) as file:
-                read_header(self.path, file)
+            self.open(self.path).close()
 
     @property
     def alone(self) -> bool:
@@ -49,8 +48,8 @@ class Runs:
         """Return the record of a name from :meth:`table`; None if there is none."""
         path = dict(self._named()).get(run)
         if path is not None:
-            with suppress(RecordError), self._opened(path) as file:
-                read_header(path, file)
+            with suppress(RecordError):
+                self.open(path).close()
                 return path
         return None
 
@@ -100,10 +99,11 @@ class Runs:
             found = path.lstat()
         except OSError:  # it was deleted meanwhile
             return None
-        version = (found.st_mtime_ns, found.st_size)
-        if path not in self._known or self._known[path][0] != version:
-            self._known[path] = (version, self._looked(path))
-        return self._known[path][1]
+        version, (known, line) = (found.st_mtime_ns, found.st_size), self._known.get(path, (None, None))
+        if known != version:
+            line = self._looked(path)
+            self._known[path] = version, line
+        return line
 
     def _looked(self, path: Path) -> Event | None:
         # None of another kind of file, such as a bench's results

@@ -54,12 +54,12 @@ LONGEST_COMMAND = 100_000
 _MAY_BE_LAST = re.compile(rb'"end"|\\u006')
 #: The cookie with the token; browsers send a cookie to every port of a host, so each page has its own.
 COOKIE = "reactree_token_{port}"
+_POLICY = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
 _HEADERS = [
-    (
-        b"content-security-policy",
-        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-        b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    ),
+    (b"content-security-policy", _POLICY),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
@@ -74,15 +74,7 @@ Send = Callable[[Any], Awaitable[None]]
 
 
 class ViewServer:
-    """Serves the page in its own thread, within a ``with`` block.
-
-    Args:
-        port: The port; 0 takes a free one.
-        steering: Steers the current run; None only watches runs.
-
-    Raises:
-        UserError: The interface or the port is not available.
-    """
+    """Serves the page in its own thread, within a ``with`` block; a free port for 0; without steering it only shows."""
 
     def __init__(self, runs: Runs, *, host: str = "127.0.0.1", port: int = 0, steering: Helm | None = None) -> None:
         self._runs, self._steering = runs, steering
@@ -91,7 +83,17 @@ class ViewServer:
         self.port = self._socket.getsockname()[1]
         self._address, self._token = address_of(self._socket), secrets.token_urlsafe(24)
         self._cookie = COOKIE.format(port=self.port)
-        self._server = server_of(self._app(), lifespan="off")
+        routes = [
+            Route("/", self._page),
+            Route("/api/runs", self._table),
+            Route("/api/events", self._events),
+            Route("/api/export", self._export),
+            Route("/api/steering", self._steer, methods=["POST"]),
+            Route("/page/words.js", lambda request: Response(as_script(), media_type="text/javascript")),
+            Mount("/page", StaticFiles(directory=PAGE)),
+        ]
+        guarded = _Guard(Starlette(routes=routes), self._token, self._cookie, own_hosts(self._socket))
+        self._server = server_of(guarded, lifespan="off")
         serve = partial(self._server.serve, sockets=[self._socket])
         self._thread = threading.Thread(target=lambda: asyncio.run(serve()), name="view", daemon=True)
 
@@ -113,19 +115,6 @@ class ViewServer:
         """Wait until somebody interrupts the process (Ctrl-C), or the server ends."""
         while self._thread.is_alive():
             self._thread.join(PATIENCE)
-
-    def _app(self) -> Any:
-        routes = [
-            Route("/", self._page),
-            Route("/api/runs", self._table),
-            Route("/api/events", self._events),
-            Route("/api/export", self._export),
-            Route("/api/steering", self._steer, methods=["POST"]),
-            Route("/page/words.js", lambda request: Response(as_script(), media_type="text/javascript")),
-            Mount("/page", StaticFiles(directory=PAGE)),
-        ]
-        hosts = own_hosts(self._socket)
-        return _Guard(Starlette(routes=routes), token=self._token, cookie=self._cookie, hosts=hosts)
 
     async def _page(self, request: Request) -> Response:
         if "token" in request.query_params:  # removes it from the address line, where others could read it
@@ -234,7 +223,7 @@ async def _apart(work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
 class _Guard:
     # lets only requests of this server's own page through; without hosts it may be called anything
 
-    def __init__(self, app: Any, *, token: str, cookie: str, hosts: Collection[str]) -> None:
+    def __init__(self, app: Any, token: str, cookie: str, hosts: Collection[str]) -> None:
         self._app, self._token, self._cookie, self._hosts = app, token.encode(), cookie, hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -257,7 +246,9 @@ class _Guard:
         host, origin = headers.get("host", ""), headers.get("origin")
         if self._hosts and host not in self._hosts:
             return 403, f"this is not {host[:80]!r}; open the page at the printed address"
-        if not self._has_token(Request(scope)):
+        request = Request(scope)
+        given = (request.query_params.get("token", ""), request.cookies.get(self._cookie, ""))
+        if not any(hmac.compare_digest(one.encode(errors="replace"), self._token) for one in given):
             return 401, "the token is missing; open the page at the printed address"
         if origin is not None and origin != f"http://{host}":
             return 403, "a page from elsewhere may neither read nor steer a run"
@@ -268,10 +259,6 @@ class _Guard:
             if length is None or length > LONGEST_COMMAND:
                 return 413, f"a command has at most {LONGEST_COMMAND} bytes"
         return 0, ""
-
-    def _has_token(self, request: Request) -> bool:
-        given = (request.query_params.get("token", ""), request.cookies.get(self._cookie, ""))
-        return any(hmac.compare_digest(one.encode(errors="replace"), self._token) for one in given)
 
 
 def _line(event: dict[str, Any]) -> bytes:

@@ -23,22 +23,17 @@ PAUSED = "somebody has paused it"
 
 @dataclass(frozen=True)
 class Asked:
-    """A question to the person, or a skill to allow or refuse.
+    """A question to the person, or a skill to allow or refuse."""
 
-    Attributes:
-        number: The question's number: ``answer NUMBER`` is the command. For a skill, only ``yes`` is a yes.
-        skill: The skill to confirm, in words, e.g. ``turn on stove 1``; empty if the model asks.
-    """
-
-    number: int
+    number: int  # ``answer NUMBER`` is the command
     text: str  # the question
-    skill: str
+    skill: str  # to confirm, in words, e.g. ``turn on stove 1``: only ``yes`` is a yes; empty if the model asks
     reason: str  # why it is asked: the goal, or the policy's reason
     ends: float  # when the asker stops waiting, in seconds since the epoch
     asker: str = ""  # who asks, if there are several robots; empty for the run
 
     @classmethod
-    def of(cls, one: Open | None) -> Asked | None:
+    def from_open(cls, one: Open | None) -> Asked | None:
         """Return an open question for the page; None if there is none."""
         if one is None:
             return None
@@ -64,21 +59,14 @@ class Helm(Protocol):
         """Return the state of steering of a record's run."""
 
     def commands(self, record: Path) -> Mapping[str, Callable[[str], object]]:
-        """Return the commands for a record's run by name; each takes the person's words.
-
-        A command raises a :class:`UserError` if it is impossible now.
-        """
+        """Return the commands for a record's run by name, each for a person's words; one may raise a UserError."""
 
 
 class Steering(Around):
     """Stands between a run and its language model, so that a person can pause the run and decide for the model.
 
     The steering methods are thread-safe and return at once. A person's words are read like the model's. If they are not
-    allowed, the run stays paused and :attr:`course` says why.
-
-    Args:
-        desk: Has the questions to the person; None asks nothing.
-        paused: Whether the run waits before its first decision.
+    allowed, the run stays paused and :attr:`course` says why. Without a desk nothing is asked.
     """
 
     def __init__(self, model: LanguageModel, desk: Desk | None = None, *, paused: bool = False) -> None:
@@ -109,7 +97,7 @@ class Steering(Around):
     @property
     def course(self) -> Course:
         """The state of steering."""
-        asked = None if self._desk is None else Asked.of(self._desk.next)
+        asked = None if self._desk is None else Asked.from_open(self._desk.next)
         with self._lock:
             return Course(self._left == 0 and not self._ended, self._ended, self._notice, asked=asked)
 
@@ -145,14 +133,7 @@ class Steering(Around):
         self._release(1)
 
     def say(self, words: str) -> Pending[str]:
-        """Use a person's words as the next decision of a paused run, then pause again.
-
-        Returns:
-            Why the words are refused, or an empty text, as soon as that is known.
-
-        Raises:
-            UserError: There are no words, or the run is not paused.
-        """
+        """Use a person's words as the next decision of a paused run, then pause again; returns why they are refused."""
         if not words.strip():
             raise UserError("the decision is empty; type one, e.g. 'Act: open fridge 1'")
         with self._lock:

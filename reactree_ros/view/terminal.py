@@ -37,15 +37,6 @@ LONGEST = 2000
 DEEPEST = 16
 #: Ends after which a run can be gone on with.
 RESUMED = {end.value for end in BROKEN | LIMITED | {EpisodeEnd.INTERRUPTED}}
-_STYLES = {
-    "success": "green",
-    "claimed": "cyan",
-    "partly": "magenta",
-    "failure": "red",
-    "running": "blue",
-    "interrupted": "yellow",
-    "": "dim",
-}
 
 
 class Line(NamedTuple):
@@ -57,18 +48,12 @@ class Line(NamedTuple):
 
 
 class Terminal:
-    """Prints a run as it happens.
+    """Prints a run as it happens, within a ``with`` block.
 
     In a terminal the tree stands below what happens, live: a line a goal node or control flow, what has ended folded,
-    and under it budgets and seconds. In a file there are plain lines only, with the seconds and the decision before
-    each. At the run's end, the whole tree and the result follow.
-
-    It is a context manager: inside of it the tree is drawn.
-
-    Args:
-        record: Where the run is written down, for what can be done next; None: nowhere.
-        clock: Seconds, never going back.
-        model: What decides; what it waits for is shown. None: it is not known.
+    and under it budgets, seconds, and what the model waits for. In a file there are plain lines only, with the seconds
+    and the decision before each. At the run's end, the whole tree and the result follow, and what can be done with its
+    record.
     """
 
     def __init__(
@@ -79,11 +64,8 @@ class Terminal:
         clock: Callable[[], float] = time.monotonic,
         model: LanguageModel | None = None,
     ) -> None:
-        self._console = console
-        self._record = record
+        self._console, self._record, self._clock, self._model = console, record, clock, model
         self._gone = False  # nobody reads any more what is printed
-        self._clock = clock
-        self._model = model
         self._stack = ExitStack()
         self._moment = Moment()
         self._came = clock()  # when the last event did
@@ -122,9 +104,14 @@ class Terminal:
         if self._live is not None and "answer" in (event["e"], event.get("of")):
             self._live.start()
         if event["e"] == "end":
-            if self._live is not None:
-                self._live.stop()
-            self._show_end(EpisodeResult(**event["result"]))
+            self._stack.close()
+            result = EpisodeResult(**event["result"])
+            self._console.print()
+            for row in tree_rows(self._moment, folded=False):
+                self._console.print(row)
+            self._console.print()
+            show_result(result, self._console)
+            self._console.print(Text(next_steps(result, self._record)), soft_wrap=True)
 
     def _print(self, line: Line) -> None:
         moment = self._moment
@@ -137,14 +124,6 @@ class Terminal:
         before = f"{moment.time:>8.2f} {moment.decisions:>4}  {' ' * indent}"
         self._console.print(Text.assemble(before, words), soft_wrap=True)
 
-    def _show_end(self, result: EpisodeResult) -> None:
-        self._console.print()
-        for row in tree_rows(self._moment, folded=False):
-            self._console.print(row)
-        self._console.print()
-        show_result(result, self._console)
-        self._console.print(Text(next_steps(result, self._record)), soft_wrap=True)
-
     def live_tree(self) -> Group:
         """Return the tree as it is now, so many lines that half of the terminal is left."""
         with self._lock:
@@ -153,25 +132,18 @@ class Terminal:
             held = [Text(f"it holds: {_cut(moment.held)}", style="yellow", no_wrap=True)] if moment.held else []
             words = words_of(self._model.waits_for()) if self._model else ""
             waits = [Text(words, style="yellow", no_wrap=True)] if words else []
-            return Group("", *rows, *held, *waits, self._budgets())
-
-    def _budgets(self) -> Text:
-        moment, seconds = self._moment, self._moment.time + self._clock() - self._came
-        counts = {"decisions": moment.decisions, "steps": moment.steps}
-        limits = moment.run.get("limits", {})
-        parts = [f"{count} of {limits.get(name, '?')} {name}" for name, count in counts.items()]
-        parts.append(f"{seconds:.1f} s")
-        if tokens := moment.prompt_tokens:
-            parts.append(f"{tokens} prompt tokens ({moment.cached_tokens / tokens:.0%} cached)")
-        return Text(", ".join(parts), style="bold", no_wrap=True, overflow="ellipsis")
+            seconds = moment.time + self._clock() - self._came
+            counts, limits = {"decisions": moment.decisions, "steps": moment.steps}, moment.run.get("limits", {})
+            budgets = [f"{count} of {limits.get(name, '?')} {name}" for name, count in counts.items()]
+            budgets.append(f"{seconds:.1f} s")
+            if tokens := moment.prompt_tokens:
+                budgets.append(f"{tokens} prompt tokens ({moment.cached_tokens / tokens:.0%} cached)")
+            last = Text(", ".join(budgets), style="bold", no_wrap=True, overflow="ellipsis")
+            return Group("", *rows, *held, *waits, last)
 
 
 class Row(Text):
-    """A line of the tree, cut where the terminal ends.
-
-    Args:
-        active: Whether the run is there now, or below.
-    """
+    """A line of the tree, cut where the terminal ends; an active one if the run is there now, or below."""
 
     def __init__(self, text: str, style: str, *, active: bool) -> None:
         super().__init__(text, style=f"bold {style}" if active else style, no_wrap=True, overflow="ellipsis")
@@ -180,7 +152,10 @@ class Row(Text):
 
 def tree_rows(moment: Moment, *, folded: bool) -> Iterator[Row]:
     """Yield the tree, a line a goal node or control flow, the active path in bold; folded: not what is below an end."""
-    path = _active_path(moment)
+    path, number = set[int](), moment.active
+    while number is not None:
+        path.add(number)
+        number = moment.nodes[number].parent
     waiting = [(moment.root, 0)] if moment.nodes else []
     while waiting:
         node, depth = waiting.pop()
@@ -188,33 +163,21 @@ def tree_rows(moment: Moment, *, folded: bool) -> Iterator[Row]:
         hidden = folded and bool(below) and node.status in ("success", "failure")
         active = node.number in path and moment.result is None
         status = moment.status_of(node)
-        text = f"{_indented(depth)}{_label(node, status)}{' …' if hidden else ''}"
-        yield Row(text, _STYLES[status], active=active)
+        before = "  " * depth if depth <= DEEPEST else f"{'  ' * DEEPEST}({depth}) "
+        text = f"{before}{_label(node, status)}{' …' if hidden else ''}"
+        yield Row(text, STATUSES[status].style, active=active)
         if not hidden:
             waiting += [(child, depth + 1) for child in reversed(below)]
-
-
-def _indented(depth: int) -> str:
-    # what is very deep says how deep
-    return "  " * depth if depth <= DEEPEST else f"{'  ' * DEEPEST}({depth}) "
 
 
 def _label(node: Node, status: str) -> str:
     why = f": {node.failure['message']}" if node.failure else ""
     sign = f"{sign} " if (sign := sign_of(node.kind)) else ""
-    return f"{STATUSES[status][0]} {sign}{_by(node.robot)}{_cut(node.name + why)}"
+    return f"{STATUSES[status].mark} {sign}{_by(node.robot)}{_cut(node.name + why)}"
 
 
 def _by(robot: str) -> str:
     return f"{robot}: " if robot else ""
-
-
-def _active_path(moment: Moment) -> set[int]:
-    path, number = set[int](), moment.active
-    while number is not None:
-        path.add(number)
-        number = moment.nodes[number].parent
-    return path
 
 
 def _window(rows: list[Row], most: int) -> list[Row]:
@@ -286,10 +249,8 @@ def _run(moment: Moment, event: Event) -> Iterator[Line]:
 
 
 def _ended(moment: Moment, event: Event) -> Iterator[Line]:
-    status = "" if event.get("unreached") else "failure" if event["failure"] else "success"
-    yield Line(
-        f"{STATUSES[status][0]} {moment.nodes[event['node']].name}: {event['feedback']}", _STYLES[status], indent=0
-    )
+    shown = STATUSES["" if event.get("unreached") else "failure" if event["failure"] else "success"]
+    yield Line(f"{shown.mark} {moment.nodes[event['node']].name}: {event['feedback']}", shown.style, indent=0)
 
 
 def _other(moment: Moment, event: Event) -> Iterator[Line]:
@@ -334,7 +295,7 @@ def event_lines(moment: Moment, event: Event) -> Iterator[Line]:
 
 def show_result(result: EpisodeResult, console: Console) -> None:
     verdict = result.verdict
-    mark, style = verdict.judgement.mark, f"bold {_STYLES[verdict.judgement.status]}"
+    mark, style = verdict.judgement.mark, f"bold {STATUSES[verdict.judgement.status].style}"
     console.print(Text(f"{mark} {_cut(str(verdict))}", style=style))
     if verdict.score:
         console.print(Text(SCORES, style="dim"))

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from reactree_ros.agent.control_flow import known_flows
-from reactree_ros.agent.kinds import kinds
+from reactree_ros.agent.decision import kinds
 from reactree_ros.record.verdict import SCORES, Judgement
 
-#: Mark and name of each status of a behaviour.
+
+class Status(NamedTuple):
+    """How the status of a behaviour is shown."""
+
+    mark: str
+    name: str
+    style: str  # in a terminal
+    colour: str  # in a drawing
+
+
 STATUSES = {
-    "running": ("●", "running"),
-    "success": ("✓", "success"),
-    "claimed": (Judgement.CLAIMED.mark, "claimed, not checked"),
-    "partly": (Judgement.PARTLY.mark, "done in part"),
-    "failure": ("✗", "failure"),
-    "interrupted": ("◌", "interrupted"),
-    "": ("○", "not reached"),
+    "running": Status("●", "running", "blue", "#2563eb"),
+    "success": Status("✓", "success", "green", "#15803d"),
+    "claimed": Status(Judgement.CLAIMED.mark, "claimed, not checked", "cyan", "#0f6f86"),
+    "partly": Status(Judgement.PARTLY.mark, "done in part", "magenta", "#8f5d8a"),
+    "failure": Status("✗", "failure", "red", "#c2260c"),
+    "interrupted": Status("◌", "interrupted", "yellow", "#a15c07"),
+    "": Status("○", "not reached", "dim", "#8a8f98"),
 }
 #: Marks on the time line: sign, name for one, name for several.
 MARKS = {

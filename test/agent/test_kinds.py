@@ -18,9 +18,20 @@ from reactree_lab.bench.events import told_by
 from reactree_lab.dataset.lines import Run, kind_of, lines_of
 from reactree_lab.training.allowed import MaySay
 from reactree_ros import plugins
-from reactree_ros.agent.decision import DECLARED, ONE, RECORDED, Counts, Decision, Look, Node, Program, check_kind
+from reactree_ros.agent.decision import (
+    DECISIONS,
+    DECLARED,
+    ONE,
+    RECORDED,
+    Counts,
+    Decision,
+    Look,
+    Node,
+    Program,
+    check_kind,
+    kinds,
+)
 from reactree_ros.agent.grammar import DecisionGrammar
-from reactree_ros.agent.kinds import DECISIONS, kinds
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.kinds.line import Line

@@ -215,14 +215,6 @@ def test_a_semantic_map_is_checked_and_what_is_wrong_is_said_with_its_line(cli: 
     assert (ended.code, "say from what with --from" in ended.err) == (2, True)
 
 
-def test_a_robot_is_checked_where_ros_is(cli: Cli, tmp_path: Path) -> None:
-    if importlib.util.find_spec("rclpy"):
-        pytest.skip("ROS 2 is here: test/nodes/test_robot_check.py")
-    ended = cli("robot", "check", tmp_path / "robot.yaml")
-    said = "error: reactree robot check needs ROS 2 and this package's workspace, built and sourced"
-    assert (ended.code, ended.err.startswith(said), ended.err.count("\n")) == (2, True, 1)
-
-
 def test_a_run_is_forked_at_a_decision_that_a_person_makes(cli: Cli, tmp_path: Path) -> None:
     cli("run", INSTRUCTION, "--save", tmp_path / "run.jsonl")
     fork = tmp_path / "fork.jsonl"
@@ -309,13 +301,6 @@ def test_an_option_of_a_run_is_given_by_name(cli: Cli) -> None:
     assert cli("run", INSTRUCTION, "--option", "max-decisions=3", "--json").json["end"] == "out_of_decisions"
     refused = cli("run", INSTRUCTION, "--option", "max_dezisions=3")
     assert (refused.code, "options: there is no setting 'max_dezisions'; did you mean" in refused.err) == (2, True)
-
-
-def test_flags_say_whose_they_are(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "400")
-    shown = " ".join(cli("run", "--help").out.split())
-    assert "--house <str> virtualhome, virtualhome_unity: a shipped house" in shown
-    assert "--tasks <str> virtualhome, virtualhome_unity: a task file in the WAH-NL schema" in shown
 
 
 def test_without_the_memory_extra_the_way_out_is_named(cli: Cli, tmp_path: Path) -> None:
@@ -411,15 +396,6 @@ def test_what_is_asked_of_a_server_is_as_the_options_say(cli: Cli, peer: Peer) -
         assert request.prompt.startswith("Target_domain:\n")
 
 
-def test_a_server_is_named_by_the_environment_and_shown_in_the_terminal(
-    cli: Cli, peer: Peer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", peer.base_url)
-    ended = cli("run", INSTRUCTION, "--llm", "openai", "--model", "tiny")
-    assert ended.code == 0
-    assert "Goal reached (end: done, GSR 1.00, SSR 1.00)" in ended.out
-
-
 def test_settings_come_from_a_file(cli: Cli, peer: Peer, tmp_path: Path) -> None:
     path = tmp_path / "models.yaml"
     models = f"[{{llm: openai, base_url: '{peer.base_url}', dialect: none}}, {{llm: expert}}]"
@@ -497,14 +473,6 @@ def test_a_check_names_a_decision_that_fails(cli: Cli, peer: Peer) -> None:
     ended = cli("llm", "check", "--base-url", peer.base_url)
     assert ended.code == 1
     assert f"! no decision: vllm 0.32.0 at {peer.base_url} answered HTTP 400: no luck" in ended.out
-
-
-def test_a_check_says_how_far_it_is_and_asks_the_prompt_of_the_planner_that_is_named(cli: Cli, peer: Peer) -> None:
-    ended = cli("llm", "check", "--planner", "react", "--base-url", peer.base_url)
-    said = ended.err.splitlines()
-    assert said[0] == "about 9 requests: two with a planner's first prompt, the others small"
-    assert len([line for line in said if " of 9: the right skill of three" in line]) == 6
-    assert not any("Expand:" in request.prompt for request in peer.asked)
 
 
 @pytest.mark.slow

@@ -35,11 +35,6 @@ def environment(**more: str) -> dict[str, str]:
 # ---------------------------------------------------------------------- version and exit codes
 
 
-def test_the_version_is_said(cli: Cli) -> None:
-    ended = cli("--version")
-    assert ended == (0, f"reactree_ros {reactree_ros.__version__}\n", "")
-
-
 def test_the_exit_codes_are_in_the_help(cli: Cli) -> None:
     told = " ".join(cli("--help").out.split())
     for text in (
@@ -102,12 +97,6 @@ COMPLETED: dict[str, set[str]] = {
 @pytest.mark.parametrize(("line", "names"), COMPLETED.items(), ids=list(COMPLETED))
 def test_bash_is_told_what_follows(shell: Shell, line: str, names: set[str]) -> None:
     assert {one for one in shell.completed("bash", line) if one} == names
-
-
-@pytest.mark.parametrize("line", ["reactree run --planner hi", "reactree run --llm ", "reactree lab bench --suite gen"])
-def test_zsh_is_told_what_follows_with_what_it_is(shell: Shell, line: str) -> None:
-    told = "\n".join(shell.completed("zsh", line))
-    assert set(re.findall(r'^(?:_arguments \'\*: :\(\()?"([^"]+)":"[^"]', told, re.M)) == COMPLETED[line]
 
 
 @pytest.fixture

@@ -392,7 +392,7 @@ def test_a_planner_of_a_record_opens_nothing(
 ) -> None:
     ruled = dataclasses.replace(SPEC, name="ruled", settings=_Ruled)
     point = metadata.EntryPoint("ruled", "nowhere:SPEC", PLANNERS.group)
-    monkeypatch.setitem(PLANNERS._plugins.points, "ruled", point)
+    monkeypatch.setattr(PLANNERS, "_brought", ({"ruled": point}, []))
     monkeypatch.setitem(PLANNERS._loaded, "ruled", ruled)
     named = changed_header(record, tmp_path / "h.jsonl", {"planner.name": "ruled_wm:rules=/etc/passwd"})
     ended = cli(*command.split(), named, *GOES_ON.get(command, ()), "--json")

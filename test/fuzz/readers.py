@@ -25,8 +25,7 @@ from reactree_lab.bench.events import told_by
 from reactree_lab.bench.folder import BROKEN, RESULTS, read_broken, read_results
 from reactree_lab.bench.folder import SETTINGS as BENCH
 from reactree_lab.bench.folder import read_settings as read_bench_settings
-from reactree_lab.bench.goal import Condition, Goal, goal_as_json, read_goal
-from reactree_lab.bench.results import RunLine
+from reactree_lab.bench.results import Condition, Goal, RunLine, goal_as_json, read_goal
 from reactree_lab.bootstrap import Attempt
 from reactree_lab.dataset.lines import Run, lines_of
 from reactree_lab.dataset.making import house_of, whole

@@ -70,6 +70,15 @@ def answered(*, finish: str = "stop", **message: Any) -> Behaviour:
     return answers({"choices": [choice], "usage": usage})
 
 
+def test_thoughts_that_the_server_does_not_count_are_what_was_generated_before_the_answer(model: Model) -> None:
+    with thinking("reasoning") as peer:
+        one = model(peer)
+        peer.script.append(answered(content=ACT, reasoning="one two"))
+        reply = ask(one)
+        assert (reply.reasoning_tokens, reply.output_tokens) == (9 - len(ACT.split()), 9)
+        assert (peer.requests[-1].path, peer.requests[-1].prompt) == ("/tokenize", ACT)
+
+
 def test_an_answer_that_is_taken_for_a_thought_by_the_parser_is_one_where_no_thought_was_asked_for(
     model: Model,
 ) -> None:

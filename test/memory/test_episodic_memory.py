@@ -8,6 +8,7 @@ import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ from reactree_ros.memory.embedding import EmbeddingError
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.port import EpisodicMemoryError
 from reactree_ros.memory.recorded import export_experiences, import_experiences
+from reactree_ros.memory.stores.index import ExperienceIndex
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.tree.flows import FallbackFlow
 
@@ -410,7 +412,7 @@ def test_tokens_are_counted_by_the_documented_rule(text: str, tokens: int) -> No
     assert approximate_tokens(text) == tokens
 
 
-def test_what_is_read_ahead_is_neither_read_nor_counted_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_read_ahead_is_not_counted_again(tmp_path: Path) -> None:
     counted: list[str] = []
 
     def count(text: str) -> int:
@@ -422,7 +424,6 @@ def test_what_is_read_ahead_is_neither_read_nor_counted_again(tmp_path: Path, mo
     with SqliteMemory(tmp_path / "memory.db", WordHashEmbedder()) as memory:
         memory.read_ahead(count).result(timeout=60)
         assert sorted(counted) == sorted(one.text for one in memory)
-        monkeypatch.setattr(memory._store, "fetch", lambda ids: pytest.fail(f"read again: {ids}"))
         found = memory.find("open 7", count_tokens=count, token_limit=30).result(timeout=60)
         assert len(found) == 30
         assert found[0].subgoal == "open 7"
@@ -447,3 +448,19 @@ def test_reading_ahead_ends_with_the_memory_and_lets_others_come_between(tmp_pat
         assert found.result(timeout=60)[0].subgoal == "open 7"
         with pytest.raises((EpisodicMemoryError, RuntimeError)):
             ahead.result(timeout=60)
+
+
+def unit_rows(count: int, seed: int, dimension: int = 8) -> NDArray[np.float32]:
+    rows = np.random.default_rng(seed).standard_normal((count, dimension)).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows
+
+
+def test_a_large_group_of_equals_at_the_edge_of_the_first_look_comes_as_a_whole() -> None:
+    vectors = np.repeat(unit_rows(1, 3), 300, axis=0)
+    better = unit_rows(1, 3)[0]
+    index = ExperienceIndex(8)
+    index.extend(np.concatenate([unit_rows(50, 4), vectors]), range(350), np.zeros(350), np.arange(350))
+    first = [position for _, position in islice(index.ranked(better, draw="1"), 300)]
+    assert set(first) == set(range(50, 350))
+    assert first != sorted(first)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -69,12 +68,6 @@ def test_only_runs_kept_as_successes_are_imported_and_the_others_are_counted(var
     assert all(succeeded(one.task_id) for one in imported.experiences)
 
 
-@needs_recordings
-def test_the_ends_of_the_recorded_reactree_runs_are_told_apart() -> None:
-    ends = Counter(one.end for one in import_experiences(RECORDINGS["reactree"][0]).experiences)
-    assert ends == {End.SUCCESS: 632, End.FAILURE: 255 + 122, End.EXPAND: 364 + 132 + 356}
-
-
 def test_the_subgoal_may_have_several_lines_and_a_primary_goal_above_it() -> None:
     text = (
         "Your primary goal is to: Put the apple in the fridge.\nPut the pudding in the fridge.\n"
@@ -101,12 +94,6 @@ def test_the_subgoal_may_have_several_lines_and_a_primary_goal_above_it() -> Non
 def test_the_end_is_read_from_the_last_lines(ending: str, end: End) -> None:
     text = f"Your task is to: x\nYou are in the house.\nThink: Act: done\nOK.\n{ending}"
     assert Experience.from_text(text, task_id="1", task_name="", decision=0, depth=1).end is end
-
-
-def test_runs_are_grouped_by_task_in_the_order_of_the_file(tmp_path: Path) -> None:
-    one, two, three = experience(task=2), experience(task=1), experience("open the fridge", task=2, depth=3)
-    export_experiences([one, two, three], tmp_path / "three.jsonl")
-    assert import_experiences(tmp_path / "three.jsonl").runs == ((one, three), (two,))
 
 
 def test_turns_that_the_text_does_not_tell_are_written_beside_it(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from reactree_ros.agent.observation import GONE, PERHAPS, REMEMBERED, Observation, Seen
 from reactree_ros.errors import UserError
 from reactree_ros.memory import house_store
-from reactree_ros.memory.house_map import AFTER_MISS, DAY, HouseMap, ago
+from reactree_ros.memory.house_map import AFTER_MISS, DAY, HouseMap
 from reactree_ros.memory.house_store import MapError, Place
 
 HOUR = 3600.0
@@ -175,14 +175,6 @@ def test_held_gone_and_forgotten_things_are_nowhere(kept: HouseMap) -> None:
     assert where(kept, "knife") == {}
     kept.take(look("sink 1", "cup 1"))
     assert where(kept, "cup") == {"cup 1": "sink 1"}
-
-
-def test_houses_of_one_file_know_nothing_of_each_other(tmp_path: Path) -> None:
-    with HouseMap(tmp_path / "all.map", "one") as one, HouseMap(tmp_path / "all.map", "other") as other:
-        one.take(look("table 1", "cup 1"))
-        other.take(look("sink 1", "cup 1"))
-        assert (where(one, "cup"), where(other, "cup")) == ({"cup 1": "table 1"}, {"cup 1": "sink 1"})
-        assert one.houses() == ["one", "other"]
 
 
 def test_an_export_brings_all_of_it_back(tmp_path: Path, kept: HouseMap, clock: Clock) -> None:
@@ -360,8 +352,3 @@ def test_whatever_is_seen_beliefs_are_likelihoods_and_what_was_just_seen_is_beli
         lines = list(kept.export())
         kept.put(lines)
         assert list(kept.export()) == lines
-
-
-def test_how_long_ago_is_said_in_one_unit() -> None:
-    told = [ago(seconds) for seconds in (0, 59, 60, 3600, 7300, DAY, 9 * DAY)]
-    assert told == ["just now", "just now", "1 minute ago", "1 hour ago", "2 hours ago", "1 day ago", "9 days ago"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from memory.word_hash_embedder import WordHashEmbedder, experience
+from memory.word_hash_embedder import experience
 
 from reactree_lab.examples import LONGEST, LONGEST_WHOLE, make_examples
 from reactree_ros.agent.control_flow import PAPER
@@ -93,17 +93,6 @@ def test_the_word_index_counts_words_and_neighbours() -> None:
     assert np.allclose(same, loud)
     assert same @ turned < 1
     assert 0 < same @ otherwise < 1
-
-
-def test_an_embedder_finds_them_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    embedder = WordHashEmbedder()
-    monkeypatch.setattr("reactree_ros.household.memory.lacking", lambda extra: {})
-    monkeypatch.setattr("reactree_ros.memory.embedding.default_embedder", lambda: embedder)
-    assert HouseholdMemorySettings().chosen == "embeddings"
-    with memory("household").open() as opened:
-        (first, *_) = found(opened, "find and pick up the apple")
-    assert first.subgoal == "find and pick up the apple"
-    assert first.subgoal in embedder.asked
 
 
 def test_without_an_embedder_words_do_and_who_asks_for_embeddings_hears_why_not(

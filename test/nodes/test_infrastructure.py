@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from doubles import ScriptedModel
 from navigation import Navigation
-from processes import Process, Processes
+from processes import Processes
 from reactree_interfaces.action import ExecuteSkill, ExecuteTask
 from robot_house import House, in_skill
 from robot_servers import VELOCITY_LASTS
@@ -143,28 +143,22 @@ def test_a_goal_that_is_answered_twice_ends_neither_skill_nor_bridge(house: Hous
 # ---------------------------------------------------------------------- bring-up
 
 
-def start(processes: Processes, *robot: str, timeout: str = "60") -> Process:
-    """Start a robot and its bridge; returns the bring-up of the bridge."""
-    config = ("--ros-args", "-p", f"robot_config:={CONFIG}")
-    if robot:
-        processes.start(sys.executable, str(Path(__file__).parent / "robot_servers.py"), *robot)
-    processes.node("robot_bridge_node", *config)
+@pytest.mark.parametrize("comes", [False, True])
+def test_bring_up_waits_for_the_servers_that_a_robot_lacks_and_names_them(processes: Processes, comes: bool) -> None:
+    robot = (sys.executable, str(Path(__file__).parent / "robot_servers.py"))
+    if not comes:
+        processes.start(*robot, "--without", "nav")
+    processes.node("robot_bridge_node", "--ros-args", "-p", f"robot_config:={CONFIG}")
     assert processes.node("bring_up", "--also", "robot_bridge").end() == 0  # a timeout is for what it needs
-    return processes.node("bring_up", "robot_bridge", "--timeout", timeout)
-
-
-def test_bring_up_names_the_servers_that_a_robot_lacks(processes: Processes) -> None:
-    bring_up = start(processes, "--without", "nav", timeout="3")
-    assert bring_up.end() == 1
-    lack = "navigate_to_pose (nav2_msgs/action/NavigateToPose) is not there\n"
-    assert f"error: 'robot_bridge' lacks what it needs (for 3 s): {lack}" in bring_up.output
-
-
-def test_bring_up_waits_for_a_robot_that_comes_later(processes: Processes) -> None:
-    bring_up = start(processes)
-    bring_up.wait_for("'robot_bridge' waits: navigate_to_pose (nav2_msgs/action/NavigateToPose) is not there; arm (")
-    processes.start(sys.executable, str(Path(__file__).parent / "robot_servers.py"))
-    assert bring_up.end() == 0
+    bring_up = processes.node("bring_up", "robot_bridge", "--timeout", "60" if comes else "3")
+    lack = "navigate_to_pose (nav2_msgs/action/NavigateToPose) is not there"
+    if comes:
+        bring_up.wait_for(f"'robot_bridge' waits: {lack}; arm (")
+        processes.start(*robot)
+        assert bring_up.end() == 0
+    else:
+        assert bring_up.end() == 1
+        assert f"error: 'robot_bridge' lacks what it needs (for 3 s): {lack}\n" in bring_up.output
 
 
 # ---------------------------------------------------------------------- not ready, late, not stopped yet

@@ -89,7 +89,7 @@ def test_a_battery_that_runs_out_under_way_stops_the_robot_and_nothing_is_begun_
 def test_a_server_that_was_restarted_before_anybody_looked_has_nothing_of_a_goal(house: House) -> None:
     graph = house.graph
     house.add_robot(alone=True)
-    house.bridge = graph.add(activate(house.make_bridge(server_timeout=60.0)), alone=True)
+    house.bridge = graph.add(activate(house.make_bridge(server_timeout=60.0, stop_timeout=60.0)), alone=True)
     servers = house.parts.servers
     graph.until(lambda: house.map.robot and not house.stop.engaged(), "tf and the stop are heard")
     goal = house.goes("hold")

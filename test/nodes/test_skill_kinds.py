@@ -256,6 +256,8 @@ def test_a_dry_run_logs_all_that_would_be_asked(graph: Graph, tmp_path: Path) ->
         "knock at fridge 1 -> answered (std_msgs/msg/Bool) until data is True, at most 5 s",
     ]
     graph.until(lambda: all(any(line in one.msg for one in said) for line in lines), "all is logged")
+    house.does("go to fridge 1", "pick up apple 1", "go to coffee table 1")  # as if all went well
+    assert house.does("put down apple 1").observation.text == "You put down apple on coffee table"
     assert house.robot.log == []
 
 

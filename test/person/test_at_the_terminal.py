@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import pytest
-from command_line import Cli
 from openai_peer import Peer
 
 from reactree_ros.background.pending import Pending
@@ -108,12 +107,6 @@ def test_stop_stops_the_run_whatever_is_asked_and_is_no_yes(typed: Typed) -> Non
     typed.type("stop\n")
     assert answer.result(PATIENCE).text == "stop"
     assert typed.heard.get(timeout=PATIENCE) == "stop"
-
-
-def test_what_is_typed_while_nothing_is_asked_goes_to_the_run(typed: Typed) -> None:
-    typed.type("first close the fridge\n")
-    typed.shows("(passed on to the run)")
-    assert typed.heard.get(timeout=PATIENCE) == "first close the fridge"
 
 
 def test_two_questions_need_two_lines(typed: Typed) -> None:
@@ -261,9 +254,3 @@ def test_a_word_in_a_terminal_corrects_the_house_once_it_is_shown_and_confirmed(
     assert "Which do you mean: the apple 1 is gone, or the apple 2 is gone?" in printed
     assert "The person answers: apple 2" in printed
     assert "(end: failure)" in printed
-
-
-def test_without_a_terminal_nobody_can_be_asked_and_that_is_said(cli: Cli) -> None:
-    ended = cli("run", "Put 1 apple on the coffee table", "--llm", "expert", "--planner", "reactree_wm:questions=1")
-    assert ended.code == 0
-    assert "Nobody can be asked: nothing can be typed here" in ended.err

@@ -52,7 +52,7 @@ def test_a_name_may_have_several_words_and_none_is_needed_without_one() -> None:
 def test_an_echo_is_what_was_said_lately_but_for_a_few_words_and_an_answer_is_none() -> None:
     now = 100.0
     echo = Echo(clock=lambda: now)
-    echo.said("Which apple do you mean, the red one or the green one?")
+    echo.record("Which apple do you mean, the red one or the green one?")
     assert echo.is_echo("which apple do you mean the red one or the green one")
     assert echo.is_echo("witch apple do you mean the red one or the green one")
     for answer in ("the red one", "the green one", "yes", "the green one please"):

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from command_line import Cli
 
+from reactree_ros import plugins
 from reactree_ros.memory.check import check_memory
 from reactree_ros.memory.spec import memory
 from reactree_ros.record.reader import read_record
@@ -143,6 +144,16 @@ def test_what_is_wrong_with_it_is_told_in_one_line(cli: Cli, arguments: list[str
     ended = cli("run", *arguments)
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
     assert message in ended.err
+
+
+def test_what_a_distribution_beside_it_may_bring_is_told_where_that_is_not_installed(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "come with" not in cli("run", "--llm", "smaller").err
+    monkeypatch.setattr(plugins, "BESIDE", ("reactree_lab", "reactree_far"))
+    assert cli("run", "--llm", "smaller").err.endswith(
+        ". More come with reactree_far, in ros2_ws/src of the checkout\n"
+    )
 
 
 # ---------------------------------------------------------------------- a distribution that is broken

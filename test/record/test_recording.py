@@ -279,13 +279,6 @@ def test_a_record_is_followed_while_it_is_written(tmp_path: Path, monkeypatch: p
     assert list(follow(path, goes_on=write_more)) == kept.record.events
 
 
-def test_who_follows_a_run_that_was_killed_may_stop(tmp_path: Path) -> None:
-    path = tmp_path / "run.jsonl"
-    assert list(follow(path, goes_on=lambda: False)) == []
-    path.write_bytes(HEAD + b'{"e":"gr')
-    assert [event["e"] for event in follow(path, goes_on=lambda: False)] == ["run"]
-
-
 # ---------------------------------------------------------------------- moments
 
 

@@ -21,10 +21,11 @@ from reactree_ros.record.schema import Event
 from reactree_ros.record.verdict import EpisodeEnd, Judgement, verdict_of
 from reactree_ros.record.writer import Recorder, encoded
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.view.drawing import STATUSES, as_dot, as_svg
+from reactree_ros.view.drawing import as_dot, as_svg
 from reactree_ros.view.exports import _log_line, as_markdown
 from reactree_ros.view.runs import Runs
 from reactree_ros.view.terminal import show_result
+from reactree_ros.view.words import STATUSES
 from reactree_ros.world.port import Score
 
 RESULT = scripted_episode({"root": ["Act: open fridge 1", "Act: done"]}).run()
@@ -152,7 +153,7 @@ def test_every_surface_says_the_same(values: dict[str, object], tmp_path: Path) 
     file.write_bytes(b"".join(encoded(event) + b"\n" for event in events))
     moment, told = Moment.after(read_record(file).events), str(result.verdict)
     [row] = Runs(file).table()
-    colour = STATUSES[result.verdict.judgement.status][0]
+    colour = STATUSES[result.verdict.judgement.status].colour
     words = re.sub(r"\s+", " ", " ".join(re.findall(r'font-weight="600" fill="[^"]*">([^<]*)', as_svg(moment))))
 
     assert told in screen.getvalue()
@@ -245,7 +246,7 @@ def test_a_fork_that_only_says_done_is_green_nowhere(cli: Cli, tmp_path: Path) -
     assert out.code == 1
     assert "✗ Goal not reached (end: done, GSR 0.00, SSR 0.00)" in out.out
     assert "✓ Put" not in out.out.rpartition("\n\n")[0].rpartition("\n\n")[2]
-    assert STATUSES["success"][0] not in as_svg(Moment.after(read_record(forked).events))
+    assert STATUSES["success"].colour not in as_svg(Moment.after(read_record(forked).events))
 
 
 def test_json_says_whether_success_was_checked(cli: Cli) -> None:

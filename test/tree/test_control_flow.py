@@ -313,21 +313,6 @@ def test_a_tick_visits_nothing_that_has_ended_but_for_a_visitor_that_wants_every
     assert visited(run, full=True) == names(run)
 
 
-def test_what_has_ended_stays_in_the_tree_with_how_it_ended() -> None:
-    run = scripted_episode(SCRIPT)
-    run.run()
-    statuses = {b.name: b.status for b in run.tree.root.iterate() if isinstance(b, Composite)}
-    assert statuses == {
-        "c": Status.FAILURE,
-        "d": Status.SUCCESS,
-        "fallback": Status.SUCCESS,
-        "a": Status.SUCCESS,
-        "b": Status.SUCCESS,
-        "parallel": Status.SUCCESS,
-        "root": Status.SUCCESS,
-    }
-
-
 def test_displays_draw_the_composites_for_what_they_are() -> None:
     run = scripted_episode(SCRIPT)
     run.run()

@@ -127,14 +127,6 @@ def test_it_is_running_while_it_waits_and_takes_the_value_that_comes() -> None:
     assert (run.root.status, came) == (Status.SUCCESS, ["hello"])
 
 
-def test_a_reply_is_a_decision_and_is_kept() -> None:
-    run = run_of(says)
-    result = run.run()
-    assert (result.decisions, result.steps) == (1, 0)
-    assert node_of(run).text == "Your task is to: root\na\n"
-    assert run.context.replies == [(0, 1, Reply("a"))]
-
-
 def test_a_skill_is_a_step_and_its_observation_comes_back() -> None:
     diary, world = Diary(), ScriptedWorld()
     run = run_of(acts("go to kitchen 1", "open fridge 1"), world=world, listener=diary)
@@ -250,14 +242,6 @@ def test_what_a_program_raises_is_the_kind_of_its_failure(error: Exception, end:
     result = run.run()
     assert (result.status, result.end, result.message) == ("failure", end, message)
     assert (run.root.failure is None, node_of(run).closed) == (False, 1)
-
-
-def test_a_language_model_that_raises_instead_of_failing_ends_the_run_as_a_bug() -> None:
-    class Raises(ScriptedModel):
-        def decide(self, request: object) -> Pending[Reply]:
-            raise RuntimeError("no")
-
-    assert run_of(says, model=Raises({})).run().end == "bug"
 
 
 def test_what_somebody_else_cancelled_is_gone() -> None:

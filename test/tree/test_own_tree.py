@@ -146,19 +146,6 @@ def test_a_wrong_skill_is_refused_before_anything_moves(skill: str, values: dict
         episode_of(lambda run: run.skill(skill, **values), world=Declared())
 
 
-class Texts(ScriptedWorld):
-    household = Household(name="texts", actions=("go to", "open"))
-
-
-@pytest.mark.parametrize(
-    ("skill", "values", "said"),
-    [("fly to kitchen 1", {}, "one starts with"), ("go to", {"place": "kitchen 1"}, "give it in whole")],
-)
-def test_a_wrong_skill_in_a_world_of_texts_is_refused(skill: str, values: dict[str, Any], said: str) -> None:
-    with pytest.raises(UserError, match=rf"skill '{skill}': .*{said}"):
-        episode_of(lambda run: run.skill(skill, **values), world=Texts())
-
-
 # ---------------------------------------------------------------------- one skill at a time
 
 

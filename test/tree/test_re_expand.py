@@ -18,11 +18,8 @@ from reactree_ros.episode import Episode
 from reactree_ros.episode.going_on import decision_of, go_on
 from reactree_ros.llm.port import DecisionRequest, LanguageModelError, Reply
 from reactree_ros.memory.experience import End
-from reactree_ros.planners.spec import planner
-from reactree_ros.record.export import experiences_of
-from reactree_ros.record.moment import Moment
 from reactree_ros.tree.goal_node import GoalNode
-from reactree_ros.tree.options import AS_RECORDED, TreeOptions
+from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation
 
 FAILS = ["Think: it is not here", "Act: failure"]
@@ -156,12 +153,6 @@ def test_it_decides_again_so_often_and_then_its_last_expansion_is_its_end(times:
     assert root.failure.message == root.feedback_message == "sequence ended in failure"
 
 
-def test_it_is_off_by_default_and_in_replays() -> None:
-    assert planner("reactree").settings.model_dump()["re_expand"] == 0
-    run = scripted_episode({"root": [expand("sequence", "a")], "a": FAILS}, options=AS_RECORDED)
-    assert run.run().end == "failure"
-
-
 @pytest.mark.parametrize("decisions", [2, 3])
 def test_where_a_limit_is_reached_it_does_not_decide_again(decisions: int) -> None:
     script = {"root": [expand("sequence", "a"), "Act: done"], "a": ["Think: more", *FAILS]}
@@ -290,14 +281,6 @@ def recorded() -> tuple[Episode, Kept]:
     episode, kept = recorded_episode(script, name="reactree_wm:re_expand=2")
     assert episode.run().end == "done"
     return episode, kept
-
-
-def test_its_experiences_are_those_of_its_record() -> None:
-    episode, kept = recorded()
-    own = [node.experience(task_id="", task_name="instruction") for node in episode.context.nodes]
-    assert [one.text for one in experiences_of(Moment.after(kept.record.events))] == [
-        one.text for one in own if one is not None
-    ]
 
 
 @pytest.mark.parametrize("number", range(1, 7))

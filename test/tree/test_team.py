@@ -395,32 +395,6 @@ def test_whichever_robots_fail_and_whenever_every_run_ends_and_plays_again(seed:
         assert_replays(kept)
 
 
-def test_robots_see_one_another_and_what_the_other_one_holds() -> None:
-    task = next(tasks(9000200, 4))
-    world = SymbolicWorld(task, robots=2)
-    one, two = world.team().values()
-    assert one.observe().take().text.endswith(" robot_2 is here, too.")
-    room = next(room for room in world.scene.rooms if room is not world.scene.agent_room)
-    there = two.execute(f"go to {room.name}").take()
-    assert "robot_1" not in there.text
-    assert "robot_2" not in one.observe().take().text
-    item = next(thing for thing in world.scene.things.values() if "GRABBABLE" in thing.properties and thing.observed)
-    for skill in (f"go to {item.name}", f"pick up {item.name}"):
-        two.execute(skill)
-    assert not any(item.name in skill for skill in one.available_skills().take())
-    two.execute(f"go to {world.scene.agent_room.name}")
-    assert f"robot_2 is here, too, with {item.name}." in one.observe().take().text
-    world.reset()
-    assert one.observe().take().text.endswith(" robot_2 is here, too.")
-
-
-def test_a_refused_skill_is_no_reason_to_give_a_robot_up() -> None:
-    world = Crew(one=ScriptedWorld(refused=["open fridge 1"]), two=ScriptedWorld())
-    run = scripted_episode({"root": [OPEN, "Act: done"]}, world=world)
-    assert run.run().status == "success"
-    assert [robot.gone for robot in run.context.team.robots] == ["", ""]
-
-
 def test_a_world_that_is_gone_for_all_says_what_it_said_last() -> None:
     class Gone(ScriptedWorld):
         def observe(self) -> Pending[Observation]:

@@ -15,7 +15,6 @@ from view.writing import DEMO, Lines, Live, Wide, cookie_of, demo, origin_of, to
 
 from reactree_ros.errors import UserError
 from reactree_ros.record.verdict import verdict_of
-from reactree_ros.view.exports import EXPORTS
 from reactree_ros.view.runs import Runs
 from reactree_ros.view.steering import Course
 
@@ -307,15 +306,6 @@ def test_a_line_that_is_none_of_a_record_ends_the_stream_and_says_so(tmp_path: P
     said = json.loads(told[len(whole) :])
     assert said["e"] == "unreadable"
     assert f"line {whole.count(bytes([10])) + 1}" in said["reason"]
-
-
-def test_a_node_that_is_its_own_parent_is_in_no_export(tmp_path: Path, serve: Serve) -> None:
-    lines = Lines(tmp_path / "run.jsonl", "Wash a plate")
-    with lines.path.open("ab") as file:
-        file.write(b'{"e":"grow","t":0,"nodes":[{"node":0,"parent":0,"kind":"agent","name":"x"}]}\n')
-    url = serve(tmp_path).url
-    for kind in EXPORTS:
-        assert ask(url, f"/api/export?run=run.jsonl&as={kind}").status == 422
 
 
 def test_a_pipe_that_is_called_as_a_record_holds_nobody_up(tmp_path: Path, serve: Serve) -> None:

@@ -95,24 +95,6 @@ def test_a_person_says_something_only_to_a_paused_run() -> None:
     assert not episode.finished
 
 
-@pytest.mark.parametrize("paused", [False, True])
-def test_a_cancelled_run_ends_interrupted(paused: bool) -> None:
-    episode, steering, _ = steered("Act: done", paused=paused)
-    episode.tick()
-    steering.cancel()
-    assert episode.run().end == "interrupted"
-
-
-def test_a_run_that_has_ended_cannot_be_steered() -> None:
-    episode, steering, _ = steered("Act: done", paused=False)
-    episode.run()
-    steering.ended()
-    assert steering.course.ended
-    for command in (steering.pause, steering.step, steering.go_on, steering.cancel):
-        with pytest.raises(UserError, match="has ended"):
-            command()
-
-
 def test_what_the_person_is_asked_is_shown_and_answered_by_its_number() -> None:
     desk = Desk()
     steering = Steering(ScriptedModel({}), desk)

@@ -14,11 +14,10 @@ from rich.console import Console
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.llm.port import Wait
 from reactree_ros.llm.waiting import log
-from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import read_record
 from reactree_ros.record.schema import Event
 from reactree_ros.record.verdict import SCORES
-from reactree_ros.view.terminal import _LINES, Terminal
+from reactree_ros.view.terminal import Terminal
 
 INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"
 HOSTILE = "\x1b[2J\x1b]0;owned\x07 \u202e[bold]red[/bold] \ud800 \r\n<b>"
@@ -213,26 +212,9 @@ def test_waits_are_kept_out_of_the_log_while_the_live_tree_shows_them() -> None:
         assert not log.disabled
 
 
-@pytest.mark.parametrize("of", ["reply", "failed"])
-def test_how_often_the_model_was_asked_again_and_why_are_lines(of: str) -> None:
-    reply = {
-        "text": "",
-        "attempts": [*[{"text": "fly", "objection": "You cannot fly."}] * 2, {"objection": "Nor swim."}, {}],
-    }
-    event = {"e": "reply", **reply} if of == "reply" else {"e": "failed", "of": "reply", "took": reply}
-    lines = [line.text for line in _LINES[of](Moment(), event)]
-    assert lines == ["↻ asked again 2 times: You cannot fly.", "↻ asked again: Nor swim."]
-
-
 def test_the_result_says_how_many_requests_were_in_vain(events: Sequence[Event]) -> None:
     *before, end = events
     counts = {"replies": 3, "attempts": 5, "refused_attempts": 2, "repeated_attempts": 1}
     said = "5 requests for 3 replies of the language model: 2 refused, 1 repeated"
     assert said in printed([*before, {**end, "result": {**end["result"], **counts}}])
     assert "replies of the language model" not in printed(events)
-
-
-def test_a_warning_of_a_reply_is_a_line() -> None:
-    (line,) = _LINES["reply"](Moment(), {"e": "reply", "text": "Act: done", "warning": "it cuts the prompt"})
-    assert line.text == "! it cuts the prompt"
-    assert list(_LINES["reply"](Moment(), {"e": "reply", "text": "Act: done"})) == []

@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from webshop_peer import WebShopPeer
 
-from reactree_lab.worlds.jericho.story import StoryTask
-from reactree_lab.worlds.jericho.world import JerichoWorld
+from reactree_lab.worlds.jericho.world import JerichoWorld, StoryTask
 from reactree_lab.worlds.scienceworld.world import HOUSEHOLD as SCIENCE
 from reactree_lab.worlds.webshop.world import WebShop, WebShopTask
 from reactree_ros.agent.household import Household

@@ -10,10 +10,10 @@ from typing import Any
 from reactree_ros.agent.decision import ASKS_MEMORY, DONE, FAILURE, RECALL, Counts, Decision, Look, Node, Program
 from reactree_ros.agent.grammar import LONGEST_SKILL, Grammar
 from reactree_ros.agent.kinds.line import Line
-from reactree_ros.agent.reading.labels import Unreadable, label_of, shortened, undressed
+from reactree_ros.agent.labels import label_of, shortened, undressed
 from reactree_ros.agent.reading.reader import Reader
 from reactree_ros.agent.reading.skills import said_exactly
-from reactree_ros.agent.turns import Said, Saw, Turn
+from reactree_ros.agent.turns import Said, Saw, Turn, Unreadable
 
 _NOTHING = "Nothing follows 'Act:'; write an action that is available now on the same line."
 #: Where a sentence follows a skill on its line, but in brackets and quotes.

@@ -31,12 +31,12 @@ from reactree_ros.agent.decision import (
     text_of,
 )
 from reactree_ros.agent.grammar import TEXT, Grammar
+from reactree_ros.agent.labels import PICTURE, Mark, label_of, shortened, undressed
 from reactree_ros.agent.parameters import ParameterError
-from reactree_ros.agent.reading.labels import PICTURE, Mark, Unreadable, label_of, shortened, undressed
 from reactree_ros.agent.reading.reader import Reader
 from reactree_ros.agent.reading.values import value_at
 from reactree_ros.agent.text import typed
-from reactree_ros.agent.turns import Said, Turn
+from reactree_ros.agent.turns import Said, Turn, Unreadable
 
 _RECORDED = re.compile(r"Expand:[ \t]*\n- control flow: (?P<flow>[^\n]*)\n- subgoals: (?P<subgoals>[^\n]*)\n?")
 _FLOW, _SUBGOALS = "Expand:\n- control flow:", "\n- subgoals:"

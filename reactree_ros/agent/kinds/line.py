@@ -10,10 +10,10 @@ from typing_extensions import Self
 
 from reactree_ros.agent.decision import Decision, MalformedDecision
 from reactree_ros.agent.grammar import Grammar, rule_name
+from reactree_ros.agent.labels import undressed
 from reactree_ros.agent.parameters import Parameter, ParameterError
-from reactree_ros.agent.reading.labels import Unreadable, undressed
 from reactree_ros.agent.reading.reader import Reader, sentence_that_decides
-from reactree_ros.agent.turns import About, Said, Told, Turn
+from reactree_ros.agent.turns import About, Said, Told, Turn, Unreadable
 from reactree_ros.agent.wording import Wording
 from reactree_ros.errors import UserError
 

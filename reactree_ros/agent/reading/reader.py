@@ -13,11 +13,11 @@ from typing import Any
 
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.grammar import Grammar
-from reactree_ros.agent.reading.labels import Announced, Label, Mark, Unreadable, label_of, shortened, undressed
+from reactree_ros.agent.labels import Announced, Label, Mark, label_of, shortened, undressed
 from reactree_ros.agent.reading.skills import Skills, act_of
 from reactree_ros.agent.reading.values import argument_in, holds_an_object, said_in, value_at
 from reactree_ros.agent.text import words
-from reactree_ros.agent.turns import Said
+from reactree_ros.agent.turns import Said, Unreadable
 
 #: What ends a model's turn, or begins somebody else's.
 _TURNS = re.compile(
@@ -274,12 +274,18 @@ class Reader:
                 raise Unreadable("The list of subgoals was cut; name fewer and shorter ones.")
             cut = shortened(str(decisive.said)) or kind.word
             raise Unreadable(f"'{cut}' was cut. Say the decision again, and nothing before it.")
-        others = [part for part in parts[at + 1 :] if part.decides]
+        others = [other for part in parts[at + 1 :] for other in self._decisions_in(part)]
         for other in others:
             said, may_be_cut = self._in_words(other), self.cut and other is others[-1]
             if said != words(str(decision)) and (said or not may_be_cut):
                 raise Unreadable(f"Say one decision at a time; '{shortened(other.text, 60)}' is said as well.")
         return self.grammar.said(before, decision)
+
+    def _decisions_in(self, part: Part) -> list[Part]:
+        if part.kind is not None:
+            return [part] if part.decides else []
+        found = (sentence_that_decides(line, self.grammar, _BLANK) for line in part.said.split("\n"))
+        return [Part(*one[1:]) for one in found if one is not None]
 
     def _in_words(self, part: Part) -> tuple[str, ...]:
         assert part.kind is not None  # it decides

@@ -10,11 +10,12 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from reactree_ros.agent.decision import ASKS_MEMORY, DONE, FAILURE, RECALL, Decision
+from reactree_ros.agent.decision import ASKS_MEMORY, DONE, FAILURE, RECALL, Decision, kinds
+from reactree_ros.agent.labels import PICTURE, not_available, shortened
 from reactree_ros.agent.parameters import ParameterError
-from reactree_ros.agent.reading.labels import PICTURE, Unreadable, not_available, shortened
 from reactree_ros.agent.skill import Offer, SkillCall
 from reactree_ros.agent.text import without_articles, words
+from reactree_ros.agent.turns import Unreadable
 
 if TYPE_CHECKING:
     from reactree_ros.agent.grammar import Grammar
@@ -158,9 +159,9 @@ def said_exactly(skill: str, grammar: Grammar, cut: bool) -> str | None:
 
 
 def act_of(skill: str) -> Decision:
-    from reactree_ros.agent.kinds.act import Act  # which is read with this module
-
-    return Act(skill)
+    act: Any = kinds()["act"]  # which is read with this module
+    decision: Decision = act(skill)
+    return decision
 
 
 def _by_parameter(offer: Offer, arguments: Any) -> Mapping[str, Any]:

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from reactree_ros.agent.decision import Decision
-from reactree_ros.agent.kinds import kinds
-from reactree_ros.agent.reading.labels import Announced, Mark, Unreadable, shortened
+from reactree_ros.agent.decision import Decision, kinds
+from reactree_ros.agent.labels import Announced, Mark, shortened
 from reactree_ros.agent.reading.skills import Skills
+from reactree_ros.agent.turns import Unreadable
 
 _FLOW, _SUBGOALS = ("controlflow", "flow"), ("subgoals", "subtasks")
 _WRAPPERS = ("decision", "nextdecision", "decisions", "response", "answer", "finalanswer", "output", "toolcalls")

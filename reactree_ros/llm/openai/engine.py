@@ -294,7 +294,7 @@ class OpenAIEngine(Engine):
             messages = with_images(chat_messages(generation.turns, begun, self._layout, showing))
             return await self._ask("/chat/completions", {**body, "messages": messages}, values, generation.until)
 
-        generated = await self._with_pictures(ask, self.shown(generation))
+        generated = await self._told_apart(await self._with_pictures(ask, self.shown(generation)))
         self._thoughts = self._thoughts or _thoughts(generated)
         return generated
 
@@ -320,6 +320,19 @@ class OpenAIEngine(Engine):
             raise refused from None
         self.sees, self._is_blind = False, True
         _log.warning("%s; it is shown no pictures from now on", refused)
+        return generated
+
+    async def _told_apart(self, generated: Generated) -> Generated:
+        """Correct reasoning parsers (vLLM's, too) that fail if the chat template opens or closes the thought."""
+        if not generated.reasoning or not self._dialect.templated:
+            return generated
+        nothing_said = not (generated.text or generated.calls)
+        if self._reasoning.thinking is False and nothing_said and generated.finish_reason == "stop":
+            return replace(generated, text=generated.reasoning, reasoning="")  # it missed the end of the thought
+        if generated.reasoning_tokens is None and generated.output_tokens is not None:  # it missed the start
+            said = await self._counted({"prompt": generated.text, "add_special_tokens": False})
+            if said is not None:
+                return replace(generated, reasoning_tokens=max(0, generated.output_tokens - said))
         return generated
 
     async def _ask(

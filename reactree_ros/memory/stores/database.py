@@ -15,13 +15,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reactree_ros.agent.turns import Turn, text_in, turn_from_dict, turn_to_dict
 from reactree_ros.files.read_back import parse_json, shown
+from reactree_ros.memory.embedding import Embedder
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.port import Counts, EpisodicMemoryError
 from reactree_ros.memory.sqlite_file import SqliteFile
@@ -55,41 +56,29 @@ EXPERIENCES = (
 )
 
 
-class Additions(NamedTuple):
-    """What was added to a store since it was last asked, in the order in which it was."""
-
-    subgoals: Sequence[int]  # ids
-    vectors: NDArray[np.float32]  # the subgoals' embeddings, shape (number of subgoals, dimension)
-    experiences: Sequence[int]  # ids
-    owners: Sequence[int]  # the id of each experience's subgoal
-    ends: Sequence[int]  # positions in `ENDS`
-    digests: NDArray[np.uint64]
-
-
 class ExperienceStore(SqliteFile):
     what, application_id, version, schema = "an episodic memory", 0x52635472, 3, _SCHEMA  # "RcTr"
     error = EpisodicMemoryError
 
-    def __init__(self, path: Path, *, embedder: str, dimension: int, busy_timeout: float) -> None:
-        self._embedder, self._dimension = embedder, dimension
-        self._last_subgoal = self._last_experience = 0
-        self._seen_version: int | None = None
+    def __init__(self, path: Path, embedder: Embedder, *, busy_timeout: float) -> None:
+        self._embedder = embedder
         self._routines: Mapping[str, str] = {}
         self._routines_version: int | None = None
         super().__init__(path, busy_timeout=busy_timeout)
 
     def _make(self, database: sqlite3.Connection) -> None:
         super()._make(database)
-        made_with = (("embedder", self._embedder), ("dimension", str(self._dimension)))
+        made_with = (("embedder", self._embedder.name), ("dimension", str(self._embedder.dimension)))
         database.executemany("INSERT INTO meta VALUES (?, ?)", made_with)
 
     def _prepare(self) -> None:
         super()._prepare()
         meta = dict(self._writer.execute("SELECT key, value FROM meta"))
-        if meta.get("embedder") != self._embedder or meta.get("dimension") != str(self._dimension):
+        name, dimension = self._embedder.name, self._embedder.dimension
+        if meta.get("embedder") != name or meta.get("dimension") != str(dimension):
             raise EpisodicMemoryError(
                 f"{self.path}: its embeddings are by {meta.get('embedder')!r} with {meta.get('dimension')} dimensions, "
-                f"not by {self._embedder!r} with {self._dimension}: open it with that embedder, or export and import"
+                f"not by {name!r} with {dimension}: open it with that embedder, or export and import"
             )
 
     def add(self, run: Sequence[Experience], vectors: Mapping[str, NDArray[np.float32]]) -> None:
@@ -136,47 +125,14 @@ class ExperienceStore(SqliteFile):
         with self._reading() as database:
             return [one for one in dict.fromkeys(subgoals) if database.execute(known, (one,)).fetchone() is None]
 
-    def additions(self) -> Additions | None:
-        """Return what any process added since this was last called; None if nothing was committed since.
-
-        Raises:
-            EpisodicMemoryError: An embedding is not what was written; the message names its row.
-        """
-        with self._reading() as database:
-            (version,) = database.execute("PRAGMA data_version").fetchone()
-            if version == self._seen_version:
-                return None
-            database.execute("BEGIN")  # one snapshot for both tables
-            try:
-                look = "SELECT id, embedding FROM subgoal WHERE id > ? ORDER BY id"
-                subgoals = database.execute(look, (self._last_subgoal,)).fetchall()
-                rows = database.execute(
-                    'SELECT e.id, s.id, e."end", e.digest FROM experience e LEFT JOIN subgoal s ON s.id = e.subgoal '
-                    "WHERE e.id > ? ORDER BY e.id",
-                    (self._last_experience,),
-                ).fetchall()
-            finally:
-                database.execute("COMMIT")
-            vectors = self._vectors(subgoals)
-            ids, owners, ends, digests = zip(*rows, strict=True) if rows else ((), (), (), ())
-            if None in owners:
-                raise EpisodicMemoryError(
-                    f"{self.path}: the subgoal of row {ids[owners.index(None)]} of table experience is gone"
-                )
-            numbers = [number for number, _ in subgoals]
-            self._last_subgoal = max([self._last_subgoal, *numbers])
-            self._last_experience = max([self._last_experience, *ids])
-            self._seen_version = version
-            return Additions(numbers, vectors, ids, owners, ends, np.array(digests, np.int64).view(np.uint64))
-
     def _vectors(self, rows: Sequence[tuple[int, Any]]) -> NDArray[np.float32]:
-        size = self._dimension * VECTOR.itemsize
+        size = self._embedder.dimension * VECTOR.itemsize
         damaged = f"{self.path}: the embedding in row {{}} of table subgoal is damaged: {{}}"
         for number, blob in rows:
             found = len(blob) if isinstance(blob, bytes) else type(blob).__name__
             if found != size:
                 raise EpisodicMemoryError(damaged.format(number, f"{size} bytes expected, found {found}"))
-        vectors = np.frombuffer(b"".join(blob for _, blob in rows), VECTOR).reshape(len(rows), self._dimension)
+        vectors = np.frombuffer(b"".join(blob for _, blob in rows), VECTOR).reshape(len(rows), self._embedder.dimension)
         lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
         for wrong in np.flatnonzero(~(np.abs(lengths - 1) < _UNIT_TOLERANCE)):
             raise EpisodicMemoryError(damaged.format(rows[int(wrong)][0], "its length is not 1"))
@@ -190,7 +146,7 @@ class ExperienceStore(SqliteFile):
             raise EpisodicMemoryError(f"{self.path}: experience {missing[0]} is gone: another program deleted it")
         return [found[number] for number in ids]
 
-    def all(self) -> Iterator[Experience]:
+    def __iter__(self) -> Iterator[Experience]:
         last = 0
         while True:
             with self._reading() as database:
@@ -200,7 +156,9 @@ class ExperienceStore(SqliteFile):
             last = rows[-1][0]
             yield from map(self._experience, rows)
 
-    def holds(self, experience: Experience) -> bool:
+    def __contains__(self, experience: object) -> bool:
+        if not isinstance(experience, Experience):
+            return False
         with self._reading() as database:
             rows = database.execute(f"{EXPERIENCES} WHERE e.digest = ?", (digest_of(experience),)).fetchall()
         return any(self._experience(row) == experience for row in rows)
@@ -210,7 +168,8 @@ class ExperienceStore(SqliteFile):
             kinds = database.execute('SELECT "end", task_name, count(*) FROM experience GROUP BY 1, 2').fetchall()
             count = "SELECT (SELECT count(*) FROM run), (SELECT count(*) FROM subgoal)"
             runs, subgoals = database.execute(count).fetchone()
-            return Counts.of(((ENDS[end], name, count) for end, name, count in kinds), runs=runs, subgoals=subgoals)
+            named = ((ENDS[end], name, count) for end, name, count in kinds)
+            return Counts.from_kinds(named, runs=runs, subgoals=subgoals)
 
     def _experience(self, row: tuple[Any, ...]) -> Experience:
         return experience_of(row, self.path)
@@ -219,9 +178,7 @@ class ExperienceStore(SqliteFile):
 def experience_of(row: tuple[Any, ...], where: object) -> Experience:
     """Return the experience in a row: its number, its subgoal, its turns, and the rest in the order of the class.
 
-    Raises:
-        EpisodicMemoryError: It is not what was written; the message says where it is, and its number. Damaged turns
-            may raise it later, when they are asked for.
+    An EpisodicMemoryError says where a damaged one is, and its number; of damaged turns when they are asked for.
     """
     number, subgoal, turns, end, task_id, task_name, decision, depth = row
     with _undamaged(where, number):

@@ -28,13 +28,7 @@ _SIMILAR_ENOUGH = 0.7
 
 
 class FixedMemory(EpisodicMemory):
-    """Experiences of a file of JSON lines, which is read when it is first needed and never written.
-
-    Args:
-        path: The file; None: there are no experiences.
-        embedder: Embeds subgoals.
-        name: Its name, for errors.
-    """
+    """Experiences of a file of JSON lines, which is read when it is first needed and never written; no file: none."""
 
     fixed = True
 
@@ -55,7 +49,7 @@ class FixedMemory(EpisodicMemory):
         held = self._held()
         runs, subgoals = {one.task_id for one in held}, {one.subgoal for one in held}
         kinds = ((one.end, one.task_name, 1) for one in held)
-        return Counts.of(kinds, runs=len(runs), subgoals=len(subgoals))
+        return Counts.from_kinds(kinds, runs=len(runs), subgoals=len(subgoals))
 
     def ranked(self, text: str, *, seed: int = 0) -> Iterator[tuple[float, Experience]]:
         held = self._held()

@@ -30,14 +30,7 @@ class ExperienceIndex:
         self._members: list[list[int]] = []  # the experiences of each subgoal
 
     def extend(self, vectors: NDArray[np.float32], subgoals: Sequence[int], ends: Any, digests: Any) -> None:
-        """Add subgoals, then experiences.
-
-        Args:
-            vectors: The subgoals' embeddings, rows of unit length, shape (n, dimension).
-            subgoals: The position of each experience's subgoal.
-            ends: Each experience's end as a number.
-            digests: 64 bits of each experience's content.
-        """
+        """Add subgoals, by unit embeddings, then experiences: each one's subgoal by position, end, and digest."""
         first = len(self._ends)
         self._members += [[] for _ in vectors]
         for position, subgoal in enumerate(subgoals, start=first):
@@ -65,9 +58,13 @@ class ExperienceIndex:
                     last += 1
                 if last == len(rows) < count:
                     break  # the group may go on beyond what was looked at
-                members = np.array([member for row in rows[done:last] for member in self._members[row]], np.intp)
-                for position in drawn(members, self._ends[members], self._digests[members], seed=seed):
-                    yield values[done], position
+                members = [member for row in rows[done:last] for member in self._members[row]]
+                if len(members) == 1:
+                    yield values[done], members[0]
+                elif members:
+                    ends, digests = self._ends[members], self._digests[members]
+                    for position in drawn(np.array(members), ends, digests, seed=seed):
+                        yield values[done], position
                 done = last
             looked_at *= 4
 
@@ -84,9 +81,6 @@ def seed_of(draw: str) -> int:
 
 def drawn(members: NDArray[Any], ends: NDArray[np.uint8], digests: NDArray[np.uint64], *, seed: int) -> Iterator[int]:
     """Yield experiences of equally similar subgoals, by their numbers, in the order in which they are drawn."""
-    if len(members) <= 1:
-        yield from members.tolist()
-        return
     order = np.lexsort((members, _scrambled(digests ^ np.uint64(seed))))
     members, ends = members[order], ends[order]
     queues = [members[ends == end].tolist()[::-1] for end in np.unique(ends)]

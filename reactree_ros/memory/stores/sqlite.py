@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import closing
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import ClassVar, Generic, TypeVar
+from typing import Generic, TypeVar
 
+import numpy as np
 from pydantic import Field
 
 from reactree_ros.background.pending import Pending, settle_as
 from reactree_ros.memory import embedding
 from reactree_ros.memory.embedding import DEFAULT_MODEL, Embedder, checked_vectors
 from reactree_ros.memory.experience import Experience
-from reactree_ros.memory.port import Counts, EpisodicMemory, EpisodicMemoryError
+from reactree_ros.memory.port import EpisodicMemory, EpisodicMemoryError
 from reactree_ros.memory.spec import MemorySpec
 from reactree_ros.memory.stores.database import ExperienceStore
 from reactree_ros.memory.stores.index import ExperienceIndex
@@ -50,67 +51,36 @@ class Kept(Generic[T]):
         return [self._kept[number] for number in ids]
 
 
-class SqliteMemory(EpisodicMemory):
-    """Experiences on disk, with one matrix of their subgoals' embeddings in memory.
+class SqliteMemory(ExperienceStore, EpisodicMemory):
+    """Experiences on disk, with one matrix of their subgoals' embeddings in memory; it keeps to its embedder.
 
     Experiences of equal similarity are drawn: an end evenly among success, failure and expand, then an experience of
     that end.
-
-    Args:
-        path: The database file; made if it does not exist (its folder must).
-        embedder: Embeds subgoals. A memory keeps to the embedder that it was made with.
-        busy_timeout: How long to wait while another process writes, in seconds.
-
-    Raises:
-        EpisodicMemoryError: The file is no database, one of another program, of another schema version or embedder, or
-            it cannot be opened.
     """
 
     keeps_routines = True
-    _open: ClassVar[type[ExperienceStore]] = ExperienceStore
 
     def __init__(self, path: str | Path, embedder: Embedder, *, busy_timeout: float = 10.0) -> None:
-        self._embedder = embedder
-        self._store = self._open(
-            Path(path), embedder=embedder.name, dimension=embedder.dimension, busy_timeout=busy_timeout
-        )
         self._index = ExperienceIndex(embedder.dimension)
         self._ids: list[int] = []  # of experiences, by their position in the index
-        self._subgoals: dict[int, int] = {}  # position in the index by id
-        self._fetch = Kept(self._store.fetch)
-        self._lock = threading.RLock()  # of everything above but the store, which has its own
+        self._subgoals: dict[int, int] = {}  # position in the index by id, rising
+        self._seen_version: int | None = None
+        self._kept = Kept(self.fetch)
+        self._lock = threading.RLock()  # of everything above; the database has locks of its own
         #: The same goal is asked for more than once: for routines that are near, then for examples.
-        self.vector_of = lru_cache(_QUERIES_KEPT)(lambda text: checked_vectors(self._embedder, [text])[0])
-
-    @property
-    def path(self) -> Path:
-        return self._store.path
+        self.vector_of = lru_cache(_QUERIES_KEPT)(lambda text: checked_vectors(embedder, [text])[0])
+        super().__init__(Path(path), embedder, busy_timeout=busy_timeout)
 
     def add_run(self, experiences: Sequence[Experience]) -> None:
         if not experiences:
             raise ValueError("a run has at least one experience")
-        unknown = self._store.unknown_subgoals(experience.subgoal for experience in experiences)
+        unknown = self.unknown_subgoals(experience.subgoal for experience in experiences)
         vectors = checked_vectors(self._embedder, unknown) if unknown else ()
-        self._store.add(experiences, dict(zip(unknown, vectors, strict=True)))
-
-    def __contains__(self, experience: object) -> bool:
-        return isinstance(experience, Experience) and self._store.holds(experience)
-
-    def __iter__(self) -> Iterator[Experience]:
-        return self._store.all()
-
-    def counts(self) -> Counts:
-        return self._store.counts()
-
-    def routines(self) -> Mapping[str, str]:
-        return self._store.routines()
-
-    def change_routine(self, name: str, change: Callable[[str | None], str | None]) -> None:
-        self._store.change_routine(name, change)
+        self.add(experiences, dict(zip(unknown, vectors, strict=True)))
 
     def close(self) -> None:
+        EpisodicMemory.close(self)
         super().close()
-        self._store.close()
 
     def ranked(self, text: str, *, seed: int = 0) -> Iterator[tuple[float, Experience]]:
         return self._ranked(text, seed, None)
@@ -124,7 +94,7 @@ class SqliteMemory(EpisodicMemory):
         while True:
             with self._lock:
                 some = list(islice(ranked, FETCHED_AT_ONCE))
-                experiences = self._fetch([number for _, number in some])
+                experiences = self._kept([number for _, number in some])
             if not some:
                 return
             yield from zip((similarity for similarity, _ in some), experiences, strict=True)
@@ -138,7 +108,7 @@ class SqliteMemory(EpisodicMemory):
             with self._lock:
                 self._refresh()
                 ids = self._ids[first : first + FETCHED_AT_ONCE]
-                some = self._fetch(ids)
+                some = self._kept(ids)
                 self._index.warm()
             for one in some:
                 count(one.text)
@@ -155,12 +125,35 @@ class SqliteMemory(EpisodicMemory):
         return ended
 
     def _refresh(self) -> None:
-        if (added := self._store.additions()) is not None:
-            for number in added.subgoals:
-                self._subgoals[number] = len(self._subgoals)
-            owners = [self._subgoals[number] for number in added.owners]
-            self._index.extend(added.vectors, owners, added.ends, added.digests)
-            self._ids.extend(added.experiences)
+        # what this and other processes have added since the last time; an error names a damaged embedding's row
+        with self._reading() as database:
+            (version,) = database.execute("PRAGMA data_version").fetchone()
+            if version == self._seen_version:
+                return
+            database.execute("BEGIN")  # one snapshot for both tables
+            try:
+                look = "SELECT id, embedding FROM subgoal WHERE id > ? ORDER BY id"
+                subgoals = database.execute(look, (next(reversed(self._subgoals), 0),)).fetchall()
+                experiences = database.execute(
+                    'SELECT e.id, s.id, e."end", e.digest FROM experience e LEFT JOIN subgoal s ON s.id = e.subgoal '
+                    "WHERE e.id > ? ORDER BY e.id",
+                    (self._ids[-1] if self._ids else 0,),
+                ).fetchall()
+            finally:
+                database.execute("COMMIT")
+            vectors, positions = self._vectors(subgoals), dict(self._subgoals)
+            for number, _ in subgoals:
+                positions[number] = len(positions)
+            ids, owners, ends, digests = zip(*experiences, strict=True) if experiences else ((), (), (), ())
+            if None in owners:
+                gone = ids[owners.index(None)]
+                raise EpisodicMemoryError(f"{self.path}: the subgoal of row {gone} of table experience is gone")
+            self._index.extend(
+                vectors, [positions[one] for one in owners], ends, np.array(digests, np.int64).view(np.uint64)
+            )
+            self._subgoals = positions
+            self._ids.extend(ids)
+            self._seen_version = version
 
 
 class SqliteSettings(Settings):
@@ -168,12 +161,7 @@ class SqliteSettings(Settings):
 
 
 def diagnose(path: Path) -> Iterator[Diagnosis]:
-    """Yield diagnoses about the memory in a file; nothing is written.
-
-    Raises:
-        OSError: The file does not exist or is not readable.
-        EpisodicMemoryError: It is no memory of ours.
-    """
+    """Yield diagnoses about the memory in a file, or raise OSError or EpisodicMemoryError; nothing is written."""
     try:
         with closing(_opened(path)) as database:
             ExperienceStore.check_schema(database, path)

@@ -13,9 +13,8 @@ from reactree_interfaces.srv import ResetWorld
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.bridge.skill_server import ObservationTopic, SkillServer
+from reactree_ros.nodes.bridge.endpoints import ObservationTopic, SkillServer, WorldServices
 from reactree_ros.nodes.bridge.world_host import WorldHost
-from reactree_ros.nodes.bridge.world_services import WorldServices
 from reactree_ros.nodes.diagnostics import ERROR, OK, STALE, WARN, Diagnostics, Report
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.lifecycle import ManagedNode, logged

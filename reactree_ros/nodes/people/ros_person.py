@@ -7,7 +7,6 @@ the action's services directly.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -26,7 +25,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import ask, settled
 from reactree_ros.nodes.heartbeat import Heartbeat
-from reactree_ros.nodes.waiting import Wake
+from reactree_ros.nodes.waiting import Handover
 from reactree_ros.person.port import Answer, NobodyAnswers, Person, Question, is_stop
 
 #: Name of the action, below the name of the asking node.
@@ -73,12 +72,11 @@ class RosPerson(Person):
         self._send = node.create_client(_PROTOCOL.SendGoalService, f"{self.name}/_action/send_goal")
         self._cancel = node.create_client(_PROTOCOL.CancelGoalService, f"{self.name}/_action/cancel_goal")
         self._get = node.create_client(_PROTOCOL.GetResultService, f"{self.name}/_action/get_result")
-        self._new: deque[_Asked] = deque()
         self._open: list[_Asked] = []
         self._over: list[tuple[float, Callable[[], None]]] = []  # what is due when for questions whose wait is over
         self._since = steady.now()
         self._there_at = float("-inf")  # when somebody was there last
-        self._wake = Wake(node, self._look)
+        self._handover = Handover(node)
         steady.every(node, LOOK_PERIOD, self._look)
 
     @property
@@ -91,16 +89,14 @@ class RosPerson(Person):
         there_by = max(self._since + DISCOVERY, now + AT_ONCE)
         id = self._heartbeat.goal(self.name, answer.done)
         one = _Asked(question, id, answer, now + question.seconds, there_by)
-        answer.add_done_callback(lambda _: self._wake.trigger())
-        self._new.append(one)
-        self._wake.trigger()
+        answer.add_done_callback(lambda _: self._handover.put(self._look))
+        self._handover.put(partial(self._open.append, one))
+        self._handover.put(self._look)
         return answer
 
     # ------------------------------------------------------------------ in the node's executor
 
     def _look(self) -> None:
-        while self._new:
-            self._open.append(self._new.popleft())
         now, servers = steady.now(), self._servers()
         if servers:
             self._there_at = now

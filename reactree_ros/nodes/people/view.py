@@ -199,7 +199,7 @@ class RecordFollower(Node):
         if record != self._current:
             return Course(ended=True, commands=COMMANDS)
         self._looked = steady.now()
-        return replace(self._course, asked=Asked.of(self._desk.next))
+        return replace(self._course, asked=Asked.from_open(self._desk.next))
 
     def commands(self, record: Path) -> Mapping[str, Callable[[str], object]]:
         commands: dict[str, Callable[[str], object]] = {name: partial(self._want, record, name) for name in COMMANDS}

@@ -88,7 +88,7 @@ class Mouth:
             self._take(text)
 
     def _take(self, text: str) -> None:
-        self.echo.said(text)
+        self.echo.record(text)
         if self._call is not None:
             self._waiting.append(text)
             self._begin()
@@ -119,7 +119,7 @@ class Mouth:
             self._over(f"{given_up.server} took too long")
 
     def _over(self, why: str) -> None:
-        self.echo.said(self._now)
+        self.echo.record(self._now)
         self._underway = None
         if why:
             self._log.warning(f"'{self._now}' was not said: {why}")

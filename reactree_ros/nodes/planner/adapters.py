@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import time
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -54,7 +54,7 @@ from reactree_ros.nodes.calls import RESTARTED, Calls, Waiting, ask, settled
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.messages import Known, observation_from_msg, offers_from, settings_from
 from reactree_ros.nodes.qos import LATCHED
-from reactree_ros.nodes.waiting import Wake
+from reactree_ros.nodes.waiting import Handover
 from reactree_ros.world.port import Household, Observation, Outcome, Score, WorldError
 from reactree_ros.world.team import SharedWorld
 from reactree_ros.world.wrappers import WorldWrapper, with_teammates
@@ -196,8 +196,7 @@ class RosWorld(SharedWorld):
         self.about: dict[str, Any] = {}  # name and settings of the world, as far as the bridge knows
         self._now: tuple[Offered, ...] = ()  # the skills on offer, until something happens
         self._last: Pending[None] = Pending.of(None)  # the end of the last cancelled skill
-        self._cancelled: deque[Callable[[], None]] = deque()
-        self._wake = Wake(node, self._stop_cancelled)
+        self._handover = Handover(node)
         self._spun_by = 0  # the thread of the node's executor, once it has called
         self._skills = SkillGoals(node, bridge)
         self._trace = ""
@@ -341,11 +340,10 @@ class RosWorld(SharedWorld):
 
         def cancel() -> None:
             self._last = goal.over
-            self._cancelled.append(stop)
             if get_ident() == self._spun_by:  # as in a tick
-                self._stop_cancelled()
+                stop()
             else:
-                self._wake.trigger()
+                self._handover.put(stop)
 
         def send() -> None:
             try:
@@ -384,10 +382,6 @@ class RosWorld(SharedWorld):
         if self._skill is not None:
             self._skill.cancel()
 
-    def _stop_cancelled(self) -> None:
-        while self._cancelled:
-            self._cancelled.popleft()()
-
     def at_rest(self) -> Pending[None]:
         """Settle when the bridge has ended the last cancelled skill; fails if the bridge goes away before.
 
@@ -398,8 +392,7 @@ class RosWorld(SharedWorld):
         return resting
 
     def close(self) -> None:
-        self._stop_cancelled()
-        self._wake.close()
+        self._handover.close()
         self._skills.close()
         self._node.destroy_subscription(self._status)
         for client in self._clients.values():

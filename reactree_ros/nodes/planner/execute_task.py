@@ -30,13 +30,10 @@ class TaskClient(Node):
 
     def __init__(self, planner: str, goal: ExecuteTask.Goal, **kwargs: Any) -> None:
         super().__init__("execute_task", **kwargs)
-        self._rejected = False
         self._goal = goal
         self._handle: Any = None
-        self._stop = False
-        self._shown = (0, "", "")
-        self._held = self._routine = ""
-        self._compared = False
+        self._rejected = self._stop = False
+        self._shown = ExecuteTask.Feedback()  # the last one
         self._feedbacks = 0
         self._result: ExecuteTask.Result | None = None
         self._missing_until = 0.0
@@ -79,23 +76,21 @@ class TaskClient(Node):
             self._show(told.feedback)
 
     def _show(self, feedback: ExecuteTask.Feedback) -> None:
-        for difference in feedback.differences if not self._compared else ():
+        before, self._shown = self._shown, feedback
+        for difference in feedback.differences if not before.differences else ():
             _say(f"not as it was: {difference}")
-            self._compared = True
-        if feedback.routine not in ("", self._routine):
+        if feedback.routine not in ("", before.routine):
             _say(f"by {feedback.routine}")
-        now = (feedback.decisions, feedback.last_decision, feedback.last_observation)
-        if now[:2] != self._shown[:2]:
+        if (feedback.decisions, feedback.last_decision) != (before.decisions, before.last_decision):
             for objection in feedback.asked_again:
                 _say(f"    asked again: {objection}")
             _say(f"[{feedback.decisions}] {feedback.last_decision}")
             if feedback.refused:
                 _say(f"    refused: {feedback.refused}")
-        if now[2] != self._shown[2]:
+        if feedback.last_observation != before.last_observation:
             _say(f"    {feedback.last_observation}")
-        if feedback.held != self._held:
+        if feedback.held != before.held:
             _say(f"held: {feedback.held}" if feedback.held else "goes on")
-        self._shown, self._held, self._routine = now, feedback.held, feedback.routine
 
     def _ended(self, future: Any) -> None:
         self._result = future.result().result

@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import Any
 
+from py_trees.behaviour import Behaviour
+from py_trees.composites import Sequence
 from rclpy.node import Node
 from std_srvs.srv import Trigger
 
@@ -18,7 +20,7 @@ from reactree_ros.nodes.heartbeat import Heartbeat, Lives
 from reactree_ros.nodes.parameters import declare, settings_of
 from reactree_ros.nodes.people.ros_person import RosPerson
 from reactree_ros.nodes.planner.adapters import RosLanguageModel, RosTeam, RosWorld
-from reactree_ros.nodes.planner.reporter import Reporter, id_of
+from reactree_ros.nodes.planner.reporter import Reporter, TaskTree, id_of
 from reactree_ros.nodes.planner.task import ERROR_CODES, SHUTDOWN, TaskQueue, asked_for
 from reactree_ros.nodes.planner.task_runner import LAST_SCORE, TaskControl, TaskRunner
 from reactree_ros.nodes.planner.triggers import Triggers
@@ -28,6 +30,24 @@ from reactree_ros.nodes.waiting import Wake
 
 #: Time between two checks of calls to bridge and inference node, in seconds.
 LOOK_PERIOD = 0.1
+#: Without these nothing can be watched.
+WATCHING = ("py_trees_ros", "py_trees_ros_interfaces")
+
+
+def task_tree(root: Behaviour, node: Node) -> TaskTree:
+    """Make the tree of a planner node; without py_trees_ros, one that sends no snapshots, after a warning."""
+    try:
+        from reactree_ros.nodes.planner.shown_tree import ShownTree
+    except ModuleNotFoundError as error:
+        package = str(error.name).partition(".")[0]
+        if package not in WATCHING:
+            raise
+        node.get_logger().warning(
+            f"{package} is not installed: no snapshots are sent, so no viewer and no py-trees-tree-watcher can show "
+            "the tree; tasks are carried out all the same (sudo apt install ros-$ROS_DISTRO-py-trees-ros)"
+        )
+        return TaskTree(root)
+    return ShownTree(root)
 
 
 class PlannerNode(Node):
@@ -64,7 +84,7 @@ class PlannerNode(Node):
         self._queue = TaskQueue(settings.on_busy, settings.queue_size)
         self._control = TaskControl(self, self._queue, halted=self._world.halted, wake=self._wake.trigger)
         self._person = RosPerson(self, self.heartbeat, self._control.take_in)
-        self._reporter = Reporter(self)
+        self._reporter = Reporter(self, task_tree(Sequence(self.get_name(), memory=True), self))
         self._made.callback(self._reporter.close)
         self._runner = TaskRunner(
             self,

@@ -10,7 +10,6 @@ from typing import Any
 from builtin_interfaces.msg import Time
 from py_trees.behaviour import Behaviour
 from py_trees.common import Access, Status
-from py_trees.composites import Sequence
 from rclpy.node import Node
 from reactree_interfaces.action import ExecuteTask
 from reactree_interfaces.msg import Decision as DecisionMsg
@@ -28,9 +27,6 @@ from reactree_ros.tree.growth import GrowingTree, Growth
 from reactree_ros.tree.listener import Call, Listener
 from reactree_ros.world.port import GONE, Observation
 
-#: Without these nothing can be watched.
-WATCHING = ("py_trees_ros", "py_trees_ros_interfaces")
-
 
 class TaskTree(GrowingTree):
     """Carries out tasks; nobody can watch it."""
@@ -47,22 +43,6 @@ class TaskTree(GrowingTree):
 
     def show(self) -> None:
         """Send a snapshot now."""
-
-
-def task_tree(root: Behaviour, node: Node) -> TaskTree:
-    """Make the tree of a planner node; without py_trees_ros, one that sends no snapshots, after a warning."""
-    try:
-        from reactree_ros.nodes.planner.shown_tree import ShownTree
-    except ModuleNotFoundError as error:
-        package = str(error.name).partition(".")[0]
-        if package not in WATCHING:
-            raise
-        node.get_logger().warning(
-            f"{package} is not installed: no snapshots are sent, so no viewer and no py-trees-tree-watcher can show "
-            "the tree; tasks are carried out all the same (sudo apt install ros-$ROS_DISTRO-py-trees-ros)"
-        )
-        return TaskTree(root)
-    return ShownTree(root)
 
 
 #: Keys of the board, under the node's name, with their values while there is nothing to show.
@@ -97,10 +77,9 @@ class Reporter(Listener):
     other nodes leave first.
     """
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    def __init__(self, node: Node, tree: TaskTree) -> None:
+        self._node, self.tree = node, tree
         self.growth = Growth()
-        self.tree = task_tree(Sequence(node.get_name(), memory=True), node)
         self.tree.add_post_tick_handler(lambda _: self._report())  # before the tick's snapshot
         self.tree.setup(node=node)
         self.growth.follow(self.tree, node=node)

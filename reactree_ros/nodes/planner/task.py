@@ -119,16 +119,16 @@ class Task:
 
     def __init__(self, goal_handle: Any) -> None:
         self.goal_handle = goal_handle
-        self.episode: Episode | None = None
-        self.way: WayBack | None = None
-        self.steering: Steering | None = None
-        self.ended: Pending[None] = Pending()
-        self.stopped: tuple[int, str] | tuple[()] = ()
-        self.asked: Pending[Any] | None = None
-        self.asked_until = 0.0
+        self.episode: Episode | None = None  # None before it begins
+        self.way: WayBack | None = None  # brings a resumed run to its place; None: the run is new
+        self.steering: Steering | None = None  # lets a person pause it and say decisions
+        self.ended: Pending[None] = Pending()  # settled when the episode has ended
+        self.stopped: tuple[int, str] | tuple[()] = ()  # error code and message, if it is to stop before its end
+        self.asked: Pending[Any] | None = None  # an open question to the bridge outside of the episode
+        self.asked_until = 0.0  # when it is given up, in seconds (:func:`steady.now`)
         self.record: RecordFile | None = None
-        self.unsaved = ""
-        self.feedbacks = 0
+        self.unsaved = ""  # why there is no record although the settings ask for one
+        self.feedbacks = 0  # how many were sent
 
     @property
     def returning(self) -> bool:

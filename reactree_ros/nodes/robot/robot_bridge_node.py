@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from reactree_ros.episode.eyes import with_eyes
@@ -11,14 +12,17 @@ from reactree_ros.llm.eyes import Eyes
 from reactree_ros.llm.settings import model_from_dict
 from reactree_ros.nodes.bridge.bridge import Bridge
 from reactree_ros.nodes.parameters import declare, settings_of
-from reactree_ros.nodes.robot.robot_memory import KeptSightings
+from reactree_ros.nodes.robot.mapped_skill import MappedSkill
+from reactree_ros.nodes.robot.robot_parts import RobotParts
+from reactree_ros.nodes.robot.robot_perception import KeptSightings
 from reactree_ros.nodes.robot.robot_world import RobotWorld
 from reactree_ros.nodes.settings import RobotBridgeSettings
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.robot.config import RobotConfig, load_robot
 from reactree_ros.world.port import World
 from reactree_ros.world.spec import ROBOT
-from reactree_ros.world.tools.settings import check_programs, with_tools
+from reactree_ros.world.tools import with_tools
+from reactree_ros.world.tools.settings import check_programs
 
 
 class RobotBridgeNode(Bridge):
@@ -55,18 +59,21 @@ class RobotBridgeNode(Bridge):
 
     def _robot(self, settings: RobotBridgeSettings, config: RobotConfig, eyes: Eyes | None) -> RobotWorld:
         kept, log, robot = self.host.kept(), self.get_logger(), self.get_namespace().strip("/")
-        return RobotWorld(
-            self,
-            config,
-            self.heartbeat,
-            where=settings.robot_config,
-            eyes=eyes,
+        where = settings.robot_config
+        mapped = {
+            skill.name: MappedSkill(config.skills[skill.name], config.at(where, "skills", skill.name), skill)
+            for skill in config.declared
+        }
+        parts = RobotParts(
+            *(self, config, mapped.values(), self.heartbeat),
+            where=where,
             dry_run=settings.dry_run,
+            eyes=eyes,
             server_timeout=settings.server_timeout,
             stop_timeout=self._settings.stop_timeout,
-            active=lambda: self.host.active,
             kept=None if kept is None else KeptSightings(kept, robot, log.warning),
         )
+        return RobotWorld(parts, mapped, file=Path(where).name, active=lambda: self.host.active)
 
     def about(self) -> Mapping[str, Any]:
         settings = settings_of(self, RobotBridgeSettings).model_dump(mode="json", exclude_defaults=True)

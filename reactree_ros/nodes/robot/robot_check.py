@@ -6,6 +6,7 @@ Nothing moves: the check listens to topics, and has paths planned that nobody dr
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -25,7 +26,6 @@ from reactree_ros.household.vocabulary import WORDS
 from reactree_ros.llm.settings import model_from_dict
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls, ServerGone
-from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.mismatch import another_type
 from reactree_ros.nodes.robot.goal_templates import NoValue
 from reactree_ros.nodes.robot.mapped_skill import MappedCall, MappedSkill, Order, values_of
@@ -40,7 +40,8 @@ from reactree_ros.robot.semantic_map import SemanticMap
 from reactree_ros.robot.triggers import Occasions, TriggerEntry
 from reactree_ros.world.recorded import RecordedWorld
 from reactree_ros.world.skill_policy import load_policy
-from reactree_ros.world.tools.settings import check_programs, with_tools
+from reactree_ros.world.tools import with_tools
+from reactree_ros.world.tools.settings import check_programs
 
 #: The skill that says where the robot is to stand.
 _GO_TO = next(skill for skill in SKILLS if skill.moves)
@@ -372,7 +373,7 @@ class Walk:
 
     def _places(self, planner: MappedCall, map: SemanticMap) -> None:
         found, things = len(self._found), [*map.rooms, *map.receptacles()]
-        with closing(Servers(self._node, self._calls, [planner], Heartbeat(self._node), stop_timeout=0.0)) as servers:
+        with closing(Servers(self._node, self._calls, [planner], None, stop_timeout=math.inf)) as servers:
             for thing in things:
                 with self._looking_at(f"place '{thing.name}'"):
                     try:

@@ -13,8 +13,7 @@ from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.robot.mapped_skill import MappedSkill
-from reactree_ros.nodes.robot.robot_memory import KeptSightings
-from reactree_ros.nodes.robot.robot_perception import DetectorClient, Perception, Prompts
+from reactree_ros.nodes.robot.robot_perception import DetectorClient, KeptSightings, Perception, Prompts
 from reactree_ros.nodes.robot.robot_servers import Servers
 from reactree_ros.nodes.robot.robot_topics import Battery, Conditions, EmergencyStop, Names
 from reactree_ros.robot.config import ChargeEntry, RobotConfig
@@ -31,8 +30,10 @@ class RobotParts:
     """A robot's parts, of which some may be away.
 
     Args:
-        mapped: The skills whose servers are used.
-        asks: Whether the robot's detector is asked.
+        eyes: Who looks at pictures, if skills are checked by some.
+        server_timeout: How long a server may be away, or take to accept a goal, in seconds.
+        stop_timeout: How long a goal may take to stop after its time limit or an emergency stop, in seconds.
+        kept: Keeps what is seen from start to start; None: nothing is kept.
     """
 
     def __init__(
@@ -43,13 +44,13 @@ class RobotParts:
         heartbeat: Heartbeat,
         *,
         where: str,
-        asks: bool,
+        dry_run: bool,
         eyes: Eyes | None,
         server_timeout: float,
         stop_timeout: float,
-        kept: KeptSightings | None = None,
+        kept: KeptSightings | None,
     ) -> None:
-        self.node, self.config, self.eyes = node, config, eyes
+        self.node, self.config, self.dry_run, self.eyes = node, config, dry_run, eyes
         self.server_timeout, self.stop_timeout = server_timeout, stop_timeout
         document = load_map(config.map) if config.map else None
         self.stop = EmergencyStop(node, config.emergency_stop, where=where)
@@ -62,11 +63,11 @@ class RobotParts:
         self.looks: DetectorClient | None = None
         self.prompts: Prompts | None = None
         detector, heard, ended = self.senses.detector, self.senses.note, self.senses.looked
-        if asks and detector is not None and not detector.entry.topic:
+        if not dry_run and detector is not None and not detector.entry.topic:
             self.looks = DetectorClient(node, self._calls, detector, heartbeat, heard=heard, ended=ended)
-        calls = (call for one in mapped for call in one.calls)
+        calls = [] if dry_run else [call for one in mapped for call in one.calls]
         self.servers = Servers(node, self._calls, calls, heartbeat, stop_timeout=stop_timeout)
-        if asks and detector is not None and detector.entry.prompts is not None:
+        if not dry_run and detector is not None and detector.entry.prompts is not None:
             at = config.at(where, "detections", "prompts")
             self.prompts = Prompts(node, self._calls, detector.entry.prompts, self.looks, where=at)
 

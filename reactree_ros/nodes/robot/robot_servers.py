@@ -145,14 +145,14 @@ class _OneAnswer(ActionClient):
 
 
 class ActionOf(Server):
-    """An action server of the robot."""
+    """An action server of the robot; a heartbeat tells of its goals, for a watchdog."""
 
-    def __init__(self, node: Node, calls: Calls, name: str, kind: Any, heartbeat: Heartbeat) -> None:
+    def __init__(self, node: Node, calls: Calls, name: str, kind: Any, heartbeat: Heartbeat | None) -> None:
         super().__init__(node, calls, name, service=f"{name}/_action/send_goal")
         self._heartbeat, self._client = heartbeat, _OneAnswer(node, kind, name)
 
     def _begin(self, underway: Underway, goal: Any) -> None:
-        id = self._heartbeat.goal(self.name, lambda: underway.over)
+        id = None if self._heartbeat is None else self._heartbeat.goal(self.name, lambda: underway.over)
         self._client.send_goal_async(goal, goal_uuid=id).add_done_callback(partial(self._accepted, underway))
 
     def _accepted(self, underway: Underway, future: Any) -> None:
@@ -358,7 +358,13 @@ class Servers:
     """
 
     def __init__(
-        self, node: Node, calls: Calls, mapped: Iterable[MappedCall], heartbeat: Heartbeat, *, stop_timeout: float
+        self,
+        node: Node,
+        calls: Calls,
+        mapped: Iterable[MappedCall],
+        heartbeat: Heartbeat | None,
+        *,
+        stop_timeout: float,
     ) -> None:
         self._node, self._stop_timeout = node, stop_timeout
         self._servers: dict[tuple[str, str, str], Server] = {}  # by kind, name and type: several skills may share one

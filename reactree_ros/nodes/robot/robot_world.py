@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-
-from rclpy.node import Node
 
 from reactree_ros.agent.control_flow import ControlFlow, default_flows, flow_named
 from reactree_ros.agent.parameters import Named
@@ -15,13 +12,10 @@ from reactree_ros.agent.skill import Offer, Offered, SkillCall
 from reactree_ros.background.pending import Pending, asked, mapped, pass_on
 from reactree_ros.household.household import ONE_HAND, WAH_NL
 from reactree_ros.household.vocabulary import RECALLABLE, WORDS
-from reactree_ros.llm.eyes import Eyes
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.robot.goal_templates import NoValue, Values
 from reactree_ros.nodes.robot.mapped_skill import Asked, MappedSkill, missing, values_of
 from reactree_ros.nodes.robot.robot_errand import Errand, Waiting
-from reactree_ros.nodes.robot.robot_memory import KeptSightings
 from reactree_ros.nodes.robot.robot_parts import Charging, RobotParts
 from reactree_ros.nodes.waiting import Wake
 from reactree_ros.robot.config import RobotConfig
@@ -51,49 +45,21 @@ class RobotWorld(SharedWorld):
     In a dry run every goal is logged and none is sent; a skill is then taken to go well at once.
 
     Args:
-        eyes: Who looks at pictures, if skills are checked by some.
-        server_timeout: How long a server may be away, or take to accept a goal, in seconds.
-        stop_timeout: How long a goal may take to stop after its time limit or an emergency stop, in seconds.
+        mapped: How each skill is carried out, by its name.
+        file: Name of the file that declares them.
         active: Says whether the robot may do something by itself: charge.
-        kept: Keeps what is seen from start to start; None: nothing is kept.
     """
 
     def __init__(
-        self,
-        node: Node,
-        config: RobotConfig,
-        heartbeat: Heartbeat,
-        *,
-        where: str,
-        eyes: Eyes | None = None,
-        dry_run: bool = False,
-        server_timeout: float = 5.0,
-        stop_timeout: float = 10.0,
-        active: Callable[[], bool] = lambda: True,
-        kept: KeptSightings | None = None,
+        self, robot: RobotParts, mapped: Mapping[str, MappedSkill], *, file: str, active: Callable[[], bool]
     ) -> None:
-        self._node, self._config, self._dry_run, self._active = node, config, dry_run, active
-        self._file = Path(where).name
-        self._mapped: dict[str, MappedSkill] = {
-            skill.name: MappedSkill(config.skills[skill.name], config.at(where, "skills", skill.name), skill)
-            for skill in config.declared
-        }
+        self._robot, self._mapped, self._file, self._active = robot, mapped, file, active
+        self._node, self._config, self._dry_run = robot.node, robot.config, robot.dry_run
+        node, config = self._node, self._config
         self._conducts = conducts_of(config)
-        self._robot = RobotParts(
-            node,
-            config,
-            () if dry_run else self._mapped.values(),
-            heartbeat,
-            where=where,
-            asks=not dry_run,
-            eyes=eyes,
-            server_timeout=server_timeout,
-            stop_timeout=stop_timeout,
-            kept=kept,
-        )
         self._last: Errand | Waiting | None = None
         self._last_conditions = ""
-        charge = None if dry_run or config.battery is None else config.battery.charge
+        charge = None if self._dry_run or config.battery is None else config.battery.charge
         self._charging = Charging(
             self._robot.battery, charge, lambda skill: asked(self._carry_out, skill, charging=True), node.get_logger()
         )

@@ -17,11 +17,10 @@ from reactree_ros.agent.text import LONGEST
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import read_yaml
 from reactree_ros.files.secrecy import is_loopback
-from reactree_ros.plugins.installation import check_modules
 from reactree_ros.plugins.settings import Settings, or_nearest, read_settings
 
 if TYPE_CHECKING:
-    from reactree_ros.world.port import World
+    pass
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,79}")
@@ -129,22 +128,3 @@ def check_programs(servers: Mapping[str, ServerSettings], at: Callable[..., str]
             near = or_nearest(path.name, [one.name for there in folders if there.is_dir() for one in there.iterdir()])
             said = f"there is no program '{server.command}' to start; write a name on PATH, or a path{near}"
             raise UserError(f"{at('mcp', name, 'command')}: {said}")
-
-
-def with_tools(make: Callable[[], World], servers: str | Mapping[str, ServerSettings]) -> World:
-    """Make a world, with the tools of MCP servers as skills if some are named.
-
-    Raises UserError: the world cannot be made; a server cannot be reached, or does not have a tool; or a tool cannot be
-    a skill here.
-
-    Args:
-        servers: The servers, or the file that names them; empty: there are none.
-    """
-    named = load_servers(servers) if isinstance(servers, str) and servers else servers
-    if not named:
-        return make()
-    assert not isinstance(named, str)
-    check_modules(f"MCP server '{next(iter(named))}'", "reactree_ros[mcp]", ["mcp"])
-    from reactree_ros.world.tools.skills import add_tools
-
-    return add_tools(make, named)

@@ -36,6 +36,7 @@ class Counting(ExpertModel):
     """The expert, which keeps what it was asked; it dies over an instruction, for good."""
 
     def __init__(self, dies_over: str = "") -> None:
+        super().__init__()
         self.prompts: list[str] = []
         self.dies_over = dies_over
 

@@ -51,7 +51,7 @@ class FleetMemory(EpisodicMemory):
     def __init__(self, url: str, own: str | Path, embedder: Embedder) -> None:
         self._own = OwnMemory(own, embedder)
         connect = partial(Server, url, embedder=embedder.name, dimension=embedder.dimension)
-        self._link = Link(connect, self._own.store, embedder)
+        self._link = Link(connect, self._own, embedder)
         try:
             self._link.open()
         except BaseException:
@@ -92,7 +92,7 @@ class FleetMemory(EpisodicMemory):
         return experience in self._own or self._read(lambda server: server.holds(experience), lambda: False)
 
     def counts(self) -> Counts:
-        return self._read(lambda server: self._own.noted(server.counts()), self._own.counts)
+        return self._read(lambda server: self._own.with_only_here(server.counts()), self._own.counts)
 
     def read_ahead(self, count_tokens: Callable[[str], int]) -> Pending[None]:
         return self._own.read_ahead(self._remembering(count_tokens))
@@ -126,7 +126,7 @@ class FleetMemory(EpisodicMemory):
     ) -> Iterator[T]:
         given = set[int]()  # their hashes: all that a fleet has would not fit
         if (server := self._link.server) is not None:
-            waiting = self._own.store.undelivered()  # before the server is asked: it may be delivered meanwhile
+            waiting = self._own.undelivered()  # before the server is asked: it may be delivered meanwhile
             try:
                 found = ask(server)
                 if waiting:

@@ -7,7 +7,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from reactree_doors.fleet.own import OwnStore
+from reactree_doors.fleet.own import OwnMemory
 from reactree_doors.fleet.server import Refused, Server, Unreachable
 from reactree_ros.memory.embedding import Embedder, checked_vectors
 from reactree_ros.memory.port import EpisodicMemoryError
@@ -30,7 +30,7 @@ class Link:
         server: To read by; None: it cannot be reached.
     """
 
-    def __init__(self, connect: Callable[[], Server], own: OwnStore, embedder: Embedder) -> None:
+    def __init__(self, connect: Callable[[], Server], own: OwnMemory, embedder: Embedder) -> None:
         self.server: Server | None = None
         self._connect, self._own, self._embedder = connect, own, embedder
         self._sender: Server | None = None

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.port import Counts, EpisodicMemoryError
-from reactree_ros.memory.stores.database import EXPERIENCES, VECTOR, ExperienceStore
+from reactree_ros.memory.stores.database import EXPERIENCES, VECTOR
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 
 #: The state of a run: the fleet has it, or it waits to be delivered; a copy of another robot's; refused by the server.
@@ -45,8 +45,8 @@ class Waiting:
     rows: Sequence[Row]
 
 
-class OwnStore(ExperienceStore):
-    """The database; a run is marked as waiting by the commit that writes it."""
+class OwnMemory(SqliteMemory):
+    """The memory of a robot of a fleet; a run is marked as waiting by the commit that writes it."""
 
     def _prepare(self) -> None:
         super()._prepare()
@@ -76,10 +76,10 @@ class OwnStore(ExperienceStore):
 
     def waiting(self) -> list[str]:
         """The ids of the runs that wait, in the order in which they were added."""
-        return self._ids(f"WHERE {_ONLY_HERE} AND state = {_WAITING}")
+        return self._names(f"WHERE {_ONLY_HERE} AND state = {_WAITING}")
 
     def refused(self) -> list[str]:
-        return self._ids(f"WHERE {_ONLY_HERE} AND state = {_REFUSED}")
+        return self._names(f"WHERE {_ONLY_HERE} AND state = {_REFUSED}")
 
     def undelivered(self) -> Mapping[int, Experience]:
         """The experiences by number of the runs that wait or are refused; as long as those stay, the same mapping."""
@@ -96,9 +96,9 @@ class OwnStore(ExperienceStore):
         return [(row[0], self._experience(row)) for row in rows]
 
     def known(self) -> list[str]:
-        return self._ids(f"WHERE state != {_REFUSED}")
+        return self._names(f"WHERE state != {_REFUSED}")
 
-    def _ids(self, which: str) -> list[str]:
+    def _names(self, which: str) -> list[str]:
         with self._read_lock, self._explained("read"):
             return [row[0] for row in self._reader.execute(f"SELECT id FROM fleet_run {which} ORDER BY run")]
 
@@ -160,25 +160,16 @@ class OwnStore(ExperienceStore):
                 "another file by own=FILE, or the other server"
             )
 
-
-class OwnMemory(SqliteMemory):
-    _open = OwnStore
-
     def counts(self) -> Counts:
-        return self.noted(super().counts())
+        return self.with_only_here(super().counts())
 
-    def noted(self, counts: Counts) -> Counts:
+    def with_only_here(self, counts: Counts) -> Counts:
         only_here = {
-            "wait for the fleet's server": len(self.store.waiting()),
-            "the fleet's server refuses": len(self.store.refused()),
+            "wait for the fleet's server": len(self.waiting()),
+            "the fleet's server refuses": len(self.refused()),
         }
         return replace(counts, only_here={what: number for what, number in only_here.items() if number})
 
     def ranked_among(self, only: Container[int] | None, text: str, seed: int) -> Iterator[tuple[float, Experience]]:
         """Yield the experiences with some numbers, None: all; see :meth:`EpisodicMemory.ranked`."""
         return self._ranked(text, seed, only)
-
-    @property
-    def store(self) -> OwnStore:
-        assert isinstance(self._store, OwnStore)
-        return self._store

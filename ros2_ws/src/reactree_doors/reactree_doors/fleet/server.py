@@ -276,7 +276,7 @@ class Server:
         kinds = self._all(f'SELECT "end", task_name, count(*) FROM {NAME}.experience GROUP BY 1, 2')
         runs, subgoals = self._one(f"SELECT (SELECT count(*) FROM {NAME}.run), (SELECT count(*) FROM {NAME}.subgoal)")
         named = ((ENDS[end], str(parse_json(name, halves=True)), count) for end, name, count in kinds)
-        return Counts.of(named, runs=runs, subgoals=subgoals)
+        return Counts.from_kinds(named, runs=runs, subgoals=subgoals)
 
     # ------------------------------------------------------------------ catching up
 

@@ -116,7 +116,7 @@ def until(holds: Callable[[], object]) -> None:
 
 
 def caught_up(one: FleetMemory) -> bool:
-    return is_online(one) and not one._own.store.waiting()
+    return is_online(one) and not one._own.waiting()
 
 
 def tasks(one: EpisodicMemory) -> Counter[str]:
@@ -188,7 +188,7 @@ def test_a_robot_goes_on_alone_and_catches_up(
 ) -> None:
     here, there = robot("a"), robot("b")
     there.add_run([experience("open the fridge", task="before")])
-    until(lambda: here._own.store.copies() == 1)  # what another one learnt is kept for later
+    until(lambda: here._own.copies() == 1)  # what another one learnt is kept for later
     server.kill()
     try:
         for number in range(3):
@@ -320,7 +320,7 @@ def test_a_run_that_the_server_refuses_is_set_aside_and_kept(
     broken(server, url, _takes_no("refused"))
     one.add_run([experience("open the fridge", task="refused")])
     one.add_run([experience(task="next")])
-    until(lambda: one._own.store.refused() and caught_up(one))
+    until(lambda: one._own.refused() and caught_up(one))
     assert tasks(robot("b")) == Counter(["next"])
     assert tasks(one) == Counter(["refused", "next"])
     assert one.search("open the fridge", 1)[0][1].task_id == "refused"
@@ -336,7 +336,7 @@ def test_a_run_that_the_server_refuses_is_set_aside_and_kept(
     again.close()
 
     broken(server, url, f"ALTER TABLE {schema.NAME}.experience DROP CONSTRAINT picky")
-    until(lambda: not robot("a")._own.store.refused())
+    until(lambda: not robot("a")._own.refused())
     assert tasks(robot("b")) == Counter(["refused", "next", "later"])
 
 
@@ -517,7 +517,7 @@ def test_a_server_that_lost_runs_gets_them_again_from_whoever_has_them(
 ) -> None:
     here, there = robot("a"), robot("b")
     here.add_run([experience(task="of a")])
-    until(lambda: there._own.store.copies() == 1)
+    until(lambda: there._own.copies() == 1)
     here.close()
     there.close()
     tables = ", ".join(f"{schema.NAME}.{name}" for name in ("run", "subgoal", "experience", "vector_1"))

@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from reactree_lab.bench.events import told_by
-from reactree_lab.bench.goal import goal_as_json
 from reactree_lab.bench.jobs import BenchSettings, Job
-from reactree_lab.bench.results import RunLine, broken_line, line_of
+from reactree_lab.bench.results import RunLine, broken_line, goal_as_json, line_of
 from reactree_lab.household.person import SimulatedPerson, person_from_dict
 from reactree_lab.runs import Runs
 from reactree_ros.episode.assembly import assemble

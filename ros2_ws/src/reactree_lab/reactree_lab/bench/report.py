@@ -34,10 +34,9 @@ from reactree_lab.bench.document import as_html, bullets, escaped, heading, link
 from reactree_lab.bench.events import Event, told_by
 from reactree_lab.bench.failures import RULES, Verdict, verdict
 from reactree_lab.bench.folder import read_broken, read_planned, read_results, read_settings
-from reactree_lab.bench.goal import Goal, read_goal
 from reactree_lab.bench.job_runner import GOAL, RECORD
 from reactree_lab.bench.jobs import BenchSettings, Key
-from reactree_lab.bench.results import RunLine, grouped_by_end
+from reactree_lab.bench.results import Goal, RunLine, grouped_by_end, read_goal
 from reactree_ros.errors import UserError
 from reactree_ros.files.whole_file import write_whole
 from reactree_ros.planners import spec as planners

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 
 from reactree_lab.bench import published
-from reactree_lab.bench.goal import Condition, Goal
+from reactree_lab.bench.results import Condition, Goal
 from reactree_lab.bench.spec import SuiteSpec
 from reactree_lab.household.generator import KEPT, check_subjects, generate_house
 from reactree_lab.household.people import say_vaguely

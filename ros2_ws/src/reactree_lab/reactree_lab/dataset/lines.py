@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reactree_lab.planners.hiagent.chunks import retrievals
-from reactree_ros.agent.decision import DONE, FAILURE, RECALL
-from reactree_ros.agent.kinds import kinds
+from reactree_ros.agent.decision import DONE, FAILURE, RECALL, kinds
 from reactree_ros.agent.prompt import start_turn
 from reactree_ros.agent.skill import apart
 from reactree_ros.agent.subgoal_grammar import kind_by_subgoals

@@ -15,7 +15,6 @@ from typing import Any
 from reactree_lab.bench.suites import HOUSE_STRIDE, GeneratedSettings
 from reactree_lab.dataset.exercises import exercise
 from reactree_lab.dataset.lines import Line, Run, bare, in_order, lines_of
-from reactree_lab.dataset.lived_in import LivedInHouse
 from reactree_lab.dataset.settings import Recipe
 from reactree_lab.dataset.teaching import Teacher
 from reactree_lab.household.generator import TAUGHT, generate_house
@@ -24,14 +23,18 @@ from reactree_lab.household.person import SimulatedPerson
 from reactree_lab.household.wording import say_nonsense
 from reactree_lab.runs import Runs
 from reactree_ros.agent.text import approximate_tokens
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Examples
 from reactree_ros.episode.assembly import assemble
 from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import shown
+from reactree_ros.household import rules
 from reactree_ros.household.expert.goals import Goal, goals_of
+from reactree_ros.household.scene import Thing
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, parse_tasks
+from reactree_ros.household.vocabulary import NEVER_OPEN
 from reactree_ros.llm.chat import chat_messages
 from reactree_ros.llm.port import LanguageModel, LanguageModelError
 from reactree_ros.llm.settings import make_model, model_from_dict
@@ -42,6 +45,52 @@ from reactree_ros.record.reader import Record, RecordError, read_record
 from reactree_ros.record.schema import Event
 from reactree_ros.record.verdict import verdict_of
 from reactree_ros.tree.options import TreeOptions
+from reactree_ros.world.port import Observation
+
+#: How likely something is moved after each skill.
+_MOVED = 0.15
+
+
+class LivedInHouse(SymbolicWorld):
+    """Now and then moves a thing that the task wants and the robot has seen, from another room to another place."""
+
+    def __init__(self, task: Task, drawn: random.Random, *, scored: bool = True) -> None:
+        self._drawn, self._seen = drawn, set[int]()
+        super().__init__(task, scored=scored)
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        observed = super().execute(skill)
+        self._seen.update(self.scene.close)
+        if self._drawn.random() < _MOVED:
+            things, places = list(self._things()), list(self._places())
+            if things and places:
+                self._relocate(self._drawn.choice(things), self._drawn.choice(places))
+        return observed
+
+    def _things(self) -> Iterator[Thing]:
+        """Yield what may be moved: it is seen, wanted elsewhere than where it is, and in another room."""
+        wanted = {one.item: one.target for one in self._task.goal}
+        for thing in self.scene.things.values():
+            place = self.scene.container_of(thing) or self.scene.surface_of(thing)
+            if place is None or thing.id not in self._seen or not self._is_elsewhere(thing):
+                continue
+            if thing.class_name in wanted and place.class_name not in (wanted[thing.class_name], *NEVER_OPEN):
+                yield thing
+
+    def _places(self) -> Iterator[Thing]:
+        targets = {one.target for one in self._task.goal}
+        for thing in self.scene.things.values():
+            fits = thing.room_item and rules.can_take_things(thing) and "GRABBABLE" not in thing.properties
+            if fits and thing.class_name not in (*targets, *NEVER_OPEN) and self._is_elsewhere(thing):
+                yield thing
+
+    def _is_elsewhere(self, thing: Thing) -> bool:
+        return thing.id not in self.scene.held and self.scene.room_of(thing) is not self.scene.agent_room
+
+    def _relocate(self, thing: Thing, place: Thing) -> None:
+        self.scene.place(thing, place, inside="CONTAINERS" in place.properties)
+        self._moved[thing.id] = place
+        self._taken.add(thing.id)
 
 
 @dataclass(frozen=True)

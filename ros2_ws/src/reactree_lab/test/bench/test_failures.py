@@ -8,9 +8,9 @@ import pytest
 
 from reactree_lab.bench.events import ACT, REFUSED_ACT, Event, told_by
 from reactree_lab.bench.failures import RULES, Cause, Verdict, verdict
-from reactree_lab.bench.goal import Condition, Goal, read_goal
 from reactree_lab.bench.job_runner import GOAL, RECORD, Finished, JobRunner
 from reactree_lab.bench.jobs import BenchSettings, Job, Key
+from reactree_lab.bench.results import Condition, Goal, read_goal
 from reactree_ros.record.reader import read_record
 
 INSTRUCTION = "Put 1 apple on the kitchen table"

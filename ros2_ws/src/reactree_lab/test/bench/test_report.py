@@ -22,9 +22,9 @@ from reactree_lab.bench.document import (
     table,
 )
 from reactree_lab.bench.folder import BenchFolder
-from reactree_lab.bench.goal import Condition, Goal, goal_as_json
 from reactree_lab.bench.job_runner import GOAL, Finished
 from reactree_lab.bench.jobs import BenchSettings
+from reactree_lab.bench.results import Condition, Goal, goal_as_json
 
 TWO = BenchSettings(suite="generated", suite_settings={"houses": 1}, planners=("react", "reactree_wm"))
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from plans import path_in
 
-from reactree_lab.worlds.jericho.story import StoryTask, story_task
-from reactree_lab.worlds.jericho.world import JerichoWorld
+from reactree_lab.worlds.jericho.world import JerichoWorld, StoryTask, story_task
 
 SOURCE = Path(__file__).with_suffix(".inf")
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from reactree_lab.worlds.pddl.domain import wording_of
-from reactree_lab.worlds.pddl.engine import read_problem
+from reactree_lab.worlds.pddl.engine import read_problem, wording_of
 from reactree_lab.worlds.pddl.world import PddlTask
 
 

@@ -9,7 +9,7 @@ import pytest
 from doubles import ScriptedModel
 from recode_doubles import Coder, Writes, function_of, lesson_of, own_text
 
-from reactree_lab.planners.hiagent.examples import told_as_subgoals
+from reactree_lab.planners.hiagent.planner import told_as_subgoals
 from reactree_lab.planners.recode.planner import CodeNode
 from reactree_ros.agent.prompt import prompt
 from reactree_ros.agent.turns import node_text, render

@@ -15,11 +15,9 @@ from alfworld_paths import expert_path, plan_for, write_game
 from doubles import ScriptedModel
 from plans import BARE, carried_out, example_of
 
-from reactree_lab.bench.alfworld import SPEC as SUITE
 from reactree_lab.worlds.ai2thor.alfred import load_trials
-from reactree_lab.worlds.alfworld import engine as engines
 from reactree_lab.worlds.alfworld import games, rooms
-from reactree_lab.worlds.alfworld.engine import Turn
+from reactree_lab.worlds.alfworld import world as engines
 from reactree_lab.worlds.alfworld.games import (
     LIGHT,
     PLACE,
@@ -30,13 +28,15 @@ from reactree_lab.worlds.alfworld.games import (
     made_up,
     of_trial,
 )
-from reactree_lab.worlds.alfworld.progress import conditions_met
 from reactree_lab.worlds.alfworld.rooms import TREATMENTS, Receptacle, Room
 from reactree_lab.worlds.alfworld.world import (
     SPEC,
+    SUITE,
     AlfworldGames,
     AlfworldSettings,
     AlfworldWorld,
+    Turn,
+    conditions_met,
     games_of,
 )
 from reactree_ros.agent.prompt import prompt
@@ -365,7 +365,7 @@ def test_a_process_that_has_played_many_games_is_not_given_to_another(monkeypatc
 
 def test_nothing_is_made_in_the_users_home(tmp_path: Path) -> None:
     code = (
-        "from reactree_lab.worlds.alfworld.engine import AlfworldProcess\n"
+        "from reactree_lab.worlds.alfworld.world import AlfworldProcess\n"
         "from reactree_lab.worlds.alfworld.games import made_up\n"
         "game = made_up('pick_and_place_simple', 5); AlfworldProcess().load(game.data()); print(game.instruction)"
     )

@@ -18,9 +18,7 @@ from greywater import PATH, compiled, greywater
 from plans import BARE, example_of
 from zcode import BY_ZERO, END, FOR_EVER, READ, READ_KEY, UNKNOWN, again, printed, story
 
-from reactree_lab.worlds.jericho.interpreter import Interpreter
-from reactree_lab.worlds.jericho.story import StoryTask, story_task
-from reactree_lab.worlds.jericho.world import JerichoWorld
+from reactree_lab.worlds.jericho.world import Interpreter, JerichoWorld, StoryTask, story_task
 from reactree_ros.agent.prompt import prompt
 from reactree_ros.episode import Episode
 from reactree_ros.planners.spec import planner

@@ -16,11 +16,18 @@ from pddl_plans import plan_of
 from plans import example_of
 from recode_doubles import Writes
 
-from reactree_lab.bench.pddl import SPEC as SUITE
-from reactree_lab.bench.pddl import PddlSuiteSettings
-from reactree_lab.worlds.pddl.domain import DOMAINS
+from reactree_lab.worlds.pddl.engine import DOMAINS
 from reactree_lab.worlds.pddl.problems import MAKERS
-from reactree_lab.worlds.pddl.world import SPEC, PddlSettings, PddlTask, PddlWorld, made_up, tasks_of
+from reactree_lab.worlds.pddl.world import (
+    SPEC,
+    SUITE,
+    PddlSettings,
+    PddlSuiteSettings,
+    PddlTask,
+    PddlWorld,
+    made_up,
+    tasks_of,
+)
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
 from reactree_ros.planners.spec import planner

@@ -21,8 +21,6 @@ from memory.word_hash_embedder import WordHashEmbedder
 from plans import BARE
 from unruly_player import UNRULY
 
-from reactree_lab.bench.pyrobosim import SPEC as SUITE
-from reactree_lab.bench.pyrobosim import PyrobosimSuiteSettings
 from reactree_lab.worlds.pyrobosim import robot as robots
 from reactree_lab.worlds.pyrobosim import simulator
 from reactree_lab.worlds.pyrobosim.export import tasks_as_pyrobosim, write_house
@@ -30,7 +28,7 @@ from reactree_lab.worlds.pyrobosim.robot import PyrobosimRobot
 from reactree_lab.worlds.pyrobosim.scene import HALLWAY, Description
 from reactree_lab.worlds.pyrobosim.simulator import House
 from reactree_lab.worlds.pyrobosim.tasks import PyrobosimTask, Source
-from reactree_lab.worlds.pyrobosim.world import SPEC, PyrobosimSettings, tasks_of
+from reactree_lab.worlds.pyrobosim.world import SPEC, SUITE, PyrobosimSettings, PyrobosimSuiteSettings, tasks_of
 from reactree_ros.agent.turns import Told
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode

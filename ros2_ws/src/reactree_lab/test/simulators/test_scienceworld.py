@@ -17,11 +17,19 @@ import pytest
 from doubles import ScriptedModel
 from plans import BARE, example_of
 
-from reactree_lab.bench.scienceworld import SPEC as SUITE
-from reactree_lab.bench.scienceworld import ScienceWorldSuiteSettings
 from reactree_lab.worlds.scienceworld import engine as engines
-from reactree_lab.worlds.scienceworld.tasks import VARIATIONS, ScienceTask, described, split
-from reactree_lab.worlds.scienceworld.world import SPEC, ScienceWorld, ScienceWorldSettings, tasks_of
+from reactree_lab.worlds.scienceworld.world import (
+    SPEC,
+    SUITE,
+    VARIATIONS,
+    ScienceTask,
+    ScienceWorld,
+    ScienceWorldSettings,
+    ScienceWorldSuiteSettings,
+    described,
+    split,
+    tasks_of,
+)
 from reactree_ros.agent.prompt import prompt
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError

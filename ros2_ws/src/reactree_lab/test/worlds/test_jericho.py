@@ -7,11 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from reactree_lab.bench.jericho import SPEC as SUITE
-from reactree_lab.bench.jericho import JerichoSuiteSettings
 from reactree_lab.worlds.jericho.player import Player
-from reactree_lab.worlds.jericho.story import check_story, story_task
-from reactree_lab.worlds.jericho.world import JerichoSettings, _refusal, tasks_of
+from reactree_lab.worlds.jericho.world import (
+    SUITE,
+    JerichoSettings,
+    JerichoSuiteSettings,
+    _refusal,
+    check_story,
+    story_task,
+    tasks_of,
+)
 from reactree_ros.errors import UserError
 from reactree_ros.world.spec import asks_for
 

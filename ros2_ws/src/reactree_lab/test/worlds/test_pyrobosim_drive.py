@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reactree_lab.worlds.pyrobosim.drive import Drive
+from reactree_lab.worlds.pyrobosim.robot import Drive
 from reactree_lab.worlds.pyrobosim.scene import Description, HouseScene
 from reactree_lab.worlds.pyrobosim.simulator import UnderWay
 from reactree_ros.background.pending import Pending

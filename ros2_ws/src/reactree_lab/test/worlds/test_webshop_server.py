@@ -19,11 +19,16 @@ from plans import BARE
 from webshop_catalogue import GOALS, way_to
 from webshop_peer import WebShopPeer
 
-from reactree_lab.bench.webshop import SPEC as SUITE
-from reactree_lab.bench.webshop import WebShopSuiteSettings
 from reactree_lab.worlds import worker_world
 from reactree_lab.worlds.webshop import client
-from reactree_lab.worlds.webshop.world import WebShop, WebShopSettings, WebShopTask, tasks_of
+from reactree_lab.worlds.webshop.world import (
+    SUITE,
+    WebShop,
+    WebShopSettings,
+    WebShopSuiteSettings,
+    WebShopTask,
+    tasks_of,
+)
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.errors import UserError
 from reactree_ros.planners.spec import planner

@@ -5,23 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import chain, starmap
 from typing import Any
 
 from pydantic import Field
 
-from reactree_lab.planners.hiagent.chunks import ChunkMemory, retrievals
-from reactree_lab.planners.hiagent.examples import told_as_subgoals
+from reactree_lab.planners.hiagent.chunks import ChunkMemory, acted, retrievals, subgoal_said
 from reactree_ros.agent.decision import OK, RECALL, Decision
 from reactree_ros.agent.household import Household
-from reactree_ros.agent.kinds.think import Summarise
-from reactree_ros.agent.prompt import ONE_DECISION, prompt, task_turn
+from reactree_ros.agent.kinds.think import BeginSubgoal, Summarise, Think
+from reactree_ros.agent.prompt import ONE_DECISION, judgement, prompt, task_turn
 from reactree_ros.agent.skill import Offer, apart
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.text import said_number
 from reactree_ros.agent.transcript import Example
-from reactree_ros.agent.turns import Turn
+from reactree_ros.agent.turns import Said, Saw, Turn
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import PromptTooLong
+from reactree_ros.memory.experience import Experience
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal import OfAttempt
@@ -29,6 +31,63 @@ from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.listener import Call
 from reactree_ros.tree.program import Program, Step
 from reactree_ros.world.port import Observation
+
+
+@dataclass
+class SubgoalPart:
+    subgoal: str
+    turns: list[Turn] = field(default_factory=list)  # actions and observations
+    came_to: str = ""  # its summary; empty if there is none
+
+
+def parts(experience: Experience) -> list[SubgoalPart]:
+    """Split a flat trajectory into subgoals.
+
+    A HiAgent node says which subgoal begins. For another planner, each thought before an action begins one; actions
+    before the first thought belong to the task itself. Refusals are left out.
+    """
+    found = [SubgoalPart(" ".join(experience.subgoal.split()))]
+    turns = [turn for turn in experience.turns if isinstance(turn, Said | Saw)]
+    for turn, after in zip(turns, [*turns[1:], None], strict=True):
+        decision = turn.decision if isinstance(turn, Said) else None
+        if decision is not None and decision.skill_asked and isinstance(after, Saw):
+            found[-1].turns += acted(decision.skill_asked, after.text)
+        elif isinstance(decision, Summarise):
+            ended = found[-2] if len(found) > 1 and not found[-1].turns else found[-1]
+            ended.came_to = decision.summary
+        elif isinstance(decision, BeginSubgoal):
+            found.append(SubgoalPart(decision.subgoal))
+        elif isinstance(decision, Think) and _acts(after):
+            found.append(SubgoalPart(" ".join(decision.thought.split())))
+    return [part for part in found if part.turns]
+
+
+def _acts(turn: Turn | None) -> bool:
+    return isinstance(turn, Said) and turn.decision is not None and bool(turn.decision.skill_asked)
+
+
+def told_as_subgoals(experience: Experience) -> tuple[Turn, ...]:
+    """Return an experience in the form of HiAgent's prompt, with the details of every subgoal (appendix B.2).
+
+    An experience without replies is unchanged; of one without actions nothing is left.
+    """
+    said = [turn for turn in experience.turns if isinstance(turn, Said)]
+    if not said:
+        return experience.turns
+    if not (found := parts(experience)):
+        return ()
+    header = experience.turns[: experience.turns.index(said[0])]
+    last = said[-1].decision
+    end = [Said(f"Action: {last.gist}")] if last is not None and last.ends else []
+    return (*header, *chain.from_iterable(starmap(_told, enumerate(found, 1))), *end)
+
+
+def _told(number: int, part: SubgoalPart) -> Sequence[Turn]:
+    *turns, last = subgoal_said(number, part.subgoal), *part.turns
+    if (met := judgement(part.came_to)) is not None:
+        last = replace(last, text=f"{last.text.rstrip('.')}. Subgoal is {'' if met else 'not '}met.")
+    return (*turns, last)
+
 
 PROMPTS = "reactree_lab.planners.hiagent:prompts"
 _RETRIEVE = re.compile(r"retrieve\((\d{1,9})\)")

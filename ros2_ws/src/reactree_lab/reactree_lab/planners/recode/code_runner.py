@@ -34,8 +34,8 @@ from reactree_ros.agent.household import Household
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.kinds.think import Think, WriteCode
+from reactree_ros.agent.labels import not_available
 from reactree_ros.agent.prompt import prompt
-from reactree_ros.agent.reading.labels import not_available
 from reactree_ros.agent.reading.skills import Skills
 from reactree_ros.agent.skill import apart
 from reactree_ros.agent.transcript import Example

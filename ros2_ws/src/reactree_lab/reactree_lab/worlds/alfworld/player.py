@@ -1,4 +1,4 @@
-"""The process that plays ALFWorld's games, for :class:`~reactree_lab.worlds.alfworld.engine.AlfworldProcess`."""
+"""The process that plays ALFWorld's games, for :class:`~reactree_lab.worlds.alfworld.world.AlfworldProcess`."""
 
 from __future__ import annotations
 

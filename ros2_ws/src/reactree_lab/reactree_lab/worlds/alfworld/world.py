@@ -8,26 +8,32 @@ or not.
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, field_validator
 
+from reactree_lab.bench import published
+from reactree_lab.bench.spec import SuiteSpec
 from reactree_lab.worlds.ai2thor.alfred import TRAJ_DATA, Trial, load_trials
-from reactree_lab.worlds.alfworld.engine import SPARE, AlfworldProcess, Turn
 from reactree_lab.worlds.alfworld.games import (
     GAME,
+    LIGHT,
     TASK_TYPES,
+    TWO,
     AlfworldTask,
+    Wanted,
     game_files,
     made_up,
     of_file,
     of_trial,
     type_of,
 )
-from reactree_lab.worlds.alfworld.progress import conditions_met, kind_of
-from reactree_lab.worlds.alfworld.rooms import portable
+from reactree_lab.worlds.alfworld.rooms import TREATMENTS, portable
+from reactree_lab.worlds.line_process import LineProcess, Spare
 from reactree_lab.worlds.worker_world import WorkerWorld
 from reactree_ros.agent.household import Household
 from reactree_ros.background.pending import Pending
@@ -35,6 +41,63 @@ from reactree_ros.errors import UserError
 from reactree_ros.plugins.settings import Harmless, Settings, check_names, plain
 from reactree_ros.world.port import Observation, Outcome, Score, Seen, WorldError
 from reactree_ros.world.spec import TasksOnDemand, WorldSettings, WorldSpec
+
+#: Games after which a process is replaced: Fast Downward does not free all memory of a game.
+MOST_GAMES = 100
+
+
+@dataclass(frozen=True)
+class Turn:
+    text: str  # the game's text
+    commands: tuple[str, ...]  # possible commands
+    won: bool  # whether the goal is reached
+    #: Facts, each a predicate with the names of its arguments; see :data:`~reactree_lab.worlds.alfworld.player.TOLD`.
+    facts: tuple[tuple[str, ...], ...]
+
+    def pairs(self, predicate: str) -> list[tuple[str, str]]:
+        """Return the pairs of arguments for which a predicate holds."""
+        return [(fact[1], fact[2]) for fact in self.facts if fact[0] == predicate]
+
+    def named(self, predicate: str) -> set[str]:
+        return {fact[1] for fact in self.facts if fact[0] == predicate}
+
+
+class AlfworldProcess(LineProcess):
+    name = "ALFWorld's process"
+    module = "reactree_lab.worlds.alfworld.player"
+    answer_limit = 120.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._games = 0
+
+    def load(self, game: Mapping[str, Any]) -> Turn:
+        self._games += 1
+        return self._turn("load", game)
+
+    def reset(self) -> Turn:
+        self._games += 1
+        return self._turn("reset")
+
+    def step(self, command: str) -> Turn:
+        return self._turn("step", command)
+
+    @property
+    def usable(self) -> bool:
+        return self._games < MOST_GAMES and super().usable
+
+    def _turn(self, *request: object) -> Turn:
+        try:
+            told = self.ask(*request)
+        except WorldError as error:
+            raise error if self.lost else WorldError(f"ALFWorld cannot play this game: {error}") from None
+        facts = tuple(tuple(fact) for fact in told["facts"])
+        return Turn(told["text"], tuple(told["commands"]), told["won"], facts)
+
+
+#: The process that no world uses.
+SPARE = Spare(AlfworldProcess)
+
 
 #: Beginning of ALFWorld's descriptions of a place.
 START_LINE = "You are"
@@ -256,3 +319,60 @@ SPEC = WorldSpec(
     make=_make,
     flags=("task_id",),
 )
+
+
+SUITE = SuiteSpec(
+    name="alfworld",
+    summary="games of ALFWorld's six types, made up from seeds or your own, in the world `alfworld`",
+    settings=AlfworldGames,
+    extra="reactree_lab[alfworld]",
+    needs=("alfworld", "textworld", "fast_downward"),
+    tasks=games_of,
+    make_world=AlfworldWorld,
+    ssr="goal conditions",
+    published=(published.ALFWORLD,),
+    flags=("task_types",),
+)
+
+
+#: The fact of a treated thing.
+_TREATED = dict(zip(TREATMENTS, ("isclean", "ishot", "iscool"), strict=True))
+
+
+def kind_of(name: str) -> str:
+    """Return the kind of a thing, e.g. ``apple`` of ``apple 1``."""
+    return name.rpartition(" ")[0] or name
+
+
+def conditions_met(wanted: Wanted, turn: Turn) -> tuple[int, int]:
+    """Return the number of goal conditions that hold, and of all conditions, as ALFRED's evaluation does.
+
+    - a thing in a place: it is there
+    - two things: one and the other, in the same receptacle
+    - a treated thing: in its place, treated, and a treated one in its place
+    - a thing in the light: it is held, and the lamp is on at the agent's place
+    """
+    conditions = _lit(wanted, turn) if wanted.task_type == LIGHT else _placed(wanted, turn)
+    return sum(conditions), len(conditions)
+
+
+def _placed(wanted: Wanted, turn: Turn) -> list[bool]:
+    item, receptacle = wanted.item.lower(), wanted.receptacle.lower()
+    places = {thing: place for thing, place in turn.pairs("inreceptacle") if kind_of(thing) == item}
+    there = {thing: place for thing, place in places.items() if kind_of(place) == receptacle}
+    if wanted.task_type == TWO:
+        most = max(Counter(there.values()).values(), default=0)
+        return [most >= 1, most >= 2]
+    if wanted.task_type not in _TREATED:
+        return [bool(there)]
+    treated = {thing for thing in turn.named(_TREATED[wanted.task_type]) if kind_of(thing) == item}
+    return [bool(there), bool(treated), bool(treated & set(there))]
+
+
+def _lit(wanted: Wanted, turn: Turn) -> list[bool]:
+    here = {place for _, place in turn.pairs("atlocation")}
+    near = {receptacle for receptacle, place in turn.pairs("receptacleatlocation") if place in here}
+    lamps = {thing for thing, receptacle in turn.pairs("inreceptacle") if receptacle in near}
+    on = {thing for thing in turn.named("istoggled") if kind_of(thing) == wanted.lamp.lower()}
+    held = {kind_of(thing) for _, thing in turn.pairs("holds")}
+    return [wanted.item.lower() in held, bool(on & lamps)]

@@ -9,20 +9,129 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from reactree_lab.worlds.jericho.interpreter import SPARE, GameReply, Interpreter
-from reactree_lab.worlds.jericho.story import StoryTask, check_story, numbered
+from reactree_lab.bench import published
+from reactree_lab.bench.spec import SuiteSpec
+from reactree_lab.worlds.line_process import LineProcess, Spare
 from reactree_lab.worlds.worker_world import WorkerWorld
 from reactree_ros.agent.household import Household
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
-from reactree_ros.plugins.settings import Harmless
+from reactree_ros.plugins.settings import Harmless, Settings
 from reactree_ros.world.port import Observation, Outcome, Score, WorldError
-from reactree_ros.world.spec import WorldSettings, WorldSpec
+from reactree_ros.world.spec import TasksOnDemand, WorldSettings, WorldSpec
+
+#: Versions of the Z-machine that the interpreter runs.
+VERSIONS = range(1, 9)
+#: The default instruction; ``{name}`` is the story file's name without its ending.
+INSTRUCTION = "play the text adventure {name} to its end, with the full score"
+_ENDING = re.compile(r"\.z[1-8]", re.IGNORECASE)
+#: Beginnings of other kinds of games, and their names.
+_OTHERS = {b"FORM": "a Blorb archive, whose story has to be taken out first", b"Glul": "a game for Glulx"}
+_HEADER = 64
+#: Position of the story's length in the header, and bytes per unit by version.
+_LENGTH, _SCALES = slice(0x1A, 0x1C), {1: 2, 2: 2, 3: 2, 4: 4, 5: 4}
+_LONGER_SCALE = 8
+
+
+@dataclass(frozen=True)
+class StoryTask:
+    story: str  # the file
+    instruction: str
+    seed: int = 0  # seed of the game's random events; 0 takes the seed of jericho's walkthrough
+
+    @property
+    def task_name(self) -> str:
+        return Path(self.story).stem
+
+
+def story_task(story: Path, instruction: str = "", seed: int = 0) -> StoryTask:
+    """Return the task of a story; ``{name}`` in its instruction is the file's name, none is :data:`INSTRUCTION`."""
+    return StoryTask(str(story.resolve()), (instruction or INSTRUCTION).replace("{name}", story.stem).strip(), seed)
+
+
+def stories_in(folder: str) -> list[Path]:
+    """Return the story files in a folder, ``.z1`` to ``.z8``, by name."""
+    if not folder:
+        raise UserError("name the folder of story files (.z1 to .z8): stories=FOLDER")
+    if not Path(folder).is_dir():
+        raise UserError(f"{folder}: no such folder; name a folder of story files (.z1 to .z8)")
+    found = sorted(path for path in Path(folder).iterdir() if _ENDING.fullmatch(path.suffix) and path.is_file())
+    if not found:
+        raise UserError(f"{folder}: holds no story file (.z1 to .z8)")
+    return found
+
+
+def numbered(stories: list[Path], instruction: str = "", seed: int = 0) -> Mapping[int, StoryTask]:
+    return TasksOnDemand(range(1, len(stories) + 1), lambda one: story_task(stories[one - 1], instruction, seed))
+
+
+def check_story(story: Path) -> None:
+    """Check that a file is a story for the interpreter, as far as its header says."""
+    try:
+        content = story.read_bytes()
+    except OSError as error:
+        raise UserError(f"{story}: the story file cannot be read: {error.strerror}") from error
+    if problem := _problem_of(content):
+        raise UserError(f"{story}: {problem}; jericho runs story files of the Z-machine, versions 1 to 8")
+
+
+def _problem_of(content: bytes) -> str:
+    if (other := _OTHERS.get(content[:4])) is not None:
+        return f"this is {other}"
+    if len(content) < _HEADER:
+        return f"this is no story file: {len(content)} bytes"
+    if content[0] not in VERSIONS:
+        return f"this is no story file, or one of the version {content[0]}"
+    told = int.from_bytes(content[_LENGTH], "big") * _SCALES.get(content[0], _LONGER_SCALE)
+    return f"the story file is cut off: {len(content)} bytes of {told}" if told > len(content) else ""
+
+
+@dataclass(frozen=True)
+class GameReply:
+    text: str  # the answer, unchanged
+    score: int  # its score, in its points
+    maximum: int  # its highest score; 0 if it does not tell
+    over: bool  # whether it has ended
+    won: bool  # whether it has ended well
+    known: bool  # whether it seems to have understood the skill
+
+
+class Interpreter(LineProcess):
+    """One process for one story at a time."""
+
+    name = "the interpreter of jericho"
+    module = "reactree_lab.worlds.jericho.player"
+    answer_limit = 30.0
+
+    def load(self, story: str, seed: int) -> tuple[GameReply, frozenset[str]]:
+        """Start a story; return its text, and its known words with as many letters as it compares."""
+        answer = self.ask("load", story, seed)
+        words = frozenset(answer.pop("words"))
+        return GameReply(**answer), words
+
+    def step(self, said: str) -> GameReply:
+        return GameReply(**self.ask("step", said))
+
+    def look(self) -> str:
+        """Return the place and the carried things, without taking time in the game; empty if it cannot be asked now."""
+        return str(self.ask("look")["text"])
+
+    def ask(self, *request: object) -> dict[str, Any]:
+        try:
+            return super().ask(*request)
+        except WorldError as error:
+            raise error if self.lost else self.gone(str(error)) from None
+
+
+#: The process that no world uses.
+SPARE = Spare(Interpreter)
+
 
 START_LINE = "You look around."
 OVER = "The game is over."
@@ -206,4 +315,32 @@ SPEC = WorldSpec(
     household=HOUSEHOLD,
     load_tasks=tasks_of,
     make=lambda settings, task, **given: JerichoWorld(task, **given),
+)
+
+
+class JerichoSuiteSettings(Settings):
+    stories: str = Field(default="", description="folder of story files of the Z-machine (.z1 to .z8), one task each")
+    instruction: Annotated[str, Harmless()] = Field(
+        default="", description="the instruction, with {name} for the story's name; empty: to play it in full score"
+    )
+    seed: int = Field(
+        default=0, ge=0, description="seed of the games' random events; 0: the seed of jericho's walkthroughs"
+    )
+
+
+def _suite_tasks(settings: JerichoSuiteSettings) -> Mapping[int, StoryTask]:
+    return numbered(stories_in(settings.stories), settings.instruction, settings.seed)
+
+
+SUITE = SuiteSpec(
+    name="jericho",
+    summary="the text adventures of a folder of story files, by name, in the world `jericho`",
+    settings=JerichoSuiteSettings,
+    extra="reactree_lab[jericho]",
+    needs=("jericho",),
+    tasks=_suite_tasks,
+    make_world=JerichoWorld,
+    ssr="score",
+    published=(published.JERICHO,),
+    flags=("stories",),
 )

@@ -12,15 +12,16 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from reactree_lab.worlds.pddl.domain import DOMAIN, DOMAINS, Wording, wording_of
-from reactree_lab.worlds.pddl.engine import PddlSimulator
+from reactree_lab.bench import published
+from reactree_lab.bench.spec import SuiteSpec
+from reactree_lab.worlds.pddl.engine import DOMAIN, DOMAINS, PddlSimulator, Wording, wording_of
 from reactree_lab.worlds.pddl.problems import MAKERS, Fact, Problem
 from reactree_lab.worlds.worker_world import WorkerWorld
 from reactree_ros.agent.household import Household
 from reactree_ros.background.pending import Pending
-from reactree_ros.plugins.settings import Harmless, or_nearest
+from reactree_ros.plugins.settings import Harmless, Settings, check_names, or_nearest, plain
 from reactree_ros.world.port import Observation, Outcome, Score
 from reactree_ros.world.spec import TasksOnDemand, WorldSettings, WorldSpec
 
@@ -143,4 +144,40 @@ SPEC = WorldSpec(
     load_tasks=tasks_of,
     make=lambda settings, task, **given: PddlWorld(task, **given),
     flags=("task_id",),
+)
+
+
+#: Factor of the domain's number in a task's number; the seed is added.
+DOMAIN_STRIDE = 1_000_000
+
+
+class PddlSuiteSettings(Settings):
+    domains: Annotated[str, Harmless(plain)] = Field(
+        default=",".join(MAKERS), description="the domains, separated by commas"
+    )
+    problems: int = Field(default=15, ge=1, lt=DOMAIN_STRIDE // 2, description="problems of each domain")
+    first_seed: int = Field(default=1, ge=1, lt=DOMAIN_STRIDE // 2, description="seed of the first problem")
+
+    @field_validator("domains")
+    @classmethod
+    def _known(cls, domains: str) -> str:
+        return check_names("domain", domains, MAKERS)
+
+
+def _suite_tasks(settings: PddlSuiteSettings) -> Mapping[int, PddlTask]:
+    seeds = range(settings.first_seed, settings.first_seed + settings.problems)
+    return TasksOnDemand.by_kind(MAKERS, DOMAIN_STRIDE, dict.fromkeys(settings.domains.split(","), seeds), made_up)
+
+
+SUITE = SuiteSpec(
+    name="pddl",
+    summary="problems of Blocksworld, Gripper, Tyreworld and Barman, made up from seeds, in the world `pddl`",
+    settings=PddlSuiteSettings,
+    extra="reactree_lab[pddl]",
+    needs=("unified_planning",),
+    tasks=_suite_tasks,
+    make_world=PddlWorld,
+    ssr="progress rate",
+    published=(published.PDDL,),
+    flags=("domains",),
 )

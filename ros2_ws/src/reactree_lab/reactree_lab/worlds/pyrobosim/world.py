@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field, field_validator
 
+from reactree_lab.bench.spec import SuiteSpec
+from reactree_lab.bench.suites import HOUSE_STRIDE, HousesSettings, tasks_of_houses
 from reactree_lab.worlds.pyrobosim.export import tasks_as_pyrobosim
 from reactree_lab.worlds.pyrobosim.robot import HOUSEHOLD, PyrobosimRobot
 from reactree_lab.worlds.pyrobosim.simulator import House
@@ -86,4 +90,40 @@ SPEC = WorldSpec(
     make=_make,
     flags=("house", "task_id"),
     checks=CHECKS,
+)
+
+
+class PyrobosimSuiteSettings(HousesSettings):
+    robots: int = Field(default=1, ge=1, le=6, description="robots in each house")
+    failures: float = Field(default=0.0, ge=0, lt=1, description="share of robot actions that fail, by a seed")
+
+
+def _suite_tasks(settings: PyrobosimSuiteSettings) -> Mapping[int, PyrobosimTask]:
+    rooms, tasks, varied = settings.rooms, settings.tasks_per_house, settings.varied
+
+    def house(seed: int) -> dict[int, PyrobosimTask]:
+        made = tasks_as_pyrobosim(seed=seed, rooms=rooms, tasks=tasks, varied=varied, robots=settings.robots)
+        return {
+            number: replace(task, seed=seed * HOUSE_STRIDE + number, failures=settings.failures)
+            for number, task in made.items()
+        }
+
+    return tasks_of_houses(settings, house)
+
+
+def _suite_world(task: PyrobosimTask) -> PyrobosimRobot:
+    first, *others = task.source.robots()
+    house = House(task.source, failures=task.failures)
+    return PyrobosimRobot(house, first, goal=task.goal, seed=task.seed, others=others)
+
+
+SUITE = SuiteSpec(
+    name="pyrobosim",
+    summary="tasks of houses made up from seeds, in the world `pyrobosim`",
+    settings=PyrobosimSuiteSettings,
+    extra="reactree_lab[pyrobosim]",
+    needs=("pyrobosim",),
+    tasks=_suite_tasks,
+    make_world=_suite_world,
+    flags=("houses",),
 )

@@ -7,18 +7,97 @@ thing. The score is the simulator's, from 0 to 1: a failed task has 0.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Annotated
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from reactree_lab.worlds.scienceworld.engine import SPARE, ScienceWorldProcess, check_java
-from reactree_lab.worlds.scienceworld.tasks import SIMPLIFICATIONS, VARIATIONS, ScienceTask, described
+from reactree_lab.bench import published
+from reactree_lab.bench.spec import SuiteSpec
+from reactree_lab.worlds.scienceworld.engine import SPARE, ScienceWorldProcess, borrowed, check_java
 from reactree_lab.worlds.worker_world import WorkerWorld
 from reactree_ros.agent.household import Household
-from reactree_ros.plugins.settings import Harmless, check_names, plain
-from reactree_ros.world.port import Observation, Outcome, Score
+from reactree_ros.errors import UserError
+from reactree_ros.plugins.settings import Harmless, Settings, check_names, plain
+from reactree_ros.world.port import Observation, Outcome, Score, WorldError
 from reactree_ros.world.spec import TasksOnDemand, WorldSettings, WorldSpec
+
+#: Number of variations of each type of task, in the order of the paper's table 1.
+VARIATIONS: Mapping[str, int] = {
+    "boil": 30,
+    "melt": 30,
+    "freeze": 30,
+    "change-the-state-of-matter-of": 30,
+    "use-thermometer": 540,
+    "measure-melting-point-known-substance": 436,
+    "measure-melting-point-unknown-substance": 300,
+    "power-component": 20,
+    "power-component-renewable-vs-nonrenewable-energy": 20,
+    "test-conductivity": 900,
+    "test-conductivity-of-unknown-substances": 600,
+    "find-living-thing": 300,
+    "find-non-living-thing": 300,
+    "find-plant": 300,
+    "find-animal": 300,
+    "grow-plant": 126,
+    "grow-fruit": 126,
+    "chemistry-mix": 32,
+    "chemistry-mix-paint-secondary-color": 36,
+    "chemistry-mix-paint-tertiary-color": 36,
+    "lifespan-longest-lived": 125,
+    "lifespan-shortest-lived": 125,
+    "lifespan-longest-lived-then-shortest-lived": 125,
+    "identify-life-stages-1": 14,
+    "identify-life-stages-2": 10,
+    "inclined-plane-determine-angle": 168,
+    "inclined-plane-friction-named-surfaces": 1386,
+    "inclined-plane-friction-unnamed-surfaces": 162,
+    "mendelian-genetics-known-plant": 120,
+    "mendelian-genetics-unknown-plant": 480,
+}
+#: The simulator's simplifications.
+SIMPLIFICATIONS = (
+    "easy",
+    "teleportAction",
+    "openDoors",
+    "openContainers",
+    "selfWateringFlowerPots",
+    "noElectricalAction",
+)
+_HEADING, _TASK = "Task Description:", "Your task is to "
+
+
+@dataclass(frozen=True)
+class ScienceTask:
+    #: The type, e.g. ``boil``.
+    task_name: str
+    variation: int  # its number
+    simplifications: str  # the simplifications, separated by commas
+    instruction: str  # the instruction, in the simulator's words
+
+
+@lru_cache(maxsize=10_000)
+def described(task_name: str, variation: int, simplifications: str) -> ScienceTask:
+    try:
+        with borrowed() as engine:
+            engine.load(task_name, variation, simplifications)
+            said = " ".join(engine.description().removeprefix(_HEADING).split())
+    except WorldError as error:
+        raise UserError(str(error)) from error
+    return ScienceTask(task_name, variation, simplifications, said.removeprefix(_TASK))
+
+
+def split(task_name: str, part: str) -> range:
+    """Return the numbers of a type's variations in a part: ``train``, ``dev`` or ``test``."""
+    total = VARIATIONS[task_name]
+    quarter = total // 4
+    return {
+        "train": range(2 * quarter),
+        "dev": range(2 * quarter, 3 * quarter),
+        "test": range(3 * quarter, total),
+    }[part]
+
 
 START_LINE = "You look around."
 RULES = """How skills are said; <thing> and <place> are named as in what you see, e.g. thermometer or door to hallway:
@@ -163,4 +242,51 @@ SPEC = WorldSpec(
     load_tasks=tasks_of,
     make=lambda settings, task, **given: ScienceWorld(task, **given),
     flags=("task_id",),
+)
+
+
+#: Factor of the type's number (from 1) in a task's number; the variation is added.
+TYPE_STRIDE = 10_000
+
+
+class ScienceWorldSuiteSettings(Settings):
+    task_types: Annotated[str, Harmless(plain)] = Field(
+        default="", description="types of tasks, separated by commas; empty: all thirty"
+    )
+    part: Literal["train", "dev", "test"] = Field(default="test", description="part of the variations")
+    variations: int = Field(default=1, ge=1, description="variations of each type, from the first of the part")
+    simplifications: Annotated[str, Harmless(plain)] = Field(
+        default="", description="simplifications, separated by commas, e.g. easy"
+    )
+
+    _known = field_validator("simplifications")(check_simplifications)
+
+    @field_validator("task_types")
+    @classmethod
+    def _are_tasks(cls, task_types: str) -> str:
+        return check_names("task", task_types, VARIATIONS) if task_types else ""
+
+
+def _suite_tasks(settings: ScienceWorldSuiteSettings) -> Mapping[int, ScienceTask]:
+    check_java()
+
+    def task(name: str, variation: int) -> ScienceTask:
+        return described(name, variation, settings.simplifications)
+
+    chosen = settings.task_types.split(",") if settings.task_types else VARIATIONS
+    variations = {name: split(name, settings.part)[: settings.variations] for name in chosen}
+    return TasksOnDemand.by_kind(VARIATIONS, TYPE_STRIDE, variations, task)
+
+
+SUITE = SuiteSpec(
+    name="scienceworld",
+    summary="variations of the thirty types of experiments of ScienceWorld, in the world `scienceworld`",
+    settings=ScienceWorldSuiteSettings,
+    extra="reactree_lab[scienceworld]",
+    needs=("scienceworld", "py4j"),
+    tasks=_suite_tasks,
+    make_world=ScienceWorld,
+    ssr="score",
+    published=(published.SCIENCEWORLD,),
+    flags=("task_types",),
 )

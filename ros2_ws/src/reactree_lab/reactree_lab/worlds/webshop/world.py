@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 
 from pydantic import Field, field_validator
 
+from reactree_lab.bench import published
+from reactree_lab.bench.spec import SuiteSpec
 from reactree_lab.worlds.webshop.client import (
     Actions,
     Shop,
@@ -25,7 +27,7 @@ from reactree_lab.worlds.webshop.client import (
 from reactree_lab.worlds.worker_world import WorkerWorld
 from reactree_ros.agent.grammar import LONGEST_SKILL
 from reactree_ros.agent.household import Household
-from reactree_ros.agent.reading.labels import shortened, undressed
+from reactree_ros.agent.labels import shortened, undressed
 from reactree_ros.agent.reading.skills import NEAREST, Skills
 from reactree_ros.background.pending import Pending
 from reactree_ros.files.read_back import well_formed
@@ -240,4 +242,24 @@ SPEC = WorldSpec(
     load_tasks=tasks_of,
     make=lambda settings, task, **given: WebShop(task, **given),
     flags=("task_id",),
+)
+
+
+class WebShopSuiteSettings(ServerSettings):
+    first: int = Field(default=0, ge=0, description="number of the first task; WebShop's own tests are 0 to 499")
+    number: int = Field(default=200, ge=1, description="number of tasks")
+
+
+def _suite_tasks(settings: WebShopSuiteSettings) -> Mapping[int, WebShopTask]:
+    return tasks_of(settings, range(settings.first, settings.first + settings.number))
+
+
+SUITE = SuiteSpec(
+    name="webshop",
+    summary="purchases in WebShop, at AgentGym's server, in the world `webshop`",
+    settings=WebShopSuiteSettings,
+    tasks=_suite_tasks,
+    make_world=WebShop,
+    ssr="reward",
+    published=(published.WEBSHOP,),
 )

@@ -8,25 +8,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import NamedTuple
 
-from reactree_ros.agent.decision import Decision
-from reactree_ros.agent.kinds import kinds
-from reactree_ros.agent.turns import Said
-
-
-class Unreadable(ValueError):
-    """A reply that is no decision that may be said; the message is one line that says why, for the model and people.
-
-    ``decision`` is what it would be, as far as that can be told, such as a skill that is not available.
-    """
-
-    def __init__(self, reason: str, decision: Decision | None = None) -> None:
-        super().__init__(reason)
-        self.decision = decision
-
-    @property
-    def said(self) -> tuple[Said, ...]:
-        """The decision that it would be, with its words; empty if it is none."""
-        return () if self.decision is None else (Said(str(self.decision), self.decision),)
+from reactree_ros.agent.decision import Decision, kinds
 
 
 def not_available(skill: str) -> str:
