@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple
 
@@ -62,6 +62,16 @@ _SCHEMA = (
 _COLUMNS = (
     "SELECT t.name, t.word, t.number, t.own, t.held, s.place, s.room, s.x, s.y, s.z, s.found, s.in_vain, s.missed, "
     "s.first, s.last, s.missed_at, s.sure, s.robot FROM thing t LEFT JOIN spot s ON s.thing = t.id"
+)
+_NONE = type(None)
+#: What these hold in a file that is not damaged.
+_KINDS: Sequence[type | tuple[type, type]] = (
+    *(str, str, int, str),
+    *[(str, _NONE)] * 3,
+    *[(float, _NONE)] * 3,
+    *[(int, _NONE)] * 3,
+    *[(float, _NONE)] * 4,
+    (str, _NONE),
 )
 
 
@@ -212,6 +222,8 @@ class House:
         select = f"{_COLUMNS} {latest} WHERE t.house = {self._id} AND {which} ORDER BY {order}"
         found: dict[str, Thing] = {}
         for row in self._database.execute(select, given):
+            if not all(isinstance(one, kind) for one, kind in zip(row, _KINDS, strict=True)):
+                raise ValueError(shown(row))
             thing = found.setdefault(row[0], Thing(*row[:5]))
             place, room, x, y, z, *rest = row[5:]
             if place is not None:
