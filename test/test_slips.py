@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import enum
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -15,11 +16,14 @@ import yaml
 from command_line import Cli
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from reactree_doors.trees.xml_in import routine_of_xml
 from reactree_lab.bench.jobs import read_contenders
+from reactree_lab.household.generator import generate_house
 from reactree_lab.training.settings import TrainSettings, read_recipe
 from reactree_ros.cli.loading import every_command
 from reactree_ros.cli.options import kinds
 from reactree_ros.errors import UserError
+from reactree_ros.household.tasks import Task, load_tasks
 from reactree_ros.llm.settings import load_models_file
 from reactree_ros.plugins.settings import Settings, choices, names_at, read_settings
 from reactree_ros.robot.config import RobotConfig, load_robot
@@ -76,6 +80,11 @@ def test_a_key_that_is_not_known_is_told_before_what_is_missing(values: Any, unk
     with pytest.raises(UserError) as error:
         read_settings(Whole, values, where="here")
     assert str(error.value).startswith(f"here: there is no setting '{unknown}'; did you mean '{known}'?")
+
+
+def test_of_parts_that_may_stand_in_one_place_the_one_that_is_meant_is_told() -> None:
+    with pytest.raises(UserError, match="radus'; did you mean 'radius'"):
+        read_settings(Whole, {"title_": "x", "either": {"radus": 1}}, where="here")
 
 
 def test_the_value_of_a_key_that_is_not_known_is_not_shown() -> None:
@@ -143,6 +152,18 @@ def test_a_slip_in_a_file_is_told_with_the_nearest(
         load(path)
     assert wrong in str(error.value)
     assert f"did you mean '{meant}'" in str(error.value)
+
+
+def test_a_misspelt_key_of_a_house_is_told_with_the_nearest(tmp_path: Path) -> None:
+    house: Any = generate_house(seed=1, rooms=3, tasks=1)
+    path = tmp_path / "house.json"
+    required = {name for name, field in Task.model_fields.items() if field.is_required()}
+    assert required
+    for name in required:
+        wrong = [{misspelt(key) if key == name else key: value for key, value in house[0].items()}]
+        path.write_text(json.dumps(wrong), encoding="utf-8")
+        with pytest.raises(UserError, match=f"{misspelt(name)}'; did you mean '{name}'"):
+            load_tasks(path)
 
 
 # ---------------------------------------------------------------------- names
@@ -250,6 +271,34 @@ def test_a_name_in_a_robots_file_that_means_nothing_is_told_with_its_line(
     with pytest.raises(UserError) as error:
         load()
     assert re.match(rf"{re.escape(str(path))}:\d+: {place[0]}", str(error.value)), str(error.value)
+    assert said in str(error.value)
+
+
+NODE = '<root BTCPP_format="4"><BehaviorTree ID="t" _goal="do it">\n{}</BehaviorTree></root>'
+
+
+@pytest.mark.parametrize(
+    ("node", "said"),
+    [
+        ('<navigat place="printer"/>', "'navigat' is no node and no skill here; did you mean 'navigate'?"),
+        ('<navigate plce="printer"/>', "there is no port 'plce'; did you mean 'place'?"),
+        ('<navigate place="printr"/>', "place: 'printr' is no place here; did you mean 'printer'?"),
+        ('<Skill wording="navigate to printr"/>', "place: 'printr' is no place here; did you mean 'printer'?"),
+        ('<Skill wording="wipe printer"/>', "'wipe printer' is not said as 'wipe {place} for {seconds} s'"),
+        ('<hand_over thing="jug 1" person="Ana"/>', "person: 'Ana' is no person here; did you mean 'Anna'?"),
+        ('<Search of="stapeler" finds="{{it}}"/>', "of: 'stapeler' is no thing here; did you mean 'stapler'?"),
+        ('<Search of="stapler" finds="{{it}}" order="desc"/>', "order: 'desc' is no thing here; did you mean 'desk'?"),
+        ('<Holds condition="the printer has papers"/>', "'the printer has papers' may not stand here; what may: the"),
+        ('<dock _needs=\'[["heldd", "jug 1"]]\'/>', "'heldd' is no effect of a skill; did you mean 'held'?"),
+    ],
+)
+def test_a_name_in_a_tree_that_means_nothing_is_told_with_its_line(node: str, said: str) -> None:
+    robot = load_robot(OFFICE)
+    with pytest.raises(UserError) as error:
+        routine_of_xml(
+            NODE.format(node), (*robot.declared, *robot.waits), where="t.xml", names=load_map(robot.map).names
+        )
+    assert str(error.value).startswith("t.xml:2: ")
     assert said in str(error.value)
 
 

@@ -58,6 +58,12 @@ def test_the_regular_expression_matches_every_decision_that_is_allowed(allowed: 
     assert re.fullmatch(pattern, str(decision))
 
 
+@pytest.mark.slow
+@given(skills, phrases)
+def test_the_regular_expression_matches_no_other_skill(allowed: list[str], other: str) -> None:
+    assert bool(re.fullmatch(DecisionGrammar(allowed).regex(), f"Act: {other}")) == (other in allowed)
+
+
 def test_where_skills_are_free_any_line_is_one() -> None:
     for grammar, label in (
         (DecisionGrammar(["done"], free=True), "Act"),
@@ -129,6 +135,17 @@ def test_a_skill_of_any_characters_can_be_said(skill: str) -> None:
         assert not accepts(grammar.ebnf(), f"Act: {skill[:-1]}")
         assert not accepts_regex(grammar.regex(), f"Act: {skill}{skill}")
         assert not accepts(grammar.ebnf(), f"Act: {skill}{skill}")
+
+
+SHORT = DecisionGrammar(["go to kitchen 1", "go to kitchen 12", "done"], max_characters=30)
+
+
+@pytest.mark.slow
+@given(st.from_regex(SHORT.regex(), fullmatch=True))
+@settings(max_examples=50)
+def test_a_grammar_engine_takes_whatever_the_regular_expression_allows(text: str) -> None:
+    assert accepts_regex(SHORT.regex(), text)
+    assert accepts(SHORT.ebnf(), text)
 
 
 values = st.one_of(st.none(), st.booleans(), st.text(max_size=20), st.lists(st.text(max_size=5), max_size=3))

@@ -114,6 +114,12 @@ def test_what_goes_to_the_end_of_the_line_is_the_text(way: str, text: str) -> No
     assert said(TO_THE_END[way](text)).values == {"text": text}
 
 
+@pytest.mark.slow
+@given(st.sampled_from(sorted(WAYS)), LINES)
+def test_whatever_stands_in_quotes_is_the_text(way: str, text: str) -> None:
+    assert said(WAYS[way](text)).values == {"text": text}
+
+
 @given(st.sampled_from(sorted(TO_THE_END)), LINES.filter(is_plain))
 def test_whatever_goes_to_the_end_of_the_line_is_the_text(way: str, text: str) -> None:
     assert said(TO_THE_END[way](text)).values == {"text": text}

@@ -160,6 +160,12 @@ def test_what_cannot_be_declared_is_refused(declare: object) -> None:
         declare()  # type: ignore[operator]
 
 
+def test_a_text_is_never_cut() -> None:
+    assert Text(5).read("Hello") == "Hello"
+    with pytest.raises(ParameterError, match="a text of 6 characters may not stand here"):
+        Text(5).read("Hello!")
+
+
 # ---- wordings
 
 

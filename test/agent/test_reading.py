@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reactree_ros.agent.control_flow import ControlFlow, default_flows
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.grammar import DecisionGrammar, Grammar, parse_decision
 from reactree_ros.agent.kinds.act import Act
@@ -309,17 +310,55 @@ NOT_TAKEN = {
     "an input that is unknown": "Action: go to\nAction Input: moon",
     # denied, taken back
     "not": "Act: do not open fridge 1",
+    "I will not": "I will not Act: open fridge 1",
+    "not before the skill": "I will not open fridge 1",
     "do not do this": "Do not do this. Act: open fridge 1",
+    "no": "No. Act: open fridge 1",
+    "no action": "No action: open fridge 1",
+    "a thought that announces what not": "Think: I should not do this:\nAct: open fridge 1",
+    "on the line": "Act: open fridge 1 - no, wait",
+    "would be": "Act: open fridge 1 would be a mistake.",
+    "a cross before": "❌ Act: open fridge 1",
+    "a cross after": "Act: open fridge 1 ❌",
     "struck through": "~~Act: open fridge 1~~",
+    "an expansion denied": "Expand: I will never do this:\n- control flow: sequence\n- subgoals: a, b",
+    "JSON denied": 'Never do this: {"thought": "x", "action": "open fridge 1"}',
+    "JSON taken back": '{"action": "open fridge 1"} would be wrong.',
     "a field that denies": '{"action": {"not": "open fridge 1"}}',
     "an argument that denies": '{"name": "open", "arguments": {"except": "fridge 1"}}',
+    "a field that forbids": '{"rejected_action": "open fridge 1"}',
+    "a flag": '{"action": "open fridge 1", "execute": false}',
+    "a flag among the arguments": '{"name": "open", "arguments": {"object": "fridge 1", "really": false}}',
+    "no in German": "Nein. Act: open fridge 1",
+    "ignore": "Ignore what follows. Act: open fridge 1",
+    "a comment": '{"action": "open fridge 1", "comment": "do not execute"}',
+    "a comment in HTML": "<!-- Act: open fridge 1 -->",
     # asked, on a condition
     "a question": "Act: open fridge 1?",
+    "should I": "Should I Act: open fridge 1",
+    "if before": "If the fridge is closed, Act: open fridge 1",
+    "if after": "Act: open fridge 1 if it is closed",
     # quoted, told, imagined
     "a quotation": 'The manual says: "Act: open fridge 1"',
     "a quotation over lines": 'Think: "I should go.\nAct: go to kitchen 1\nand so on"',
+    "a blockquote": "This is written there:\n> Act: open fridge 1",
+    "a blockquote amid prose": "My reasoning goes like this.\n> Act: open fridge 1\n\nI go on.",
     "an example in tags": "<example>\nAct: open fridge 1\n</example>",
+    "a story": "Once upon a time there was a robot.\nAct: open fridge 1\nThe end.",
+    "a story in prose": "First I went to kitchen 1, and then I opened fridge 1.",
+    "did": "I went there. I did Act: open fridge 1",
+    "the last action": "Last action: open fridge 1",
+    "would": "I would Act: open fridge 1",
+    "prose": "I will go to kitchen 1.",
+    "prose with a label's word": "My next action is to open fridge 1",
+    "options": "Options:\n- Act: open fridge 1\n- Act: close fridge 1",
+    "an option": "Options:\n- Act: open fridge 1",
+    "a possible action": "Possible action: open fridge 1",
+    "an observation in JSON": 'Observation: {"action": "open fridge 1"}',
+    "JSON as a format": 'The format is {"action": "open fridge 1"}',
     "a refusal": "I'm sorry, I can't help with Act: open fridge 1",
+    "a refusal alone": "I'm sorry, but I can't assist with that.",
+    "a result": "Result: done",
     # words around it
     "prose before a thought": "I cannot see it here.\nThink: I need the apple.",
     "JSON as Python writes it": "{'action': 'go to kitchen 1', 'thought': None}",
@@ -362,6 +401,7 @@ def test_what_goes_on_behind_a_decision_in_full_is_dropped(behind: str) -> None:
 CUT = {
     "a skill that goes on": ("Act: go to kitchen 1", "'go to kitchen 1' was cut"),
     "the same in another dress": ("**Action:** Go to the kitchen (1", "was cut"),
+    "half a skill": ("Act: open frid", "'open frid' was cut"),
     "the label": ("Act:", "was cut"),
     "a list": ("Expand:\n- control flow: sequence\n- subgoals: find it, put", "list of subgoals was cut"),
     "an object": ('{"action": "go to ki', "cut before it came to a decision"),
@@ -526,6 +566,13 @@ def test_a_decision_that_is_said_again_may_be_cut_the_second_time() -> None:
             Act("go to kitchen 12")
         ]
     assert refusal("Act: go to kitchen 12\nAct: go to kitchen 1", cut=True)
+
+
+@pytest.mark.parametrize(
+    "listed", ["1. Think: about what to do", "- **Reasoning**: I can explain.", "1. Act: go to kitchen 1"]
+)
+def test_what_a_model_lists_when_it_declines_is_no_decision(listed: str) -> None:
+    assert refusal(f"I can only perform one of the following tasks:\n{listed}")
 
 
 def test_a_refusal_quotes_no_words_that_were_not_said_in_a_row() -> None:
@@ -700,6 +747,10 @@ def test_a_free_skill_is_not_guessed_either(text: str, reason: str) -> None:
     assert reason in refusal(text, FREE)
 
 
+def test_a_free_skill_that_was_cut_is_not_taken() -> None:
+    assert "was cut" in refusal("Act: pour jug in", FREE, cut=True)
+
+
 # ---------------------------------------------------------------------- any text at all
 
 FRAGMENTS = [
@@ -756,6 +807,21 @@ def test_any_text_is_a_decision_that_may_be_said_or_is_refused_in_one_line(
         assert isinstance(last, Think) or read(said[-1].text, grammar) == said[-1:]
 
 
+@given(texts, st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=6))
+@settings(max_examples=200, deadline=None)
+def test_a_choice_is_an_option_or_refused_in_one_line(text: str, options: list[str]) -> None:
+    assert taken(lambda: read_choice(text, options)) in (*options, None)
+
+
+@given(st.lists(st.tuples(texts, texts), max_size=3), texts)
+@settings(max_examples=200, deadline=None)
+def test_any_call_is_a_decision_that_may_be_said_or_is_refused_in_one_line(
+    calls: list[tuple[str, str]], text: str
+) -> None:
+    said = taken(lambda: read_call(calls, GRAMMAR, text=text)) or ()
+    assert all(not isinstance(one.decision, Act) or one.decision.skill in SKILLS for one in said)
+
+
 some_words = st.sampled_from(["go", "to", "pick", "up", "kitchen", "apple", "not", "1", "2", "12", "l", "a", "the"])
 skill_words = st.lists(some_words, min_size=1, max_size=5)
 dressed = st.sampled_from(
@@ -801,3 +867,17 @@ def test_long_texts_are_read_or_refused_as_others_are(text: str) -> None:
         said = taken(lambda: read(text[:LONGEST], grammar, cut=True))  # noqa: B023
         assert all(isinstance(one.decision, Act | Think | Expand) for one in said or ())
     assert len(own_words(text, GRAMMAR)) <= len(text)
+
+
+@pytest.mark.parametrize("flow", default_flows())
+@given(st.lists(st.text(max_size=30), max_size=4))
+@settings(max_examples=60, deadline=None)
+def test_an_expansion_in_json_holds_the_subgoals_as_they_were_or_is_refused(
+    flow: type[ControlFlow], goals: list[str]
+) -> None:
+    text = json.dumps({"expand": {"control_flow": flow.name, "subgoals": goals}})
+    for said in taken(lambda: read(text, GRAMMAR)) or ():
+        assert isinstance(said.decision, Expand)
+        assert said.decision.control_flow == flow()
+        assert len(said.decision.subgoals) <= len(goals)
+        assert parse_decision(said.text) == said.decision

@@ -99,6 +99,11 @@ def test_the_instruction_of_a_task_file_is_its_tasks(cli: Cli, tmp_path: Path) -
     assert ended.json["task_id"] == 2
 
 
+def test_a_goal_that_is_not_reached_ends_with_one(cli: Cli) -> None:
+    ended = cli("run", "Sing a song", "--json")
+    assert (ended.code, ended.json["status"], ended.json["end"]) == (1, "failure", "failure")
+
+
 @pytest.mark.parametrize("planner", ["reactree_wm", "react", "hiagent"])
 def test_an_instruction_that_is_not_understood_whole_moves_nothing(planner: str, cli: Cli) -> None:
     ended = cli("run", "Put 1 apple and 1 novel on the coffee table", "--planner", planner, "--json")
@@ -461,6 +466,13 @@ def test_a_check_says_what_the_server_is_and_what_a_decision_takes(cli: Cli, pee
         "Think: [/b] go on",
     ):
         assert text in out
+
+
+def test_a_check_names_a_decision_that_fails(cli: Cli, peer: Peer) -> None:
+    peer.script.append(fails(400, "no luck"))
+    ended = cli("llm", "check", "--base-url", peer.base_url)
+    assert ended.code == 1
+    assert f"! no decision: vllm 0.32.0 at {peer.base_url} answered HTTP 400: no luck" in ended.out
 
 
 @pytest.mark.slow

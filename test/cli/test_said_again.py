@@ -211,6 +211,13 @@ def test_in_a_terminal_it_is_shown_and_asked_for(
     assert bool(catcher.requests) is asked
 
 
+@pytest.mark.slow
+def test_what_the_user_says_of_the_world_is_in_the_new_record(cli: Cli, record: Path, tmp_path: Path) -> None:
+    cli("resume", record, "--world-option", "house=villa", "--json", "--save", tmp_path / "again.jsonl")
+    header = json.loads((tmp_path / "again.jsonl").read_text().splitlines()[0])
+    assert header["world"]["settings"]["house"] == "villa"
+
+
 # ---------------------------------------------------------------------- one's own records
 
 

@@ -20,6 +20,7 @@ from openai_peer import Exchange, Peer, answers, babbles, fails, never_answers
 from reactree_ros.agent.turns import Saw
 from reactree_ros.doctor import episodic_memory as look_at
 from reactree_ros.doctor import installation, probe, ros, servers
+from reactree_ros.files.secrecy import redacted
 from reactree_ros.memory.embedding import DEFAULT_MODEL
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.spec import memory as named
@@ -186,6 +187,18 @@ def test_what_torch_sees_is_asked_in_a_process_of_its_own(
     assert found["torch"] == Diagnosis("torch", RIGHT, "2.9.0")
     assert (found["CUDA"].level, found["CUDA"].said) == (level, said)
     assert ("torch" in sys.modules) is loaded
+
+
+def test_a_torch_that_cannot_be_imported_is_wrong_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found = torch(monkeypatch, tmp_path, "raise ImportError('libcudart.so.12: not there')")()["torch"]
+    assert (found.level, found.said) == (WRONG, "cannot be imported: ImportError: libcudart.so.12: not there")
+    assert "pip install" in found.remedy
+
+
+@pytest.mark.slow
+def test_an_import_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found = torch(monkeypatch, tmp_path, "import threading; threading.Event().wait()", seconds=0.5)()["torch"]
+    assert (found.level, found.said) == (WRONG, "cannot be imported: did not end within 0.5 s")
 
 
 def test_what_a_look_started_ends_with_it() -> None:
@@ -430,6 +443,12 @@ def test_a_memory_is_told_with_what_it_holds_and_left_as_it_is(memory: Path) -> 
     assert snapshot(memory) == before
 
 
+def test_a_memory_of_another_embedder_is_told(memory: Path) -> None:
+    change(memory, "UPDATE meta SET value = 'other' WHERE key = 'embedder'")
+    found = by_name(look_at(named(memory)))["embedder"]
+    assert (found.level, found.said) == (WRONG, "other, 384 dimensions")
+
+
 def change(path: Path, *statements: str) -> None:
     database = sqlite3.connect(path, isolation_level=None)
     for statement in statements:
@@ -553,3 +572,19 @@ def test_no_key_is_told(cli: Cli, peer: Peer, tmp_path: Path, monkeypatch: pytes
             assert secret not in ended.out + ended.err
     assert [ended.code for ended in ends[1:]] == [1, 1, 1]
     assert ends[-1].json["wrong"]
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("git+https://ghost:tok@host/x.git", "git+https://***@host/x.git"),
+        ("http://me:a/b@c@host/v1", "http://***@host/v1"),
+        ("https://docs.ros.org/en", "https://docs.ros.org/en"),
+        ("{'api_key': 'abc', 'n': 1}", "{'api_key': ***, 'n': 1}"),
+        ("Authorization: Bearer abc", "Authorization: ***"),
+        ("hf_abcdefghij is it", "*** is it"),
+        ("$OPENAI_API_KEY: holds no key", "$OPENAI_API_KEY: holds no key"),
+    ],
+)
+def test_what_looks_like_a_key_is_left_out(text: str, left: str) -> None:
+    assert redacted(text) == left

@@ -12,7 +12,7 @@ from pathlib import Path
 import py_trees
 import pytest
 from doubles import AgentNodes, ScriptedModel, ScriptedWorld, expand, scripted_episode
-from memory.word_hash_embedder import WordHashEmbedder
+from memory.word_hash_embedder import WordHashEmbedder, experience
 from py_trees.common import Status
 from py_trees.trees import BehaviourTree
 
@@ -55,6 +55,15 @@ def test_a_score_that_cannot_be_had_is_named() -> None:
     result = scripted_episode({"root": ["Act: done"]}, world=Scoreless()).run()
     assert (result.gsr, result.message, result.status) == (None, "no score: no graph", "success")
     assert (result.end, result.achieved, result.broken) == ("world_gone", False, True)
+
+
+def test_a_score_that_does_not_come_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Silent(ScriptedWorld):
+        def score(self) -> Pending[Score | None]:
+            return Pending()
+
+    monkeypatch.setattr("reactree_ros.episode.SCORE_TIMEOUT", 0.01)
+    assert scripted_episode({"root": ["Act: done"]}, world=Silent()).run().message == "no score: TimeoutError"
 
 
 class Counting(ScriptedModel):
@@ -156,6 +165,15 @@ def test_a_run_that_reached_its_goal_is_remembered_whatever_its_text_looks_like(
     assert episode.remember(result) == len(kept)
     assert [experience.text.rpartition("\n")[2] for experience in memory] == kept
     assert episode.remember(result) == 0
+
+
+@pytest.mark.parametrize(("most", "shown"), [(0, 2), (1, 1), (5, 2)])
+def test_an_agent_node_has_no_more_examples_than_are_allowed(memory: SqliteMemory, most: int, shown: int) -> None:
+    memory.add_run([experience("root", filler=f"{number} is seen.\n") for number in range(2)])
+    model = ScriptedModel({"root": ["Act: done"]})
+    options = TreeOptions(max_examples=most)
+    Episode("root", model=model, world=ScriptedWorld(), planner=AgentNodes(), memory=memory, options=options).run()
+    assert model.requests[0].prompt.count("is seen.") == shown
 
 
 def test_a_run_that_did_not_reach_its_goal_is_not_remembered(memory: SqliteMemory) -> None:

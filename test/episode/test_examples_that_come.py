@@ -92,6 +92,15 @@ def test_rules_are_the_models_that_take_no_notice_of_examples() -> None:
     assert {one.name for one in MODELS if not one.examples} == {"expert", "lapsing"}
 
 
+def test_another_household_has_no_examples_of_this_one() -> None:
+    class Elsewhere(ScriptedWorld):
+        household = replace(ScriptedWorld.household, name="elsewhere")
+
+    record, _ = carried_out(spec_of(), world=Elsewhere())
+    assert "memory" not in record.run
+    assert shown(record) == {}
+
+
 def test_a_language_model_that_is_not_known_here_is_given_examples() -> None:
     assert spec_of(llm="of another machine").with_examples("wah_nl").memory.startswith("household:")
 

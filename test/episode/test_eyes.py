@@ -158,6 +158,14 @@ def test_a_robot_without_a_camera_says_so(task: Task) -> None:
     assert seen.text.endswith("Nobody could look whether it was done: there was no picture to look at.")
 
 
+def test_an_answer_that_never_comes_is_waited_for_so_long_and_given_up(task: Task) -> None:
+    robot, skill = before(task)
+    model = Says(None)
+    seen = looking(robot, model, patience=0.05, looks=3).execute(skill).result(SOON)
+    assert "no answer within 0.05 s" in seen.text
+    assert model.in_flight[0].cancelled(), "nothing is left of it"
+
+
 def test_a_look_can_be_cancelled_and_holds_no_tick(task: Task) -> None:
     robot, skill = before(task)
     model = Says(YES, None)

@@ -20,6 +20,7 @@ from reactree_lab.dataset.settings import DatasetSettings, Recipe
 from reactree_lab.household.generator import generate_house
 from reactree_ros import run
 from reactree_ros.episode.assembly import assemble, make_world
+from reactree_ros.episode.player import replay
 from reactree_ros.episode.run_spec import Opened, RunSpec, Selection
 from reactree_ros.errors import UserError
 from reactree_ros.household.expert.model import ExpertModel
@@ -27,7 +28,7 @@ from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, load_tasks
 from reactree_ros.person.desk import Desk
 from reactree_ros.planners.spec import Planner, planner, planner_names
-from reactree_ros.record.reader import Record, read_record
+from reactree_ros.record.reader import Record, RecordError, read_record
 from reactree_ros.tree.options import RunOptions, TreeOptions
 from reactree_ros.world.skill_policy import policy_from_list
 
@@ -388,3 +389,15 @@ def test_a_task_that_the_world_does_not_have_is_named(expected: RunSpec) -> None
             make_world(suite.but(task_id=wrong))
     with make_world(suite) as world:
         assert world.household.name
+
+
+def test_a_record_that_names_no_world_is_played_again_all_the_same(expected: RunSpec, task: Task) -> None:
+    for world in ({}, {"name": 3}, {"suite": ["x"], "settings": {}}, {"name": "of somebody else", "settings": {}}):
+        header, *others = [{**event, "t": 0.0} for event in events_of(expected, task)]
+        assert replay(Record([{**header, "id": "x", "started": "", "world": world}, *others])).difference == ""
+
+
+def test_errors_of_records_are_errors_of_records(expected: RunSpec, task: Task) -> None:
+    header = {**next(iter(events_of(expected, task))), "id": "odd", "options": {"nothing": 1}}
+    with pytest.raises(RecordError, match="what the run is cannot be used: "):
+        RunSpec.of_record(Record([header]))

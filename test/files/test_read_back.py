@@ -70,16 +70,30 @@ def node(number: int, parent: int | None, **more: Any) -> dict[str, Any]:
         ({"e": "grow", "nodes": [node(0, 0)]}, "the node 0 is there already"),
         ({"e": "grow", "nodes": [node(2, 2)]}, "the parent of the node 2 is the node 2, which is not there"),
         ({"e": "grow", "nodes": [node(2, 3), node(3, 2)]}, "the parent of the node 2 is the node 3"),
+        ({"e": "grow", "nodes": [node(2, None)]}, "the node 2 has no parent"),
+        ({"e": "grow", "nodes": [node(9, 0)]}, "the node 9 comes before the node 2"),
+        ({"e": "grow", "nodes": [node(2, 0, kind="cat")]}, "nodes.0.kind should be 'agent', "),
         ({"e": "grow", "nodes": [node(2, 0, name=None)]}, "nodes.0.name should be a valid string, not None"),
+        ({"e": "grow", "nodes": [node(10**400, 0)]}, "nodes.0.node should be less than or equal to"),
+        ({"e": "status", "of": [[7, "running"]]}, "there is no node 7"),
+        ({"e": "status", "of": [[0, "asleep"]]}, "'asleep' is none of the statuses running, "),
         ({"e": "turn", "node": 0, "told": "a"}, "is no turn"),
+        ({"e": "text", "id": 9, "turns": [{"told": "a", "about": "system", "examples": []}]}, "system lacks"),
         ({"e": "turn", "node": 0, "said": "a", "expand": "loop", "subgoals": []}, "control flow 'loop' is unknown"),
+        ({"e": "turn", "node": 0, "said": "a", "expand": "sequence", "subgoals": True}, "expand: 'bool' object"),
         ({"e": "turn", "node": True, "said": "a"}, "node should be a valid integer, not True"),
+        ({"e": "request", "node": 0, "id": "9", "may_say": {"kind": "text"}}, "turns lacks"),
+        ({"e": "request", "node": 0, "id": "9", "own": [], "start": 5, "may_say": {"kind": "text"}}, "no text 5"),
         ({"e": "reply", "node": 0, "id": "nobody", "text": ""}, "there is no request 'nobody'"),
         ({"e": "observation", "node": 0, "of": "execute", "text": "", "outcome": "won"}, "outcome should be 'done'"),
+        ({"e": "failed", "node": 0, "of": "reply", "type": "a b", "kind": "bug", "message": ""}, "is no name"),
+        ({"e": "counted", "tokens": ["9" * 5000]}, "tokens.0 should be a valid integer"),
         ({"e": "ended", "node": 0, "end": "", "failure": None, "feedback": ""}, "end should be 'success'"),
         ({"e": "held"}, "reason lacks"),
         ({"e": "unheard of", "node": 7}, "there is no node 7"),
+        ({"e": "run"}, "schema lacks"),
         ({"e": 7}, "is no event"),
+        ({"e": "\ud83d"}, "is no event"),
         ([], "is no event"),
     ],
 )  # fmt: skip
@@ -104,6 +118,13 @@ def test_the_time_of_an_event_is_a_number(time: Any, tmp_path: Path) -> None:
     path = written(tmp_path / "run.jsonl", [events[0], {**events[1], "t": time}])
     with pytest.raises(RecordError, match=r"run\.jsonl: line 2 "):
         read_record(path)
+
+
+def test_what_is_not_known_of_an_event_is_left_as_it_is(tmp_path: Path) -> None:
+    events = [json.loads(line) for line in kept().lines]
+    events[1]["later"] = {"version": [1]}
+    events.insert(2, {"e": "of a later version", "t": 0.0, "what": "\ud83d"})
+    assert read_record(written(tmp_path / "run.jsonl", events)).events == events
 
 
 def test_nothing_comes_after_the_end(tmp_path: Path) -> None:
@@ -202,6 +223,12 @@ def test_a_byte_order_mark_says_nothing_in_any_file_that_a_person_gives(kind: st
     assert plain
 
 
+def test_half_a_character_is_read_where_it_may_be() -> None:
+    assert parse_json('["\\ud83d"]', halves=True) == ["\ud83d"]
+    with pytest.raises(ValueError, match="hex escape"):
+        parse_json('["\\ud83d"]')
+
+
 BILLION = "\n".join(["a0: &a0 [x, x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 40))])
 MERGED = "\n".join(["a0: &a0 {x: 1}", *(f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}" for n in range(1, 40))])
 
@@ -212,11 +239,17 @@ MERGED = "\n".join(["a0: &a0 {x: 1}", *(f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1
         (BILLION, "stands for more than", 18),
         (MERGED, "stands for more than", 18),
         ("a: &a [*a]", "a value contains itself", 1),
+        ("a: &a {b: *a}", "a value contains itself", 1),
         ("[" * 5000, "levels deep", None),
         ("[" * 110 + "]" * 110, "levels deep", 1),
         ("a: 1\nb: 2\na: 3", "'a' is there 2 times; leave one", 3),
         (f"\na: {'9' * 5000}", "a number of 5000 characters is too long", 2),
+        (f"a: 0x{'f' * 5000}", "a number of 5002 characters is too long", 1),
+        (f"a: 1{':59' * 2000}", "too long", 1),
         ("a: 2001-99-99", "a value does not match its tag", None),
+        ("a: !!timestamp x", "a value does not match its tag", None),
+        ("a: !!int x", "a value does not match its tag", None),
+        ("a: !!bool x", "a value does not match its tag", None),
         ("a: !!python/object/apply:os.getcwd []", "could not determine a constructor", 1),
         ('a: "\\ud83d"', "half a character", 1),
         ("a: [", "expected the node content", 1),
@@ -359,3 +392,18 @@ def test_what_a_terminal_cannot_show_ends_nothing(encoding: str, tmp_path: Path)
     out, err = process.communicate(timeout=120)
     assert (process.returncode, err) == (0, b"")
     assert "parallel" in out.decode(encoding)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "words",
+    ["list", "list words", "--help", "run --help", "doctor", "run hello --llm expert", "record replay RUN"],
+)
+def test_who_reads_no_more_ends_a_command_quietly(words: str, tmp_path: Path) -> None:
+    run = tmp_path / "run.jsonl"
+    run.write_text("".join(f"{line}\n" for line in kept().lines), encoding="ascii")
+    process = reactree(*words.replace("RUN", str(run)).split())
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    assert (process.stderr.read(), process.wait(120)) == (b"", 141)

@@ -12,6 +12,7 @@ import pytest
 from command_line import Cli
 from openai_peer import Peer, fails
 
+from reactree_lab.bench.jobs import BenchSettings
 from reactree_ros.files.secrecy import (
     harmless_arguments,
     is_key_name,
@@ -234,6 +235,16 @@ def test_an_errors_message_tells_no_key(monkeypatch: pytest.MonkeyPatch) -> None
         ):
             assert HUSH not in message
             assert "abc" not in message
+
+
+def test_a_benchs_settings_are_written_without_keys() -> None:
+    model = {"llm": "openai", "model": "m", "extra_body": {"user": HUSH, "top_k": 3}}
+    contenders = {"one": {"planner": "react", "llm": model}}
+    settings = BenchSettings(suite="generated", planners=("one",), llm=model, contenders=contenders)
+    written = settings.as_dict()
+    assert HUSH not in json.dumps(written)
+    assert written["llm"]["extra_body"] == {"top_k": 3}
+    assert BenchSettings(**{**written, "planners": ("one",)}).as_dict() == written
 
 
 @pytest.mark.parametrize(

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 from clients import Model
 from doubles import Clock
-from openai_peer import Peer, never_answers
+from openai_peer import GRAMMAR, Behaviour, Peer, fails, never_answers
 
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import load_tasks
+from reactree_ros.llm.engine import ConstraintKind
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.options import TreeOptions
+
+LACKS: dict[str, dict[str, Behaviour]] = {
+    "all": {},
+    "no sampling": {name: fails(400, f"Unsupported parameter: '{name}'") for name in ("temperature", "seed")},
+}
 
 
 def run(
@@ -27,6 +34,29 @@ def run(
     return Episode(
         "Go to the kitchen", world=world, model=model, planner=planner(name), options=chosen, clock=clock
     ).run()
+
+
+def stubborn(*replies: str) -> Callable[[str], str]:
+    """Say the same replies in turn, whatever is asked."""
+    number = iter(range(10**6))
+    return lambda prompt: replies[next(number) % len(replies)]
+
+
+@pytest.mark.parametrize("lacks", LACKS.values(), ids=LACKS)
+@pytest.mark.parametrize("chats", [True, False], ids=["chat", "text"])
+@pytest.mark.parametrize("obeys", [(), (GRAMMAR,)], ids=["free", "grammar"])
+@pytest.mark.parametrize("replies", [["Act: fly"], [""], ["Act: fly", "I do not know."]], ids=["act", "none", "two"])
+def test_no_request_of_a_run_is_sent_twice(
+    model: Model, lacks: dict[str, Behaviour], chats: bool, obeys: Sequence[ConstraintKind], replies: list[str]
+) -> None:
+    with Peer(owned_by="someone", speaks="llamacpp", obeys=obeys, chats=chats, lacks=lacks) as peer:
+        method = "unconstrained" if obeys else "auto"
+        one = model(peer, method=method, dialect="llamacpp" if obeys else "none", retries=0)
+        one.ready().result(20)
+        peer.say, peer.within = stubborn(*replies), lambda kind, value, prompt: "Act: fly"  # type: ignore[method-assign]
+        run(one)
+        bodies = [json.dumps(request.body, sort_keys=True) for request in peer.asked]
+        assert len(bodies) == len(set(bodies)) >= 8
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ from reactree_ros.llm.port import (
     NoAnswerInTime,
     PromptTooLong,
     Reply,
+    ServerUnavailable,
 )
 from reactree_ros.llm.spec import MODELS
 
@@ -251,6 +252,17 @@ def test_the_expert_passes_and_is_asked_nothing_but_its_own_prompt() -> None:
     report = check(ExpertModel(), own)
     assert (report.problems, report.advice, own.moments) == ([], [], ())
     assert report.facts["it said"].startswith("'")
+
+
+def test_a_model_that_cannot_decide_is_asked_once(asked: Lesson) -> None:
+    class Gone(Answering):
+        def decide(self, request: DecisionRequest) -> Pending[Reply]:
+            super().decide(request)
+            return Pending.failed(ServerUnavailable("nothing listens there"))
+
+    model = Gone(understands)
+    assert check(model, asked).problems == ["no decision: nothing listens there"]
+    assert len(model.asked) == 1
 
 
 def test_an_interrupt_ends_the_request_under_way(asked: Lesson) -> None:

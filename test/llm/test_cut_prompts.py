@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
-from clients import Model, clients
+from clients import Model, ask, clients
 from openai_peer import Exchange, Peer, answers
 
+from reactree_ros.agent.turns import Told
 from reactree_ros.episode import Episode
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld
@@ -96,6 +97,15 @@ def cutting(most: int, **more: Any) -> Peer:
 
     peer.text = answer  # type: ignore[method-assign]
     return peer
+
+
+def test_a_reply_says_that_its_prompt_was_cut(model: Model) -> None:
+    with cutting(500) as peer:
+        one = model(peer)
+        turns = [Told(SENTENCE) for _ in range(60)]
+        assert ask(one, *turns[:20]).warning == ""
+        assert ask(one, *turns[:50]).warning == ""
+        assert "tokens went from 500 to 500" in ask(one, *turns).warning
 
 
 def test_it_is_told_once_a_run_and_is_in_its_record(model: Model) -> None:

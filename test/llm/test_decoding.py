@@ -25,6 +25,8 @@ from reactree_ros.llm.port import (
     Choice,
     DecisionRequest,
     FreeText,
+    InvalidReply,
+    LanguageModelError,
     PromptTooLong,
     Reply,
     RequestRejected,
@@ -213,6 +215,21 @@ def test_what_may_not_be_said_is_asked_for_again_and_comes_with_the_objection_in
     assert (len(engine.asked), reply.prompt_tokens) == (3, 30)
 
 
+def test_without_retries_it_is_asked_once() -> None:
+    assert get(ScriptedEngine("Act: fly"), retries=0).objection == NO_FLY
+    with pytest.raises(
+        InvalidReply, match=r"'fly' is not among the skills that are available now. .* \(a script was asked 1 times\)"
+    ):
+        get(ScriptedEngine("fly"), Choice(("walk", "swim")), retries=0)
+
+
+def test_every_refusal_so_far_is_shown() -> None:
+    engine = ScriptedEngine("Act: fly", "Act: swim", "Act: done")
+    get(engine)
+    swim = NO_FLY.replace("fly", "swim")
+    assert engine.asked[2].prompt == f"{PROMPT}Act: fly\n{NO_FLY}\nAct: swim\n{swim}\n"
+
+
 def test_of_a_long_refused_reply_the_beginning_is_shown() -> None:
     engine = ScriptedEngine("I would go. " * 200, "Act: done")
     get(engine)
@@ -282,9 +299,32 @@ def test_form_first_holds_to_a_decision_of_any_skill_and_then_to_those_that_may_
     assert re.fullmatch(second, "Act: failure")
 
 
+def test_what_is_no_json_is_shown_as_it_was_said() -> None:
+    engine = ScriptedEngine(
+        '{"decision": {"Act": "fly"}}', '{"decision"', '{"decision": {"Act": "done"}}', obeys=[JSON_SCHEMA]
+    )
+    assert get(engine).said == (Said("Act: done", Act("done")),)
+    assert engine.asked[1].prompt.startswith(f'{PROMPT}{{"decision": {{"Act": "fly"}}}}\n\'fly\' is not')
+    assert '\n{"decision"\nA decision starts with' in engine.asked[2].prompt
+
+
+def test_a_control_flow_that_is_not_allowed_is_refused() -> None:
+    engine = ScriptedEngine("Expand:\n- control flow: parallel\n- subgoals: a", "Act: done")
+    assert get(engine, DecisionGrammar(SKILLS, [SequenceFlow])).text == "Act: done"
+    assert "The control flow 'parallel' is not allowed here; allowed: sequence." in engine.asked[1].prompt
+
+
 @pytest.mark.parametrize("said", ["Think: I was cu", "Act: done", "Act: go to kitchen 12", "Act: go to kitchen 1\n"])
 def test_what_is_whole_is_taken_though_the_limit_was_reached(said: str) -> None:
     assert get(ScriptedEngine((said, "length"))).text == said.strip()
+
+
+@pytest.mark.parametrize("error", [LanguageModelError("gone"), ValueError("a bug of the engine")])
+def test_an_error_of_the_engine_is_no_objection(error: Exception) -> None:
+    engine = ScriptedEngine(error)
+    with pytest.raises(type(error), match=str(error)):
+        get(engine)
+    assert len(engine.asked) == 1
 
 
 # ---------------------------------------------------------------------- a reply that has begun
@@ -349,6 +389,13 @@ def test_what_the_world_is_made_to_say_after_a_decision_is_left_out(said: str) -
         reply = get(engine)
         assert reply.said == (Said(said, parse_decision(said)),)
         assert engine.asked[0].constraint is None
+
+
+def test_a_decision_that_was_cut_is_not_taken_without_a_constraint_either() -> None:
+    engine = ScriptedEngine(("Act: go to kitchen 1", "length"), (EXPANSION, "length"), "Act: done", obeys=())
+    assert get(engine).text == "Act: done"
+    assert "'go to kitchen 1' was cut." in engine.asked[1].prompt
+    assert f"\n{EXPANSION}\nThe list of subgoals was cut" in engine.asked[2].prompt
 
 
 def test_only_the_decision_is_shown_again_without_a_constraint() -> None:
@@ -453,6 +500,13 @@ def test_thinking_that_does_not_end_is_asked_to_be_shorter(open_end: Line, may_s
     assert engine.asked[1].turns == (TASK, Said(""), refusal)
 
 
+def test_thinking_that_never_ends_comes_with_the_objection() -> None:
+    engine = ScriptedEngine(*[("<think>hm", "length")] * 2)
+    reply = get(engine, retries=1)
+    assert (reply.text, reply.said, reply.reasoning) == ("", (), "hm\nhm")
+    assert reply.objection.startswith("Your reply ended while you were still thinking.")
+
+
 def test_thinking_that_filled_the_context_means_a_prompt_that_is_too_long() -> None:
     full = Generated("", "length", 900, 0, 100, reasoning="hm", reasoning_tokens=100)
     with pytest.raises(PromptTooLong) as raised:
@@ -476,6 +530,15 @@ def test_a_tool_that_is_called_is_the_decision() -> None:
     assert reply.text == "Think: hm"
 
 
+def test_a_call_that_will_not_do_is_shown_in_words() -> None:
+    engine = ScriptedEngine(Generated("", "stop", calls=(ToolCall("fly", "{}"),)), "Act: done", obeys=[])
+    assert get(engine).text == "Act: done"
+    assert engine.asked[1].prompt == f"{PROMPT}fly({{}})\n{NO_FLY}\n"
+    engine = ScriptedEngine(Generated("", "stop", calls=(GO,)), "done", obeys=[])
+    assert get(engine, Choice(("done", "failure"))).text == "done"
+    assert "say one of the options instead" in engine.asked[1].prompt
+
+
 def test_an_emoji_that_was_cut_in_half_harms_nothing() -> None:
     engine = ScriptedEngine("Think: so \ud83d", "Act: fly \ud83d", "Act: done", obeys=[])
     assert get(engine).said == (Said("Think: so ?", Think("so ?")),)
@@ -494,6 +557,21 @@ def test_counts_are_those_of_all_requests_and_unknown_where_one_is() -> None:
     engine.counts = [(10, 0, 3), (20, 10, 4), (30, None, 5)]
     reply = get(engine)
     assert (reply.prompt_tokens, reply.cached_tokens, reply.output_tokens) == (60, None, 12)
+
+
+phrases = st.lists(st.text("abcé家1", min_size=1, max_size=20), min_size=1, max_size=5).map(" ".join)
+
+
+@given(st.lists(phrases, min_size=1, max_size=5), st.integers(1, 40))
+def test_the_limit_leaves_room_for_every_skill(skills: list[str], limit: int) -> None:
+    grammar = DecisionGrammar(skills)
+    engine = ScriptedEngine("Think: a", obeys=[REGEX])
+    get(engine, grammar, max_tokens=limit)
+    assert engine.asked[0].max_tokens >= max(limit, *(len(f"Act: {skill}\n".encode()) for skill in skills))
+    engine = ScriptedEngine("Act:", f" {skills[0]}", obeys=[CHOICE])
+    get(engine, grammar, max_tokens=limit)
+    assert engine.asked[0].max_tokens >= max(limit, len("Expand:"))
+    assert engine.asked[1].max_tokens >= max(limit, *(len(f" {skill}\n".encode()) for skill in skills))
 
 
 def test_a_reply_that_was_cut_by_the_context_is_a_prompt_that_is_too_long() -> None:

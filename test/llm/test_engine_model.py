@@ -19,7 +19,9 @@ from reactree_ros.llm.engine import Engine, Generated, Generation
 from reactree_ros.llm.engine_model import EngineModel
 from reactree_ros.llm.port import (
     FAILED,
+    Choice,
     DecisionRequest,
+    InvalidReply,
     LanguageModelError,
     NoAnswerInTime,
     RequestRejected,
@@ -190,6 +192,20 @@ def test_what_failed_tells_of_every_request_and_why_it_brought_nothing(engine: M
     model.close()
 
 
+def test_words_without_use_in_a_request_that_failed_are_kept_as_refused(engine: Moody, model: EngineModel) -> None:
+    engine.mood = "fly"
+    with pytest.raises(InvalidReply) as raised:
+        model.decide(replace(REQUEST, may_say=Choice(("walk", "swim")))).result(PATIENCE)
+    assert raised.value.took is not None
+    assert [(one.text, one.refused) for one in raised.value.took.attempts] == [("fly", True)] * 4
+    engine.mood, engine.context = Generated("Act: go", "length", prompt_tokens=90, output_tokens=10), 100
+    took = failure(model).took
+    assert took is not None
+    (attempt,) = took.attempts
+    assert (attempt.text, attempt.refused, took.prompt_tokens) == ("Act: go", True, 90)
+    assert attempt.objection.startswith("the prompt is")
+
+
 def test_closing_fails_what_is_under_way_and_what_comes_later(engine: Moody, model: EngineModel) -> None:
     engine.mood = None
     pending = model.decide(REQUEST)
@@ -198,6 +214,14 @@ def test_closing_fails_what_is_under_way_and_what_comes_later(engine: Moody, mod
         with pytest.raises(ServerUnavailable, match="an engine: the language model is closed"):
             one.result(PATIENCE)
     model.close()
+
+
+def test_an_engine_that_cancels_what_it_was_asked_has_failed(engine: Moody, model: EngineModel) -> None:
+    engine.mood = asyncio.CancelledError()
+    told = failure(model)
+    assert (type(told), str(told)) == (ServerUnavailable, "an engine failed: it cancelled the request")
+    engine.mood = "Act: done"
+    assert model.decide(REQUEST).result(PATIENCE).text == "Act: done"
 
 
 def test_a_request_that_is_handed_in_while_it_is_closed_settles(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import threading
+from collections import Counter
 
 import pytest
 
@@ -88,6 +90,27 @@ def test_a_planner_with_a_hundred_requests_does_not_hold_up_one_with_one() -> No
         model.answer(model.ids[-1])
     # a's second was at the front of the queue already; then it is each of the others
     assert model.ids == ["a0", "a1", "b0", "c0", "a2", "b1", "a3"]
+
+
+def test_whoever_waits_is_answered_after_at_most_one_request_of_each_other_planner() -> None:
+    generator = random.Random(1)
+    model = Held()
+    queue = FairQueue(model, 1)
+    planners = "abcde"
+    for number in range(300):
+        planner = generator.choice(planners)
+        queue.decide(request(f"{planner}{number}", planner))
+    while queue.running:
+        model.answer(model.ids[-1])
+    order = [one.planner for one in model.asked]
+    assert len(order) == 300
+    for planner in planners:
+        places = [place for place, one in enumerate(order) if one == planner]
+        for earlier, later in itertools.pairwise(places):
+            between = Counter(order[earlier + 1 : later])
+            assert all(count <= 1 for count in between.values())
+        numbers = [int(one.id[1:]) for one in model.asked if one.planner == planner]
+        assert numbers == sorted(numbers)
 
 
 def test_a_waiting_request_that_is_cancelled_is_never_asked() -> None:

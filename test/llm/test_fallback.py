@@ -110,6 +110,15 @@ def test_each_leaves_those_after_it_their_share_of_the_askers_patience() -> None
     assert (slow.patience, quick.patience) == pytest.approx((95 / 2, 95 - 40))
 
 
+def test_an_answer_that_came_in_time_stays_when_the_time_is_over() -> None:
+    first, second = Moody(None), Moody("hi")
+    model = together(first, second, time_limit=0.05)
+    in_time = model.decide(REQUEST)
+    first.held[0].succeed(Reply("just in time"))
+    assert model.decide(REQUEST).result(PATIENCE).answered_by == "second"  # later, by the same clock
+    assert (in_time.take().text, in_time.take().answered_by) == ("just in time", "first")
+
+
 def test_one_that_failed_rests_and_comes_back() -> None:
     clock, first, second = Clock(), Moody(ServerUnavailable("gone")), Moody("hi")
     model = together(first, second, clock=clock)
@@ -126,6 +135,17 @@ def test_one_that_failed_rests_and_comes_back() -> None:
         "second": "2 answers",
         "second: mood": "hi",
     }
+
+
+def test_where_all_rest_all_are_asked() -> None:
+    first, second = Moody(ServerUnavailable("gone")), Moody(ServerUnavailable("gone"))
+    model = together(first, second)
+    for _ in range(2):
+        with pytest.raises(LanguageModelError):
+            model.decide(REQUEST).take()
+    assert (first.asked, second.asked) == (2, 2)
+    second.mood = "hi"
+    assert model.decide(REQUEST).take().answered_by == "second"
 
 
 GONE, REJECTED, NONE_OF_THEM = ServerUnavailable("gone"), RequestRejected("no"), InvalidReply("'x' is none of them")
@@ -187,6 +207,13 @@ def test_cancelling_stops_whoever_answers() -> None:
     assert "rests" not in model.status()["second"]
 
 
+def test_the_next_one_answers_where_one_cancels_its_own_reply() -> None:
+    first, second = Moody(None), Moody("hi")
+    pending = together(first, second).decide(REQUEST)
+    first.held[0].cancel()
+    assert pending.take().answered_by == "second"
+
+
 class Blocks(Moody):
     """Does not return from being asked until it is let."""
 
@@ -232,3 +259,11 @@ def test_it_never_is_where_none_is_and_the_error_names_each() -> None:
     with pytest.raises(ServerUnavailable) as raised:
         ready.take()
     assert str(raised.value) == "no language model is ready: second: was closed; first: gone"
+
+
+def test_it_counts_as_the_first_and_closes_all() -> None:
+    first, second = Moody("a"), Moody("b")
+    model = together(first, second)
+    assert model.count_tokens("four") == 4
+    model.close()
+    assert (first.closed, second.closed) == (True, True)

@@ -142,6 +142,14 @@ def test_a_model_that_calls_tools_reaches_it_too(
     check("calls of tools", speaker.run_all(decide), plainly)
 
 
+@pytest.mark.slow
+def test_a_model_whose_thinking_is_left_open_once_reaches_it_too(speaker: Speaker, plainly: list[Run]) -> None:
+    thought = "<think>\nI could say Act: failure, or"
+    runs = [speaker.run(decide, task, planned_by, thought) for task, planned_by in TASKS]
+    assert [run.requests for run in runs] == [run.requests + 1 for run in plainly]
+    check("thinking left open once", runs, plainly)
+
+
 # ---------------------------------------------------------------------- near misses
 
 NEAREST = re.compile(r"is not among the skills that are available now\. The nearest that are: (.*?)(?:, .*)?\.$")

@@ -141,6 +141,20 @@ def test_trials_and_retries_share_the_limit(model: Model) -> None:
         assert len(peer.requests) <= 3
 
 
+def test_what_the_asker_has_less_patience_for_is_given_up_sooner(model: Model) -> None:
+    with black_hole() as url:
+        request = DecisionRequest(REQUEST.turns, REQUEST.may_say, patience=0.25)
+        with pytest.raises(NoAnswerInTime, match=r"no answer within 0\.25 s"):
+            model(url).decide(request).result(PATIENCE)
+
+
+def test_cancelling_ends_the_wait_also_while_it_gets_ready(model: Model) -> None:
+    with black_hole() as url:
+        pending = model(url, request_timeout=PATIENCE).decide(REQUEST)
+        assert pending.cancel()
+        assert pending.cancelled()
+
+
 @pytest.mark.slow
 def test_the_next_language_model_answers_within_the_limit_of_the_mute_one(model: Model) -> None:
     with black_hole() as url:

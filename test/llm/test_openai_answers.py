@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from clients import Model, ask, clients, decided, refusal
-from openai_peer import Behaviour, Exchange, Peer, answers, fails
+from openai_peer import Behaviour, Exchange, Peer, answers, fails, says
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import Told
@@ -20,6 +20,7 @@ from reactree_ros.llm.openai.connection import LONGEST_ANSWER
 from reactree_ros.llm.port import (
     FreeText,
     LanguageModelError,
+    PromptTooLong,
     RequestRejected,
     ServerUnavailable,
 )
@@ -212,6 +213,15 @@ def test_an_error_in_the_form_of_an_answer_is_told_once_and_never_taken_for_word
     assert decided(ask(one)) == "Think: well"
 
 
+def test_a_prompt_that_is_too_long_may_be_told_in_an_answer(model: Model) -> None:
+    told = "The maximum context length is 3000 tokens. However, you requested 3300 tokens (3100 in the messages)."
+    with Peer(owned_by="hosted", chats=True) as peer:
+        peer.script.append(answers({"error": broken(told, code="context_length_exceeded")}))
+        failure = refusal(model(peer, dialect="openai"), max_tokens=200)
+    assert isinstance(failure, PromptTooLong)
+    assert (failure.excess, failure.context) == (300, 3000)
+
+
 def test_thinking_up_to_the_limit_is_a_reply_of_nothing_also_where_that_is_an_error(peer: Peer, model: Model) -> None:
     told = "Could not finish the message because max_tokens or model output limit was reached."
     one = model(peer)
@@ -220,6 +230,11 @@ def test_thinking_up_to_the_limit_is_a_reply_of_nothing_also_where_that_is_an_er
     reply = ask(one, may_say=FreeText())
     assert (reply.text, reply.cut) == ("", True)
     assert peer.asked[1].limit > peer.asked[0].limit
+
+
+def test_half_a_character_in_an_answer_becomes_a_question_mark(peer: Peer, model: Model) -> None:
+    peer.script.append(says("Think: fine \ud83d"))
+    assert decided(ask(model(peer))) == "Think: fine ?"
 
 
 # ---------------------------------------------------------------------- half characters
@@ -248,6 +263,13 @@ def test_a_count_that_is_none_is_not_counted(odd: Any) -> None:
     assert read == Generated("yes", "stop")
     assert read_answer(answer({"content": "yes"}, prompt_tokens_details=odd)) == Generated("yes", "stop")
     assert read_answer({"choices": [{"text": "yes"}], "usage": odd}) == Generated("yes", "stop")
+
+
+def test_thoughts_that_are_nested_are_no_reason_to_end() -> None:
+    nested: Any = "hm"
+    for _ in range(5000):
+        nested = [{"type": "thinking", "thinking": nested}]
+    assert read_answer(answer({"content": nested})) == Generated("", "stop")
 
 
 def packed(exchange: Exchange) -> None:
@@ -296,3 +318,9 @@ def test_a_redirect_is_told_and_not_followed(peer: Peer, model: Model, status: i
         peer.script.append(redirects)
         assert f"it redirects to {elsewhere.base_url}" in str(refusal(one))
         assert elsewhere.requests == [], "neither the key nor a prompt goes to another host"
+
+
+@pytest.mark.parametrize("place", ["", "/v1/models", "http://[", "//"])
+def test_a_redirect_to_nowhere_else_is_told(peer: Peer, model: Model, place: str) -> None:
+    peer.on_models = lambda exchange: exchange.reply(307, {}, {"Location": place})
+    assert "redirects in circles" in str(refusal(model(peer)))

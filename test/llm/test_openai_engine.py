@@ -23,6 +23,7 @@ from openai_peer import (
     hangs_up,
     never_answers,
     resets,
+    says,
     says_the_key,
     shows_a_page,
 )
@@ -31,8 +32,10 @@ from reactree_ros.agent.turns import About, Said, Saw, Told
 from reactree_ros.errors import UserError
 from reactree_ros.llm.engine import ConstraintKind
 from reactree_ros.llm.port import (
+    Choice,
     DecisionRequest,
     FreeText,
+    InvalidReply,
     LanguageModelError,
     NoAnswerInTime,
     PromptTooLong,
@@ -122,6 +125,15 @@ def test_a_server_that_is_not_there_is_named_and_used_when_it_is(peer: Peer, mod
     assert ask(one).text == THOUGHT
 
 
+def test_a_server_that_dies_between_requests_is_named_and_used_when_it_is_back(peer: Peer, model: Model) -> None:
+    one = model(peer, retries=0)
+    assert ask(one).text == THOUGHT
+    peer.stop()
+    assert str(refusal(one)).endswith(GONE)
+    peer.start()
+    assert ask(one).text == THOUGHT
+
+
 @pytest.mark.parametrize("end", [hangs_up, resets, breaks_off], ids=["closed", "reset", "half an answer"])
 def test_a_server_that_dies_in_a_request_is_told_as_one_that_refuses_it(
     peer: Peer, model: Model, end: Behaviour
@@ -133,6 +145,12 @@ def test_a_server_that_dies_in_a_request_is_told_as_one_that_refuses_it(
     assert [str(failure) for failure in failures] == [f"vllm 0.32.0 at {peer.base_url} {GONE}"] * 2
     peer.start()
     assert ask(one).text == THOUGHT
+
+
+def test_a_host_without_an_address_is_named(model: Model) -> None:
+    failure = refusal(model("http://nowhere.invalid/v1", retries=0))
+    assert type(failure) is ServerUnavailable
+    assert "http://nowhere.invalid/v1 cannot be reached" in str(failure)
 
 
 @pytest.mark.slow
@@ -182,6 +200,13 @@ def test_a_prompt_that_is_too_long_says_by_how_much(model: Model, owner: str) ->
             assert isinstance(failure, PromptTooLong)
             assert (failure.excess, failure.context) == (excess, 3000)
         assert len(peer.asked) == 2
+
+
+def test_a_reply_that_was_cut_because_the_context_was_full_means_a_prompt_that_is_too_long(model: Model) -> None:
+    with Peer(owned_by="llamacpp", context=3000, say=lambda prompt: "Think: " + "well " * 300) as peer:
+        failure = refusal(model(peer), "word " * 2900, max_tokens=200)
+        assert isinstance(failure, PromptTooLong)
+        assert (failure.excess, failure.context) == (100, 3000)
 
 
 def test_the_excess_is_what_tokenize_counts(model: Model) -> None:
@@ -395,6 +420,14 @@ def test_a_model_that_is_named_need_not_be_listed(behaviour: Behaviour, chats: b
         assert sum(request.path == "/v1/models" for request in peer.requests) == 1
 
 
+def test_a_server_without_list_and_chat_is_doubted(model: Model) -> None:
+    with Peer(models=()) as peer:
+        peer.on_models = fails(404, "Not Found")
+        assert str(refusal(model(peer, model="tiny"))).endswith(
+            "it has no list of models either: is its base URL right?"
+        )
+
+
 # ---------------------------------------------------------------------- what a request holds
 
 
@@ -523,6 +556,46 @@ def test_a_server_that_nobody_knows_is_tried_with_three_requests_at_most(
         assert (len(trials) <= 3, len(peer.asked)) == (True, 1)
 
 
+def test_a_server_that_obeys_nothing_is_asked_again_with_the_reason(model: Model) -> None:
+    texts = [says(text) for text in ("I would go.", "Act: fly", "Act: done\nYou are done.\n" + "more " * 600)]
+    with Peer(obeys=()) as peer:
+        peer.script.extend(texts)
+        one = model(peer, dialect="none")
+        assert decided(ask(one, "Do.")) == "Act: done"
+        assert one.status()["method"] == "unconstrained"
+        first, second, third = [request.prompt for request in peer.asked]
+        assert first == "Do.\n"
+        assert "'I would go.'" in second.removeprefix("Do.\nI would go.\n")
+        assert "\nAct: fly\n'fly' is not among " in third.removeprefix(second.rstrip("\n"))
+
+
+def test_a_server_that_never_says_what_may_be_said_is_given_up(model: Model) -> None:
+    with Peer(obeys=(), say=lambda prompt: "Act: fly") as peer:
+        one = model(peer, dialect="none")
+        reply = ask(one)
+        assert reply.text == "Act: fly"
+        assert reply.objection.startswith("'fly' is not among ")
+        assert len(peer.asked) == 4
+        failure = refusal(one, may_say=Choice(("walk", "swim")))
+        assert type(failure) is InvalidReply
+        assert "fly" in str(failure)
+        assert "was asked 4 times" in str(failure)
+        assert len(peer.asked) == 8
+
+
 def test_a_dialect_that_nobody_knows_is_the_users_error(peer: Peer, model: Model) -> None:
     with pytest.raises(UserError, match="dialect is 'klingon': use one of auto, vllm, llamacpp"):
         model(peer, dialect="klingon")
+
+
+def test_a_constraint_that_a_server_of_its_name_refuses_says_what_to_set(model: Model) -> None:
+    with Peer(refuses=(REGEX,)) as peer:
+        failure = refusal(model(peer))
+    assert type(failure) is RequestRejected
+    assert str(failure).endswith("regex is not supported; if it takes no constraints, set dialect=none")
+
+
+def test_a_method_that_the_server_cannot_do_is_refused(peer: Peer, model: Model) -> None:
+    failure = refusal(model(peer, dialect="none", method="one_request"))
+    assert type(failure) is RequestRejected
+    assert "obeys none of grammar, json_schema, regex; the method 'one_request' needs one of them" in str(failure)

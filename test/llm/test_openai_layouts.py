@@ -13,7 +13,8 @@ from openai_peer import Peer, Template, TemplateRefuses, written
 
 from reactree_ros.agent.turns import About, Said, Saw, Told, ToldStart
 from reactree_ros.llm.chat import KNOWN
-from reactree_ros.llm.port import RequestRejected, ServerUnavailable
+from reactree_ros.llm.decoding import Method
+from reactree_ros.llm.port import FreeText, RequestRejected, ServerUnavailable
 
 ACT = "Act: go to kitchen 1"
 TURNS = (
@@ -110,6 +111,27 @@ def test_a_server_that_shows_what_the_template_makes_of_messages_generates_once(
         assert not decision.is_a_trial
         others = [request for request in asked if request.path == path]
         assert all(request.body["add_generation_prompt"] is False for request in others)
+
+
+@pytest.mark.parametrize("owner", ["sglang", "vllm", "hosted"])
+def test_what_is_begun_is_left_to_the_model_where_its_message_cannot_be_continued(model: Model, owner: str) -> None:
+    with chatting(owned_by=owner, template=written if owner != "hosted" else alternates) as peer:
+        one = model(peer)
+        assert ask(one, *TURNS, may_say=FreeText(), begun="Act:").text == ACT
+        (request,) = peer.asked
+        continued = owner != "hosted"
+        assert request.body["messages"][-1] == (
+            {"role": "assistant", "content": "Act:"} if continued else {"role": "user", "content": "You b."}
+        )
+        assert ("continue_final_message" in request.body) is continued
+
+
+def test_rounds_reach_a_template_that_wants_turns(model: Model) -> None:
+    choose = lambda options: options[1 if "Act:" in options else 0]  # noqa: E731
+    with chatting(owned_by="hosted", speaks="vllm", template=alternates, choose=choose) as peer:
+        one = model(peer, method=Method.ROUNDS)
+        assert decided(ask(one, *TURNS)) == "Act: done"
+        assert [request.body["messages"][-1]["role"] for request in peer.asked] == ["user", "user"]
 
 
 def test_a_template_that_refuses_every_message_is_done_without_where_a_chat_is_not_wanted(model: Model) -> None:

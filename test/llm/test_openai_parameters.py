@@ -21,7 +21,7 @@ from openai_peer import JSON_SCHEMA, REGEX, Behaviour, Peer, answers, fails
 
 from reactree_ros.agent.turns import Told
 from reactree_ros.llm.openai.refusal import Refused
-from reactree_ros.llm.port import DecisionRequest, FreeText, RequestRejected
+from reactree_ros.llm.port import DecisionRequest, FreeText, PromptTooLong, RequestRejected
 
 THOUGHT = "Think: well"
 DIALECTS = {
@@ -73,6 +73,15 @@ def test_the_token_limit_gets_its_newer_name(model: Model, lacks: Callable[[str]
         assert ask(one, may_say=FreeText(), max_tokens=70).text == THOUGHT
         assert one.status()["renamed"] == "max_tokens to max_completion_tokens"
         assert peer.asked[-1].body["max_completion_tokens"] == 70
+
+
+def test_the_token_limit_gets_its_older_name_where_the_newer_one_is_not_known(model: Model) -> None:
+    lacks = {"max_completion_tokens": fails(400, "Unrecognized request argument supplied: max_completion_tokens")}
+    with Peer(owned_by="system", speaks="openai", chats=True, lacks=lacks, say=lambda _: THOUGHT) as peer:
+        one = model(peer, dialect="auto")
+        assert ask(one, may_say=FreeText(), max_tokens=70).text == THOUGHT
+        assert one.status()["renamed"] == "max_completion_tokens to max_tokens"
+        assert peer.asked[-1].body["max_tokens"] == 70
 
 
 def test_what_is_refused_under_every_name_is_left_out(model: Model) -> None:
@@ -161,6 +170,15 @@ def test_a_parameter_of_the_users_own_that_is_refused_stays_an_error(model: Mode
         assert "'top_k' is not supported" in str(failure)
 
 
+def test_a_prompt_that_is_too_long_is_no_refusal_of_the_limit(model: Model) -> None:
+    with hosted({}) as peer:
+        one = model(peer, chat=True)
+        one.ready().result(PATIENCE)
+        peer.context = 3000
+        assert isinstance(refusal(one, "word " * 3000, may_say=FreeText(), max_tokens=200), PromptTooLong)
+        assert "left out" not in one.status()
+
+
 # ---------------------------------------------------------------------- by itself
 
 
@@ -181,6 +199,24 @@ def test_a_parameter_of_the_users_own_that_is_refused_stays_an_error(model: Mode
 def test_a_name_is_found_in_whatever_words_it_is_refused(words: str, name: str) -> None:
     message = words.replace("{}", name).replace("{{", "{").replace("}}", "}")
     assert Refused(400, {"message": message}).parameters(SENT) == (name,)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "The temperature of the room is not supported.",
+        "Please stop: this model is not supported",
+        "'seed' was taken, and the request went well",
+        "'seeds' is not supported",
+    ],
+)
+def test_a_word_that_names_no_parameter_is_none(message: str) -> None:
+    assert Refused(400, message).parameters(SENT) == ()
+
+
+def test_only_a_refusal_of_a_request_names_parameters() -> None:
+    assert Refused(500, "parameter 'seed' is not supported").parameters(SENT) == ()
+    assert Refused(422, "parameter 'seed' is not supported").parameters(SENT) == ("seed",)
 
 
 # ---------------------------------------------------------------------- a refusal that does not say what it means
@@ -214,6 +250,29 @@ def test_what_is_optional_is_left_out_together_where_a_refusal_does_not_name_its
         assert all("seed" not in request.body for request in peer.asked)
         assert sum("seed" in request.body for request in peer.requests if request.is_a_chat) <= 2
     assert sum("from now on" in record.message for record in caplog.records) <= 2
+
+
+def test_what_a_server_took_before_stays(model: Model) -> None:
+    with hosted({"top_p": fails(400, "Bad Request")}) as peer:
+        one = model(peer, chat=True)
+        one.ready().result(PATIENCE)
+        for _ in range(2):
+            assert ask(one, may_say=FreeText(), top_p=0.5).text == THOUGHT
+        assert one.status()["left out"] == "top_p"
+        assert len(peer.asked) == 3
+
+
+@pytest.mark.slow
+def test_a_server_that_refuses_whatever_is_sent_is_asked_a_bounded_number_of_times(model: Model) -> None:
+    for refuse in ASTRAY.values():
+        with hosted({}) as peer:
+            one = model(peer, chat=True)
+            one.ready().result(PATIENCE)
+            peer.script.extend([refuse] * 20)
+            for _ in range(3):
+                assert type(refusal(one, may_say=FreeText(), seed=4)) is RequestRejected
+            assert len(peer.asked) <= 8
+            assert "seed" not in one.status().get("left out", "")
 
 
 def test_a_constraint_that_is_refused_is_no_reason_to_leave_parameters_out(model: Model) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from clients import Model, ask, decided, refusal
-from openai_peer import JSON_SCHEMA, REGEX, THOUGHT, Behaviour, Peer, Request, answers
+from clients import PATIENCE, Model, ask, decided, refusal
+from openai_peer import JSON_SCHEMA, REGEX, THOUGHT, Behaviour, Peer, Request, answers, fails, says
 
+from reactree_ros.agent.turns import Said, Told
 from reactree_ros.episode import Episode
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import load_tasks
-from reactree_ros.llm.port import ServerUnavailable
+from reactree_ros.llm.port import FreeText, ServerUnavailable
 from reactree_ros.planners.spec import planner
 
 ACT = "Act: go to kitchen 1"
@@ -147,6 +148,13 @@ def test_a_thought_that_mentions_a_decision_is_none(model: Model, field: str, th
         assert thought.strip() in reply.reasoning
 
 
+def test_a_thought_that_the_limit_ended_is_no_decision(model: Model) -> None:
+    with thinking("reasoning") as peer:
+        one = model(peer)
+        peer.script.append(answered(finish="length", reasoning_content="Act: done"))
+        assert decided(ask(one)) == ACT
+
+
 SILENT = {
     "nothing": (answered(), "empty texts came (9 output tokens)", "chat=false"),
     "a thought": (answered(reasoning_content="Hm."), "a thought came ('Hm.')", "thinking=false"),
@@ -182,6 +190,50 @@ def test_a_run_with_a_model_that_says_nothing_ends_soon_and_says_so(model: Model
         assert sum(request.path.endswith("/completions") for request in peer.requests) <= 20
 
 
+def test_thoughts_in_the_text_are_taken_out_of_it(model: Model) -> None:
+    with thinking("text", obeys=(), owned_by="me") as peer:
+        one = model(peer, reasoning_tokens=300)
+        reply = ask(one, max_tokens=60)
+        assert (decided(reply), reply.text.strip(), reply.reasoning) == (ACT, ACT, THOUGHT)
+        assert (one.status()["thinks"], one.status()["method"]) == ("in its text", "unconstrained")
+        assert [request.limit for request in peer.asked] == [360]
+
+
+def test_thoughts_are_no_part_of_what_is_asked_next(model: Model) -> None:
+    with thinking("reasoning") as peer:
+        one = model(peer)
+        said = ask(one, "Do.").said
+        ask(one, Told("Do."), *said, Told("You are in the kitchen."))
+        assert "Let me see" not in peer.asked[-1].prompt
+        assert Said(ACT, said[0].decision) == said[0]
+
+
+def test_a_model_that_does_not_think_has_the_limit_that_was_asked_for(model: Model) -> None:
+    with Peer(chats=True, say=lambda prompt: ACT) as peer:
+        one = model(peer, reasoning_tokens=300)
+        ask(one, max_tokens=60)
+        assert one.status()["thinks"] == "no"
+        assert [request.limit for request in peer.asked] == [60]
+
+
+def test_thinking_that_does_not_end_is_a_reply_of_nothing_that_was_cut(model: Model) -> None:
+    with thinking("reasoning") as peer:
+        one = model(peer, reasoning_tokens=5)
+        reply = ask(one, may_say=FreeText(), max_tokens=5)
+        assert (reply.text, reply.cut) == ("", True)
+        assert THOUGHT.startswith(reply.reasoning)
+        assert reply.reasoning
+
+
+def test_a_decision_after_thinking_that_was_cut_is_asked_for_again(model: Model) -> None:
+    with thinking("reasoning") as peer:
+        one = model(peer)
+        one.ready().result(PATIENCE)
+        peer.script.append(says("", finish="length", thought=THOUGHT))
+        assert decided(ask(one)) == ACT
+        assert len(peer.asked) == 2
+
+
 # ---------------------------------------------------------------------- what a model is told
 
 
@@ -207,11 +259,26 @@ def test_a_server_that_does_not_know_the_chat_template_is_told_the_effort_alone(
         assert "chat_template_kwargs" not in request.body
 
 
+def test_what_the_chat_template_is_to_be_told_besides_is_sent_to_any_server(model: Model) -> None:
+    with thinking("reasoning", owned_by="my gateway", speaks="vllm") as peer:
+        one = model(peer, chat_template_kwargs="{enable_thinking: false}")
+        assert ask(one).reasoning == ""
+        assert peer.asked[0].body["chat_template_kwargs"] == {"enable_thinking": False}
+
+
 def test_a_model_that_is_told_to_think_has_room_from_the_first_request(model: Model) -> None:
     with thinking("reasoning") as peer:
         one = model(peer, thinking=True, reasoning_tokens=300)
         assert decided(ask(one, max_tokens=60)) == ACT
         assert [request.limit for request in peer.asked] == [360]
+
+
+def test_an_effort_that_the_server_refuses_is_an_error_that_names_it(model: Model) -> None:
+    said = "Unrecognized request argument supplied: reasoning_effort"
+    with thinking("hidden", owned_by="system", lacks={"reasoning_effort": fails(400, said)}) as peer:
+        one = model(peer, chat=True, reasoning_effort="low")
+        with pytest.raises(Exception, match=said):
+            one.ready().result(PATIENCE)
 
 
 # ---------------------------------------------------------------------- what it is held to

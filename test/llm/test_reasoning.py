@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.reading import Unreadable, read
 from reactree_ros.llm.reasoning import MARKS, Answer, Marks, Reasoning, split_reasoning
 
@@ -19,6 +21,12 @@ ACT = "Act: open fridge 1"
 def test_what_stands_between_a_models_marks_is_reasoning(marks: Marks) -> None:
     answer = split_reasoning(f"{marks.begin}\nIs it there?\nAct: done\n{marks.end}\n\n{ACT}")
     assert (answer.text.strip(), answer.reasoning, answer.unfinished) == (ACT, "Is it there?\nAct: done", False)
+
+
+@pytest.mark.parametrize("marks", MARKS[:-1], ids=lambda marks: marks.end)
+def test_the_opening_mark_may_be_part_of_the_prompt(marks: Marks) -> None:
+    answer = split_reasoning(f"Is it there?\nAct: done\n{marks.end}\n\n{ACT}")
+    assert (answer.text.strip(), answer.reasoning) == (ACT, "Is it there?\nAct: done")
 
 
 @pytest.mark.parametrize("marks", MARKS, ids=lambda marks: marks.begin)
@@ -97,6 +105,18 @@ def test_any_text_is_taken_apart_and_nothing_is_said_twice(text: str) -> None:
     answer = split_reasoning(text)
     assert answer.text.count("a") + answer.reasoning.count("a") <= text.count("a")
     assert not (answer.unfinished and answer.text)
+
+
+@given(st.lists(st.sampled_from([*marks, ACT, "Think: hm", "\n", "No.", "Wait. "]), max_size=8).map("".join))
+@settings(max_examples=300, deadline=None)
+def test_what_is_taken_of_a_reply_with_reasoning_stands_outside_of_it(text: str) -> None:
+    answer = split_reasoning(text)
+    try:
+        said = read(answer.text, DecisionGrammar(["open fridge 1", "done"]))
+    except Unreadable:
+        return
+    if isinstance(said[-1].decision, Act | Expand):
+        assert ACT in answer.text
 
 
 @pytest.mark.parametrize(

@@ -160,6 +160,11 @@ def test_a_wrong_file_is_refused_in_one_line_that_names_it(tmp_path: Path, text:
     assert SECRET not in str(refused.value)
 
 
+def test_options_are_checked_as_files_are() -> None:
+    with pytest.raises(UserError, match=r"^options: language model 'gpt' is unknown"):
+        model_settings("gpt", {}, where="options")
+
+
 @pytest.mark.parametrize(
     ("name", "values"),
     [
@@ -181,6 +186,11 @@ def test_a_local_engine_needs_a_model(monkeypatch: pytest.MonkeyPatch, llm: str)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, package=None: object())
     with pytest.raises(UserError, match=f"llm is '{llm}', but no model is named; name a Hugging Face model or a fold"):
         made(llm)
+
+
+def test_a_fallback_needs_models() -> None:
+    with pytest.raises(UserError, match="llm is 'fallback', but models is empty"):
+        made("fallback")
 
 
 @pytest.mark.parametrize("llm", ["openai", "vllm", "transformers"])
@@ -225,3 +235,13 @@ def test_a_fallback_asks_its_models_in_order_and_says_who_answered() -> None:
             assert status["openai tiny: method"] == "one_request"
         finally:
             model.close()
+
+
+def test_each_of_several_models_keeps_its_own_time_limit() -> None:
+    servers = [{"llm": "openai", "base_url": URL}, {"llm": "openai", "base_url": URL, "request_timeout": 5}]
+    model = made("fallback", models=[*servers, {"llm": "expert"}])
+    assert isinstance(model, FallbackModel)
+    try:
+        assert [backup.time_limit for backup in model.backups] == [120.0, 5.0, 120.0]
+    finally:
+        model.close()

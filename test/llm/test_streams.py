@@ -14,7 +14,7 @@ from openai_peer import Behaviour, Exchange, Peer, answers, fails, hangs_up, hol
 
 from reactree_ros.agent.control_flow import default_flows
 from reactree_ros.agent.grammar import DecisionGrammar
-from reactree_ros.agent.reading import whole_part
+from reactree_ros.agent.reading import read, whole_part
 from reactree_ros.agent.turns import Told
 from reactree_ros.llm.openai.connection import LONGEST_ANSWER
 from reactree_ros.llm.port import DecisionRequest, FreeText, RequestRejected, ServerUnavailable
@@ -81,6 +81,27 @@ def test_what_may_become_another_decision_goes_on(said: str) -> None:
     assert not any(whole_part(text, grammar) for text in itertools.accumulate(pieces(said)))
 
 
+@pytest.mark.parametrize(
+    "said", ["True\n", "The example is a great example of how to use it.\n\n", "Think: so it is, "]
+)
+def test_a_reply_that_goes_round_in_circles_ends(said: str) -> None:
+    found = [whole_part(said * times, GRAMMAR) for times in range(6)]
+    assert found == ["", "", "", "", said * 4, said * 5]
+
+
+@pytest.mark.parametrize("said", ["----" * 20, "Expand:\n- control flow: sequence\n- subgoals: " + "find it, " * 9])
+def test_a_line_of_signs_and_a_list_of_subgoals_are_no_circles(said: str) -> None:
+    assert not whole_part(said, DecisionGrammar(SKILLS, default_flows()))
+
+
+def test_the_part_is_read_as_the_whole_reply_is() -> None:
+    for said, more in WHOLE.values():
+        if "fly" in said or said.startswith("{"):
+            continue
+        part = next(filter(None, (whole_part(text, GRAMMAR) for text in itertools.accumulate(pieces(said + more)))))
+        assert read(part, GRAMMAR) == read(said, GRAMMAR)
+
+
 # ---------------------------------------------------------------------- the request is closed
 
 
@@ -102,6 +123,19 @@ def test_the_request_is_closed_once_a_decision_is_whole(peer: Peer, model: Model
         assert reply.cached_tokens == (0 if counts == "timings" else None)
     else:
         assert (reply.prompt_tokens, reply.output_tokens) == (None, None)
+
+
+def test_thoughts_in_the_text_end_no_reply(peer: Peer, model: Model) -> None:
+    peer.script.append(streams("<think>\nAct: done\nNo.\n</think>\nAct: go to kitchen 1\nAct: done\n", then=holds))
+    reply = ask(model(peer), "Say.", may_say=GRAMMAR)
+    closed(peer)
+    assert (decided(reply), reply.reasoning) == ("Act: go to kitchen 1", "Act: done\nNo.")
+
+
+def test_a_free_text_ends_at_its_stop(peer: Peer, model: Model) -> None:
+    peer.script.append(streams("\nIt is there.\nAnd so on", then=holds))
+    assert ask(model(peer), "Say.", may_say=FreeText()).text == "It is there."
+    closed(peer)
 
 
 def test_a_server_that_streams_for_ever_is_left_at_the_limit(peer: Peer, model: Model) -> None:

@@ -18,13 +18,17 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from word_hash_embedder import WordHashEmbedder, experience
 
+from reactree_ros.agent.kinds.expand import Expand
+from reactree_ros.agent.kinds.think import BeginSubgoal
 from reactree_ros.agent.text import approximate_tokens
+from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.memory.embedding import EmbeddingError
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.port import EpisodicMemoryError
 from reactree_ros.memory.recorded import export_experiences, import_experiences
 from reactree_ros.memory.stores.index import ExperienceIndex
 from reactree_ros.memory.stores.sqlite import SqliteMemory
+from reactree_ros.tree.flows import FallbackFlow
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 WORDS = ["find", "pick", "up", "apple", "juice", "fridge", "open", "kitchen", "table", "move"]
@@ -73,6 +77,24 @@ def test_examples_are_taken_until_the_next_would_exceed_the_token_limit(memory: 
     assert taken(0) == ()
 
 
+@settings(max_examples=50, deadline=None)
+@given(lengths=st.lists(st.integers(0, 40), min_size=1, max_size=40), limit=st.integers(0, 6000))
+def test_the_limit_is_never_exceeded_and_never_stopped_short(
+    tmp_path_factory: pytest.TempPathFactory, lengths: list[int], limit: int
+) -> None:
+    stored = [experience(f"move apple {n}", task=n, filler="Think: x\nOK.\n" * n) for n in lengths]
+    with SqliteMemory(tmp_path_factory.mktemp("limit") / "memory.db", WordHashEmbedder()) as memory:
+        memory.add_run(stored)
+        taken = memory.retrieve("move apple", token_limit=limit, count_tokens=len)
+        order = [one for _, one in memory.search("move apple", len(stored))]
+    total = sum(len(one.text) for one in taken)
+    assert total <= limit
+    if len(taken) < len(order):
+        left = Counter(order)
+        left.subtract(taken)
+        assert total + max(len(one.text) for one in left.elements()) > limit
+
+
 def test_a_text_is_counted_once_while_the_counter_stays_the_same(memory: SqliteMemory) -> None:
     memory.add_run([experience(task=number, filler=f"Think: {number}\nOK.\n") for number in range(5)])
     counted: list[str] = []
@@ -116,12 +138,91 @@ def test_the_same_seed_gives_the_same_examples_in_whatever_order_they_were_added
     assert one != taken("a.db", [], 6)
 
 
+def test_the_turns_come_back_as_they_were_added(memory: SqliteMemory) -> None:
+    turns: tuple[Turn, ...] = (
+        Told("Your task is to: open the fridge", About.TASK),
+        Saw("You are in the house."),
+        Said("Think: It is in the kitchen.", BeginSubgoal("It is in the kitchen.", "find it")),
+        Told("OK.", About.ANSWER),
+        Said("expand!", Expand(FallbackFlow(), ("öffne ihn", "rufe an"))),
+        Said("Act: done"),
+        Told("Max steps", About.LIMIT),
+    )
+    memory.add_run(
+        [Experience(subgoal="x", turns=turns, end=End.FAILURE, task_id="1", task_name="a", decision=1, depth=1)]
+    )
+    assert next(iter(memory)).turns == turns
+    (found,) = memory.retrieve("x", count_tokens=len)
+    assert found.turns == turns
+
+
 def test_a_known_subgoal_is_not_embedded_again(tmp_path: Path) -> None:
     embedder = WordHashEmbedder()
     with SqliteMemory(tmp_path / "memory.db", embedder) as memory:
         memory.add_run([experience("a"), experience("a", task=2), experience("b")])
         memory.add_run([experience("b", task=3), experience("c")])
     assert embedder.asked == ["a", "b", "c"]
+
+
+def test_one_thread_adds_while_others_retrieve(memory: SqliteMemory) -> None:
+    failures: list[BaseException] = []
+    done = threading.Event()
+
+    def guarded(work: Callable[[], None]) -> Callable[[], None]:
+        def run() -> None:
+            try:
+                work()
+            except BaseException as error:
+                failures.append(error)
+
+        return run
+
+    def add() -> None:
+        try:
+            for number in range(40):
+                memory.add_run([experience(f"open fridge {number} {part}", task=number) for part in range(5)])
+        finally:
+            done.set()
+
+    def look() -> None:
+        last = 0
+        while True:
+            finished = done.is_set()
+            found = len(memory.search("open fridge", 1000))
+            assert found >= last
+            assert found % 5 == 0
+            last = found
+            if finished:
+                assert found == 200
+                return
+
+    threads = [threading.Thread(target=guarded(work), daemon=True) for work in (add, look, look)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert not any(thread.is_alive() for thread in threads)
+    assert failures == []
+
+
+def test_a_run_that_cannot_be_written_leaves_nothing_behind(memory: SqliteMemory) -> None:
+    turns = (Told("\ud800"),)
+    broken = Experience(subgoal="x", turns=turns, end=End.SUCCESS, task_id="1", task_name="a", decision=1, depth=1)
+    with pytest.raises(EpisodicMemoryError, match="surrogates not allowed"):
+        memory.add_run([experience(), broken])
+    assert len(memory) == 0
+    assert memory.counts().runs == memory.counts().subgoals == 0
+    memory.add_run([experience()])
+    assert len(memory) == 1
+
+
+def test_a_run_without_experiences_and_bad_numbers_are_refused(memory: SqliteMemory) -> None:
+    with pytest.raises(ValueError, match="at least one experience"):
+        memory.add_run([])
+    with pytest.raises(ValueError, match="token_limit must not be negative, not -1"):
+        memory.retrieve("x", token_limit=-1, count_tokens=len)
+    with pytest.raises(ValueError, match="k must not be negative, not -1"):
+        memory.search("x", -1)
 
 
 def foreign_database(path: Path) -> None:
@@ -174,6 +275,11 @@ def test_a_file_that_is_no_memory_of_ours_is_refused_and_left_as_it_was(
     assert str(refused.value).startswith(str(path))
     assert "\n" not in str(refused.value)
     assert before is None or path.read_bytes() == before
+
+
+def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    with pytest.raises(EpisodicMemoryError, match=r"the folder '.*absent' does not exist"):
+        SqliteMemory(tmp_path / "absent" / "memory.db", WordHashEmbedder())
 
 
 @pytest.mark.parametrize(
@@ -231,6 +337,14 @@ def test_a_writer_that_never_ends_is_reported_after_the_timeout(tmp_path: Path) 
         other.close()
         memory.add_run([experience()])
         assert len(memory) == 1
+
+
+def test_a_closed_memory_says_so(memory: SqliteMemory) -> None:
+    memory.close()
+    memory.close()
+    for use in (lambda: len(memory), lambda: memory.add_run([experience()]), lambda: memory.search("x", 1)):
+        with pytest.raises(EpisodicMemoryError, match="is closed"):
+            use()
 
 
 class Broken(WordHashEmbedder):

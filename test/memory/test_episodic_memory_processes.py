@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 from word_hash_embedder import WordHashEmbedder
 
+from reactree_ros.agent.text import approximate_tokens
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 
 HERE = Path(__file__).resolve().parent
@@ -126,6 +128,38 @@ def test_a_writer_killed_in_the_middle_of_a_run_leaves_nothing_of_it(statement: 
         assert memory.counts().runs == 1
         memory.add_run([next(iter(memory))])  # and it can be written again
         assert len(memory.search("open fridge 1", 2000)) == 1501
+
+
+ENDLESS = """
+import itertools
+with SqliteMemory(path, WordHashEmbedder()) as memory:
+    for number in itertools.count():
+        memory.add_run([experience(f"open {part}", task=f"{sys.argv[2]}-{number}") for part in range(25)])
+        print(number, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_whenever_a_writer_is_killed_every_run_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    moments = random.Random(0)
+    for attempt in range(8):
+        writer = start(path, ENDLESS, attempt)
+        try:
+            assert writer.stdout is not None
+            for _ in range(moments.randint(1, 12)):
+                last = writer.stdout.readline()
+            for _ in range(moments.randint(0, 200_000)):  # somewhere within the next run
+                pass
+        finally:
+            writer.kill()
+            writer.communicate(timeout=BOUND)
+        with SqliteMemory(path, WordHashEmbedder()) as memory:
+            by_task = Counter(one.task_id for one in memory)
+            assert set(by_task.values()) == {25}
+            assert by_task[f"{attempt}-{int(last)}"] == 25, "a run that add_run returned from is there"
+            assert memory.counts().runs == len(by_task)
+            assert len(memory.retrieve("open 3", count_tokens=approximate_tokens)) > 0
 
 
 @pytest.mark.slow

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import signal
 import sqlite3
+import subprocess
+import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,6 +25,9 @@ from reactree_ros.memory.house_map import AFTER_MISS, DAY, HouseMap
 from reactree_ros.memory.house_store import MapError, Place
 
 HOUR = 3600.0
+
+
+BOUND = 120.0
 
 
 class Clock:
@@ -215,6 +223,71 @@ def test_the_oldest_things_and_places_make_room(monkeypatch: pytest.MonkeyPatch,
     assert {key[0] for key in bowl.thing.spots} <= {"table 30"} | {f"table {n}" for n in range(27, 31)}
     (exported,) = (thing for thing in kept.export() if thing["name"] == "bowl 1")
     assert len(exported["spots"]) == 4
+
+
+KILLED = """
+import os, signal, sys
+sys.path.insert(0, {here!r})
+from test_house_map import look
+from reactree_ros.memory.house_map import HouseMap
+kept = HouseMap(sys.argv[1])
+for number in range(200):
+    kept.do(lambda number=number: kept.take(look("table 1", f"cup {{number + 1}}")))
+    if number == 120:
+        kept.do(lambda: None).result(timeout=60)
+        print("120 are taken in", flush=True)
+        kept.do(lambda: sys.stdin.readline())
+print("not killed", flush=True)
+"""
+
+
+def test_a_killed_process_loses_nothing_that_was_taken_in(tmp_path: Path) -> None:
+    path = tmp_path / "house.map"
+    program = textwrap.dedent(KILLED.format(here=str(Path(__file__).parent)))
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "120 are taken in\n"
+            os.kill(process.pid, signal.SIGKILL)
+        finally:
+            process.kill()
+    with HouseMap(path) as kept:
+        assert set(where(kept, "cup")) >= {f"cup {number + 1}" for number in range(121)}
+        assert sqlite3.connect(path).execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+WRITER = """
+import sys
+sys.path.insert(0, {here!r})
+from test_house_map import look
+from reactree_ros.memory.house_map import HouseMap
+with HouseMap(sys.argv[1]) as kept:
+    for number in range(40):
+        here = f"cup {{number % 5 + 1}}", f"{{sys.argv[2]}} {{number + 1}}"
+        kept.take(look(f"table {{number % 3}}", *here), robot=sys.argv[2])
+"""
+
+
+@pytest.mark.slow
+def test_several_robots_in_processes_of_their_own_share_a_map(tmp_path: Path) -> None:
+    path = tmp_path / "house.map"
+    program = textwrap.dedent(WRITER.format(here=str(Path(__file__).parent)))
+    robots = ("anna", "bob", "carl")
+    started = [
+        subprocess.Popen([sys.executable, "-c", program, str(path), robot], stderr=subprocess.PIPE, text=True)
+        for robot in robots
+    ]
+    try:
+        said = [one.communicate(timeout=BOUND)[1] for one in started]
+    finally:
+        for one in started:
+            one.kill()
+    assert [one.returncode for one in started] == [0, 0, 0], said
+    with HouseMap(path) as kept:
+        assert set(where(kept, "cup")) == {f"cup {number + 1}" for number in range(5)}
+        assert [len(where(kept, robot)) for robot in robots] == [40, 40, 40]
 
 
 # ---------------------------------------------------------------------- the file

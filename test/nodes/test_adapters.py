@@ -189,6 +189,14 @@ def test_a_generation_cancelled_before_the_node_has_seen_it_is_aborted(graph: Gr
     assert list(model.cancelled.values()) == [1] * len(model.requests)  # none where the abort overtook it
 
 
+def test_ids_of_two_lives_of_a_planner_differ(graph: Graph) -> None:
+    model = ScriptedModel({"root": ["Act: done"] * 2})
+    graph.inference(model)
+    for adapter in (ros_model(graph), ros_model(graph)):
+        graph.until(adapter.decide(REQUEST).done)
+    assert len({request.id for request in model.requests}) == 2
+
+
 # ---------------------------------------------------------------------- the household
 
 
@@ -242,3 +250,23 @@ def test_a_household_that_makes_no_sense_is_named(graph: Graph) -> None:
     graph.probe.create_service(DescribeHousehold, "household_bridge/household", answer)
     with pytest.raises(WorldError, match="household_bridge: control_flows: control flow 'loop' is unknown"):
         settled(graph, ros_world(graph).learn())
+
+
+def test_the_seed_of_a_reset_reaches_the_world_and_the_first_observation_comes_back(graph: Graph) -> None:
+    class Seeded(ScriptedWorld):
+        def __init__(self) -> None:
+            super().__init__()
+            self.seeds: list[int | None] = []
+
+        def reset(self, seed: int | None = None) -> Pending[Observation]:
+            self.seeds.append(seed)
+            return Pending.of(Observation("You are where it starts."))
+
+    world = Seeded()
+    graph.bridge(world)
+    adapter = ros_world(graph)
+    for seed in (None, 0, 7):
+        reset = adapter.reset(seed)
+        graph.until(reset.done)
+        assert reset.take().text == "You are where it starts."
+    assert world.seeds == [None, 0, 7]

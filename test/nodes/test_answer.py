@@ -90,6 +90,27 @@ def test_a_question_is_printed_with_who_asks_and_what_for_and_what_is_typed_answ
     assert told(planner) == ['The person answers: "the red one".']
 
 
+def test_several_questions_are_put_one_after_the_other(graph: Graph, terminal: Terminal) -> None:
+    for name, text in (("one", "Which apple?"), ("two", "Which door?")):
+        graph.inference(ScriptedModel({"root": [f"Ask: {text}", "Act: done"]}), namespace=name)
+        graph.bridge(ScriptedWorld(), namespace=name)
+    planners = [graph.planner(namespace=name, **ASKS) for name in ("one", "two")]
+    terminal.answers(*planners)
+    first = graph.task(to="one/reactree_planner")
+    terminal.shows("/one/reactree_planner: Which apple?")
+    second = graph.task(to="two/reactree_planner")
+    graph.until(lambda: planners[1]._person._open and planners[1]._person._open[0].asked_of, "it is asked, too")
+    terminal.types("the red one")
+    terminal.shows("/two/reactree_planner: Which door?")
+    terminal.types("the blue one")
+    assert first.result.success
+    assert second.result.success
+    assert [told(planner)[0] for planner in planners] == [
+        'The person answers: "the red one".',
+        'The person answers: "the blue one".',
+    ]
+
+
 def test_a_skill_is_carried_out_after_a_yes_and_not_after_anything_else(
     graph: Graph, terminal: Terminal, tmp_path: Path
 ) -> None:
@@ -126,6 +147,19 @@ def test_what_was_typed_before_a_skill_is_asked_for_is_no_yes_to_it(
     terminal.types("no")
     assert goal.result.outcome == ExecuteSkill.Result.REFUSED_BY_POLICY
     assert world.executed == []
+
+
+def test_a_question_whose_time_is_over_is_gone_and_what_is_typed_then_is_no_answer(
+    graph: Graph, terminal: Terminal
+) -> None:
+    planner = asks(graph, ONE, answer_timeout=1.0)
+    terminal.answers(planner)
+    goal = graph.task()
+    terminal.shows("Which apple?", "(that question is not open any more)")
+    assert goal.result.success
+    terminal.types("the red one")
+    terminal.shows("(no task runs that could take in what you say)")
+    assert told(planner)[0].startswith("Nobody answers: no")
 
 
 def test_what_is_typed_while_nothing_is_asked_is_told_to_the_run(graph: Graph, terminal: Terminal) -> None:
@@ -205,6 +239,16 @@ def test_ctrl_c_withdraws_and_the_run_knows_at_once(graph: Graph, terminal: Term
     assert told(planner) == ["Nobody answers: the person has left."]
     assert terminal.ends() == 0
     assert terminal.process.ended_cleanly(0)
+
+
+def test_where_it_is_killed_while_a_question_is_open_the_run_goes_on(graph: Graph, terminal: Terminal) -> None:
+    planner = asks(graph, ONE)
+    terminal.answers(planner)
+    goal = graph.task()
+    terminal.shows("Which apple?")
+    terminal.process.signal(signal.SIGKILL)
+    assert goal.result.success
+    assert told(planner) == ["Nobody answers: whoever was asked has gone."]
 
 
 def test_where_it_is_killed_another_one_has_the_question(graph: Graph, terminal: Terminal) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 import threading
 
 import pytest
 from processes import Processes
+from rclpy.task import Task
+from reactree_interfaces.action import ExecuteSkill
 from reactree_interfaces.msg import RecordPart
-from ros_graph import Graph
+from ros_graph import Graph, HeldWorld
 from std_msgs.msg import Bool
 
 from reactree_ros.background.pending import Pending
@@ -21,6 +24,31 @@ FALLEN_BACK = """
 from reactree_ros.nodes import executors, watchdog
 executors.version = lambda package: "7.1.10"
 watchdog.main()
+"""
+
+
+CALLBACKS = 100, 600
+
+
+COUNTED = f"""
+import gc, itertools, sys
+from reactree_ros.nodes import executors, spinning, steady, watchdog
+executors.version = lambda package: sys.argv[1]
+called, objects = itertools.count(), []
+
+def count():
+    if next(called) in {CALLBACKS}:
+        gc.collect()
+        objects.append(len(gc.get_objects()))
+    if objects[1:]:
+        print(f"kept {{objects[-1] - objects[0]}} objects")
+
+def counted():
+    node = watchdog.Watchdog()
+    steady.every(node, 0.001, count)
+    return node
+
+spinning.run_node(counted)
 """
 
 
@@ -45,6 +73,16 @@ def test_an_events_executor_is_used_that_serves_coroutines(
 def test_a_node_that_falls_back_says_so_and_ends_as_others_do(processes: Processes) -> None:
     node = processes.start(sys.executable, "-c", FALLEN_BACK)
     node.wait_for("spun by the SingleThreadedExecutor, by which a decision takes longer: the EventsExecutor of rclpy")
+    node.signal(signal.SIGINT)
+    assert node.ended_cleanly(0)
+
+
+@pytest.mark.parametrize("version", ["7.1.10", "7.1.11"])
+def test_nothing_is_kept_of_a_callback_by_any_executor(processes: Processes, version: str) -> None:
+    node = processes.start(sys.executable, "-c", COUNTED, version)
+    node.wait_for("\nkept ")
+    kept = int(node.output.partition("\nkept ")[2].split()[0])
+    assert kept < (CALLBACKS[1] - CALLBACKS[0]) / 10
     node.signal(signal.SIGINT)
     assert node.ended_cleanly(0)
 
@@ -97,6 +135,23 @@ def test_who_wants_to_know_when_a_message_was_sent_is_told_by_every_executor(gra
     graph.until(lambda: heard)
     assert heard[0][0] is True
     assert heard[0][1] > 0
+
+
+def test_no_task_is_kept_of_what_was_awaited(graph: Graph) -> None:
+    world = HeldWorld()
+    graph.bridge(world)
+
+    def carry_out(skills: int) -> int:
+        for _ in range(skills):
+            goal = graph.skill("go to kitchen 1")
+            graph.until(lambda: world.held, "the skill is carried out")
+            world.finish()
+            assert goal.result.outcome == ExecuteSkill.Result.DONE
+        gc.collect()
+        return sum(isinstance(one, Task) for one in gc.get_objects())
+
+    before = carry_out(2)
+    assert carry_out(20) < before + 10
 
 
 def test_what_a_coroutine_raises_after_it_has_waited_ends_the_spin(graph: Graph) -> None:

@@ -226,6 +226,35 @@ def test_a_model_that_fails_is_named_and_the_node_lives_on(graph: Graph, prompt:
     assert answer(graph, ask(graph)).text == "p"
 
 
+@pytest.mark.parametrize(
+    "prompt", ["", "\n", "no prompt of an agent node", "Your task is to: ", "Your task is to: é\0"]
+)
+def test_the_expert_answers_whatever_the_prompt(graph: Graph, prompt: str) -> None:
+    graph.inference()
+    response = answer(graph, ask(graph, turns=told(prompt)))
+    assert response.error_code in (OK, FAILED.MODEL_ERROR)
+    assert response.text or response.message
+
+
+def test_requests_beyond_the_limit_wait_their_turn(graph: Graph) -> None:
+    model = HeldModel()
+    graph.inference(model, max_concurrent=2)
+    futures = {}
+    for name in "abcd":
+        futures[name] = ask(graph, name)
+        graph.call(AbortGeneration, "inference/abort", id="none")  # so that it has come before the next one
+    assert list(model.requests) == ["a", "b"]
+    model.answer("a")
+    assert answer(graph, futures["a"]).error_code == OK
+    graph.until(lambda: "c" in model.requests)
+    assert "d" not in model.requests
+    for name in "bc":
+        model.answer(name)
+    graph.until(lambda: "d" in model.requests)
+    model.answer("d")
+    assert answer(graph, futures["d"]).error_code == OK
+
+
 # ---------------------------------------------------------------------- several at once
 
 
@@ -250,6 +279,21 @@ def test_abort_stops_a_generation_once(graph: Graph) -> None:
     response = answer(graph, future)
     assert (response.error_code, response.message) == (FAILED.ABORTED, "aborted")
     assert model.cancelled == ["1"]
+
+
+def test_abort_of_a_request_that_waits_takes_it_out(graph: Graph) -> None:
+    model = HeldModel()
+    graph.inference(model, max_concurrent=1)
+    first, second, third = ask(graph, "a"), ask(graph, "b"), ask(graph, "c")
+    graph.until(lambda: model.in_flight)
+    assert abort(graph, "b")
+    response = answer(graph, second)
+    assert (response.error_code, response.message) == (FAILED.ABORTED, "aborted")
+    model.answer("a")
+    graph.until(lambda: "c" in model.requests)
+    model.answer("c")
+    assert (answer(graph, first).error_code, answer(graph, third).error_code) == (OK, OK)
+    assert list(model.requests) == ["a", "c"]
 
 
 def test_a_generation_that_takes_too_long_is_stopped(graph: Graph) -> None:

@@ -75,6 +75,16 @@ def test_a_restarted_bridge_knows_what_was_seen_and_tells_it_without_a_word(hous
     assert list(house.map.items()) == []
 
 
+def test_without_a_file_nothing_is_kept(house: House, tmp_path: Path) -> None:
+    house.start(as_reported, alone=True)
+    house.does("go to kitchen table 1")
+    house.graph.until(lambda: "cup 1" in house.map.by_name, "the cup is seen")
+    house.robot.blind = True
+    restart(house)
+    assert list(house.map.items()) == []
+    assert not list(tmp_path.glob("*.map"))
+
+
 def test_what_is_not_where_it_was_is_missed(house: House, tmp_path: Path) -> None:
     path = tmp_path / "house.map"
     house.start(house_map=str(path))

@@ -22,7 +22,7 @@ from reactree_ros.llm.port import Choice, DecisionRequest, LanguageModel, Langua
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.inference.inference_node import KeptPrompts, UnknownPrompt
 from reactree_ros.nodes.messages import Known
-from reactree_ros.nodes.planner.adapters import RosLanguageModel
+from reactree_ros.nodes.planner.adapters import RosLanguageModel, SentPrompts
 
 START = (ToldStart(system="You are a robot.", examples=((Told("Your task is to: a"), Said("Act: done")),)),)
 
@@ -225,3 +225,25 @@ def test_a_picture_whose_bytes_are_gone_is_sent_again(monkeypatch: pytest.Monkey
     with pytest.raises(UnknownPrompt, match="a picture in the prompt of request '1' is not kept any more"):
         kept.turns("", Known("1", 2))
     assert kept.turns("", Known("1", 1)) == turns[:1]
+
+
+def test_equal_words_with_other_pictures_are_another_turn() -> None:
+    sent, words = SentPrompts(), "You see it."
+    first, second = (Saw(words, Observation(words, data={"at": number})) for number in range(2))
+    sent.add("1", (Told("a"), first), None)
+    start = Told("a")
+    assert sent.longest((start, second)) is None
+    sent.add("2", (start, first), None)
+    assert sent.longest((start, second, Said("Act: x"))) == Known("2", 1)
+
+
+def test_a_prompt_that_is_too_large_is_not_kept() -> None:
+    kept = KeptPrompts(characters=100)
+    kept.keep("", "1", (Told("a" * 60),))
+    kept.keep("", "1", (Told("a" * 70),))  # in the place of the first
+    kept.keep("", "2", (Told("b" * 200),))
+    for id in ("1", "2"):
+        with pytest.raises(UnknownPrompt):
+            kept.turns("", Known(id, 1))
+    kept.keep("", "3", (Told("c" * 100),))
+    assert kept.turns("", Known("3", 1)) == (Told("c" * 100),)

@@ -205,6 +205,13 @@ def test_the_small_model_decides_for_the_launch_with_the_planner_that_it_was_tra
     assert read_record(record).run["planner"]["name"] == own
 
 
+def test_a_planner_that_the_small_model_was_not_trained_for_is_warned_of(processes: Processes) -> None:
+    need_in_nodes("small", "onnxruntime", "tokenizers", "llguidance")
+    launch = (f"instruction:={INSTRUCTION}", "llm:=small", "planner:=react:questions=1", "max_decisions:=5")
+    output = ended(processes.launch(*launch), 1)
+    assert "planner react:questions=1: the language model was trained for " in output
+
+
 def test_a_server_that_is_not_there_ends_the_launch_with_1(processes: Processes) -> None:
     need_in_nodes("openai", "openai")
     output = ended(processes.launch(f"instruction:={INSTRUCTION}", "llm:=openai", "base_url:=http://127.0.0.1:9/v1"), 1)

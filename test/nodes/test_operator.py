@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from doubles import ScriptedModel, ScriptedWorld
 from rcl_interfaces.msg import Log
@@ -13,6 +14,7 @@ from std_srvs.srv import Trigger
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import Reply, ServerUnavailable
 from reactree_ros.nodes.watchdog import Watchdog
+from reactree_ros.world.port import Score
 
 #: Log levels are bytes in some releases of rclpy, and numbers in others.
 INFO = 20
@@ -39,6 +41,59 @@ def test_an_accepted_goal_and_its_end_are_logged_with_id_instruction_and_reason(
     assert accepted == f"goal {id_of(goal)} accepted: 'root'"
     assert ended.startswith(f"goal {id_of(goal)} ended: goal not reached (failure), 'root'; 1 decisions, 0 steps, ")
     assert ended.endswith("; the planner gave up: a")
+
+
+def test_a_rejected_goal_is_warned_of_with_its_instruction(graph: Graph) -> None:
+    world = HeldWorld()
+    graph.household({"root": ["Act: open fridge 1", "Act: done"]}, world=world)
+    heard = graph.listen(Log, "/rosout")
+    graph.task()
+    graph.until(lambda: world.held)
+    assert not graph.task("a").accepted
+    graph.until(lambda: any(log.msg == "goal rejected: a task runs; 'a'" for log in heard), "it is warned of")
+
+
+@pytest.mark.parametrize(
+    ("script", "score", "limits", "message"),
+    [
+        (["Act: failure"], None, {}, "the planner gave up: gave up at once"),
+        (
+            ["Act: go to kitchen 1"] * 3,
+            None,
+            {"max_decisions": 2},
+            "out of decisions: all of the 2 decisions are used up",
+        ),
+        (["Act: go to kitchen 1"] * 3, None, {"max_steps": 2}, "out of steps: all of the 2 steps are used up"),
+        (["Act: done"], Score(0.0, 0.5), {}, "the planner says that it is done, but the goal does not hold"),
+    ],
+)
+def test_a_task_never_fails_with_an_empty_message(
+    graph: Graph, script: list[str], score: Score | None, limits: dict[str, int], message: str
+) -> None:
+    graph.household({"root": script}, world=ScriptedWorld(score=score))
+    result = graph.task(**limits).result
+    assert (result.success, result.message) == (False, message)
+
+
+@pytest.mark.parametrize("on_busy", ["queue", "preempt"])
+def test_the_decisions_of_queued_and_preempting_goals_are_told_apart_by_the_goals_id(
+    graph: Graph, on_busy: str
+) -> None:
+    world = HeldWorld()
+    model = ScriptedModel({"root": ["Act: open fridge 1", "Act: done"] * 2})
+    graph.household({}, model=model, world=world, on_busy=on_busy)
+    heard = graph.decisions()
+    goals = [graph.task()]
+    graph.until(lambda: world.held, "the first one acts")
+    goals.append(graph.task())
+    assert goals[1].accepted
+    while not all(goal._end is not None and goal._end.done() for goal in goals):
+        world.finish()
+        graph.step()
+    graph.until(lambda: [bytes(msg.goal_id.uuid).hex() for msg in heard][-1:] == [id_of(goals[1])], "decisions came")
+    ids = [bytes(msg.goal_id.uuid).hex() for msg in heard]
+    assert set(ids) == {id_of(goal) for goal in goals}
+    assert ids == sorted(ids, key=[id_of(goal) for goal in goals].index)
 
 
 # ---------------------------------------------------------------------- diagnostics

@@ -111,6 +111,13 @@ def test_the_bridge_judges_what_is_no_tasks_by_the_goal_that_it_reads(
     assert result.goal == ('{"on_apple_coffeetable": 1}' if goal else "")
 
 
+def test_limits_of_the_goal_hold(graph: Graph) -> None:
+    script = {"root": ["Think: a", "Act: open fridge 1"] * 4}
+    graph.household(script)
+    assert graph.task(max_decisions=3).result.end == "out_of_decisions"
+    assert graph.task(max_steps=1).result.end == "out_of_steps"
+
+
 # ---------------------------------------------------------------------- options
 
 
@@ -172,6 +179,13 @@ def test_a_planner_that_names_no_memory_has_the_examples_of_the_household(
     graph.planner(memory=given)
     assert graph.task(goal).result.success
     assert (model.requests[0].prompt.count(f"Your task is to: {goal}\n") > 1) is shown
+
+
+def test_the_seed_reaches_the_model(graph: Graph) -> None:
+    model = ScriptedModel(DONE)
+    graph.household({}, model=model)
+    assert graph.task(seed=-7).result.success
+    assert model.requests[0].seed == -7
 
 
 def test_what_may_be_tried_is_asked_anew_when_a_task_begins(graph: Graph) -> None:
@@ -236,6 +250,15 @@ def test_parameters_that_make_no_sense_are_refused(graph: Graph) -> None:
         graph.planner(planner="reactre")
     with pytest.raises(UserError, match="memory 'sqlit' is unknown; did you mean 'sqlite'"):
         graph.planner(memory="sqlit:path=m.db")
+
+
+def test_a_change_that_makes_no_sense_is_refused_and_the_parameter_stays(graph: Graph) -> None:
+    planner = graph.household({})
+    for name, value in (("parallel", "most"), ("max_decisions", -1), ("decision_timeout", 0.0), ("memory", "other.db")):
+        before = planner.get_parameter(name).value
+        (answer,) = planner.set_parameters([Parameter(name, value=value)])
+        assert not answer.successful, name
+        assert planner.get_parameter(name).value == before
 
 
 def test_every_choice_of_a_run_is_a_parameter_with_its_meaning(graph: Graph) -> None:
@@ -379,3 +402,17 @@ def test_two_planners_share_an_inference_node(graph: Graph) -> None:
     assert [goal.result.success for goal in goals] == [True, True]
     assert len({request.id for request in model.requests}) == 4
     assert [[msg.text for msg in one] for one in heard] == [["Think: 1", "Act: done"], ["Think: 2", "Act: done"]]
+
+
+def test_two_robots_in_two_namespaces_do_not_hear_each_other(graph: Graph) -> None:
+    worlds = {name: ScriptedWorld() for name in ("one", "two")}
+    for name, world in worlds.items():
+        graph.inference(ScriptedModel({"root": [f"Think: {name}", "Act: open fridge 1", "Act: done"]}), namespace=name)
+        graph.bridge(world, namespace=name)
+        graph.planner(namespace=name)
+    heard = {name: graph.decisions(f"{name}/reactree_planner") for name in worlds}
+    assert graph.task(to="/one/reactree_planner").result.success
+    assert (worlds["one"].executed, worlds["two"].executed) == (["open fridge 1"], [])
+    assert graph.task(to="/two/reactree_planner").result.success
+    assert {name: messages[0].text for name, messages in heard.items()} == {"one": "Think: one", "two": "Think: two"}
+    assert len(heard["one"]) == len(heard["two"]) == 3

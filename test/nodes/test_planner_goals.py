@@ -202,6 +202,15 @@ def test_queue_when_it_is_full_a_goal_is_not_accepted(graph: Graph) -> None:
     assert settled(graph, world, waits).success
 
 
+def test_queue_a_malformed_goal_does_not_hold_up_the_next_one(graph: Graph) -> None:
+    world, goal = busy(graph, "queue")
+    bad, good = graph.task("a", planner="zsp2"), graph.task("b")
+    assert good.accepted
+    assert settled(graph, world, goal).success
+    assert bad.result.error_code == Result.INVALID_GOAL
+    assert settled(graph, world, good).success
+
+
 def test_preempt_a_newer_goal_takes_over(graph: Graph) -> None:
     world, goal = busy(graph, "preempt")
     newer = graph.task("a")
@@ -219,6 +228,14 @@ def test_preempt_of_several_goals_the_newest_is_carried_out(graph: Graph) -> Non
     graph.until(lambda: "go to kitchen 1" in world.executed)
     assert settled(graph, world, newer[2]).success
     assert world.executed.count("go to kitchen 1") <= 3
+
+
+def test_a_rejected_goal_does_not_disturb_a_skill(graph: Graph) -> None:
+    world, goal = busy(graph, "reject")
+    for name in "abcd":
+        assert not graph.task(name).accepted
+    assert world.cancelled == {}
+    assert settled(graph, world, goal).success
 
 
 # ---------------------------------------------------------------------- the end

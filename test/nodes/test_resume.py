@@ -14,6 +14,7 @@ from processes import Processes
 from reactree_interfaces.action import ExecuteTask
 from ros_graph import Graph, HeldWorld
 
+from reactree_lab.household.generator import generate_house
 from reactree_ros.agent.observation import Observation, Seen
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode.player import LATER, replay
@@ -99,6 +100,27 @@ def test_what_is_not_where_the_record_has_it_is_told(graph: Graph, tmp_path: Pat
     assert differences == {
         ("apple 1 is at fridge 1 in kitchen 1, the record has it at kitchen counter 1 in kitchen 1",)
     }
+
+
+def test_a_run_of_a_household_goes_on_to_its_goal(graph: Graph, tmp_path: Path) -> None:
+    house = generate_house(seed=7, tasks=1)
+    (tmp_path / "house.json").write_text(json.dumps(house), encoding="utf-8")
+    graph.inference()
+    graph.bridge(tasks=str(tmp_path / "house.json"))
+    graph.planner(planner="reactree_wm", save_to=str(tmp_path / "runs"))
+    heard = graph.decisions()
+    goal = graph.task("", task_id=house[0]["task_id"])
+    graph.until(lambda: len(heard) > 8, "it is in the midst of it")
+    goal.cancel()
+    before = goal.result
+    assert goal.status == GoalStatus.STATUS_CANCELED
+    assert not before.success
+    result = graph.task("", resume=before.saved_to).result
+    assert (result.success, result.gsr) == (True, 1.0)
+    first, second = saved(before), saved(result)
+    assert carried_out(second)[: len(carried_out(first))] == carried_out(first)
+    assert second.run["world"] == first.run["world"]
+    assert second.run["world"]["name"] == "virtualhome"
 
 
 def test_a_run_is_stopped_on_its_way_back(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from ros_graph import Goal, Graph, HeldWorld, activate
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.background.pending import Pending
+from reactree_ros.llm.port import DecisionRequest, LanguageModel, PromptTooLong, Reply
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.port import EpisodicMemoryError
 from reactree_ros.memory.stores.sqlite import SqliteMemory
@@ -187,6 +188,19 @@ def test_a_bridge_that_never_answers_a_look_is_named_after_the_planners_bound(gr
     assert_world_gone(graph.task(), "the bridge did not answer within 0.3 s")
 
 
+def test_a_bridge_that_never_answers_a_reset_is_named_after_the_planners_bound(graph: Graph) -> None:
+    graph.inference(ScriptedModel({}))
+    bridge = graph.bridge(ScriptedWorld(), alone=True)
+    graph.planner(skill_timeout=0.3)
+    graph.halt(bridge)
+    goal = graph.task("", task_id=3)
+    assert (goal.result.error_code, goal.result.message) == (
+        Result.WORLD_UNAVAILABLE,
+        "the world does not answer: the bridge did not answer within 0.3 s",
+    )
+    assert goal.result.end == "world_gone"
+
+
 @pytest.mark.parametrize("cancelled", [False, True])
 def test_a_score_that_never_comes_is_named_after_the_planners_bound_and_a_cancel_does_not_wait_for_it(
     graph: Graph, cancelled: bool
@@ -276,6 +290,20 @@ def test_a_bridge_that_is_restarted_in_the_midst_of_a_skill_has_forgotten_it(gra
     assert graph.task().result.success
 
 
+def test_a_bridge_whose_successor_is_there_before_it_has_gone_has_forgotten_the_skill(graph: Graph) -> None:
+    waits = wait_for_skill(graph)
+    let_tick(graph, waits.planner)  # so that the result is asked for
+    graph.halt(waits.node)  # killed, but the middleware has not noticed yet
+    graph.bridge(ScriptedWorld())
+    let_tick(graph, waits.planner)
+    graph.kill(waits.node)
+    assert_world_gone(
+        waits.goal,
+        "'open fridge 1' failed: household_bridge/execute_skill was restarted; what it was asked for is lost",
+    )
+    assert graph.task().result.success
+
+
 def test_a_twin_of_the_bridge_that_comes_and_goes_does_not_end_a_skill(graph: Graph) -> None:
     world, planner, goal = graph.held({"root": ACT}, server_timeout=3600.0)
     let_tick(graph, planner)  # so that the result is asked for
@@ -335,6 +363,18 @@ def test_a_decision_whose_inference_node_is_restarted_is_asked_again_and_counted
     assert (waits.goal.result.decisions, len(again.requests)) == (1, 2)
 
 
+def test_a_prompt_that_does_not_fit_is_a_result_and_no_error(graph: Graph) -> None:
+    class Short(LanguageModel):
+        def decide(self, request: DecisionRequest) -> Pending[Reply]:
+            return Pending.failed(PromptTooLong(17, 64))
+
+    graph.household({}, model=Short())
+    goal = graph.task()
+    assert (goal.status, goal.result.end) == (GoalStatus.STATUS_ABORTED, "context_full")
+    assert goal.result.error_code == Result.NONE
+    assert "17 tokens too long" in goal.result.message
+
+
 @pytest.mark.parametrize("how", ["dies", "is deactivated"])
 def test_an_inference_node_that_ends_in_the_midst_of_a_decision_is_named_and_the_next_task_finds_it_again(
     graph: Graph, how: str
@@ -364,6 +404,21 @@ def test_a_decision_whose_inference_node_is_deactivated_is_asked_again_when_it_i
     assert waits.goal.result.decisions == 1
 
 
+def test_a_bridge_that_is_deactivated_in_the_midst_of_a_skill_ends_the_task_and_nothing_is_decided_by_it(
+    graph: Graph,
+) -> None:
+    world, model = HeldWorld(), ScriptedModel({"root": ["Act: open fridge 1", "Act: failure"]})
+    graph.inference(model)
+    bridge = graph.bridge(world)
+    graph.planner()
+    goal = graph.task()
+    graph.until(lambda: world.held)
+    bridge.trigger_deactivate()
+    stopped = "household_bridge: 'open fridge 1' was stopped: the bridge was deactivated, or is ending"
+    assert_world_gone(goal, f"'open fridge 1' failed: {stopped}")
+    assert len(model.requests) == 1
+
+
 # ---------------------------------------------------------------------- heartbeats
 
 
@@ -373,6 +428,16 @@ def test_the_death_of_a_bridge_is_heard_before_the_middleware_notices(graph: Gra
     graph.halt(waits.node)
     assert_world_gone(waits.goal, "'open fridge 1' failed: household_bridge/execute_skill has gone (silent for 0.6 s)")
     assert graph.probe.count_services("/household_bridge/execute_skill/_action/send_goal") == 1
+
+
+def test_a_decision_of_an_inference_node_that_falls_silent_is_asked_of_its_successor(graph: Graph) -> None:
+    waits = wait_for_decision(graph)
+    let_tick(graph, waits.planner)
+    graph.halt(waits.node)  # killed: the middleware does not notice
+    again = ScriptedModel({"root": ACT})
+    graph.inference(again)
+    assert waits.goal.result.success
+    assert (waits.goal.result.decisions, len(again.requests)) == (1, 2)
 
 
 def test_a_decision_is_asked_of_a_successor_only_when_that_answers_and_not_of_the_dead_that_are_listed(

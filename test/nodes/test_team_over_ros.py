@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from doubles import ScriptedModel, ScriptedWorld, expand
 from people import Answerer, told
-from reactree_interfaces.action import ExecuteTask
+from reactree_interfaces.action import ExecuteSkill, ExecuteTask
 from ros_graph import Graph, HeldWorld
 
 from reactree_lab.household.generator import generate_house
@@ -105,6 +106,22 @@ def test_a_household_of_two_robots_has_a_bridge_for_each_and_its_goal_is_reached
     assert (result.gsr, result.end) == (1.0, "done")
     names = {name for name, namespace in graph.probe.get_node_names_and_namespaces() if namespace == "/robot_2"}
     assert names == {"household_bridge"}
+
+
+def test_each_robots_bridge_asks_a_person_in_its_own_name(graph: Graph, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("rules:\n- {skill: go to, verdict: confirm}\n")
+    task = parse_tasks(generate_house(seed=9000203, tasks=1))[0]
+    world = SymbolicWorld(task, robots=2)
+    graph.bridge(world, namespace="robot_1", policy=str(policy), confirm_timeout=60.0)
+    robots = [f"/robot_{number}/household_bridge" for number in (1, 2)]
+    person = Answerer(graph, *robots)
+    skill = f"go to {world.scene.agent_room.name}"
+    goals = [graph.skill(skill, to=robot) for robot in robots]
+    graph.until(lambda: len(person.desk.open) == 2, "both ask")
+    person.says("yes", of=robots[1])
+    person.says("no", of=robots[0])
+    assert [goal.result.outcome for goal in goals] == [ExecuteSkill.Result.REFUSED_BY_POLICY, ExecuteSkill.Result.DONE]
 
 
 def test_two_robots_ask_at_the_same_time_and_each_has_its_own_answer(graph: Graph) -> None:

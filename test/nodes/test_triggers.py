@@ -93,6 +93,17 @@ def test_a_condition_starts_its_instruction_with_its_limits_once_each_time_that_
     printer.begins(2)
 
 
+def test_it_waits_behind_another_goal_where_goals_wait(graph: Graph, tmp_path: Path) -> None:
+    printer = Printer(graph, tmp_path, {"refill": REFILL}, on_busy="queue")
+    other = graph.task("root")
+    printer.begins()
+    printer.is_empty(True)
+    graph.until(lambda: len(printer.queue) == 1, "it waits")
+    printer.world.finish()
+    assert other.result.success
+    assert printer.begins(2).instruction == "refill the printer"
+
+
 def test_it_is_refused_where_a_busy_planner_refuses_and_comes_again_while_it_holds(
     graph: Graph, tmp_path: Path
 ) -> None:

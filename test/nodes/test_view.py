@@ -6,6 +6,9 @@ import json
 import os
 import re
 import signal
+import sys
+import threading
+import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -96,6 +99,15 @@ def test_who_joins_late_has_all_of_it(
     follow(graph, tmp_path / "copies")
     graph.until(lambda: ended(tmp_path / "copies"), "the end has come")
     assert copies(tmp_path / "copies")[0].read_bytes() == saved(result)
+
+
+def test_of_very_many_runs_the_oldest_copies_go(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record_follower, "KEPT", 3)
+    graph.household({"root": [*THREE["root"]] * 5}, save_to=str(tmp_path / "saved"))
+    follow(graph, tmp_path / "copies")
+    results = [graph.task().result for _ in range(5)]
+    kept = set(map(saved, results[-3:]))
+    graph.until(lambda: {path.read_bytes() for path in copies(tmp_path / "copies")} == kept, "the last are there")
 
 
 def test_a_planner_that_is_started_again_is_followed_on(graph: Graph, tmp_path: Path) -> None:
@@ -248,6 +260,18 @@ def test_what_a_policy_wants_confirmed_is_asked_on_the_page_as_long_as_somebody_
     graph.until(lambda: not follower._answering.askers, "nobody looks any more")
 
 
+def test_a_pause_by_somebody_else_is_seen(graph: Graph, tmp_path: Path) -> None:
+    world = HeldWorld()
+    graph.household({"root": ["Act: open fridge 1"] * 2}, world=world)
+    graph.task()
+    graph.until(lambda: world.held, "the skill runs")
+    graph.call(Trigger, "/reactree_planner/pause")
+    follower = follow(graph, tmp_path)
+    graph.until(lambda: copies(tmp_path) and follower.course_of(copies(tmp_path)[0]).paused, "who joins late sees it")
+    graph.call(Trigger, "/reactree_planner/resume")
+    graph.until(lambda: not follower.course_of(copies(tmp_path)[0]).paused, "it goes on")
+
+
 def published(graph: Graph, folder: Path, *parts: RecordPart) -> Path:
     """Publish parts of records in a planner's place; returns the copy that there is then."""
     heard = graph.probe.create_publisher(RecordPart, "/reactree_planner/record", record_topic.QOS)
@@ -314,6 +338,62 @@ def test_a_question_is_asked_on_the_page_and_stop_in_its_place_ends_the_run(grap
     want(follower, record, f"answer {asked.number}", "stop")
     assert goal.result.error_code == ExecuteTask.Result.CANCELED
     graph.until(lambda: follower.course_of(record).asked is None, "nothing is asked any more")
+
+
+class Looking:
+    """Looks at the latest run of a page, as a browser does: in a thread, so that what it looks at goes on.
+
+    Attributes:
+        events: What has come.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url, self.run, self.events = url, "", list[dict[str, Any]]()
+        threading.Thread(target=self._look, daemon=True).start()
+
+    def _look(self) -> None:
+        while not (found := json.loads(asked(self.url, "api/runs"))["runs"]):
+            pass
+        self.run = found[0]["run"]
+        headers = {"Cookie": cookie_of(self.url)}
+        asking = Request(f"{origin_of(self.url)}/api/events?run={self.run}", headers=headers)
+        with urlopen(asking, timeout=LONGEST) as stream:
+            self.events.extend(json.loads(line) for line in stream if line.strip())
+
+    @property
+    def course(self) -> dict[str, Any]:
+        return next((event for event in reversed(self.events) if event["e"] == "steering"), {})
+
+    def wants(self, command: str, words: str) -> None:
+        threading.Thread(
+            target=asked, args=(self.url, "api/steering", {"do": command, "run": self.run, "words": words})
+        ).start()
+
+
+@pytest.mark.usefixtures("page")
+def test_a_question_is_answered_on_the_page_by_http(graph: Graph) -> None:
+    planner = graph.household({"root": ASKED}, **ASKS)
+    graph.call(Trigger, "/reactree_planner/pause")
+    processes = Processes(graph.domain_id)
+    view = processes.start(sys.executable, "-m", "reactree_ros.cli", "view", "--ros")
+    try:
+        graph.until(lambda: "#/latest" in view.output, "the page is there")
+        goal = graph.task()
+        page = Looking(url_of(view))
+        graph.until(lambda: page.course.get("paused") and planner._person.there, "it is looked at")
+        page.wants("go on", "")
+        graph.until(lambda: page.course.get("asked"), "it is asked")
+        shown = page.course["asked"]
+        assert (shown["text"], shown["reason"], shown["asker"]) == ("Which apple?", "root", "/reactree_planner")
+        assert shown["ends"] == pytest.approx(time.time() + 600.0, abs=60.0)
+        page.wants(f"answer {shown['number']}", "the red one")
+        assert goal.result.success
+        graph.until(lambda: any(event["e"] == "end" for event in page.events), "the end has come")
+    finally:
+        processes.kill_all()
+    answers = [(event["text"], event["by"]) for event in page.events if event["e"] == "answer"]
+    assert answers == [("the red one", "page")]
+    assert told_by_the_person(planner) == ['The person answers: "the red one".']
 
 
 # ------------------------------------------------------------------ the commands

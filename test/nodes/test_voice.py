@@ -206,6 +206,14 @@ def test_what_others_publish_is_said_one_after_the_other(graph: Graph) -> None:
     graph.until(lambda: not room.node.mouth.speaking, "it is silent")
 
 
+def test_where_no_planner_is_there_it_says_so(graph: Graph) -> None:
+    node = graph.add(VoiceNode(VoiceEntry(), context=graph.context))
+    spoken = graph.listen(String, "speech")
+    node.hears("bring the mug")
+    graph.until(lambda: spoken, "it says something")
+    assert "no planner /reactree_planner" in spoken[0].data
+
+
 @pytest.mark.parametrize(
     ("entry", "wrong"),
     [

@@ -16,6 +16,7 @@ import pytest
 from openai_peer import Peer
 
 from reactree_ros.background.pending import Pending
+from reactree_ros.errors import UserError
 from reactree_ros.household.expert.policy import decide
 from reactree_ros.person import terminal
 from reactree_ros.person.desk import Desk
@@ -118,11 +119,38 @@ def test_two_questions_need_two_lines(typed: Typed) -> None:
     assert second.result(PATIENCE).text == "the small one"
 
 
+def test_two_lines_at_once_do_not_answer_a_question_that_was_not_seen(typed: Typed) -> None:
+    first = typed.ask("Which stove?")
+    second = typed.desk.ask(Question("May the oven be turned on?", PATIENCE, skill="turn on oven 1"))
+    typed.type("the left one\nyes\n")
+    assert first.result(PATIENCE).text == "the left one"
+    assert typed.heard.get(timeout=PATIENCE) == "yes"
+    assert not second.done()
+
+
+def test_what_the_run_does_not_take_in_is_said(typed: Typed) -> None:
+    def refuse(words: str) -> None:
+        raise UserError("the run has ended; nobody takes in what you say")
+
+    typed.desk.follow(refuse)
+    typed.type("the red one\n")
+    assert "the run has ended" in typed.said.get(timeout=PATIENCE)
+
+
 def test_who_closes_the_terminal_answers_nothing_any_more(typed: Typed) -> None:
     pending = typed.ask("Which apple?")
     typed.leave()
     with pytest.raises(NobodyAnswers, match="the terminal was closed"):
         pending.result(PATIENCE)
+
+
+@pytest.mark.parametrize("garbage", [b"\xff\xfe\n", b"\x00\x1b[2J\n", b"x" * 300_000 + b"\n"])
+def test_garbage_is_words_like_any_other(typed: Typed, garbage: bytes) -> None:
+    pending = typed.ask("Which apple?")
+    os.write(typed._keys, garbage[:60_000])
+    if len(garbage) > 60_000:
+        os.write(typed._keys, b"\n")
+    assert pending.result(PATIENCE).text
 
 
 # ---------------------------------------------------------------------- a pipe
@@ -206,6 +234,14 @@ def test_a_question_is_answered_in_a_terminal() -> None:
 
 #: A run that has not been told yet does not end by itself, however busy the machine is.
 FOR_LONG = ("--max-decisions", "100000", "--option", "stuck_after=0")
+
+
+@pytest.mark.slow
+def test_a_run_in_a_terminal_is_stopped_by_a_word() -> None:
+    code, printed = run_by(lambda _: "Think: hm", {"Think: hm": "please stop\n"}, *FOR_LONG)
+    assert "The person says: please stop" in printed
+    assert "(end: interrupted)" in printed
+    assert code == 1
 
 
 @pytest.mark.slow

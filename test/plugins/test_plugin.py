@@ -369,6 +369,16 @@ def test_a_checkout_that_is_not_installed_as_it_is_says_so_in_one_line(
 
 
 @pytest.mark.slow
+def test_from_python_it_is_said_too(tmp_path: Path) -> None:
+    distribution(tmp_path, "reactree_ros", "")
+    code = "from reactree_ros import run\ntry:\n    run()\nexcept Exception as error:\n    print(repr(error))"
+    ended = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True
+    )
+    assert ended.stdout.startswith("UserError('no world of reactree_ros is installed here: "), ended.stderr
+
+
+@pytest.mark.slow
 def test_what_was_moved_since_it_was_installed_is_told(tmp_path: Path) -> None:
     own = metadata.distribution("reactree_ros").read_text("entry_points.txt") or ""
     moved = own.replace("reactree_ros.household.symbolic:SPEC", "reactree_ros.moved.symbolic:SPEC")

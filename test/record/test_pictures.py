@@ -21,7 +21,8 @@ from reactree_ros.llm.port import DecisionRequest, Reply
 from reactree_ros.llm.seeing import Seeing
 from reactree_ros.record import checking
 from reactree_ros.record.export import write_pictures
-from reactree_ros.record.reader import RecordError, read_record
+from reactree_ros.record.moment import Moment
+from reactree_ros.record.reader import Record, RecordError, read_record
 from reactree_ros.view.exports import export
 
 SCRIPT = {"root": [*["Act: open fridge 1"] * 4, "Act: done"]}
@@ -125,6 +126,17 @@ def test_markdown_shows_them_where_they_were_seen(run: tuple[Looking, Kept]) -> 
     before, _, after = told.partition(addresses[1])
     assert "Picture of camera head: shade 2" in before
     assert "Picture of camera head: shade 3" in after
+
+
+def test_a_picture_whose_bytes_were_left_out_is_not_shown(run: tuple[Looking, Kept]) -> None:
+    events = [
+        event | {"pictures": [{name: one[name] for name in one if name != "data"} for one in event["pictures"]]}
+        if "pictures" in event
+        else event
+        for event in run[1].record.events
+    ]
+    assert "![" not in export(Record(events), "markdown").decode()
+    assert Moment.after(events).pictures == {}
 
 
 @pytest.mark.parametrize(

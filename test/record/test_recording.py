@@ -18,9 +18,10 @@ from typing import Any
 
 import pytest
 from chatting import Chatting
-from doubles import START, Builds, ScriptedModel, ScriptedWorld, expand
+from doubles import START, Builds, ScriptedModel, ScriptedWorld, expand, goal_of
 from drawn import drawn
 from py_trees.common import Status
+from pydantic import ValidationError
 from recorded_runs import Kept, assert_replays, recorded_episode
 
 from reactree_lab.bench.events import told_by
@@ -45,6 +46,7 @@ from reactree_ros.record.reader import Record, RecordError, follow, read_record
 from reactree_ros.record.schema import skills_after, skills_difference
 from reactree_ros.record.writer import Recorder, RecordFile
 from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.options import DEEPEST, TreeOptions
 from reactree_ros.tree.program import Program
 from reactree_ros.view.exports import write_exports
 from reactree_ros.world.port import Observation, World
@@ -497,6 +499,15 @@ def test_what_comes_to_something_else_is_told_and_the_run_looks_around_anew(whol
     assert replay(kept.record).identical
 
 
+def test_a_record_that_this_version_does_not_make_again_cannot_be_gone_on_with(
+    whole: tuple[Path, EpisodeResult],
+) -> None:
+    events = [dict(event) for event in read_record(whole[0]).events]
+    next(event for event in events if event["e"] == "decided")["decisions"] = 7
+    with SymbolicWorld(TASK) as world, pytest.raises(UserError, match="cannot be brought to where it was: event"):
+        go_on(Record(events), 60, world=world, model=ExpertModel(), write=Kept().write)
+
+
 # ---------------------------------------------------------------------- going on later, from what is there now
 
 
@@ -597,6 +608,39 @@ def test_what_is_not_where_the_record_has_it_is_told() -> None:
     (told,) = way.otherwise(now)
     assert told == f"{other.word} {other.instance} is at cellar 1, the record has it " + told.rpartition("has it ")[2]
     assert str(other.room) in told
+
+
+class Deeper(ScriptedModel):
+    """Names one smaller goal after the other, as long as it may."""
+
+    def __init__(self) -> None:
+        super().__init__({})
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        refused = "must not grow beyond" in request.turns[-1].text
+        goal = goal_of(request.prompt)
+        smaller = str(int(goal) + 1) if goal.isdigit() else "1"
+        return Pending.of(Reply("Act: done" if refused else expand("sequence", smaller)))
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_the_deepest_tree_of_all_is_stopped_recorded_and_played_again(stopped: bool) -> None:
+    options = TreeOptions(max_depth=0, max_decisions=1000, stuck_after=0)
+    episode, kept = recorded_episode({}, name="reactree", model=Deeper(), options=options)
+    while not (episode.finished or (stopped and kept.lines and len(episode.context.nodes) == (DEEPEST + 1) // 2)):
+        episode.tick()
+    if stopped:
+        episode.interrupt()
+    result = episode.scored()
+    assert (result.end, result.agent_nodes, result.max_depth) == ("interrupted" if stopped else "done", 100, DEEPEST)
+    assert Moment.after(kept.record.events).started == [node["node"] for node in agents(kept)]
+    assert_replays(kept)
+    with pytest.raises(ValidationError, match=f"less than or equal to {DEEPEST}"):
+        TreeOptions(max_depth=DEEPEST + 2)
+
+
+def agents(kept: Kept) -> list[dict[str, Any]]:
+    return [node for event in kept.of("grow") for node in event["nodes"] if node["kind"] == "agent"]
 
 
 # ---------------------------------------------------------------------- very deep trees

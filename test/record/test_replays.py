@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles import ScriptedModel, ScriptedWorld, expand
+from doubles import Builds, Clock, ScriptedModel, ScriptedWorld, expand
 from drawn import data_of, drawn
 from recorded_runs import Kept, assert_replays, recorded_episode
 
@@ -33,8 +33,11 @@ from reactree_ros.llm.port import (
 )
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.stores.sqlite import SqliteMemory
+from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import Record
+from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import TreeOptions
+from reactree_ros.tree.program import Program
 from reactree_ros.world.port import Observation, Outcome, Score, Seen, World, WorldError
 from reactree_ros.world.wrappers import WorldWrapper
 
@@ -170,11 +173,43 @@ ENDINGS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.parametrize(("end", "given"), ENDINGS.values(), ids=ENDINGS)
+def test_every_ending_is_played_again(end: str, given: dict[str, Any]) -> None:
+    episode, kept = recorded_episode(ACTS, **given)
+    assert episode.run().end == end
+    assert_replays(kept)
+    assert Moment.after(kept.record.events).result == kept.record.events[-1]["result"]
+
+
 LATE: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     "reply": ("too_slow", {"model": Failing(None)}, ["reply"]),
     "observation": ("world_gone", {"world": Breaking("observe")}, ["observe"]),
     "examples": ("memory_gone", {"examples": lambda subgoal: Pending()}, ["examples"]),
 }
+
+
+@pytest.mark.parametrize(("end", "given", "of"), LATE.values(), ids=LATE)
+def test_what_did_not_come_in_time_does_not_come_in_time_again(end: str, given: dict[str, Any], of: list[str]) -> None:
+    clock = Clock()
+    episode, kept = recorded_episode(ACTS, clock=clock, **given)
+    for _ in range(5):
+        episode.tick()
+    clock.now += 1e4
+    assert episode.run().end == end
+    assert [event["of"] for event in kept.of("failed") if event["late"]] == of
+    assert_replays(kept)
+
+
+def test_a_bug_of_a_planner_is_played_again() -> None:
+    class Buggy(GoalNode):
+        def program(self) -> Program:
+            yield from self.look_around()
+            raise ZeroDivisionError("division by zero")
+
+    builder = Builds(lambda goal, context: Buggy(goal, context))
+    episode, kept = recorded_episode({}, builder=builder)
+    assert episode.run().end == "bug"
+    assert_replays(kept, builder)
 
 
 @pytest.mark.parametrize("ticks", range(0, 9, 2))
@@ -330,6 +365,14 @@ def test_a_record_that_was_changed_departs_where_it_was(kind: str, values: dict[
     replayed = replay(changed(kept, kind, **values))
     assert not replayed.identical
     assert difference in replayed.difference
+
+
+def test_a_record_that_misses_an_event_departs_there() -> None:
+    episode, kept = recorded_episode(ACTS)
+    episode.run()
+    for number in range(2, len(kept.lines)):
+        events = [json.loads(line) for at, line in enumerate(kept.lines) if at != number]
+        assert not replay(Record(events)).identical or number == len(kept.lines) - 1, kept.lines[number]
 
 
 def test_every_beginning_of_a_record_is_played_again() -> None:

@@ -6,11 +6,15 @@ from typing import Any
 
 import pytest
 
+from reactree_ros.agent.corrections import read_exactly
 from reactree_ros.agent.skill import Skill, skill_of
 from reactree_ros.errors import UserError
+from reactree_ros.household import looking
 from reactree_ros.household.tasks import parts_of
 from reactree_ros.robot.config import RobotConfig, SkillEntry
+from reactree_ros.robot.detections import Detection
 from reactree_ros.robot.map_file import map_of, parse_yaml
+from reactree_ros.robot.poses import Pose
 from reactree_ros.robot.semantic_map import SemanticMap
 from reactree_ros.robot.skills import MapSkills
 from reactree_ros.world.port import Outcome
@@ -83,6 +87,13 @@ def test_a_robot_goes_to_things_and_persons_by_their_own_names() -> None:
         assert map.agent_room.name == room
 
 
+def test_nobody_looks_and_sees_a_person() -> None:
+    map = a_map()
+    map.apply(MapSkills(SKILLS).read(map, "go to office 2B"), 1.0)
+    assert "Anna." not in map.around().text
+    assert "Anna," not in map.around().text
+
+
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
@@ -129,3 +140,47 @@ def test_a_rule_that_denies_a_thing_is_also_about_one_with_a_name_of_its_own() -
         assert policy.judge(skill.call({"what": name}))[0] is verdict
     allowing = policy_from_list([{"skill": "heat", "object": "stove", "verdict": "allow"}], where="here")
     assert allowing.judge(skill.call({"what": "Anna's stove"}))[0] is Verdict.DENY
+
+
+@pytest.mark.parametrize(
+    ("said", "stated"),
+    [
+        ("the stapler is on Anna's desk", ["the stapler 1 is at Anna's desk"]),
+        ("Dr. Kim has taken the stapler", ["the stapler 1 is with Dr. Kim"]),
+        ("no, I've got the stapler now. The fire door is closed", []),
+        (
+            "I've got the stapler. The fire door is closed",
+            ["the stapler 1 is with the person", "the fire door is closed"],
+        ),
+        (
+            "the stapler is in office 2B and the fire door is open!",
+            ["the stapler 1 is at office 2B", "the fire door is open"],
+        ),
+        ("Eve has the stapler", []),
+    ],
+)
+def test_what_a_person_says_of_them_is_read_in_their_names(said: str, stated: list[str]) -> None:
+    house = a_map()
+    found = read_exactly(said, house.corrections())
+    assert found == ([stated] if stated else [])
+    for correction in found[0] if found else ():
+        assert not house.correct(correction, 1.0)
+
+
+def test_a_thing_is_where_it_was_said_to_be_until_it_is_detected_and_a_new_map_keeps_that() -> None:
+    house = a_map()
+    ((taken,),) = read_exactly("Anna has the stapler", house.corrections())
+    assert not house.correct(taken, 1.0)
+    house.forget(1e9)
+    after = SemanticMap(house.document, before=house)
+    assert looking.bearing_text(after) == " Anna has stapler (1)."
+    after.take_in([Detection("stapler", Pose.upright("map", 7.0, 3.0, 0.5))], 0.5)
+    assert after.borne  # it was detected before
+    detected = SemanticMap(house.document, before=after)
+    detected.take_in([Detection("stapler", Pose.upright("map", 7.0, 3.0, 0.5))], 2.0)
+    assert (detected.borne, [item.name for item in detected.items()]) == ({}, ["stapler 1"])
+    ((lies,),) = read_exactly("the stapler is on Anna's desk", after.corrections())
+    assert not after.correct(lies, 2.0)
+    assert (after.borne, after.place_of(after.by_name["stapler 1"])) == ({}, after.by_name["Anna's desk"])
+    gone = after.corrections()[0].skill.call({"thing": "yak 1", "place": "Anna's desk"})
+    assert after.correct(gone, 3.0) == "yak 1 is not on the map any more"

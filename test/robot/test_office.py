@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import llguidance
 import pytest
+from doubles import ScriptedWorld
 from office import OfficeWorld
 from recorded_runs import assert_replays, recorded_episode
 
@@ -19,6 +21,7 @@ from reactree_ros.agent.prompt import system_text
 from reactree_ros.agent.reading import Unreadable, read, read_call, says_exactly
 from reactree_ros.agent.skill import Offer, SkillCall, offered_of
 from reactree_ros.background.pending import Pending
+from reactree_ros.household.household import WAH_NL
 from reactree_ros.world.check import check_world
 from reactree_ros.world.port import Observation, Outcome, World
 from reactree_ros.world.skill_policy import PolicyError, SkillPolicy, Verdict, policy_from_list
@@ -153,6 +156,16 @@ def test_a_value_that_may_not_stand_there_is_refused_by_its_parameter(
         read_call([(name, json.dumps(values))], grammar)
 
 
+@pytest.mark.parametrize("name", [name for name, (_, values) in SAID.items() if values])
+def test_one_value_more_or_less_is_refused_by_its_name(grammar: DecisionGrammar, name: str) -> None:
+    values = SAID[name][1]
+    with pytest.raises(Unreadable, match="'speed' is no parameter"):
+        read_call([(name, json.dumps({**values, "speed": 9}))], grammar)
+    missing = next(iter(values))
+    with pytest.raises(Unreadable, match=rf"{missing}: it is not said"):
+        read_call([(name, json.dumps({key: value for key, value in values.items() if key != missing}))], grammar)
+
+
 @pytest.mark.parametrize(
     "said",
     [
@@ -171,6 +184,19 @@ def takes(grammar: str, text: str) -> bool:
     assert not matcher.get_error()
     tokens = list(text.encode())
     return bool(matcher.try_consume_tokens(tokens) == len(tokens) and matcher.is_accepting())
+
+
+def test_a_reply_that_was_cut_is_no_skill_with_less_in_it(grammar: DecisionGrammar) -> None:
+    for text in ("Act: say Hello An", "Act: drive forward by 0.5 m", "Act: press the button of floor 1"):
+        with pytest.raises(Unreadable, match="cut"):
+            read(text, grammar, cut=True)
+
+
+def test_a_template_is_not_said_as_it_stands(grammar: DecisionGrammar) -> None:
+    for offer in grammar.offers:
+        if offer.skill.parameters and offer.skill.name != "say":
+            with pytest.raises(Unreadable):
+                read(f"Act: {offer.skill.wording}", grammar)
 
 
 def test_the_office_is_a_world_that_keeps_to_the_port() -> None:
@@ -270,6 +296,14 @@ def test_no_other_way_to_write_a_skill_leads_past_the_policy(said: str) -> None:
     assert asked == []
 
 
+def test_what_a_policy_denies_altogether_is_not_offered(office: OfficeWorld) -> None:
+    guarded = PolicyGuard(office, policy(), lambda skill, reason: Pending.of(""))
+    offered = {one.skill.name for one in guarded.available_skills().take() if isinstance(one, Offer)}
+    assert "drive" in offered
+    assert offered.isdisjoint({"take picture", "wipe", "pour"})
+    assert "take a picture" not in guarded.household.listed
+
+
 @pytest.mark.parametrize(
     ("rule", "said"),
     [
@@ -294,6 +328,13 @@ def test_a_rule_that_cannot_be_kept_is_refused(office: OfficeWorld, rule: dict[s
     with pytest.raises(PolicyError) as refused:
         policy({"verdict": "deny", **rule}).check(office)
     assert said in str(refused.value)
+
+
+def test_rules_about_values_need_declared_skills() -> None:
+    texts = ScriptedWorld()
+    texts.household = replace(WAH_NL, skills=(), actions=("open",))
+    with pytest.raises(PolicyError, match="'open' is no declared skill here, and has no parameters"):
+        policy({"skill": "open", "when": {"side": "left"}, "verdict": "deny"}).check(texts)
 
 
 # ---- a whole run

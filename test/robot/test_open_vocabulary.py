@@ -152,6 +152,14 @@ def test_what_is_recollected_is_somewhere_but_is_not_seen() -> None:
     assert [thing.name for thing in map.items()] == ["hole punch 4", "hole punch 5"]
 
 
+def test_what_the_map_may_not_name_any_more_is_not_recollected() -> None:
+    map = SemanticMap(load_map(OFFICE / "office_map.yaml"))
+    count = len(list(map.items()))
+    map.recollect("teapot 1", "teapot", 1, place="desk 1", pose=None, own="", now=1.0)
+    map.recollect("cup 1", "cup", 1, place="no such desk", pose=None, own="", now=1.0)
+    assert len(list(map.items())) == count
+
+
 def test_what_was_not_detected_where_it_was_taken_to_be_is_overlooked() -> None:
     config = load_robot(OFFICE / "office.yaml")
     map = seen(office(), 3)

@@ -130,6 +130,15 @@ def test_a_map_that_is_wrong_is_refused_in_one_line(path: tuple[Any, ...], value
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("properties", [[], ["GRABBABLE"]])
+def test_a_receptacle_of_a_word_of_ones_own_has_to_take_things_or_be_operated(properties: list[str]) -> None:
+    text = LINES.replace("desk 1", "sideboard 1")
+    with pytest.raises(UserError, match=r"^map\.yaml:9: receptacles\.0\.name: nothing can be put on or in 'sideboard'"):
+        map_of(parse_yaml(f"{text}words: {{sideboard: {properties}}}\n", where="map.yaml"))
+    for use in ("SURFACES", "CONTAINERS", "HAS_SWITCH"):
+        assert map_of(parse_yaml(f"{text}words: {{sideboard: [{use}]}}\n", where="map.yaml")).properties("sideboard")
+
+
 def test_where_a_robot_would_stand_outside_of_the_room_is_noted() -> None:
     source = parse_yaml(LINES.replace("approach: {x: 1, y: 1}", "approach: {x: 10.4, y: 1}"), where="map.yaml")
     assert notes_of(map_of(source), source) == [
@@ -241,6 +250,13 @@ def test_a_wrong_key_or_verb_of_a_skill_says_what_was_meant_and_where_own_skills
         assert "see config/robots/office.yaml" in str(error.value)
 
 
+def test_a_part_that_a_households_skill_has_already_is_not_declared_anew(tmp_path: Path) -> None:
+    file = tmp_path / "robot.yaml"
+    file.write_text("{map: m, emergency_stop: null, skills: {open: {action: a, type: b, effect: {open: thing}}}}")
+    with pytest.raises(UserError, match="'open' is a skill of a household and has its effect; to say another, give"):
+        load_robot(file)
+
+
 LINES = """\
 frame: map
 start: hall 1
@@ -285,9 +301,24 @@ def test_an_error_names_line_and_field(this: str, is_that: str, said: str) -> No
     assert map_of(parse_yaml(LINES, where="map.yaml")).rooms[0].own == "hall"
 
 
+def test_a_file_that_refers_to_itself_is_refused_and_not_followed_for_ever() -> None:
+    with pytest.raises(UserError, match=r"map\.yaml:?\d*: .*"):
+        map_of(parse_yaml("rooms: &a [*a]", where="map.yaml"))
+
+
 def test_no_robot_says_which_parameter_names_one() -> None:
     with pytest.raises(UserError, match="parameter robot_config is empty; name a file like"):
         load_robot("")
+
+
+def test_words_that_nobody_knows_can_be_described() -> None:
+    values = yaml.safe_load((CONFIG / "semantic_map.yaml").read_text())
+    values["words"] = {"dog bowl": ["GRABBABLE"]}
+    values["objects"]["classes"] = {17: "dog bowl"}
+    map = SemanticMap(map_of(Source(values, "map")))
+    see(map, 1.0, ("dog bowl", ON_TABLE))
+    do(map, "go to kitchen table 1")
+    assert do(map, "pick up dog bowl 1") == "You pick up dog bowl. You hold dog bowl (1)."
 
 
 @pytest.mark.parametrize(
@@ -357,6 +388,14 @@ def test_what_is_held_is_not_forgotten_and_not_taken_for_another_one(map: Semant
     see(map, 3.0, ("apple", (7.8, 2.3, 0.6)), ("apple", IN_FRIDGE))
     assert list(names(map)) == ["apple 1", "apple 2"]
     assert [map.things[id].name for id in map.held] == ["apple 1"]
+
+
+def test_what_was_detected_before_the_robot_changed_something_is_out_of_date(map: SemanticMap) -> None:
+    see(map, 1.0, ("apple", ON_TABLE))
+    do(map, "go to kitchen table 1")
+    do(map, "pick up apple 1", 2.0)
+    see(map, 1.9, ("apple", ON_TABLE))
+    assert list(names(map)) == ["apple 1"]
 
 
 def test_what_was_put_down_keeps_its_number_when_it_is_detected_there(map: SemanticMap) -> None:

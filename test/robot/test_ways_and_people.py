@@ -176,3 +176,13 @@ def test_nothing_is_handed_to_one_of_two_if_nobody_says_to_whom(tmp_path: Path) 
     _, kept = run(world, BRING, *TAKE, HAND.format("Lund"), "failure")
     assert "nobody says who is meant" in kept.of("refused")[0]["reason"]
     assert world.map.borne == {}
+
+
+@pytest.mark.parametrize(
+    "goal", ["Bring the stapler to Anna Lund", "Bring it to her", "Bring Anna Berg's to Anna Lund"]
+)
+def test_nobody_is_asked_if_one_is_named_in_full_or_none_is(tmp_path: Path, goal: str) -> None:
+    world, person = OfficeWorld(changed(tmp_path, persons=ANNAS)), Says()
+    run(world, goal, *TAKE, HAND.format("Lund"), "done", person=person)
+    assert person.asked == []
+    assert list(world.map.borne.values()) == ["Anna Lund"]

@@ -48,6 +48,13 @@ def test_a_run_that_nobody_judged_is_kept_by_a_person(cli: Cli, kept: Path) -> N
     assert "{thing_1}" in listed
 
 
+def test_the_terminal_names_the_routine_and_its_run(cli: Cli, kept: Path, record: Path) -> None:
+    run = json.loads(record.read_text(encoding="utf-8").splitlines()[0])["id"]
+    shown = cli("run", INSTRUCTION, "--llm", "expert", "--memory", kept, "--routines", "on").out
+    assert f"● routine '{NAME}' (learnt from run {run}" in shown
+    assert "● pick up apple" in shown
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -60,6 +67,32 @@ def test_a_run_says_what_it_has_learnt_or_why_nothing(cli: Cli, tmp_path: Path, 
     words = [tmp_path / "new.db" if word == "FILE" else word for word in given]
     assert said in cli("run", *words, "--llm", "expert", "--routines", "on").out
     assert "outine" not in cli("run", *words, "--llm", "expert").out
+
+
+def test_a_run_says_why_a_routine_did_not_do_it_alone(cli: Cli, kept: Path, tmp_path: Path) -> None:
+    file, goal = tmp_path / "paper.json", "refill it"
+    waits = {"kind": "wait for", "condition": "the printer is out of paper"}
+    file.write_text(json.dumps({"name": "paper", "goal": goal, "body": waits}))
+    cli("routine", "edit", "paper", "--memory", kept, "--file", file)
+    ended = cli("run", goal, "--llm", "expert", "--memory", kept, "--routines", "on")
+    assert "Routine 'paper' did not do it alone: wait for: 'wait until the printer is out of paper" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("goal", "limits", "said"),
+    [
+        ("Put the clean apple on the coffee table", [], "its goal says 'clean apple', and it takes any 'apple'"),
+        (INSTRUCTION, ["--max-steps", 2], "did not reach its goal"),
+    ],
+)
+def test_a_run_that_shows_not_what_its_goal_says_is_not_kept(
+    cli: Cli, tmp_path: Path, goal: str, limits: list[object], said: str
+) -> None:
+    record = tmp_path / "other.jsonl"
+    cli("run", goal, "--llm", "expert", *limits, "--save", record)
+    ended = cli("routine", "keep", record, "--memory", tmp_path / "memory.db")
+    assert ended.code == 2
+    assert said in ended.err
 
 
 def test_it_is_shown_in_words_and_as_json(cli: Cli, kept: Path) -> None:
@@ -82,6 +115,16 @@ def test_it_is_edited_in_an_editor_or_by_a_file_and_begins_a_version(
     assert "paper, version 1" in cli("routine", "show", "paper", "--memory", kept).out
     monkeypatch.setenv("VISUAL", "true")
     assert "nothing is changed" in cli("routine", "edit", "paper", "--memory", kept).out
+
+
+@pytest.mark.parametrize(("editor", "said"), [("false", "ended with 1"), ("no-such-editor", "cannot be opened")])
+def test_an_editor_that_fails_changes_nothing(
+    cli: Cli, kept: Path, monkeypatch: pytest.MonkeyPatch, editor: str, said: str
+) -> None:
+    monkeypatch.setenv("VISUAL", editor)
+    ended = cli("routine", "edit", NAME, "--memory", kept)
+    assert (ended.code, len(ended.err.strip().splitlines())) == (2, 1)
+    assert said in ended.err
 
 
 @pytest.mark.parametrize("written", [b"{", b"", b"[1e999]", b"\xff\xfe", b'{"name": "a", "goal": "b", "body": 3}'])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
+from reactree_ros.errors import UserError
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.vocabulary import RECALLABLE, WORDS
 from reactree_ros.memory.stores.sqlite import SqliteMemory
@@ -89,6 +92,28 @@ def test_what_was_changed_meanwhile_is_not_counted_for_what_it_was(memory: Sqlit
     assert kept.named("put").counts == model.Counts()
 
 
+def test_counts_and_versions_end_at_the_most_and_are_read_again(memory: SqliteMemory) -> None:
+    kept, most = Kept(memory), model.MOST_COUNTED
+    counts = model.Counts(runs=most, uses=most, successes=most, last_failure="x")
+    kept.replace("put", routine().model_copy(update={"counts": counts, "version": most}))
+    used(kept, "put")
+    assert kept.named("put").counts == counts.model_copy(update={"last_failure": ""})
+    used(kept, "put", "it slipped")
+    kept.add(routine(last="throw"))
+    assert (kept.named("put").version, kept.named("put").counts.runs) == (most, most)
+
+
+def test_what_was_removed_meanwhile_stays_removed(memory: SqliteMemory) -> None:
+    kept = Kept(memory)
+    kept.add(routine())
+    fit = Fit(kept.named("put"), {})
+    kept.remove("put")
+    kept.used(fit, "", {}).result(timeout=10)
+    assert kept.all() == {}
+    with pytest.raises(UserError, match="there is no routine 'put'; it has none yet"):
+        kept.remove("put")
+
+
 def test_one_that_fails_too_often_is_not_found_any_more(memory: SqliteMemory) -> None:
     kept = Kept(memory)
     kept.add(routine())
@@ -109,8 +134,25 @@ def test_the_one_that_helped_least_makes_room(memory: SqliteMemory) -> None:
     assert list(kept.all()) == ["drop", "put", "set"]
 
 
+def test_of_more_than_may_be_all_that_are_too_many_make_room(memory: SqliteMemory) -> None:
+    others = Kept(memory)
+    for verb in ("put", "lay", "set", "drop"):
+        others.add(routine(f"{verb} {{thing_1}} on the {{place_2}}", name=verb))
+    Kept(memory, most=2).add(routine("throw {thing_1} on the {place_2}", name="throw"))
+    assert len(others.all()) == 2
+
+
+SOUND = routine(name="damaged").to_json().removesuffix("}")
+
+
 @pytest.mark.parametrize(
-    "text", ["", "{}", "null", "[" * 9999, '{"name": "put", "goal": "x", "body": {"kind": "bomb"}}']
+    "text",
+    [
+        *("", "{}", "null", "[" * 9999, '{"name": "put", "goal": "x", "body": {"kind": "bomb"}}'),
+        SOUND + ', "counts": {"uses": 1e400}}',
+        SOUND + ', "counts": {"uses": 2, "successes": 3}}',
+        SOUND + f', "counts": {{"successes": 1{"0" * 400}}}}}',
+    ],
 )
 def test_what_others_have_damaged_is_left_out(memory: SqliteMemory, text: str) -> None:
     kept = Kept(memory)
@@ -185,3 +227,20 @@ def test_the_words_of_a_robot_are_its_own() -> None:
     assert known.kinds_of("stapler") == {"thing"}
     assert known.kinds_of("Printer 2b") == {"place", "room"}
     assert "mug" not in known
+
+
+def test_what_has_changed_is_found_as_if_all_were_read_anew(memory: SqliteMemory) -> None:
+    """Also by who has looked before: it reads no more than what is otherwise."""
+    rng, kept = random.Random(0), Kept(memory)
+    goals = [f"{verb} apple on the desk" for verb in ("put", "lay", "set")]
+    for _ in range(30):
+        other, verb = Kept(memory), rng.choice(("put", "lay", "set"))
+        if verb not in other.all():
+            other.add(routine(rng.choice((f"{verb} {{thing_1}} on the {{place_2}}", f"{verb} it away")), name=verb))
+        elif rng.random() < 0.5:
+            other.remove(verb)
+        else:
+            used(other, verb, rng.choice(("", "it slipped")))
+        found = [kept.fitting(goal, KNOWN, "wah_nl") for goal in goals]
+        assert found == [Kept(memory).fitting(goal, KNOWN, "wah_nl") for goal in goals]
+        assert list(kept.all().items()) == list(Kept(memory).all().items())

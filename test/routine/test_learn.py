@@ -160,6 +160,12 @@ def test_detours_refusals_recalls_and_what_was_done_in_vain_are_left_out() -> No
     assert leaves(of({BRING: acts}, BRING, refused=["open desk 1"])) == FETCHED
 
 
+def test_subgoals_in_a_sequence_become_one() -> None:
+    script = {BRING: [expand("sequence", "get it", "put it")], "get it": [*FETCH[:3], "done"], "put it": FETCH[3:]}
+    routine = of(script, BRING)
+    assert (leaves(routine), routine.body.kind) == (FETCHED, "sequence")
+
+
 def test_a_branch_that_only_searched_is_left_out_of_a_fallback() -> None:
     script = {BRING: [expand("fallback", "look", "do it")], "look": ["go to kitchen 1", "failure"], "do it": FETCH}
     assert leaves(of(script, BRING)) == FETCHED
@@ -209,6 +215,11 @@ def test_what_the_goal_does_not_name_or_names_twice_stays_as_it_is() -> None:
     ]
 
 
+def test_braces_in_an_instruction_are_no_roles() -> None:
+    goal = "bring the mug to the desk {now}"
+    assert of({goal: FETCH}, goal).goal == "bring the {thing_1} to the {place_2} {{now}}"
+
+
 @pytest.mark.parametrize(
     ("script", "said"),
     [
@@ -231,6 +242,14 @@ def test_what_the_goal_names_with_its_number_is_that_one() -> None:
     assert [str(fit) for fit in index.fitting("Bring mug 2 to the fridge")] == ["bring mug 2 to the fridge"]
     for other in ("bring mug 1 to the desk", "bring the mug to the desk", "bring apple 2 to the desk"):
         assert index.fitting(other) == []
+
+
+def test_what_the_goal_names_twice_or_by_number_is_closed_and_gone_to_at_the_end() -> None:
+    acts = ("pick up mug 1", "go to fridge 1", "open fridge 1", "put down mug 1", "close fridge 1", "done")
+    goal = "put the mug into the fridge and close the fridge"
+    assert leaves(of({goal: acts}, goal))[-1] == "close {found_2}"
+    goal = "bring the mug to the fridge, then go to desk 1"
+    assert leaves(of({goal: (*acts[:-1], "go to desk 1", "done")}, goal))[-1] == "find desk 1"
 
 
 BAKE = ("pick up apple 1", "go to fridge 1", "put down apple 1", "turn on fridge 1", "done")

@@ -18,11 +18,12 @@ from reactree_ros.background.pending import Pending
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import load_tasks
+from reactree_ros.routine import model
 from reactree_ros.routine import skills as module
 from reactree_ros.routine.model import Routine, RoutineError
 from reactree_ros.routine.skills import RoutineSkills
 from reactree_ros.world.check import check_world
-from reactree_ros.world.port import Observation, Outcome
+from reactree_ros.world.port import Observation, Outcome, WorldError
 from reactree_ros.world.skill_policy import Rule, SkillPolicy, Verdict
 from reactree_ros.world.wrappers import PolicyGuard
 
@@ -162,6 +163,13 @@ def test_flows_and_decorators_end_as_in_a_tree(
     assert ended is outcome
 
 
+def test_a_long_wait_is_several_waits() -> None:
+    waits = {f"wait until {PAPER} for up to {seconds} s": [NOT_YET] * 3 for seconds in (600, 100)}
+    ended, executed = carried_out({"kind": "wait for", "condition": PAPER, "seconds": 1300}, waits)
+    assert [re.findall("[0-9]+", one) for one in executed] == [["600"], ["600"], ["100"]]
+    assert ended is Outcome.TIMEOUT
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -177,6 +185,16 @@ def test_what_goes_round_for_ever_fails_and_says_so(body: Any) -> None:
     assert (ended.outcome, len(robot.executed)) == (Outcome.EXECUTION, module.MOST_STEPS)
     assert ended.text.endswith("It did not end in 1,000 steps.")
     assert len(ended.text) < 100
+
+
+@pytest.mark.parametrize("times", [0, 10_000])
+@pytest.mark.parametrize(
+    ("child", "steps"), [(a("close a"), "a"), (flow("sequence", a("close b"), a("close a")), "ba")]
+)
+def test_a_retry_that_comes_to_the_same_failure_again_and_again_fails(child: Any, steps: str, times: int) -> None:
+    ended, executed = carried_out(decorated("retry", child, times), {"close a": BAD * 1000})
+    assert ended is Outcome.EXECUTION
+    assert "".join(one[-1] for one in executed) == steps * model.MOST_ALIKE
 
 
 @pytest.mark.parametrize(
@@ -230,6 +248,15 @@ def test_a_time_that_is_over_cancels_the_step_under_way() -> None:
     assert len(began) == 1
     robot.settle_all()
     assert pending.take().text == "The 1 s for it are over. close c: done."
+
+
+def test_a_world_that_breaks_breaks_the_skill() -> None:
+    class Broken(Robot):
+        def execute(self, skill: str) -> Pending[Observation]:
+            return Pending.failed(WorldError("it is gone"))
+
+    with pytest.raises(WorldError, match="it is gone"):
+        RoutineSkills(Broken(), [FETCH]).execute("fetch mug 1 from sink 1").take()
 
 
 def test_a_policy_judges_each_step() -> None:

@@ -259,6 +259,15 @@ def test_a_routine_of_any_shape_ends_and_no_run_by_a_bug(memory: SqliteMemory, s
     assert came.result.end not in ("bug", "world_gone", "memory_gone")
 
 
+def test_a_goal_that_has_no_words_is_no_agent_nodes_goal(memory: SqliteMemory) -> None:
+    body, role = model.Goal(text="{text_1}"), model.Role(name="text_1", kind="text")
+    found = Pending.of(
+        (Fit(model.Routine(name="say", goal="say {text_1}", roles=(role,), body=body), {"text_1": "\n"}),)
+    )
+    came = carry_out(tasks(1, 8)[0], memory, options=LIMITS, routines_of=lambda _, tells: (lambda goal: found, tells))
+    assert set(came.used) == {"the goal '{text_1}' has no words here"}
+
+
 class Keeps(WorldWrapper):
     def __init__(self, inner: World) -> None:
         super().__init__(inner)
@@ -353,6 +362,20 @@ def test_where_two_things_fit_and_somebody_may_say_which_an_agent_node_decides(m
     (reason,) = asked.used
     assert reason.endswith(f"fit '{thing}'")
     assert asked.requests > 0
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_of_two_things_that_which_the_goal_names_by_its_number(memory: SqliteMemory, number: int) -> None:
+    task = next(task for task in tasks(1, 8) if two_of_a_kind(task))
+    name = f"{two_of_a_kind(task)} {number}"
+    body = PUT.model_dump(mode="json")["body"]
+    body["children"][0]["of"] = name
+    routine = {"name": "put", "goal": f"put {name} on the sofa", "body": body}
+    body["children"][2]["of"] = "sofa"
+    Kept(memory).add(model.Routine.of(routine))
+    came = carry_out(task, memory, instruction=routine["goal"], options=LIMITS)
+    assert came.used == [""]
+    assert [skill for skill in came.skills if skill.startswith("pick up")] == [f"pick up {name}"]
 
 
 def two_of_a_kind(task: Task) -> str:

@@ -20,6 +20,7 @@ from reactree_ros.episode.going_on import go_on
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.moving import moved
 from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.memory.port import EpisodicMemoryError
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.person.port import Answer, Person, Question
 from reactree_ros.routine import model
@@ -194,6 +195,23 @@ def picked_up(came: Came) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.parametrize("error", [EpisodicMemoryError("the disk is full"), TimeoutError()])
+def test_a_use_that_cannot_be_counted_is_told_and_loses_nothing(
+    learnt: SqliteMemory, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.setattr(Kept, "used", lambda *_: Pending.failed(error))
+    came = carry_out(TASK, learnt)
+    assert did_by_routine(came)
+    (told,) = came.episode.learning.report
+    assert told.startswith("What came of a routine is not counted: ")
+    assert told.endswith(("the disk is full", "it takes longer than 10 s"))
+
+
+def test_the_budget_holds(learnt: SqliteMemory) -> None:
+    came = carry_out(TASK, learnt, options=TreeOptions(max_steps=3))
+    assert (came.result.end, came.result.steps, came.requests) == ("out_of_steps", 3, 0)
+
+
 # ---------------------------------------------------------------------- resumed runs
 
 
@@ -230,6 +248,11 @@ def test_a_person_may_say_no_before(learnt: SqliteMemory, words: str, by_routine
     assert_replays(came.kept)
 
 
+def test_without_a_person_nothing_is_proposed(learnt: SqliteMemory) -> None:
+    came = carry_out(TASK, learnt, routines=Routines.PROPOSE)
+    assert (came.used, came.result.gsr) == ([], 1.0)
+
+
 class Interrupts(WorldWrapper):
     """Skills take until the next tick; a person says something when one is carried out."""
 
@@ -261,6 +284,14 @@ def test_what_a_person_says_on_the_way_is_taken_in_by_an_agent_node(learnt: Sqli
     assert came.used == ['the person says "not that one"']
     told = [event["told"] for event in came.kept.of("turn") if "told" in event]
     assert any('The person says: "not that one"' in one for one in told)
+
+
+def test_a_person_may_stop_it(learnt: SqliteMemory) -> None:
+    world = Interrupts(SymbolicWorld(TASK))
+    world.says = "stop"
+    came = carry_out_with(world, learnt)
+    assert (came.result.end, came.requests) == ("interrupted", 0)
+    assert len([skill for skill in came.skills if skill.startswith("put down")]) == 0
 
 
 def carry_out_with(world: Interrupts, memory: SqliteMemory) -> Came:
@@ -316,3 +347,9 @@ def test_for_a_goal_in_other_words_the_model_chooses_once(learnt: SqliteMemory, 
     if by_routine:
         assert (came.result.gsr, len(model.requests), came.result.decisions) == (1.0, 1, 1)
     assert_replays(came.kept)
+
+
+def test_a_trained_model_is_not_asked_which_is_meant(learnt: SqliteMemory) -> None:
+    model = Chooses(0)
+    carry_out(TASK, learnt, instruction=f"{TASK.instruction.rstrip('.')}, and be so kind", model=model)
+    assert model.requests[0].may_say.__class__.__name__ == "DecisionGrammar"

@@ -23,6 +23,7 @@ from office import OfficeWorld
 from py_trees.common import Status
 
 from reactree_ros.agent.control_flow import ControlFlow, default_flows
+from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.kinds.think import Think
 from reactree_ros.agent.transcript import Example
 from reactree_ros.agent.turns import About, Said, Saw, Told
@@ -32,6 +33,7 @@ from reactree_ros.llm.port import (
     A_PERSON,
     Around,
     DecisionRequest,
+    LanguageModel,
     PromptTooLong,
     Reply,
     ServerUnavailable,
@@ -39,6 +41,7 @@ from reactree_ros.llm.port import (
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.tree.agent_node import REPEATED, SURE, Abilities, AgentNode, fruitless
 from reactree_ros.tree.flows import SequenceFlow
+from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.listener import Listener
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, WorldError
@@ -290,6 +293,23 @@ def test_a_recall_is_answered_by_working_memory_and_is_a_step() -> None:
     assert (result.decisions, result.steps, world.executed) == (1, 1, [])
 
 
+def test_of_two_decisions_in_one_reply_the_first_takes_what_the_reply_took() -> None:
+    class Counting(Listener):
+        def __init__(self) -> None:
+            self.tokens: list[int | None] = []
+
+        def decided(self, node: GoalNode, decision: Decision, reply: Reply) -> None:
+            self.tokens.append(reply.output_tokens)
+
+    class Counted(LanguageModel):
+        def decide(self, request: DecisionRequest) -> Pending[Reply]:
+            return Pending.of(Reply("Think: It is time.\nAct: done", output_tokens=9))
+
+    counting = Counting()
+    result = scripted_episode({}, model=Counted(), listener=counting).run()
+    assert (counting.tokens, result.output_tokens) == ([9, 0], 9)
+
+
 def test_a_thought_that_comes_again_is_answered_with_a_word_that_says_so() -> None:
     thoughts = ["Think: It is dark.", "Think: Is it?", "Think: it is  DARK", "Act: open fridge 1", "Think: It is dark."]
     run = scripted_episode({"root": [*thoughts, "Act: done"]})
@@ -328,6 +348,17 @@ def test_recursion_is_refused_at_any_distance() -> None:
     )
     result = run.run()
     assert (result.status, result.decisions, result.max_depth) == ("success", 4, 5)
+
+
+def test_after_a_limit_later_siblings_start_and_end_at_once() -> None:
+    script = {"root": [expand("parallel", "a", "b")], "a": ["Think: 1", "Think: 2"]}
+    run = scripted_episode(script, options=TreeOptions(max_decisions=2))
+    run.run()
+    assert [node.text.rpartition("\n")[2] for node in run.context.nodes] == [
+        "",
+        "Max decisions",
+        "Max decisions",
+    ]
 
 
 class Fails(ScriptedModel):
@@ -438,6 +469,15 @@ def test_a_skill_that_does_not_end_is_cancelled_and_the_node_is_told() -> None:
     assert dict(world.cancelled) == {"open fridge 1": 1}
 
 
+def test_a_look_around_that_does_not_come_is_named() -> None:
+    clock = Clock()
+    run = scripted_episode({}, world=ScriptedWorld(settle=False), clock=clock)
+    run.tick()
+    clock.now = 1000.0
+    run.tick()
+    assert (run.result().end, run.result().message) == ("world_gone", "no observation within 120 s")
+
+
 def experience(text: str) -> Experience:
     """What episodic memory finds."""
     turns = (Told(text),)
@@ -502,6 +542,15 @@ def test_a_prompt_that_is_too_long_loses_its_least_similar_examples() -> None:
         assert said_in(request) == ["Think: a"][: len(said_in(request))]
     ids = [request.id for request in [*model.refused, *model.requests]]
     assert len(set(ids)) == len(ids)
+
+
+def test_a_prompt_that_becomes_too_long_on_the_way_loses_examples_then() -> None:
+    model = SmallModel({"root": ["Think: " + "w " * 50, "Act: done"]}, context=words_without_examples() + 220)
+    listener = Shortened()
+    result = with_examples(model, listener, EXAMPLES[:2]).run()
+    assert (result.status, result.decisions) == ("success", 1)
+    assert [dropped for _, dropped, _ in listener.heard] == [1]
+    assert said_in(model.requests[-1])[0].startswith("Think: w w")
 
 
 def test_a_prompt_that_is_too_long_without_examples_too_ends_the_node_and_names_the_error() -> None:
@@ -572,3 +621,17 @@ def test_the_turns_say_who_spoke_and_what_it_was_taken_for() -> None:
     ]
     assert isinstance(turns[5], Saw)
     assert turns[5].observation == Observation("You open fridge 1.")
+
+
+def test_a_reply_with_an_objection_is_refused_and_counted() -> None:
+    class Objected(ScriptedModel):
+        def settle_all(self) -> None:
+            settling, self.in_flight = self.in_flight, []
+            for pending, text in settling:
+                pending.succeed(Reply(text, objection="It was cut." if "fridge" in text else ""))
+
+    world = ScriptedWorld()
+    run = scripted_episode({}, model=Objected({"root": ["Act: open fridge 1", "Act: done"]}), world=world)
+    result = run.run()
+    assert (result.status, result.decisions, result.steps, world.executed) == ("success", 1, 0, [])
+    assert "\nAct: open fridge 1\nIt was cut.\nAct: done" in root_of(run).text

@@ -124,6 +124,12 @@ def test_without_questions_or_a_person_nothing_can_be_asked(name: str, person: P
     assert replays(events)
 
 
+def test_the_system_text_tells_who_may_ask_that_it_may() -> None:
+    episode, model, _ = run_of({"root": ["Act: done"]}, Says())
+    episode.run()
+    assert "4. Ask: Put a question to a person" in model.requests[0].prompt
+
+
 # ---------------------------------------------------------------------- words in the middle of a run
 
 
@@ -155,6 +161,14 @@ def test_stop_ends_the_run(words: str) -> None:
     assert replays(events)
 
 
+@pytest.mark.parametrize("words", ["don't stop", "the stop sign, please", "not that one", "first close the fridge"])
+def test_other_words_do_not(words: str) -> None:
+    episode, _, _ = run_of({"root": ["Think: 1", "Act: done"]}, None)
+    episode.tick()
+    episode.hear(words)
+    assert episode.run().end == "done"
+
+
 def test_stop_as_the_answer_to_a_question_is_none_and_ends_the_run() -> None:
     desk = Desk()
     episode, _, events = run_of({"root": ["Ask: Which apple?", "Act: done"]}, desk)
@@ -184,6 +198,14 @@ def test_a_run_that_a_person_has_stopped_can_be_gone_on_with() -> None:
     assert resumed.run().end == "done"
     assert told_by_the_person(resumed) == ['The person says: "the red one".']
     assert replays(again)
+
+
+def test_a_planner_that_takes_no_words_in_says_so_but_stops() -> None:
+    episode, _, _ = run_of({"root": ["Think: 1"]}, None, name="tree_planner")
+    with pytest.raises(UserError, match="takes in nothing but 'stop'"):
+        episode.hear("the red one")
+    episode.hear("stop")
+    assert episode.run().status == "interrupted"
 
 
 def test_after_the_end_nobody_takes_words_in() -> None:

@@ -51,6 +51,23 @@ def test_for_a_place_robots_wait_in_the_order_in_which_they_came() -> None:
     assert cid.done()
 
 
+def test_who_has_a_place_does_not_stand_behind_those_who_wait_for_it() -> None:
+    claims = Claims()
+    claims.ask(ANN, at("fridge 1")).take()
+    claims.ask(BOB, at("fridge 1"))
+    claims.ask(ANN, Use(places=("fridge 1",))).take()
+
+
+def test_a_wish_that_is_cancelled_lets_the_next_one_through() -> None:
+    claims = Claims()
+    claims.ask(ANN, at("fridge 1")).take()
+    bob = claims.ask(BOB, Use(places=("fridge 1", "table 1")))
+    cid = claims.ask(CID, at("table 1"))
+    assert not cid.done()
+    bob.cancel()
+    assert cid.done()
+
+
 def test_a_circle_is_found_before_it_closes_also_over_a_third_robot() -> None:
     claims = Claims()
     for robot, place in ((ANN, "a"), (BOB, "b"), (CID, "c")):
@@ -76,6 +93,17 @@ def test_what_a_robot_has_left_on_its_way_is_free_and_what_it_has_before_it_is_n
     assert (bob.done(), cid.done()) == (True, False)
     claims.leave(ANN, "nowhere")
     assert claims.places_of(ANN) == {"table 1"}
+
+
+def test_to_wait_before_a_way_is_no_step() -> None:
+    claims, slow, quick = Claims(), Claimant("slow"), Claimant("quick", elapsed=9)
+    door = Use(ways=("door 1",))
+    claims.ask(quick, door).take()
+    waiting = claims.ask(slow, door)
+    assert not waiting.done()
+    claims.leave(quick, "door 1")
+    assert waiting.done()
+    assert slow.elapsed == 0
 
 
 def test_who_would_wait_before_a_way_for_one_that_waits_for_it_is_told_so() -> None:
@@ -148,6 +176,15 @@ def test_robots_that_would_wait_for_one_another_make_way_and_are_told_so() -> No
     assert swapped.take().text == "You are at fridge 1. You made way for ann before."
     assert where == {"ann": "table 1", "bob": "fridge 1"}
     assert claims.counts["circles"] == 1
+
+
+def test_a_skill_that_is_refused_leaves_its_robot_where_it_stands() -> None:
+    claims, where = Claims(), {"ann": "", "bob": ""}
+    world = Yard(where, "ann", None)
+    ClaimedSkill("go to fridge 1", world, ANN, claims, patience=9).pending.take()
+    refused = ClaimedSkill("go to nowhere", world, ANN, claims, patience=9).pending.take()
+    assert refused.outcome is Outcome.PRECONDITION
+    assert claims.places_of(ANN) == {"fridge 1"}
 
 
 @pytest.mark.parametrize("outcome", [Outcome.EXECUTION, Outcome.TIMEOUT, Outcome.POSTCONDITION])

@@ -68,6 +68,12 @@ def test_subgoals_come_again_until_the_condition_holds(looks: int) -> None:
     assert len(kept.of("started")) == 1 + 2 * looks
 
 
+def test_the_steps_of_a_run_bound_it() -> None:
+    world = Tray(99)
+    end, _ = run(world, {"root": [expand(REPEAT, "fill")], "fill": FILL * 9})
+    assert (end, len(world.executed)) == ("out_of_steps", 8)
+
+
 @pytest.mark.parametrize("outcome", [Outcome.REFUSED_BY_POLICY, Outcome.EXECUTION])
 def test_where_nobody_can_look_it_fails(outcome: Outcome) -> None:
     world = Tray(99, outcome)

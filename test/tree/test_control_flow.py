@@ -115,6 +115,16 @@ def test_children_that_failed_keep_their_status_while_the_next_one_runs(flow: ty
     assert first.log == ["initialise", "FAILURE"]
 
 
+@pytest.mark.parametrize("flow", default_flows())
+def test_interrupting_stops_the_running_child(flow: type[ControlFlow]) -> None:
+    child, other = Child("1", Status.SUCCESS, ticks=5), Child("2", Status.SUCCESS)
+    composite = over(flow, [child, other], ParallelPolicy.MAJORITY)
+    composite.tick_once()
+    composite.stop(Status.INVALID)
+    assert child.log == ["initialise", "INVALID"]
+    assert other.log == []
+
+
 # ------------------------------------------------------------------ somebody else's
 
 

@@ -126,6 +126,15 @@ def test_other_words_are_one_request_that_is_held_to_the_closed_form() -> None:
     assert run.seen.endswith("Anna has stapler (1).")
 
 
+def test_two_corrections_in_one_sentence_are_shown_together_and_both_taken_in() -> None:
+    run = Run("I have taken the stapler and the jug is on the meeting table", person=Says("y")).ends()
+    assert run.shown == ["Do I understand you: the stapler 1 is with the person; the jug 1 is at meeting table 1?"]
+    assert run.map == "stapler 1 the person; jug 1 at meeting table 1; cup 1 at counter 1"
+    understood = "take in that the cup 1 is gone; the jug 1 is with Bob"
+    run = Run("no cup any more, Bob drinks from the jug", person=Says("y"), understood=[understood]).ends()
+    assert run.map == "stapler 1 at desk 1; jug 1 Bob; cup 1"
+
+
 @pytest.mark.parametrize(
     "words", ["please hurry", "what is on the desk?", "I have a question", "the unicorn is on the desk"]
 )
@@ -224,6 +233,15 @@ def test_where_two_things_fit_the_person_is_asked_which_whoever_has_read_the_wor
     assert run.told[1] == f"The person confirms it: the {names[1]} is gone."
 
 
+@pytest.mark.parametrize("answer", ["the other one", "yes", "gone", "no"])
+def test_an_answer_that_names_none_of_them_changes_nothing(answer: str) -> None:
+    world = kitchen()
+    word, names = alike(world)
+    run = Run(f"the {word} is gone", person=Says(answer), world=world).ends()
+    assert run.told[1].startswith("That is not taken in: the person was shown ")
+    assert all(world.scene.room_of(world.scene.by_name[name]) is not None for name in names)
+
+
 def test_what_may_mean_too_much_is_not_listed_and_the_node_is_told_so() -> None:
     run = Run(
         "the wine glass is on the chair and the mug is on the chair and the apple is gone",
@@ -234,6 +252,12 @@ def test_what_may_mean_too_much_is_not_listed_and_the_node_is_told_so() -> None:
     assert run.told[1] == (
         "That is not taken in: it may mean more than 9 things; the person has to name each with its number."
     )
+
+
+def test_what_a_person_has_is_not_picked_up_and_the_reason_says_who_has_it() -> None:
+    run = Run("Anna has the cup", person=Says("y"), decides=["Act: navigate to counter 1", DONE]).ends()
+    refused = run.world.execute("grip cup 1 with low force").take()
+    assert (refused.outcome, refused.text) == (Outcome.PRECONDITION, "Anna has the cup.")
 
 
 # ---------------------------------------------------------------------- what it does to the robot
@@ -247,6 +271,19 @@ def test_who_has_what_was_handed_over_is_known_and_told() -> None:
     assert around.text.endswith("Anna has cup (1).")
     assert [one.place for one in around.seen if one.word == "cup"] == ["Anna"]
     assert world.execute("grip cup 1 with low force").take().text == "Anna has the cup."
+
+
+def test_what_was_corrected_is_recalled() -> None:
+    run = Run(
+        *("Anna has the cup", "the stapler is on counter 1", "the jug is gone"),
+        person=Says("y", "y", "y"),
+        decides=[DONE],
+    ).ends()
+    memory = run.episode.context.working_memory
+    assert memory is not None
+    assert memory.recall("cup") == "You saw cup 1 near Anna."
+    assert memory.recall("stapler") == "You saw stapler 1 near counter 1 in corridor 1."
+    assert memory.recall("jug") == "You have not seen jug before."
 
 
 def test_what_the_robot_holds_can_be_corrected_and_what_it_cannot_hold_is_refused() -> None:
@@ -314,6 +351,21 @@ def test_a_correction_while_a_skill_runs_waits_for_its_end_and_stands_after_it()
     world.under_way()
     run.ends()
     assert run.seen.endswith("The person has stapler (1).")
+
+
+def test_after_a_pause_the_node_knows_what_the_person_did_meanwhile() -> None:
+    run = Run(person=Says("y"), decides=[DONE])
+    run.model.settle = False
+    while not run.model.requests:
+        run.episode.tick()
+    run.episode.pause()
+    run.episode.tick()
+    run.episode.hear("I have taken the stapler")
+    run.episode.tick()
+    run.model.settle, run.model.script["root"] = True, [DONE]
+    run.episode.resume()
+    run.ends()
+    assert "The person has stapler (1)." in run.model.requests[-1].prompt
 
 
 def test_of_several_nodes_the_word_corrects_once() -> None:

@@ -150,6 +150,25 @@ def test_a_hold_that_lasts_too_long_ends_the_task_which_is_no_result() -> None:
     assert model.requests == []
 
 
+def test_a_run_that_is_held_can_be_interrupted() -> None:
+    world = StopWorld()
+    world.stop = PRESSED
+    episode = scripted_episode({"root": ["Act: done"]}, world=world)
+    tick(episode)
+    episode.interrupt()
+    assert (episode.finished, episode.result().end) == (True, "interrupted")
+
+
+def test_a_reason_that_changes_is_said() -> None:
+    world, notes = StopWorld(), Notes()
+    world.stop = PRESSED
+    episode = scripted_episode({"root": ["Act: done"]}, world=world, listener=notes)
+    tick(episode)
+    episode.pause("lunch")
+    tick(episode)
+    assert notes.heard == [f"root held: {PRESSED}", "root held: lunch"]
+
+
 @pytest.mark.parametrize("name", ["reactree", "react"])
 def test_the_planners_by_name_are_held_too(name: str) -> None:
     world, model = StopWorld(), ScriptedModel({"root": ["Act: done"]})

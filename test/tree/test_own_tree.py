@@ -30,6 +30,8 @@ from reactree_ros.record.schema import Event
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.tree.own_tree import OwnTree
 from reactree_ros.world.port import Observation, Outcome, World
+from reactree_ros.world.skill_policy import policy_from_list
+from reactree_ros.world.wrappers import PolicyGuard
 
 Make = Callable[[OwnTree], Behaviour]
 
@@ -84,6 +86,27 @@ def test_a_tree_of_plain_composites_carries_out_skills_and_goals() -> None:
 
     assert world.executed == ["go to kitchen 1", "pick up apple 1", "open fridge 1"]
     assert (result.end, result.decisions, result.steps) == ("done", 2, 3)
+
+
+def test_a_skill_that_is_refused_fails_and_says_why() -> None:
+    episode = episode_of(lambda run: run.skill("open fridge 1"), world=ScriptedWorld(refused=["open fridge 1"]))
+
+    result = episode.run()
+
+    assert (result.end, result.reason) == ("failure", "You cannot open fridge 1.")
+
+
+def test_a_skill_policy_guards_hand_written_skills() -> None:
+    world = ScriptedWorld()
+    rules = [{"skill": "open", "object": "fridge", "verdict": "deny"}, {"skill": "open", "verdict": "allow"}]
+    guarded = PolicyGuard(world, policy_from_list(rules, where="here"), lambda skill, why: Pending.of(""))
+
+    result = episode_of(lambda run: run.skill("open fridge 1"), world=guarded).run()
+
+    assert (result.end, world.executed) == ("failure", [])
+    assert "the skill policy says deny" in result.reason
+    with pytest.raises(UserError, match="'go to kitchen 1' is no skill; one starts with open"):
+        episode_of(lambda run: run.skill("go to kitchen 1"), world=guarded)
 
 
 HAND_OVER = Skill(
@@ -243,6 +266,19 @@ def test_a_goal_that_is_repeated_is_not_stuck_by_what_it_saw_before() -> None:
     assert episode.run().end == "done"
 
 
+def test_a_goal_that_is_stuck_ends_alone() -> None:
+    world = ScriptedWorld(refused=["open fridge 1"])
+    episode = episode_of(
+        lambda run: composites.Selector("or", memory=True, children=[run.goal("a"), run.skill("go to kitchen 1")]),
+        world=world,
+        model=ScriptedModel({"a": ["Act: open fridge 1"] * 9}),
+        options=TreeOptions(stuck_after=3),
+    )
+
+    assert episode.run().end == "done"
+    assert world.executed == ["open fridge 1"] * 3 + ["go to kitchen 1"]
+
+
 def test_a_language_model_that_is_gone_ends_its_goal_alone() -> None:
     world = ScriptedWorld()
     episode = episode_of(
@@ -334,6 +370,17 @@ def test_the_record_has_every_skill_and_replays() -> None:
     assert (found.difference, found.events) == ("", len(events))
 
 
+def test_what_is_interrupted_is_so_in_the_record() -> None:
+    events, episode = recorded(mine, **SCRIPT)
+    episode.run()
+
+    names = {node["node"]: node["name"] for event in events if event["e"] == "grow" for node in event["nodes"]}
+    second = [at for at, event in enumerate(events) if event["e"] == "skill"][2]
+    told = [(names[of[0]], of[1]) for event in events[:second] if event["e"] == "status" for of in event["of"]]
+    for name in ("a", "c"):
+        assert [status for one, status in told if one == name][-1] == "interrupted"
+
+
 def plain(run: OwnTree) -> Behaviour:
     return one_after_the_other(run.skill("go to kitchen 1"), run.goal("b"), run.skill("pick up apple 1"))
 
@@ -406,3 +453,14 @@ def test_a_leaf_that_fails_in_the_same_way_for_ever_ends_the_run_as_stuck(make: 
     assert (result.end, result.status) == ("stuck", "failure")
     assert f"'close fridge 1' failed {times} times without anything new" in result.message
     assert world.executed.count("close fridge 1") == times
+
+
+def test_a_tree_that_begins_again_for_ever_ends_with_the_time_of_its_run() -> None:
+    clock = iter(range(10**6))
+    episode = episode_of(
+        lambda run: decorators.Repeat("r", run.skill("go to sink 1"), num_success=10**9),
+        world=Stubborn(),
+        options=TreeOptions(max_seconds=60),
+        clock=lambda: float(next(clock)),
+    )
+    assert ticked(episode).end == "out_of_time"

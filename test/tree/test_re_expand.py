@@ -16,9 +16,11 @@ from reactree_ros.agent.turns import About, Said, Saw, ToldFailed, Tried, Turn
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.episode.going_on import decision_of, go_on
-from reactree_ros.llm.port import DecisionRequest, Reply
+from reactree_ros.llm.port import DecisionRequest, LanguageModelError, Reply
 from reactree_ros.memory.experience import End
 from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.options import TreeOptions
+from reactree_ros.world.port import Observation
 
 FAILS = ["Think: it is not here", "Act: failure"]
 
@@ -149,6 +151,47 @@ def test_it_decides_again_so_often_and_then_its_last_expansion_is_its_end(times:
     assert root.text.endswith(f"{expansions[times]}\n")
     assert root.failure is not None
     assert root.failure.message == root.feedback_message == "sequence ended in failure"
+
+
+@pytest.mark.parametrize("decisions", [2, 3])
+def test_where_a_limit_is_reached_it_does_not_decide_again(decisions: int) -> None:
+    script = {"root": [expand("sequence", "a"), "Act: done"], "a": ["Think: more", *FAILS]}
+    run = run_of(script, options=TreeOptions(max_decisions=decisions))
+    result = run.run()
+    assert (result.end, result.decisions) == ("out_of_decisions", decisions)
+    assert told_in(root_of(run).turns) == []
+
+
+class Broken(ScriptedModel):
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        if "Your primary goal" in request.prompt:
+            return Pending.failed(LanguageModelError("it is gone"))
+        return super().decide(request)
+
+
+def test_what_ends_the_tree_is_not_decided_about() -> None:
+    run = run_of({}, model=Broken({"root": [expand("sequence", "a"), "Act: done"]}))
+    result = run.run()
+    assert (result.end, told_in(root_of(run).turns)) == ("model_gone", [])
+
+
+class Dark(ScriptedWorld):
+    """A world that cannot be looked at after so many looks."""
+
+    looks = 0
+
+    def observe(self) -> Pending[Observation]:
+        self.looks += 1
+        if self.looks > 2:
+            raise RuntimeError("the lights are out")
+        return super().observe()
+
+
+def test_a_look_around_that_fails_ends_it_as_any_does() -> None:
+    run = run_of({"root": [expand("sequence", "a"), "Act: done"], "a": FAILS}, world=Dark())
+    assert run.run().end == "bug"
+    assert run.root.failure is not None
+    assert "the lights are out" in run.root.failure.message
 
 
 # ---------------------------------------------------------------------- held, interrupted, several robots

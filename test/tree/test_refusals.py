@@ -121,6 +121,10 @@ def test_each_request_of_a_reply_counts(attempts: tuple[Attempt, ...], end: str,
     assert (result.end, result.decisions) == (end, decisions)
 
 
+def test_replies_that_are_taken_at_last_end_nothing() -> None:
+    assert run_of(itertools.repeat(GO), (VAIN,) * 9, max_decisions=40).run().end == "out_of_decisions"
+
+
 class ByGoal(LanguageModel):
     """Says for one goal what is always refused, and what a script says for the others."""
 
@@ -143,6 +147,12 @@ def test_the_node_above_goes_on_as_its_control_flow_has_it(flow: str, end: str, 
     refused = run.context.nodes[1]
     assert (refused.failure.kind, refused.end) == (FailureKind.REFUSED, None)  # nothing is to be learnt from it
     assert refused.experience(task_id="0", task_name="x") is None
+
+
+def test_a_run_whose_nodes_are_all_refused_is_stuck_where_that_comes_first() -> None:
+    model = ByGoal({"root": [expand("fallback", *(f"way {number}" for number in range(9)))]})
+    result = scripted_episode({}, model=model, options=TreeOptions(stuck_after=8, max_decisions=200)).run()
+    assert (result.end, result.decisions) == ("stuck", 9)
 
 
 @pytest.mark.parametrize("name", ["react", "hiagent", "codeact", "adapt"])

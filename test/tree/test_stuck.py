@@ -12,9 +12,10 @@ from doubles import ScriptedWorld, expand, scripted_episode
 
 from reactree_ros.agent.observation import Observation, Outcome, Seen
 from reactree_ros.background.pending import Pending
-from reactree_ros.episode import EpisodeResult
+from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
+from reactree_ros.planners.spec import planner
 from reactree_ros.tree.options import TreeOptions
 
 
@@ -136,6 +137,13 @@ def test_a_robot_may_wait_and_look_again() -> None:
     assert waiting(itertools.cycle(["Act: wait", GO]), changes=80).end == "out_of_steps"
     assert waiting(itertools.repeat("Act: wait"), changes=50).end == "out_of_steps"
     assert waiting(itertools.repeat("Act: wait"), changes=100).end == "stuck"
+
+
+def test_rounds_that_are_refused_count_too() -> None:
+    with ScriptedWorld() as world:
+        who: dict[str, Any] = {"world": world, "model": Says(itertools.repeat(GO)), "options": TreeOptions(**REFUSALS)}
+        result = Episode("go", planner=planner("react:break_rounds=true"), **who).run()
+    assert (result.end, result.decisions < 20) == ("stuck", True)
 
 
 def test_what_a_person_says_is_new() -> None:

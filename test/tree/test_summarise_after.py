@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from doubles import START, AgentNodes, Heard, ScriptedWorld
+from doubles import START, AgentNodes, Heard, ScriptedWorld, expand
 from hypothesis import given
 from hypothesis import strategies as st
 from py_trees.common import Status
@@ -131,6 +131,13 @@ def test_one_long_observation_is_not_summarised_for_ever() -> None:
     assert (result.status, result.decisions, model.asked) == ("success", 3, 1)
 
 
+def test_a_limit_ends_the_node_before_a_summary() -> None:
+    model = Summarising(SIX)
+    run = run_of(model, 20, options=TreeOptions(max_decisions=4))
+    assert run.run().end == "out_of_decisions"
+    assert (model.asked, run.context.nodes[0].text.endswith("Max decisions")) == (0, True)
+
+
 def test_a_summary_that_does_not_come_ends_the_node_and_names_the_error() -> None:
     model = Summarising(SIX)
     model.error = ServerUnavailable("gone")
@@ -197,6 +204,20 @@ def test_a_summary_in_flight_holds_up_no_tick_and_is_cancelled_once() -> None:
     run.interrupt()
     run.interrupt()
     assert model.cancelled == 1
+
+
+def test_each_agent_node_summarises_its_own_text() -> None:
+    class ByGoal(Summarising):
+        def decide(self, request: DecisionRequest) -> Pending[Reply]:
+            self.decisions = self.decisions or ["Act: done"]
+            return super().decide(request)
+
+    model = ByGoal([thought(1), thought(2), expand("sequence", "a"), *map(thought, range(5))])
+    run = run_of(model, 20)
+    assert run.run().status == "success"
+    (asked,) = [request.prompt for request in model.requests if TARGET not in request.prompt]
+    assert "##Subgoal:\na\n" in asked.rpartition("##Trajectory")[2]
+    assert "expand" not in asked.lower()
 
 
 # ---------------------------------------------------------------------- where the context is short

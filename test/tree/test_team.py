@@ -22,7 +22,7 @@ from reactree_ros.llm.port import DecisionRequest, LanguageModelError, Reply
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.moment import Moment
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.world.port import Observation, RobotGone, Seen
+from reactree_ros.world.port import Observation, RobotGone, Seen, WorldError
 from reactree_ros.world.team import RightOfWay, SharedWorld
 from reactree_ros.world.wrappers import SkillTimeLimit
 
@@ -96,6 +96,19 @@ def test_the_subgoals_of_a_parallel_run_at_the_same_time_each_on_a_robot_of_its_
     world.robots["robot_1"].settle_all()  # type: ignore[attr-defined]
     result = run.run()
     assert (result.status, result.robots, result.steps, result.makespan) == ("success", 2, 3, 2)
+
+
+def test_a_subtree_keeps_its_robot_to_its_end() -> None:
+    script = {
+        "root": [expand("parallel", "a", "b")],
+        "a": [expand("sequence", "a1", "a2")],
+        "b": ["Act: done"],
+        "a1": [OPEN, "Act: done"],
+        "a2": [OPEN, "Act: done"],
+    }
+    world = crew()
+    assert scripted_episode(script, world=world).run().status == "success"
+    assert [one.executed for one in world.robots.values()] == [["open fridge 1"] * 2, []]  # type: ignore[attr-defined]
 
 
 def test_each_agent_node_is_told_which_robot_it_is_and_what_the_others_do_meanwhile() -> None:
@@ -380,3 +393,19 @@ def test_whichever_robots_fail_and_whenever_every_run_ends_and_plays_again(seed:
         team = episode.context.team
         assert result.end == ("done" if result.status == "success" else "failure" if team.left else "world_gone")
         assert_replays(kept)
+
+
+def test_a_world_that_is_gone_for_all_says_what_it_said_last() -> None:
+    class Gone(ScriptedWorld):
+        def observe(self) -> Pending[Observation]:
+            return Pending.failed(WorldError("the simulator has died"))
+
+    result = scripted_episode({}, world=Crew(one=Gone(), two=Gone())).run()
+    assert (result.end, result.message) == ("world_gone", "no observation: the simulator has died")
+
+
+def test_many_robots_that_each_do_the_same_are_not_stuck() -> None:
+    subgoals = [f"part {number}" for number in range(14)]
+    script = {"root": [expand("parallel", *subgoals)], **{one: [OPEN, OPEN, "Act: done"] for one in subgoals}}
+    result = scripted_episode(script, world=crew(14)).run()
+    assert (result.status, result.end, result.steps) == ("success", "done", 28)

@@ -18,6 +18,7 @@ from command_line import Cli
 from drawn import data_of, drawn
 from view.writing import DEMO, Lines, deep, demo
 
+from reactree_ros.agent.text import visible
 from reactree_ros.files.xml import Element, parse_xml
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import Record, read_record
@@ -56,6 +57,13 @@ def test_the_tree_is_drawn_with_circles_for_agent_nodes_and_squares_for_control_
     signs = [text.text for text in drawn.findall(f"{SVG}text") if text.text in ("→", "?", "⇉")]
     assert signs == ["⇉", "→", "?", "→"]
     assert drawn.findtext(f"{SVG}title") == DEMO
+
+
+def test_a_tree_is_drawn_as_it_was_at_an_event(record: Record) -> None:
+    early = ElementTree.fromstring(export(record, "svg", 8))
+    assert len(early.findall(f"{SVG}circle")) == 1
+    assert export(record, "svg", 10**9) == export(record, "svg")
+    assert ElementTree.fromstring(export(record, "svg", 0)).findall(f"{SVG}circle") == []
 
 
 def test_dot_has_every_node_and_edge(record: Record) -> None:
@@ -101,6 +109,10 @@ def test_a_tree_of_two_thousand_levels_is_drawn_and_told(tmp_path: Path, monkeyp
         png = export(record, "png")
         width, height = struct.unpack(">II", png[16:24])
         assert 5000 < height <= 6000 > width
+
+
+def test_what_would_be_obeyed_is_shown() -> None:
+    assert visible("a\x1b[0m\u202eb\ud83d\x7f\tc\n") == "a␛[0m<202E>b\ufffd␡\tc\n"
 
 
 def test_several_runs_are_written_into_a_folder_each_under_a_name_of_its_own(record: Record, tmp_path: Path) -> None:

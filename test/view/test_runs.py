@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from view.writing import DEMO, Lines, demo
+from view.writing import DEMO, Lines, Wide, demo
 
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import LONGEST_LINE
@@ -50,6 +50,15 @@ def test_a_record_that_gzip_has_packed_has_the_same_line(tmp_path: Path) -> None
     packed, half = Runs(tmp_path).table()
     assert packed == line | {"run": "one.jsonl.gz"}
     assert (half["run"], "ended before" in half["problem"]) == ("half.jsonl.gz", True)
+
+
+def test_a_run_that_goes_on_has_the_counts_that_it_has_come_to(tmp_path: Path) -> None:
+    pieces = Wide(tmp_path / "run.jsonl", 40).pieces()
+    runs, counts = Runs(tmp_path / "run.jsonl"), []
+    for _ in range(3):
+        next(pieces)
+        counts += [line["decisions"] for line in runs.table()]
+    assert counts == [1, 2, 3]
 
 
 def test_an_end_that_is_longer_than_what_is_read_at_once_is_found(tmp_path: Path) -> None:
@@ -175,6 +184,11 @@ def test_whatever_a_header_holds_the_table_is_one_of_texts_and_numbers(tmp_path:
     for line in lines:
         for key in {"instruction", "planner", "llm", "started", "end", "cause", "problem", "run"} & set(line):
             assert isinstance(line[key], str), (key, line)
+
+
+def test_a_file_of_something_else_is_no_line(tmp_path: Path) -> None:
+    (tmp_path / "results.jsonl").write_text('{"task_id": 1}\n', encoding="utf-8")
+    assert Runs(tmp_path).table() == []
 
 
 def test_a_link_within_the_folder_is_followed(tmp_path: Path) -> None:

@@ -154,6 +154,12 @@ def test_what_is_no_command_is_refused_with_a_reason(live: Live, body: bytes, st
     assert json.loads(answer.read())["error"]
 
 
+@pytest.mark.parametrize("port", [-1, 65536])
+def test_a_port_that_there_is_not_is_refused(record: Path, serve: Serve, port: int) -> None:
+    with pytest.raises(UserError, match=f"--port is {port}; it must be from 0"):
+        serve(record, port=port)
+
+
 def test_a_command_is_for_the_run_that_it_names(tmp_path: Path, serve: Serve) -> None:
     done: list[str] = []
 
@@ -243,6 +249,21 @@ def test_the_token_goes_from_the_address_into_a_cookie_that_scripts_cannot_read(
     assert ask(url, f"/api/runs?token={token}", Cookie="").status == 200
     assert ask(url, "/api/runs", Cookie=cookie, Origin="http://evil.example").status == 403
     assert token not in ask(url, "/").read().decode() + ask(url, "/api/runs").read().decode()
+
+
+def test_two_pages_of_one_host_keep_their_cookies_apart(tmp_path: Path, serve: Serve) -> None:
+    one, other = (serve(Lines(tmp_path / f"{name}.jsonl", "Wash a plate").path).url for name in ("one", "other"))
+    both = f"{cookie_of(one)}; {cookie_of(other)}"
+    for url in (one, other):
+        assert ask(url, "/api/runs", Cookie=both).status == 200
+    assert ask(one, "/api/runs", Cookie=cookie_of(other)).status == 401
+
+
+@pytest.mark.parametrize("path", ["/api/events?run=run.jsonl&from={}", "/api/export?run=run.jsonl&as=svg&at={}"])
+def test_a_number_longer_than_any_that_is_meant_is_no_error_of_the_server(
+    record: Path, serve: Serve, path: str
+) -> None:
+    assert ask(serve(record).url, path.format("1" * 5000)).status < 500
 
 
 @pytest.mark.parametrize(

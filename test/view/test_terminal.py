@@ -210,3 +210,11 @@ def test_waits_are_kept_out_of_the_log_while_the_live_tree_shows_them() -> None:
     assert not log.disabled
     with Terminal(Console(file=io.StringIO()), model=Waiting(3.0)):
         assert not log.disabled
+
+
+def test_the_result_says_how_many_requests_were_in_vain(events: Sequence[Event]) -> None:
+    *before, end = events
+    counts = {"replies": 3, "attempts": 5, "refused_attempts": 2, "repeated_attempts": 1}
+    said = "5 requests for 3 replies of the language model: 2 refused, 1 repeated"
+    assert said in printed([*before, {**end, "result": {**end["result"], **counts}}])
+    assert "replies of the language model" not in printed(events)

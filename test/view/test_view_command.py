@@ -57,6 +57,12 @@ def test_where_the_page_cannot_be_served_it_says_what_to_install(cli: Cli, tmp_p
         assert (ended.code, "-m pip install " in ended.err) == (2, True)
 
 
+def test_paused_without_a_page_is_refused(cli: Cli) -> None:
+    ended = cli("run", DEMO, "--paused")
+    assert (ended.code, ended.out) == (2, "")
+    assert "--paused needs --view" in ended.err
+
+
 @pytest.mark.view
 @pytest.mark.skipif(find_spec("rclpy") is not None, reason="ROS 2 is here")
 def test_without_ros_a_planner_cannot_be_followed_and_it_says_so(cli: Cli) -> None:

@@ -252,3 +252,17 @@ def test_what_means_something_else_once_it_is_confirmed_is_not_done() -> None:
     world.meant = "take knife"
     asked[-1].succeed("")
     assert (second.result(1).outcome, inner.done) == (Outcome.REFUSED_BY_POLICY, ["take lamp"])
+
+
+def test_a_cancel_reaches_whoever_says_what_is_meant() -> None:
+    meaning: Pending[str | Observation] = Pending()
+
+    class Slow(WorldWrapper):
+        def canonical(self, skill: str) -> Pending[str | Observation]:
+            return meaning
+
+    inner = Free(Household(name="any", actions=("take",)))
+    skill = PolicyGuard(Slow(inner), policy(("take", None, "allow")), NOBODY).execute("take lamp")
+    assert skill.cancel()
+    assert meaning.cancelled()
+    assert inner.done == []

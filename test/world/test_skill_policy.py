@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +17,7 @@ from reactree_ros.agent.skill import Skill, skill_of
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.vocabulary import WORDS
 from reactree_ros.robot.config import load_robot
-from reactree_ros.world.skill_policy import PolicyError, SkillPolicy, Verdict, load_policy, policy_from_list
+from reactree_ros.world.skill_policy import PolicyError, Rule, SkillPolicy, Verdict, load_policy, policy_from_list
 
 CONFIG = Path(__file__).parents[2] / "config"
 SHIPPED = CONFIG / "skill_policy.yaml"
@@ -188,6 +190,58 @@ def test_a_name_may_be_a_class_and_is_not_looked_at_where_nobody_knows_the_names
     )
 
 
+def test_what_a_tool_says_of_itself_may_have_nothing_left_to_decide() -> None:
+    rules = [{"skill": HAND, "when": {"n": {end: 3}}, "verdict": "deny"} for end in ("above", "below")]
+    rules.append({"skill": HAND, "when": {"n": 3}, "verdict": "allow"})
+    policy = policy_from_list(rules, where="p").then([Rule(skill=HAND, verdict=Verdict.CONFIRM)])
+    assert len(policy.rules) == 4
+    policy.check(Ward(persons=("Anna",)))
+
+
 def test_a_range_without_numbers_is_refused_at_once() -> None:
     with pytest.raises(PolicyError, match="no number is above 5 and below 3"):
         policy_from_list([{"skill": SPRAY, "when": {"n": {"above": 5, "below": 3}}, "verdict": "deny"}], where="p")
+
+
+def drawn(pick: random.Random) -> list[dict[str, Any]]:
+    """Draw rules for the ward, of which some are in the way of others."""
+    values: dict[str, list[Any]] = {
+        "what": ["bed", "floor", ["bed", "floor"]],
+        "room": ["nursery", "ward", "ward 1", ["ward 1", "ward 2"], ["nursery", "ward"]],
+        "n": [1, 6, [2, 3], {"above": 3}, {"below": 4}, {"above": 1, "below": 5}],
+        "person": ["Anna", ["Anna", "Bob"]],
+        "text": ["bomb", "the bomb", "hello"],
+    }
+    rules = []
+    for _ in range(pick.randint(2, 6)):
+        skill = pick.choice(Ward().household.skills)
+        named = [name for name in skill.parameters if pick.random() < 0.5]
+        rule = {"skill": skill.name, "when": {name: pick.choice(values[name]) for name in named}}
+        of_ward = {"object": pick.choice(["nursery", "ward"])} if skill.name == SPRAY and pick.random() < 0.3 else {}
+        rules.append({**rule, **of_ward, "verdict": pick.choice(["allow", "confirm", "deny"])})
+    return rules
+
+
+def test_a_rule_is_refused_just_if_it_decides_about_no_call() -> None:
+    ward, pick = Ward(persons=("Anna", "Bob")), random.Random(55)
+    texts = ["bomb", "the bomb", "hello", "x", "x bomb", "the bomb x", "hello x"]
+    options = {"what": ["bed", "floor"], "room": ["nursery", "ward 1", "ward 2"], "n": range(1, 7)}
+    options |= {"person": ["Anna", "Bob"], "text": texts}
+    calls = [
+        skill.call(dict(zip(skill.parameters, values, strict=True)))
+        for skill in ward.household.skills
+        for values in itertools.product(*(options[name] for name in skill.parameters))
+    ]
+    refused = 0
+    for _ in range(150):
+        policy = policy_from_list(drawn(pick), where="p")
+        fits = ([index for index, rule in enumerate(policy.rules) if rule.is_about(call)] for call in calls)
+        decide = {found[0] for found in fits if found}
+        never = next((index for index in range(len(policy.rules)) if index not in decide), None)
+        if never is None:
+            policy.check(ward)
+            continue
+        refused += 1
+        with pytest.raises(PolicyError, match=rf"p: rules\.{never} never decides, because"):
+            policy.check(ward)
+    assert 40 < refused < 120

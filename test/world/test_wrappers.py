@@ -6,6 +6,7 @@ import gc
 import queue
 import weakref
 from collections.abc import Mapping, Sequence
+from concurrent.futures import CancelledError
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from reactree_ros.agent.household import Household
 from reactree_ros.agent.parameters import Number
 from reactree_ros.agent.skill import Skill
 from reactree_ros.background.pending import Pending
-from reactree_ros.world.port import Observation, Outcome, Score, WorldError
+from reactree_ros.world.port import Observation, Outcome, Score, World, WorldError
 from reactree_ros.world.skill_policy import Rule, SkillPolicy, Verdict, policy_from_list
 from reactree_ros.world.team import SharedWorld
 from reactree_ros.world.wrappers import PolicyGuard, SkillTimeLimit, WorldWrapper, guarded
@@ -151,6 +152,26 @@ def test_nothing_begins_before_what_was_cancelled_has_ended() -> None:
     begun = len(inner.rests)
     assert world.available_skills().done()
     assert len(inner.rests) == begun
+
+
+def test_what_waits_for_rest_can_be_cancelled_and_never_begins() -> None:
+    inner = Slow()
+    world = SkillTimeLimit(inner, PATIENCE)
+    world.execute("go to kitchen 1").cancel()
+    waiting = world.execute("turn on tv 1")
+    assert waiting.cancel()
+    inner.rests[0].succeed(None)
+    assert inner.skills == ["go to kitchen 1"]
+
+
+def test_a_skill_that_is_late_can_be_cancelled_while_the_world_comes_to_rest() -> None:
+    inner = Slow()
+    skill = SkillTimeLimit(inner, SHORT).execute("go to kitchen 1")
+    rest = inner.resting.get(timeout=PATIENCE)
+    assert skill.cancel()
+    rest.succeed(None)
+    with pytest.raises(CancelledError):
+        skill.result(PATIENCE)
 
 
 def test_what_else_is_asked_has_a_limit_where_one_is_given() -> None:
@@ -393,3 +414,13 @@ def test_what_the_policy_denies_reaches_no_robot() -> None:
         assert crew.robots[name].skills == []
         robot.execute("go to kitchen 1")
         assert crew.robots[name].skills == ["go to kitchen 1"]
+
+
+def test_a_wrapper_that_does_not_say_how_robots_are_wrapped_is_none_around_them() -> None:
+    class Strict(WorldWrapper):
+        def __init__(self, inner: World, rule: str) -> None:
+            super().__init__(inner)
+
+    with pytest.raises(TypeError):
+        Strict(Crew(), "nothing").team()
+    assert Strict(Slow(), "nothing").team() == {}

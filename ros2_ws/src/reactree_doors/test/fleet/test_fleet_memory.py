@@ -28,12 +28,14 @@ from reactree_doors.fleet import SPEC, FleetMemory, link, schema
 from reactree_doors.fleet import server as client
 from reactree_doors.fleet.server import demands
 from reactree_ros.agent.text import approximate_tokens
+from reactree_ros.cli.memory import memory_show
 from reactree_ros.errors import UserError
 from reactree_ros.memory.check import check_memory
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.port import EpisodicMemory, EpisodicMemoryError
 from reactree_ros.memory.spec import memory
 from reactree_ros.memory.stores.sqlite import SqliteMemory
+from reactree_ros.plugins.installation import Level
 
 pytestmark = [
     pytest.mark.fleet,
@@ -64,6 +66,22 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
     for name in ("_SOON", "_LATE", "_LOOK"):
         monkeypatch.setattr(link, name, 0.05)
+
+
+class _Opened:
+    """A store whose memory is open already."""
+
+    def __init__(self, memory: EpisodicMemory) -> None:
+        self._memory = memory
+
+    def check_installed(self) -> None:
+        pass
+
+    def exists(self, settings: object) -> bool:
+        return True
+
+    def make(self, settings: object) -> EpisodicMemory:
+        return self._memory
 
 
 class Robots:
@@ -151,6 +169,20 @@ def test_robots_rank_what_all_of_them_learnt_just_as_one_with_sqlite(
     assert warnings(caplog) == []
 
 
+def test_above_a_few_vectors_the_index_is_used(robot: Robots, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "_FEW", 100)
+    one = robot("a")
+    one.add_run(various(3000))
+    until(lambda: caught_up(one))
+    found = one._link.server
+    assert found is not None
+    found._connection.execute("ANALYZE")
+    found._connection.execute("SET enable_seqscan = off")
+    assert next(iter(one.ranked("apple apple apple 0")))[0] == pytest.approx(1)
+    used = "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'vector_1_near'"
+    until(lambda: found._one(used)[0] > 0)
+
+
 def test_a_robot_goes_on_alone_and_catches_up(
     robot: Robots, server: PostgresServer, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -236,6 +268,41 @@ def test_a_server_that_hangs_later_holds_up_no_robot(
     assert tasks(robot("b")) == Counter(["before", "meanwhile"])
 
 
+def test_a_server_that_only_reads_is_read_and_gets_the_rest_later(robot: Robots, server: PostgresServer) -> None:
+    one = robot("a")
+    one.add_run([experience(task="before")])
+    server.stop()
+    server.start("-c", "default_transaction_read_only=on")
+    try:
+        until(lambda: is_online(one) and tasks(one) == Counter(["before"]))
+        one.add_run([experience(task="meanwhile")])
+        assert experience(task="meanwhile") in one
+        assert one._own.store.waiting()
+    finally:
+        server.stop()
+        server.start()
+    until(lambda: caught_up(one))
+    assert tasks(one) == Counter(["before", "meanwhile"])
+
+
+def test_a_full_disk_of_the_server_loses_nothing(robot: Robots, server: PostgresServer, url: str) -> None:
+    one = robot("a")
+    with server.connect(url.rpartition("/")[2]) as stranger:
+        stranger.execute(  # what the server says when a file cannot grow
+            "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION "
+            "'could not extend file: No space left on device' USING ERRCODE = '53100'; END $$"
+        )
+        stranger.execute(
+            f"CREATE TRIGGER full_disk BEFORE INSERT ON {schema.NAME}.experience EXECUTE FUNCTION full_disk()"
+        )
+        one.add_run([experience(task="kept")])
+        assert experience(task="kept") in one
+        assert len(one._own.store.waiting()) == 1
+        stranger.execute(f"DROP TRIGGER full_disk ON {schema.NAME}.experience")
+    until(lambda: caught_up(one))
+    assert tasks(one) == Counter(["kept"])
+
+
 def broken(server: PostgresServer, url: str, *statements: str) -> None:
     with server.connect(url.rpartition("/")[2]) as stranger:
         for statement in statements:
@@ -273,6 +340,36 @@ def test_a_run_that_the_server_refuses_is_set_aside_and_kept(
     assert tasks(robot("b")) == Counter(["refused", "next", "later"])
 
 
+def test_memory_show_says_which_runs_are_only_here(
+    robot: Robots, server: PostgresServer, url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = robot("a")
+    broken(server, url, _takes_no("refused"))
+    one.add_run([experience(task="refused")])
+    until(lambda: caught_up(one))
+    monkeypatch.setattr(one._link, "_send_all", lambda: None)
+    one.add_run([experience(task="waits")])
+    memory_show(dataclasses.replace(memory(f"postgresql:url={url}"), spec=_Opened(one)))
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "runs that the fleet's server refuses │ 1" in shown
+    assert "runs that wait for the fleet's server │ 1" in shown
+
+
+def test_a_server_that_takes_nothing_from_a_robot_refuses_none_of_its_runs(
+    robot: Robots, server: PostgresServer, url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    one, database = robot("a"), url.rpartition("/")[2]
+    broken(server, url, f"ALTER TABLE {schema.NAME}.experience RENAME TO elsewhere")
+    one.add_run([experience(task="kept")])
+    assert len(one._own.store.waiting()) == 1
+    until(lambda: any("elsewhere" in said or "does not exist" in said for said in warnings(caplog)))
+    with server.connect(database) as stranger:
+        stranger.execute(f"ALTER TABLE {schema.NAME}.elsewhere RENAME TO experience")
+    until(lambda: caught_up(one))
+    assert one._own.store.refused() == []
+    assert tasks(robot("b")) == Counter(["kept"])
+
+
 @pytest.mark.parametrize(
     ("statements", "message"),
     [
@@ -287,6 +384,20 @@ def test_a_schema_of_another_program_is_left_alone(
     broken(server, url, *statements)
     with pytest.raises(EpisodicMemoryError, match=message):
         robot("a")
+
+
+def test_another_schema_is_refused_with_the_way_out(robot: Robots, server: PostgresServer, url: str) -> None:
+    robot("a").close()
+    broken(server, url, f"UPDATE {schema.NAME}.meta SET version = 99")
+    with pytest.raises(EpisodicMemoryError, match=r"has schema version 99.*the same version on all robots"):
+        robot("a")
+
+
+def test_many_robots_may_make_the_memory_at_once(robot: Robots) -> None:
+    with ThreadPoolExecutor() as threads:
+        robots = list(threads.map(robot, "abcdef"))
+        list(threads.map(lambda one: one.add_run([experience(task=one.path.stem)]), robots))
+    assert [tasks(one) for one in robots] == [Counter("abcdef")] * 6
 
 
 @pytest.mark.parametrize("end", ["nobody@127.0.0.1:{port}/postgres", "robot@127.0.0.1:{port}/no_such_database"])
@@ -393,6 +504,14 @@ def test_a_damaged_row_is_left_out_and_keeps_nobody_from_the_others(
     until(lambda: len(other._own) == 3)
 
 
+def test_a_vector_that_is_not_of_unit_length_is_refused_by_the_server(
+    robot: Robots, server: PostgresServer, url: str
+) -> None:
+    robot("a").add_run([experience()])
+    with pytest.raises(Exception, match="violates check constraint"):
+        broken(server, url, f"UPDATE {schema.NAME}.vector_1 SET embedding = embedding + embedding")
+
+
 def test_a_server_that_lost_runs_gets_them_again_from_whoever_has_them(
     robot: Robots, server: PostgresServer, url: str
 ) -> None:
@@ -419,6 +538,28 @@ def test_a_memory_in_sqlite_joins_a_fleet_with_what_it_has(robot: Robots, tmp_pa
     one.close()
     with SqliteMemory(tmp_path / "a.db", WordHashEmbedder()) as plain:
         assert tasks(plain) == Counter(["old"])
+
+
+def test_copies_have_a_bound_and_the_newest_are_kept(robot: Robots, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link, "MOST_COPIES", 10)
+    one = robot("a")
+    for number in range(30):
+        one.add_run([experience(f"open {number}", task=number)])
+    other = robot("b")
+    until(lambda: other._own.store.copies() == 10)
+    one.add_run([experience("open 99", task="new")])
+    assert tasks(other._own) == Counter(map(str, range(20, 30)))
+
+
+def test_doctor_says_how_the_server_is(robot: Robots, server: PostgresServer, url: str, tmp_path: Path) -> None:
+    robot("a").add_run([experience()])
+    right = memory(f"postgresql:url={url}:own={tmp_path / 'a.db'}").settings
+    assert next(iter(SPEC.diagnose(right))).level is Level.RIGHT
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        gone = memory(f"postgresql:url={server.url(port=nobody.getsockname()[1])}:own={tmp_path / 'z.db'}").settings
+        assert [one.level for one in SPEC.diagnose(gone)] == [Level.WRONG, Level.NOTE]
+        assert not SPEC.exists(gone)
 
 
 @contextlib.contextmanager

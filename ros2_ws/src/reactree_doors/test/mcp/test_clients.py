@@ -151,6 +151,21 @@ def test_a_paused_run_waits_and_goes_on(shared: Robot, start: Any) -> None:
 
 
 @pytest.mark.slow
+def test_without_waiting_a_run_goes_on_when_its_client_is_killed(shared: Robot, start: Any) -> None:
+    shared.hold()
+    one, other = start(shared), start(shared)
+    begun = one.say("carry_out", instruction=f"Act: {OPEN}; Act: done", wait=False)
+    assert of(begun)["state"] == "at work"
+    shared.does(OPEN)
+    one.kill()
+    assert of(other.say("status"))["state"] == "at work"
+    shared.release()
+    assert shared.end["end"] == "done"
+    until(lambda: of(other.say("status"))["state"] == "idle", "it has ended")
+    assert of(other.say("status"))["last"]["end"] == "done"
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_a_question_of_the_robot_is_answered_by_a_client(shared: Robot, start: Any, mode: str) -> None:
     with_forms, without = start(shared, mode=mode), start(shared, mode=mode, forms=False)
@@ -348,6 +363,9 @@ def test_stop_comes_through_a_flood_of_clients_without_the_token(tmp_path: Path,
         assert (robot.folder / "said").read_text().count("without the token") == 1
 
 
+COMMAND = [sys.executable, "-m", "reactree_ros.cli", "mcp", "--llm", "expert"]
+
+
 # ---------------------------------------------------------------------- the command itself
 
 
@@ -365,3 +383,24 @@ def test_what_cannot_be_served_is_said_in_a_line(options: list[str], said: str) 
     assert (ran.returncode, ran.stdout) == (2, "")
     assert said in ran.stderr
     assert len(ran.stderr.splitlines()) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["stdio", "http"])
+def test_the_command_stops_its_robot_when_its_client_is_killed(tmp_path: Path, start: Any, way: str) -> None:
+    (tmp_path / "policy.yaml").write_text(json.dumps({"rules": RULES}))
+    command = [*COMMAND, "--policy", str(tmp_path / "policy.yaml"), "--records", str(tmp_path / "robot" / "records")]
+
+    def killed_at_a_form(robot: Robot) -> None:
+        peer = start(robot, mode="legacy")
+        peer.call("carry_out", instruction="put 1 apple on the coffee table")
+        peer.wait("form")
+        peer.kill()
+        assert robot.end["end"] == "interrupted"
+        assert not any('"outcome":"done"' in line for line in robot.record if '"of":"go to' in line)
+
+    if way == "stdio":
+        killed_at_a_form(Robot(tmp_path / "robot", command))
+    else:
+        with served(tmp_path / "robot", [*command, "--http"]) as robot:
+            killed_at_a_form(robot)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import signal
 import sys
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,7 +17,7 @@ import pytest
 from action_msgs.msg import GoalStatus
 from doubles import ScriptedModel, ScriptedWorld
 from mcp import Client
-from mcp_peer import STUCK, Peer, Robot
+from mcp_peer import STUCK, Peer, Robot, faulty_calls
 from mcp_types import ElicitResult
 from ros_graph import Graph, HeldWorld
 
@@ -24,8 +25,11 @@ from reactree_doors.mcp import over_ros
 from reactree_doors.mcp.over_ros import RobotNode, RosRobot
 from reactree_doors.mcp.robot import Questions
 from reactree_doors.mcp.server import Door
+from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
+from reactree_ros.llm.port import DecisionRequest, Reply
 from reactree_ros.nodes.watchdog import Watchdog
+from reactree_ros.world.port import Observation, Outcome
 
 pytest.importorskip("mcp")
 
@@ -39,6 +43,26 @@ RULES = {
     ]
 }
 THREE = {"root": ["Think: a", "Act: open fridge 1", "Act: done"]}
+
+
+class Again(ScriptedModel):
+    """Says some decisions again and again."""
+
+    def __init__(self, script: Sequence[str]) -> None:
+        super().__init__({})
+        self._said = itertools.cycle(script)
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        return Pending.of(Reply(next(self._said)))
+
+
+class Strict(ScriptedWorld):
+    """Does what it offers, and nothing else."""
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        if skill in self.skills:
+            return super().execute(skill)
+        return Pending.of(Observation("There is no such thing.", Outcome.UNKNOWN_SKILL))
 
 
 def during(graph: Graph, do: Callable[[], T], patience: float = STUCK) -> T:
@@ -197,6 +221,53 @@ def test_what_somebody_else_has_the_planner_do_is_only_stopped_by_stop(graph: Gr
     assert of(served.call("carry_out", instruction="mine"))["end"] == "done"
 
 
+@pytest.mark.parametrize("forms", [True, False])
+def test_a_question_of_the_planner_is_answered_by_a_client(graph: Graph, tmp_path: Path, forms: bool) -> None:
+    asks = {"planner": "reactree:questions=2", "answer_timeout": 600.0}
+    graph.household({"root": ["Ask: Which apple?", "Act: done"]}, **asks)
+    served = Served(graph, tmp_path)
+    result = served.call("carry_out", "the red one" if forms else None, instruction="root")
+    if not forms:
+        assert "| Which apple?" in text_of(result)
+        result = served.call("answer", number=of(result)["question"]["number"], text="the red one")
+    assert of(result)["end"] == "done"
+    assert 'The person answers: \\"the red one\\"' in (served.robot.record or tmp_path).read_text()
+
+
+def test_limits_of_a_client_only_lower_those_of_the_planner(graph: Graph, tmp_path: Path) -> None:
+    thoughts = {f"root {number}": [f"Think: {one}" for one in "abcdefgh"] for number in range(2)}
+    graph.household(thoughts, max_decisions=3)
+    served = Served(graph, tmp_path)
+    for number, (wanted, had) in enumerate([(100, 3), (2, 2)]):
+        result = served.call("carry_out", instruction=f"root {number}", limits={"max_decisions": wanted})
+        assert (of(result)["end"], of(result)["decisions"]) == ("out_of_decisions", had)
+
+
+def test_a_run_is_paused_and_goes_on(graph: Graph, tmp_path: Path) -> None:
+    world = HeldWorld()
+    graph.household({"root": ["Act: open fridge 1"] * 2 + ["Act: done"]}, world=world)
+    served = Served(graph, tmp_path)
+
+    async def go(client: Client) -> Any:
+        run = asyncio.create_task(client.call_tool("carry_out", {"instruction": "root"}))
+        while not world.held:
+            await asyncio.sleep(0.01)
+        async with served.client() as other:
+            assert not (await other.call_tool("pause", {})).is_error
+            while of(await other.call_tool("status", {}))["state"] != "paused":
+                await asyncio.sleep(0.01)
+            while not world.cancelled["open fridge 1"]:
+                await asyncio.sleep(0.01)
+            assert not (await other.call_tool("go_on", {})).is_error
+        while not run.done():
+            world.finish()
+            await asyncio.sleep(0.01)
+        return await run
+
+    assert of(served.talk(go))["end"] == "done"
+    assert world.cancelled["open fridge 1"] == 1
+
+
 def test_a_planner_that_dies_ends_the_run_and_the_next_one_serves(graph: Graph, tmp_path: Path) -> None:
     world = HeldWorld()
     graph.inference(ScriptedModel({**THREE, "again": ["Act: done"]}))
@@ -230,6 +301,38 @@ def served_alone(served: Served, do: Callable[[Client], Awaitable[T]]) -> T:
             return await do(client)
 
     return asyncio.run(go())
+
+
+def test_a_bridge_that_was_restarted_is_learnt_anew(graph: Graph, tmp_path: Path) -> None:
+    graph.inference(ScriptedModel(THREE))
+    bridge = graph.bridge(ScriptedWorld(), alone=True)
+    graph.planner()
+    served = Served(graph, tmp_path)
+    assert of(served.call("skill_open", thing="fridge 1"))["outcome"] == "done"
+    graph.kill(bridge)
+    name = served.node.bridge.result()
+    graph.until(lambda: served.node.calls.life(name) is None, "it is seen to be gone")
+    world = ScriptedWorld()
+    graph.bridge(world)
+    result = served.call("skill_open", thing="fridge 1")
+    assert of(result).get("outcome") == "done", text_of(result)
+    assert world.executed == ["open fridge 1"]
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_no_call_with_a_fault_gets_past_the_bridges_policy(graph: Graph, tmp_path: Path, mode: str) -> None:
+    (tmp_path / "policy.yaml").write_text(json.dumps(RULES))
+    world = Strict()
+    script = ["Act: go to kitchen 1", "Act: pick up apple 1", "Act: open fridge 1", "Think: so"]
+    graph.inference(Again(script))
+    graph.bridge(world, policy=str(tmp_path / "policy.yaml"), confirm_timeout=600.0)
+    graph.planner()
+    served = Served(graph, tmp_path)
+    calls = faulty_calls(served.door, "root", mode=mode, calls=20 // int(os.environ.get("SWEEP", "1")))
+    allowed = during(graph, lambda: asyncio.run(calls), patience=600.0)
+    assert set(world.executed) <= {"go to kitchen 1", "open fridge 1"}
+    assert world.executed.count("go to kitchen 1") <= len(allowed)
 
 
 def test_without_a_planner_it_is_said_what_to_start(domain: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,9 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,12 +19,15 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from reactree_doors.telemetry.spans import Served, Telemetry, trace_of
+from reactree_doors.mcp.in_process import InProcess
+from reactree_doors.mcp.robot import Limits, Questions
+from reactree_doors.telemetry.spans import Served, Telemetry, trace_of, within
 from reactree_ros.agent.household import Household
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.episode.going_on import go_on, stop_of
 from reactree_ros.episode.player import replay
+from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, ServerUnavailable
 from reactree_ros.person.port import Answer, Person, Question
@@ -165,6 +170,13 @@ def test_spans_nest_as_the_tree_does(kept: Kept) -> None:
     assert (run.attributes["reactree.achieved"], run.attributes["reactree.claimed"]) == (False, True)
 
 
+def test_a_run_of_an_assistants_client_has_spans_too(kept: Kept, tmp_path: Path) -> None:
+    spec = RunSpec(instruction="do it", planner="reactree")
+    robot = InProcess(spec, world=House(), model=Says("Act: done"), questions=Questions(), records=tmp_path)
+    assert robot.begin("do it", Limits(), lambda event: None).ended.result(60).end == "done"
+    assert len(kept.named("invoke_workflow reactree")) == 1
+
+
 def test_a_decision_has_the_attributes_of_the_conventions(kept: Kept) -> None:
     episode("Act: done").run()
     (chat,) = kept.named("chat tiny")
@@ -276,6 +288,20 @@ def test_what_an_interrupted_run_had_under_way_ends_with_it(kept: Kept) -> None:
     assert kept.named("invoke_workflow reactree")[0].attributes["reactree.end"] == "interrupted"
 
 
+def test_a_pause_ends_what_was_asked_and_is_marked(kept: Kept) -> None:
+    run = episode(model=Silent())
+    run.tick()
+    run.pause()
+    run.tick()
+    assert [span.attributes["error.type"] for span in kept.named("chat tiny")] == ["cancelled"]
+    run.resume()
+    run.tick()
+    run.interrupt()
+    run.conclude()
+    (root,) = kept.named("invoke_agent reactree")
+    assert [event.name for event in root.events] == ["held", "goes on"]
+
+
 def recorded(*texts: str | Exception, **given: Any) -> list[Event]:
     events: list[Event] = []
     recorder = Recorder(events.append, world={"name": "virtualhome"}, llm={"llm": "expert"})
@@ -320,6 +346,15 @@ def _as_span(span: ReadableSpan) -> trace.Span:
     return trace.NonRecordingSpan(span.context)
 
 
+@pytest.mark.parametrize(
+    "odd", ["", "x", "00-" + "0" * 32 + "-" + "0" * 16 + "-01", "00-" + "g" * 32, "\0" * 999, "9" * 10**5]
+)
+def test_a_strange_trace_is_none(kept: Kept, odd: str) -> None:
+    assert within(odd) is None
+    Served("generate", odd).end()
+    assert kept.named("generate")[0].parent is None
+
+
 class Broken(SpanProcessor):
     def on_start(self, span: Any, parent_context: Any = None) -> None:
         raise ZeroDivisionError(CANARY)
@@ -331,6 +366,27 @@ def test_telemetry_that_fails_ends_no_run_and_says_so_once(kept: Kept, caplog: p
     assert [record.getMessage() for record in caplog.records] == [
         "telemetry: ends, as it failed: ZeroDivisionError('***')"
     ]
+
+
+def test_a_run_that_is_not_sampled_still_hands_its_trace_on(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
+
+    monkeypatch.setattr(kept.tracers, "sampler", ALWAYS_OFF)
+    model = Says("Act: done")
+    episode(model=model).run()
+    assert int(model.traces[0][-2:], 16) & trace.TraceFlags.SAMPLED == 0
+    assert not kept.spans
+    assert kept.points()["reactree.runs"][0].value == 1
+
+
+def test_runs_at_the_same_time_keep_their_spans_apart(kept: Kept) -> None:
+    threads = [threading.Thread(target=lambda: episode(EXPAND, "Act: done", "Act: done").run()) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    traces = {span.context.trace_id for span in kept.spans}
+    assert [sum(span.context.trace_id == one for span in kept.spans) for one in traces] == [7] * 5
 
 
 # ---------------------------------------------------------------------- in a process of its own

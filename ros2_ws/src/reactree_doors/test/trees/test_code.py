@@ -116,3 +116,8 @@ def test_the_declared_skills_say_what_may_be_said() -> None:
     ):
         with pytest.raises(RoutineError, match=re.escape(reason)):
             routine_of(make, goal="do it", name="mine", skills=DECLARED)
+
+
+def test_a_sketch_is_not_carried_out() -> None:
+    with pytest.raises(RoutineError, match="is part of a sketch"):
+        Sketch("do it").skill("dance").tick_once()

@@ -83,6 +83,11 @@ def test_a_skill_of_another_robot_is_written_with_its_whole_wording() -> None:
         routine_of_xml(old.replace("open {thing}", "unlock {thing}"), [drawer])
 
 
+def test_what_only_tells_an_editor_about_a_tree_is_passed_over() -> None:
+    text = file_of(GO).replace('_goal="do it"', '_goal="do it" _favorite="false" _uid="1"')
+    assert routine_of_xml(text, DECLARED).body == WENT
+
+
 def test_a_skill_is_an_action_with_ports_and_has_its_declared_effect() -> None:
     """What a person writes in Groot2, and what stands in the file for it."""
     ports = '<input_port name="thing" type="thing"/><input_port name="who" type="std::string"/>'
@@ -219,6 +224,13 @@ def test_a_file_that_is_no_tree_of_version_4_is_refused(text: str, reason: str) 
         routine_of_xml(text)
 
 
+def test_the_main_tree_is_named_or_the_one_that_stands_in_no_other() -> None:
+    text = file_of('<SubTree ID="b"/>', f'<BehaviorTree ID="b">{WAIT}</BehaviorTree>')
+    assert routine_of_xml(text.replace(' main_tree_to_execute="main"', "")).name == "main"
+    alone = routine_of_xml(f'<root BTCPP_format="4"><BehaviorTree>{WAIT}</BehaviorTree></root>', goal="wait")
+    assert (alone.name, alone.body) == ("tree", RINGS)
+
+
 def test_a_subtree_becomes_a_part_of_the_tree_with_its_ports_remapped() -> None:
     """Roles, constants, defaults, ``{=}``, what a subtree finds, and names of its own that others have, too."""
     fetch = (
@@ -334,6 +346,15 @@ def test_a_hostile_file_ends_in_one_line(make: Callable[[Path], str], reason: st
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 1000
     assert "secret'" not in str(caught.value)
+
+
+def test_files_in_other_encodings_are_refused_and_a_byte_order_mark_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "tree.xml"
+    path.write_bytes(file_of(WAIT).encode("utf-8-sig"))
+    assert read_routine(path).body == RINGS
+    path.write_bytes(file_of(WAIT).encode("utf-16"))
+    with pytest.raises(UserError, match="is no text in UTF-8"):
+        read_routine(path)
 
 
 def test_1000_damaged_files_are_read_or_end_in_one_line() -> None:
