@@ -202,7 +202,7 @@ def test_pictures_come_with_observations_where_they_are_asked_for(peer: VirtualH
 def test_a_simulator_that_fails_is_named_within_the_bound(
     peer: VirtualHomePeer, make_world: MakeWorld, action: str, how: str, said: str
 ) -> None:
-    world = make_world(peer.port, time_limit=0.5)
+    world = make_world(peer.port, time_limit=0.5 if how == "hang" else PATIENCE)
     if action == "render_script":
         world.reset().result(PATIENCE)
     peer.misbehave[action] = how
