@@ -277,7 +277,7 @@ def test_a_server_that_only_reads_is_read_and_gets_the_rest_later(robot: Robots,
         until(lambda: is_online(one) and tasks(one) == Counter(["before"]))
         one.add_run([experience(task="meanwhile")])
         assert experience(task="meanwhile") in one
-        assert one._own.store.waiting()
+        assert one._own.waiting()
     finally:
         server.stop()
         server.start()
@@ -297,7 +297,7 @@ def test_a_full_disk_of_the_server_loses_nothing(robot: Robots, server: Postgres
         )
         one.add_run([experience(task="kept")])
         assert experience(task="kept") in one
-        assert len(one._own.store.waiting()) == 1
+        assert len(one._own.waiting()) == 1
         stranger.execute(f"DROP TRIGGER full_disk ON {schema.NAME}.experience")
     until(lambda: caught_up(one))
     assert tasks(one) == Counter(["kept"])
@@ -361,12 +361,12 @@ def test_a_server_that_takes_nothing_from_a_robot_refuses_none_of_its_runs(
     one, database = robot("a"), url.rpartition("/")[2]
     broken(server, url, f"ALTER TABLE {schema.NAME}.experience RENAME TO elsewhere")
     one.add_run([experience(task="kept")])
-    assert len(one._own.store.waiting()) == 1
+    assert len(one._own.waiting()) == 1
     until(lambda: any("elsewhere" in said or "does not exist" in said for said in warnings(caplog)))
     with server.connect(database) as stranger:
         stranger.execute(f"ALTER TABLE {schema.NAME}.elsewhere RENAME TO experience")
     until(lambda: caught_up(one))
-    assert one._own.store.refused() == []
+    assert one._own.refused() == []
     assert tasks(robot("b")) == Counter(["kept"])
 
 
@@ -546,7 +546,7 @@ def test_copies_have_a_bound_and_the_newest_are_kept(robot: Robots, monkeypatch:
     for number in range(30):
         one.add_run([experience(f"open {number}", task=number)])
     other = robot("b")
-    until(lambda: other._own.store.copies() == 10)
+    until(lambda: other._own.copies() == 10)
     one.add_run([experience("open 99", task="new")])
     assert tasks(other._own) == Counter(map(str, range(20, 30)))
 
