@@ -69,8 +69,13 @@ class Pending(Future[T]):
 
 
 def asked(ask: Callable[P, Pending[T]], *given: P.args, **named: P.kwargs) -> Pending[T]:
+    """Ask for a pending result; what is raised at once, or is none, fails it."""
     try:
-        return ask(*given, **named)
+        pending = ask(*given, **named)
+        if not isinstance(pending, Future):
+            name = getattr(ask, "__qualname__", ask)
+            raise TypeError(f"{name} returned a {type(pending).__name__}, no pending result: use Pending.of(value)")
+        return pending
     except Exception as error:
         return Pending.failed(error)
 

@@ -196,7 +196,7 @@ def _load_own(point: metadata.EntryPoint) -> Any:
 
 def _more() -> str:
     absent = [one for one in BESIDE if not any(metadata.Distribution.discover(name=one))]
-    return f". More come with {', '.join(absent)}, in ros2_ws/src of the checkout" if absent else ""
+    return f". More come with {', '.join(absent)}: pip install ./ros2_ws/src/NAME in the checkout" if absent else ""
 
 
 def _install_again() -> str:

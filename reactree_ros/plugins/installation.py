@@ -75,8 +75,8 @@ def _requirements(extra: str) -> list[str]:
     name, _, chosen = extra.rstrip("]").partition("[")
     try:
         lines = metadata.requires(name) or []
-    except metadata.PackageNotFoundError:  # another distribution's extra, which is not installed either
-        return [extra]
+    except metadata.PackageNotFoundError:  # another distribution's extra; those of this checkout are on no index
+        return [f"./ros2_ws/src/{extra}" if extra.startswith("reactree_") else extra]
     found: dict[str, None] = {}
     for line in lines:
         requirement, _, marker = line.partition(";")

@@ -152,7 +152,7 @@ def test_what_a_distribution_beside_it_may_bring_is_told_where_that_is_not_insta
     assert "come with" not in cli("run", "--llm", "smaller").err
     monkeypatch.setattr(plugins, "BESIDE", ("reactree_lab", "reactree_far"))
     assert cli("run", "--llm", "smaller").err.endswith(
-        ". More come with reactree_far, in ros2_ws/src of the checkout\n"
+        ". More come with reactree_far: pip install ./ros2_ws/src/NAME in the checkout\n"
     )
 
 
