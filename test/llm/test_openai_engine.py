@@ -257,7 +257,7 @@ def test_the_key_reaches_the_server_and_nothing_else(
     assert "Incorrect key: Bearer ***" in shown[1]
     assert "does not accept the key (HTTP 401)" in shown[-4]
     for text in [*shown, caplog.text]:
-        assert "sk-" not in text
+        assert "sk-" not in text.replace("Task-", "")
     assert "httpx" in caplog.text or "openai" in caplog.text
 
 
