@@ -69,7 +69,7 @@ class Pending(Future[T]):
 
 
 def asked(ask: Callable[P, Pending[T]], *given: P.args, **named: P.kwargs) -> Pending[T]:
-    """Ask for a pending result; what is raised at once, or is none, fails it."""
+    """Call what returns a pending result. If it raises at once, or returns something else, the result fails."""
     try:
         pending = ask(*given, **named)
         if not isinstance(pending, Future):

@@ -22,6 +22,7 @@ from reactree_ros.episode import Episode
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.llm.port import FreeText, PromptTooLong, Reply, ServerUnavailable
 from reactree_ros.memory.experience import Experience
+from reactree_ros.planners.spec import planner
 from reactree_ros.record.writer import Recorder, RecordFile
 from reactree_ros.tree.agent_node import Abilities, AgentNode
 from reactree_ros.tree.context import RunContext
@@ -242,6 +243,26 @@ def test_what_a_program_raises_is_the_kind_of_its_failure(error: Exception, end:
     result = run.run()
     assert (result.status, result.end, result.message) == ("failure", end, message)
     assert (run.root.failure is None, node_of(run).closed) == (False, 1)
+
+
+@pytest.mark.parametrize(
+    ("owner", "call", "returned", "message"),
+    [
+        (ScriptedWorld, "available_skills", ["go to kitchen 1"], "returned a list, no pending result"),
+        (ScriptedWorld, "observe", None, "returned a NoneType, no pending result"),
+        (ScriptedWorld, "execute", "You go.", "returned a str, no pending result"),
+        (ScriptedModel, "decide", "Act: done", "returned a str, no pending result"),
+    ],
+)
+def test_a_port_that_returns_no_pending_result_is_a_bug_that_is_named(
+    monkeypatch: pytest.MonkeyPatch, owner: type, call: str, returned: object, message: str
+) -> None:
+    monkeypatch.setattr(owner, call, lambda *_, **__: returned)
+    model = ScriptedModel({"root": ["Act: go to kitchen 1", "Act: done"]})
+    with ScriptedWorld() as world:
+        result = Episode("root", world=world, model=model, planner=planner("react")).run()
+    assert (result.status, result.end) == ("failure", "bug")
+    assert message in result.message
 
 
 def test_what_somebody_else_cancelled_is_gone() -> None:
