@@ -35,7 +35,10 @@ def make_executor(context: Context | None = None) -> Any:
 
 
 class _Sparing(SingleThreadedExecutor):
-    """Looks for the events of topics, as that a QoS does not fit, in a fifth of the time: they fill the wait sets."""
+    """Looks for the events of topics in a fifth of the time: each has a place in every wait set.
+
+    Such an event says, for instance, that the quality of service of two nodes does not fit.
+    """
 
     def can_execute(self, entity: Any) -> bool:
         if isinstance(entity, EventHandler) and time.monotonic() % 1.0 > EVENTS:
