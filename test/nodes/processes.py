@@ -262,8 +262,10 @@ class Processes:
         keep_nothing()
         self.domain = domain
         self._started: list[Process] = []
-        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in a background job, and so in what it starts
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+        # A background job of a shell ignores both, and so would what it starts.
+        for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
+            if signal.getsignal(number) is signal.SIG_IGN:
+                signal.signal(number, handler)
 
     def start(self, *command: str, stdin: int = subprocess.DEVNULL) -> Process:
         """Start a command."""
