@@ -10,8 +10,8 @@ these, and the ratio is printed.
 
 ``--steps`` prints where the time of a decision goes, from the planner's request to an inference node that answers at
 once to the wake-up of the tree. The requests are those of real runs, in their order. Bare programs take turns with it:
-a client and a service with messages that were made before. The first one sends the same messages, the second one whole
-prompts, the third one empty ones, and the last one has both ends in one process.
+a client and a service with messages that were made before. The first one sends the same messages, the second one empty
+ones, and the last one has both ends in one process.
 """
 
 from __future__ import annotations
@@ -63,9 +63,8 @@ from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.executors import make_executor
 from reactree_ros.nodes.inference import inference_node
 from reactree_ros.nodes.inference.inference_node import InferenceNode
-from reactree_ros.nodes.messages import request_to_msg
 from reactree_ros.nodes.planner import adapters
-from reactree_ros.nodes.planner.adapters import SkillGoals
+from reactree_ros.nodes.planner.adapters import SkillGoal
 from reactree_ros.nodes.planner.planner_node import PlannerNode
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.nodes.waiting import Wake
@@ -228,7 +227,7 @@ AGAIN = (ros_exchange.INFERENCE, ros_exchange.BRIDGE, ros_exchange.PLANNER)
 def keep_exchange(file: Path) -> None:
     """Be a planner node whose exchange is kept."""
     keeping = ros_exchange.Keeping()
-    keeping.begin(SkillGoals)
+    keeping.begin(SkillGoal)
     run_node(PlannerNode)
     keeping.save(file)
 
@@ -666,7 +665,7 @@ def steps(bench: Bench, tasks: int, rounds: int) -> None:
     calls = Calls(bench, patience=BOUND)
     bench.create_timer(0.1, calls.watch)
     model = adapters.RosLanguageModel(bench, "inference", calls)
-    stamps, taken, turns = Stamps(model), [], []
+    stamps, taken = Stamps(model), []
     offer_generate(bench, "own_generate")
     bare_client, own = (bench.create_client(Generate, f"{name}_generate") for name in ("bare", "own"))
     bare_times: dict[str, list[float]] = {}
@@ -681,13 +680,11 @@ def steps(bench: Bench, tasks: int, rounds: int) -> None:
         bench.until(lambda: bare_client.service_is_ready() and own.service_is_ready())
         for request in (one for _ in range(rounds) for one in asked):
             taken.append(decision(bench, model, stamps, request))
-            turns.append(len(stamps.msg.turns))
             exchange("the same messages", stamps.msg)
-            exchange("whole prompts", request_to_msg(request))
             exchange("empty messages", Generate.Request())
             exchange("the same messages in one process", stamps.msg, own)
-    print(f"{len(taken)} decisions, {statistics.median(turns):.0f} turns in a message (median of ", end="")
-    print(f"{statistics.median(len(request.turns) for request in asked):.0f} in a prompt), medians in ms:")
+    turns = statistics.median(len(request.turns) for request in asked)
+    print(f"{len(taken)} decisions, {turns:.0f} turns in a prompt, medians in ms:")
     for name, times in zip(STEPS, zip(*taken, strict=True), strict=True):
         print(f"{name:>33} {statistics.median(times):8.3f}")
     whole = [sum(one) for one in taken]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import rclpy
-from rclpy.action import ActionServer
+from rclpy.action import ActionClient, ActionServer
 from rclpy.action.server import ServerGoalHandle
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.client import Client
@@ -34,15 +34,15 @@ SKILL = f"/{BRIDGE}/execute_skill"
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 #: Tenths of a second from the servers' being there to the first goal.
 SETTLING = 30
-#: A result that is asked for only where a skill takes long, and a goal that is only canceled by a person.
-_SELDOM = ("/get_result", "/cancel_goal", "/abort")
+#: What only a person's stop sends.
+_SELDOM = ("/cancel_goal", "/abort")
 
 
 class Step(NamedTuple):
     """One step of the planner.
 
     Attributes:
-        what: "call", "answered", "heard", "publish", "feedback" or "end".
+        what: "call", "answered", "skill", "heard", "publish", "feedback" or "end".
         name: Of the service or topic.
         kind: Type of the service or message.
         msg: The message.
@@ -66,14 +66,15 @@ class Keeping:
     def _keep(self, *step: Any) -> None:
         self._steps.append(pickle.dumps(Step(*step)))  # at once: messages are used again
 
-    def begin(self, hearing: type) -> None:
+    def begin(self, skill: type) -> None:
         """Begin, before the planner is made.
 
         Args:
-            hearing: The class whose ``_hear`` takes in the end of a skill.
+            skill: The class of a skill's goal: ``send`` sends it, ``_ended`` gets what came of it.
         """
         call, publish = Client.call_async, Publisher.publish
-        feedback, succeed, hear = ServerGoalHandle.publish_feedback, ServerGoalHandle.succeed, hearing._hear  # type: ignore[attr-defined]
+        feedback, succeed = ServerGoalHandle.publish_feedback, ServerGoalHandle.succeed
+        send, end = skill.send, skill._ended  # type: ignore[attr-defined]
 
         def called(client: Any, request: Any) -> Any:
             if client.srv_name.endswith(_SELDOM):
@@ -111,13 +112,17 @@ class Keeping:
             self._keep("end")
             succeed(handle, *given)
 
-        def heard(goals: Any, told: Any) -> None:
-            self._keep("heard", "", None, told)
-            hear(goals, told)
+        def sent(goal: Any, id: Any) -> None:
+            self._keep("skill", SKILL, None, goal._goal)
+            send(goal, id)
+
+        def heard(goal: Any, future: Any) -> None:
+            self._keep("heard", "", None, future.result().result)
+            end(goal, future)
 
         Client.call_async, Publisher.publish = called, published
         ServerGoalHandle.publish_feedback, ServerGoalHandle.succeed = fed_back, ended
-        hearing._hear = heard  # type: ignore[attr-defined]
+        skill.send, skill._ended = sent, heard  # type: ignore[attr-defined]
 
     def save(self, file: Path) -> None:
         """Write the steps."""
@@ -144,12 +149,12 @@ class BarePlanner(Node):
         self._requests = {name: self.create_client(kind, name) for name, kind in calls.items()}
         topics = {step.name: step for step in steps if step.what == "publish"}
         self._topics = {name: self.create_publisher(one.kind, name, _qos(*one.of)) for name, one in topics.items()}
-        self.create_subscription(SkillEnded, f"/{BRIDGE}/skill_ended", self._hear, 10)
+        self._skills = ActionClient(self, ExecuteSkill, SKILL)
         self._looking, self._seen = self.create_timer(0.1, self._offer), 0
 
     def _offer(self) -> None:
         """Take goals when everybody is there and has had time to find this program: what is sent before is lost."""
-        self._seen += all(client.service_is_ready() for client in self._requests.values())
+        self._seen += self._skills.server_is_ready() and all(one.service_is_ready() for one in self._requests.values())
         if self._seen > SETTLING:
             self.destroy_timer(self._looking)
             group = ReentrantCallbackGroup()
@@ -169,7 +174,10 @@ class BarePlanner(Node):
         result.feedbacks = sum(step.what == "feedback" for step in steps)
         return result
 
-    def _hear(self, told: SkillEnded) -> None:
+    def _accepted(self, future: Future) -> None:
+        future.result().get_result_async().add_done_callback(self._hear)
+
+    def _hear(self, future: Future) -> None:
         self._ended += 1
         self._go_on()
 
@@ -191,6 +199,8 @@ class BarePlanner(Node):
             self._at += 1
             if step.what == "call":
                 self._requests[step.name].call_async(step.msg).add_done_callback(partial(self._answered, step))
+            elif step.what == "skill":
+                self._skills.send_goal_async(step.msg).add_done_callback(self._accepted)
             elif step.what == "publish":
                 if step.kind is DecisionMsg:
                     step.msg.stamp = self._decided
@@ -214,7 +224,7 @@ class BareServers(Node):
         kinds = {step.name: step.kind for step in steps if step.what == "call"}
         group = ReentrantCallbackGroup()
         for service, kind in kinds.items():
-            if service.startswith(f"/{name}/") and not service.startswith(SKILL):
+            if service.startswith(f"/{name}/"):
                 answers = deque(step.msg for step in steps if (step.what, step.name) == ("answered", service))
                 self.create_service(kind, service, self._answering(answers), callback_group=group)
         if name == BRIDGE:
@@ -228,13 +238,12 @@ class BareServers(Node):
         return lambda request, response: answers.popleft()
 
     def _execute(self, handle: Any) -> ExecuteSkill.Result:
-        told = self._ends.popleft()
-        told.goal_id = handle.goal_id
-        self._ended.publish(told)
-        handle.succeed()
-        self._observation.publish(told.observation)
+        result = self._ends.popleft()
         fields = ("outcome", "message", "observation", "skills", "offers")
-        return ExecuteSkill.Result(**{name: getattr(told, name) for name in fields})
+        self._ended.publish(SkillEnded(goal_id=handle.goal_id, **{name: getattr(result, name) for name in fields}))
+        handle.succeed()
+        self._observation.publish(result.observation)
+        return result
 
 
 def exchange_again(name: str, file: Path, executor: Any) -> None:

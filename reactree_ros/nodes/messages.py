@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
 from itertools import chain, groupby, takewhile
-from typing import Any, NamedTuple, TypeVar, cast, get_args, get_type_hints
+from typing import Any, TypeVar, cast, get_args, get_type_hints
 
 from builtin_interfaces.msg import Time
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 from reactree_interfaces.action import ExecuteSkill
 from reactree_interfaces.msg import Argument, ObjectSighting, SpokenDecision
 from reactree_interfaces.msg import Attempt as AttemptMsg
@@ -65,16 +65,10 @@ KINDS: Mapping[type[MaySay], int] = {
     SubgoalGrammar: Generate.Request.SUBGOAL,
 }
 _GLANCES = TypeAdapter(tuple[Glance, ...])
+_TEXTS = TypeAdapter(list[str])
 #: What stands in a message for a value that is not known or not there.
 _NOTHING: Mapping[str, Any] = {"int32": -1, "string": "", "double": math.nan}
 T = TypeVar("T")
-
-
-class Known(NamedTuple):
-    """The beginning of a prompt that was sent before."""
-
-    id: str
-    turns: int
 
 
 def fill(msg: T, value: Any, **others: Any) -> T:
@@ -231,39 +225,28 @@ def household_from_msg(msg: DescribeHousehold.Response) -> Household:
     return check_prompts(value_in(Household, msg, control_flows=texts, skills=skills))
 
 
-def request_to_msg(request: DecisionRequest, known: Known | None = None) -> Generate.Request:
+def request_to_msg(request: DecisionRequest) -> Generate.Request:
     msg = fill(
         Generate.Request(),
         request,
-        turns=turns_to_msgs(request.turns[known.turns if known else 0 :]),
+        turns=turns_to_msgs(request.turns),
         words="\n".join(request.words),  # one text takes a tenth of the time of hundreds
         things="\n".join(request.things),
     )
     may_say = request.may_say
     if isinstance(may_say, (DecisionGrammar, SubgoalGrammar)):
-        options, offers = list(may_say.skills), offered_to_msg(may_say.offers)["offers"]
+        options, offers = json.dumps(may_say.skills), offered_to_msg(may_say.offers)["offers"]
         flows = [flow.name for flow in may_say.control_flows] if isinstance(may_say, DecisionGrammar) else []
         fill(msg, may_say, options=options, offers=offers, control_flows=flows)
+    elif isinstance(may_say, Choice):
+        msg.options = json.dumps(may_say.options)
     else:
         fill(msg, may_say)
     msg.kind = KINDS[type(may_say)]
-    if known is not None:
-        first, together = TurnMsg(kind=TurnMsg.KNOWN, text=known.id, example=known.turns), "\n".join(msg.options)
-        if together and together.count("\n") == len(msg.options) - 1:
-            first.rule, msg.options = together, []  # one text takes a tenth of the time of hundreds
-        msg.turns.insert(0, first)
     return msg
 
 
-def known_in(msg: Generate.Request) -> Known | None:
-    """Return the beginning of its prompt that a service request leaves out; None if its prompt is whole."""
-    first = msg.turns[0] if msg.turns else None
-    return Known(first.text, first.example) if first is not None and first.kind == TurnMsg.KNOWN else None
-
-
-def request_from_msg(msg: Generate.Request, before: Sequence[Turn] = ()) -> DecisionRequest:
-    if before and msg.turns[0].rule:
-        msg.options = msg.turns[0].rule.split("\n")
+def request_from_msg(msg: Generate.Request) -> DecisionRequest:
     for name in ("max_tokens", "patience"):
         if getattr(msg, name) <= 0:
             raise ValueError(f"{name} is {getattr(msg, name):g}; it must be above 0")
@@ -272,7 +255,7 @@ def request_from_msg(msg: Generate.Request, before: Sequence[Turn] = ()) -> Deci
     return value_in(
         DecisionRequest,
         msg,
-        turns=(*before, *_turns(msg.turns[1:] if before else msg.turns)),
+        turns=tuple(_turns(msg.turns)),
         may_say=_may_say(msg),
         words=tuple(filter(None, msg.words.split("\n"))),
         things=tuple(filter(None, msg.things.split("\n"))),
@@ -321,8 +304,6 @@ def _start(msgs: Sequence[TurnMsg], index: int) -> ToldStart:
 def _turn(msg: TurnMsg, index: int) -> Turn:
     if msg.kind in ABOUT:
         return Told(msg.text, ABOUT[msg.kind])
-    if msg.kind == TurnMsg.KNOWN:
-        raise ValueError(f"turns[{index}].kind is KNOWN ({msg.kind}); only the first turn may be, outside of examples")
     if msg.kind not in (TurnMsg.SAID, TurnMsg.SAW):
         raise ValueError(f"turns[{index}].kind is {msg.kind}; it must be one of the constants of Turn.msg")
     if msg.kind == TurnMsg.SAID:
@@ -336,21 +317,28 @@ def _turn(msg: TurnMsg, index: int) -> Turn:
 
 
 def _may_say(msg: Generate.Request) -> MaySay:
+    options = _options(msg)
     if msg.kind == Generate.Request.DECISION:
         flows, more, offers = _control_flows(msg.control_flows), _more(msg), offers_from(msg.offers)
-        skills = tuple(msg.options)
-        return value_in(DecisionGrammar, msg, skills=skills, control_flows=flows, more=more, offers=offers)
+        return value_in(DecisionGrammar, msg, skills=options, control_flows=flows, more=more, offers=offers)
     if msg.kind == Generate.Request.CHOICE:
-        if not msg.options:
+        if not options:
             raise ValueError("options is empty; a choice needs at least one")
-        return value_in(Choice, msg)
+        return Choice(options)
     if msg.kind == Generate.Request.TEXT:
         return value_in(FreeText, msg)
     if msg.kind == Generate.Request.SUBGOAL:
         if not (msg.begins or msg.goes_on):
             raise ValueError("begins and goes_on are both false; one of them must be true")
-        return value_in(SubgoalGrammar, msg, skills=tuple(msg.options), offers=offers_from(msg.offers))
+        return value_in(SubgoalGrammar, msg, skills=options, offers=offers_from(msg.offers))
     raise ValueError(f"kind is {msg.kind}; it must be DECISION (0), CHOICE (1), TEXT (2) or SUBGOAL (3)")
+
+
+def _options(msg: Generate.Request) -> tuple[str, ...]:
+    try:
+        return tuple(_TEXTS.validate_json(msg.options or "[]"))
+    except ValidationError as error:
+        raise ValueError(f"options is {msg.options[:80]!r}; it must be a JSON list of texts") from error
 
 
 def _control_flows(names: Sequence[str]) -> tuple[type[ControlFlow], ...]:

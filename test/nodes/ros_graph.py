@@ -6,7 +6,7 @@ import gc
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 import rclpy
@@ -23,11 +23,15 @@ from unique_identifier_msgs.msg import UUID
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.nodes.bridge.bridge_node import BridgeNode
-from reactree_ros.nodes.calls import Introduction
+from reactree_ros.nodes.calls import Calls, Introduction
 from reactree_ros.nodes.executors import make_executor
+from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.inference.inference_node import InferenceNode
+from reactree_ros.nodes.planner.adapters import RosLanguageModel, RosWorld
 from reactree_ros.nodes.planner.planner_node import PlannerNode
 from reactree_ros.world.port import Observation, World
+
+T = TypeVar("T")
 
 
 class HeldWorld(ScriptedWorld):
@@ -182,6 +186,26 @@ class Graph:
     def _given(self, parameters: dict[str, Any]) -> dict[str, Any]:
         overrides = [Parameter(name, value=value) for name, value in parameters.items()]
         return {"context": self.context, "parameter_overrides": overrides}
+
+    # ------------------------------------------------------------------ the planner's ports, made in the probe
+
+    def calls(self, patience: float = 3600.0) -> Calls:
+        made = Calls(self.probe, patience=patience)
+        self.probe.create_timer(0.02, made.watch)
+        return made
+
+    def ros_world(self, bridge: str = "household_bridge", *, patience: float = 3600.0) -> RosWorld:
+        return RosWorld(self.probe, bridge, self.calls(patience), Heartbeat(self.probe))
+
+    def ros_model(self, *, patience: float = 3600.0) -> RosLanguageModel:
+        return RosLanguageModel(self.probe, "inference", self.calls(patience))
+
+    def settled(self, pending: Pending[T]) -> T:
+        """Return what a pending result is settled with."""
+        self.until(pending.done)
+        return pending.take()
+
+    # ------------------------------------------------------------------ whole households
 
     def household(
         self,

@@ -178,11 +178,11 @@ def test_a_record_that_nobody_hears_is_told_from_its_beginning_to_who_comes(grap
     graph.until(lambda: graph.probe.count_subscribers("probe/record"), "somebody hears")
     write({"e": "interrupted"}, b"second")
 
-    def told() -> bool:
+    def publish() -> bool:
         topic.publish()
         return bool(heard)
 
-    graph.until(told, "the record is told")
+    graph.until(publish, "the record is told")
     assert [(part.begin, part.data) for part in heard] == [(0, "first\nsecond\n")]
     write({"e": "end"}, b"third")
     topic.publish(unheard=True)

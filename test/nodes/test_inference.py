@@ -57,11 +57,11 @@ class PromptModel(LanguageModel):
 
 def ask(graph: Graph, request_id: str = "1", **request: Any) -> Any:
     """Send a request; returns the future."""
-    given = {"id": request_id, "turns": told("p"), "max_tokens": 8} | request
+    given = {"id": request_id, "turns": task("p"), "max_tokens": 8} | request
     return graph.send(Generate, "inference/generate", **given)
 
 
-def told(text: str) -> list[Turn]:
+def task(text: str) -> list[Turn]:
     return [Turn(kind=Turn.TASK, text=text)]
 
 
@@ -79,7 +79,7 @@ def abort(graph: Graph, request_id: str) -> bool:
 def test_a_request_reaches_the_model_and_the_reply_comes_back_whole(graph: Graph) -> None:
     model = HeldModel()
     graph.inference(model)
-    asked = {"options": ["open fridge 1"], "control_flows": ["fallback"], "seed": 7, "top_p": 0.5}
+    asked = {"options": '["open fridge 1"]', "control_flows": ["fallback"], "seed": 7, "top_p": 0.5}
     turns = [
         Turn(kind=Turn.SYSTEM, text="You are a robot."),
         Turn(kind=Turn.TASK, text="Your task is to: a"),
@@ -155,10 +155,10 @@ def test_a_decision_of_a_message_that_is_none_is_refused(kind: str, arguments: d
 def test_choice_and_text_reach_the_model_as_such(graph: Graph) -> None:
     model = HeldModel()
     graph.inference(model)
-    ask(graph, "choice", kind=Generate.Request.CHOICE, options=["a", "b"])
+    ask(graph, "choice", kind=Generate.Request.CHOICE, options='["a", "b"]')
     ask(graph, "text", kind=Generate.Request.TEXT, stops=["\n"], patience=7.5)
     ask(graph, "code", kind=Generate.Request.TEXT, thinks=True)
-    subgoal = {"options": ["a", "b"], "number": 3, "begins": True, "goes_on": False}
+    subgoal = {"options": '["a", "b"]', "number": 3, "begins": True, "goes_on": False}
     ask(graph, "subgoal", kind=Generate.Request.SUBGOAL, **subgoal)
     graph.until(lambda: len(model.requests) == 4)
     assert model.requests["choice"].may_say == Choice(("a", "b"))
@@ -182,6 +182,8 @@ def test_choice_and_text_reach_the_model_as_such(graph: Graph) -> None:
         ),
         ({"top_p": 0.0}, "top_p is 0; it must be above 0 and at most 1"),
         ({"kind": 1}, "options is empty; a choice needs at least one"),
+        ({"options": "open fridge 1"}, "options is 'open fridge 1'; it must be a JSON list of texts"),
+        ({"options": "[1]"}, "options is '[1]'; it must be a JSON list of texts"),
         ({"turns": [(0, "a"), (99, "b")]}, "turns[1].kind is 99; it must be one of the constants of Turn.msg"),
         ({"turns": [(11, "a"), (99, "b", 1)]}, "turns[1].kind is 99; it must be one of the constants of Turn.msg"),
         ({"turns": [(0, "a"), (0, "b", 2)]}, "turns[1].example is 2; examples follow a turn of kind START"),
@@ -221,7 +223,7 @@ def test_an_id_that_is_in_use_is_refused_and_free_again_afterwards(graph: Graph)
 )
 def test_a_model_that_fails_is_named_and_the_node_lives_on(graph: Graph, prompt: str, message: str) -> None:
     graph.inference(PromptModel(), max_concurrent=1)
-    response = answer(graph, ask(graph, turns=told(prompt)))
+    response = answer(graph, ask(graph, turns=task(prompt)))
     assert (response.error_code, response.message) == (FAILED.MODEL_ERROR, message)
     assert answer(graph, ask(graph)).text == "p"
 
@@ -231,7 +233,7 @@ def test_a_model_that_fails_is_named_and_the_node_lives_on(graph: Graph, prompt:
 )
 def test_the_expert_answers_whatever_the_prompt(graph: Graph, prompt: str) -> None:
     graph.inference()
-    response = answer(graph, ask(graph, turns=told(prompt)))
+    response = answer(graph, ask(graph, turns=task(prompt)))
     assert response.error_code in (OK, FAILED.MODEL_ERROR)
     assert response.text or response.message
 

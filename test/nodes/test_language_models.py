@@ -33,8 +33,6 @@ from reactree_ros.llm.port import (
     ServerUnavailable,
 )
 from reactree_ros.llm.trained import trained_for
-from reactree_ros.nodes.calls import Calls
-from reactree_ros.nodes.planner.adapters import RosLanguageModel
 from reactree_ros.plugins.installation import install_line
 from reactree_ros.record.reader import read_record
 
@@ -72,12 +70,6 @@ class Loading(LanguageModel):
         return Pending.of(Reply("Think: so", **about))  # type: ignore[arg-type]
 
 
-def ros_model(graph: Graph) -> RosLanguageModel:
-    calls = Calls(graph.probe, patience=3600.0)
-    graph.probe.create_timer(0.02, calls.watch)
-    return RosLanguageModel(graph.probe, "inference", calls)
-
-
 def readiness(graph: Graph) -> Any:
     return graph.call(ModelReady, "inference/ready")
 
@@ -100,7 +92,7 @@ def readiness(graph: Graph) -> Any:
 def test_an_error_of_the_model_is_the_same_over_ros(graph: Graph, error: LanguageModelError) -> None:
     error.took = Reply("", prompt_tokens=0, output_tokens=0, attempts=ATTEMPTS)
     graph.inference(Failing(error))
-    pending = ros_model(graph).decide(DecisionRequest((Told("p"),), DecisionGrammar(()), id="1"))
+    pending = graph.ros_model().decide(DecisionRequest((Told("p"),), DecisionGrammar(()), id="1"))
     graph.until(pending.done)
     with pytest.raises(type(error)) as caught:
         pending.take()

@@ -22,9 +22,6 @@ from reactree_ros.background.pending import Pending, asked, pass_on
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import load_tasks
-from reactree_ros.nodes.calls import Calls
-from reactree_ros.nodes.heartbeat import Heartbeat
-from reactree_ros.nodes.planner.adapters import RosWorld
 from reactree_ros.world.check import check_world
 from reactree_ros.world.port import Observation, Score, World
 from reactree_ros.world.wrappers import WorldWrapper
@@ -73,9 +70,7 @@ class InTheExecutorsThread(WorldWrapper):
 
 def problems(graph: Graph, bridge: str) -> list[str]:
     """What is wrong with the world behind a bridge."""
-    calls = Calls(graph.probe, patience=10.0)
-    graph.probe.create_timer(0.02, calls.watch)
-    world = RosWorld(graph.probe, bridge, calls, Heartbeat(graph.probe))
+    world = graph.ros_world(bridge, patience=10.0)
     graph.wait(world.learn(), "the household is known")
     here = InTheExecutorsThread(world)
     with ThreadPoolExecutor(1) as checking:

@@ -180,7 +180,8 @@ class SkillServer:
             served.end("" if outcome is Outcome.DONE else outcome.value, {"reactree.outcome": outcome.value})
         skill, seen = goal_handle.request.skill, self._topic.message(observation)
         came = {"outcome": OUTCOME_CODES[outcome], "message": message, "observation": seen, **offered_to_msg(skills)}
-        self._ended.publish(SkillEnded(goal_id=goal_handle.goal_id, skill=skill, **came))  # first: it is waited for
+        if self._ended.get_subscription_count():
+            self._ended.publish(SkillEnded(goal_id=goal_handle.goal_id, skill=skill, **came))
         if outcome is Outcome.CANCELED and goal_handle.is_cancel_requested:
             goal_handle.canceled()
         elif outcome is Outcome.DONE:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,14 +9,11 @@ from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from reactree_interfaces.srv import AbortGeneration, Generate, ModelReady
 
-from reactree_ros.agent.picture import PICTURES
-from reactree_ros.agent.turns import ToldStart, Turn
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode.telemetry import serving
 from reactree_ros.files.secrecy import redacted
 from reactree_ros.llm.engine_model import FairQueue
 from reactree_ros.llm.port import LanguageModel, LanguageModelError, Reply
-from reactree_ros.llm.seeing import MOST_SHOWN, pictures_of
 from reactree_ros.llm.settings import load_models_file, make_model, model_to_dict
 from reactree_ros.llm.spec import MODELS, ModelSpec
 from reactree_ros.llm.waiting import Rarely, kept_out_of_the_log, words_of
@@ -25,7 +21,7 @@ from reactree_ros.nodes import steady
 from reactree_ros.nodes.diagnostics import OK, STALE, WARN, Diagnostics, Report
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.lifecycle import ManagedNode, logged
-from reactree_ros.nodes.messages import Known, as_json, failed, known_in, reply_to_msg, request_from_msg
+from reactree_ros.nodes.messages import as_json, failed, reply_to_msg, request_from_msg
 from reactree_ros.nodes.parameters import declare, declare_chosen, settings_of
 from reactree_ros.nodes.settings import InferenceNodeSettings
 from reactree_ros.nodes.spinning import run_node
@@ -36,54 +32,10 @@ from reactree_ros.plugins.settings import Settings
 OVERTAKING = 1.0
 _KINDS = (
     *("MODEL_ERROR", "ABORTED", "NOT_ACTIVE", "INVALID_REQUEST", "TIMEOUT", "PROMPT_TOO_LONG"),
-    *("UNAVAILABLE", "REJECTED", "INVALID_REPLY", "UNKNOWN_PROMPT"),
+    *("UNAVAILABLE", "REJECTED", "INVALID_REPLY"),
 )
 #: What an error code is called in a span.
 _ERRORS = {getattr(Generate.Response, kind): kind.lower() for kind in _KINDS}
-
-
-#: The most prompts that a node keeps, and the most characters of all of them together.
-KEPT, CHARACTERS = 256, 1 << 24
-
-
-class UnknownPrompt(Exception):
-    """A request goes on from a prompt that the node does not have, or not any more."""
-
-
-class KeptPrompts:
-    """The prompts that an inference node was sent; those that were used least recently are dropped first."""
-
-    def __init__(self, most: int = KEPT, characters: int = CHARACTERS) -> None:
-        self._most, self._characters = most, characters
-        self._kept: OrderedDict[tuple[str, str], tuple[tuple[Turn, ...], int]] = OrderedDict()
-        self._size = 0
-
-    def keep(self, planner: str, id: str, turns: tuple[Turn, ...]) -> None:
-        self._size -= self._kept.pop((planner, id), ((), 0))[1]
-        size = sum(map(_size, turns))
-        self._kept[planner, id] = turns, size
-        self._size += size
-        while len(self._kept) > self._most or self._size > self._characters:
-            self._size -= self._kept.popitem(last=False)[1][1]
-
-    def turns(self, planner: str, known: Known) -> tuple[Turn, ...]:
-        turns, _ = self._kept.get((planner, known.id), ((), 0))
-        if not 0 < known.turns <= len(turns):
-            raise UnknownPrompt(f"{known.turns} turns of request '{known.id[:80]}' of this planner are not kept")
-        self._kept.move_to_end((planner, known.id))
-        begun = turns[: known.turns]
-        pictures = [picture for turn in begun for picture in pictures_of(turn)]
-        if any(PICTURES.data(picture) is None for picture in pictures[-MOST_SHOWN:]):
-            raise UnknownPrompt(f"a picture in the prompt of request '{known.id[:80]}' is not kept any more")
-        return begun
-
-    def clear(self) -> None:
-        self._kept.clear()
-        self._size = 0
-
-
-def _size(turn: Turn) -> int:
-    return len(turn.text) * (2 if isinstance(turn, ToldStart) else 1)
 
 
 class InferenceNode(ManagedNode):
@@ -98,7 +50,6 @@ class InferenceNode(ManagedNode):
         self._ready: Pending[None] = Pending.of(None)
         self._active = False
         self._running: dict[str, tuple[Pending[Reply], float]] = {}
-        self._prompts = KeptPrompts()
         self._aborted: set[str] = set()
         self._overtaken: dict[str, float] = {}  # requests that were aborted before they came, and when
         self._offered: list[Any] = []
@@ -180,7 +131,6 @@ class InferenceNode(ManagedNode):
             self._ready.cancel()
             self._model.close()
             self._model = None
-        self._prompts.clear()
 
     async def _on_generate(self, msg: Generate.Request, response: Generate.Response) -> Generate.Response:
         served = serving("generate", msg.trace)
@@ -198,13 +148,9 @@ class InferenceNode(ManagedNode):
             self._count += 1
             return _failed(response, Generate.Response.ABORTED, "aborted before it came")
         try:
-            known = known_in(msg)
-            request = request_from_msg(msg, () if known is None else self._prompts.turns(msg.planner, known))
-        except UnknownPrompt as error:
-            return _failed(response, Generate.Response.UNKNOWN_PROMPT, f"{error}; send the whole prompt")
+            request = request_from_msg(msg)
         except ValueError as error:
             return _failed(response, Generate.Response.INVALID_REQUEST, str(error))
-        self._prompts.keep(msg.planner, msg.id, tuple(request.turns))
         limit = self.get_parameter("request_timeout").value * self._model.slowness(request)
         pending = self._model.decide(request)
         began = steady.now()

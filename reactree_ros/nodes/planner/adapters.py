@@ -5,23 +5,20 @@ from __future__ import annotations
 import itertools
 import json
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-from itertools import takewhile
-from operator import is_
-from threading import get_ident
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from action_msgs.msg import GoalInfo, GoalStatus
+from action_msgs.msg import GoalStatus
 from builtin_interfaces.msg import Time
+from rclpy.action import ActionClient
 from rclpy.node import Node
 from reactree_interfaces.action import ExecuteSkill
-from reactree_interfaces.msg import BridgeStatus, SkillEnded
+from reactree_interfaces.msg import BridgeStatus
 from reactree_interfaces.srv import (
     AbortGeneration,
     AvailableSkills,
@@ -37,8 +34,7 @@ from unique_identifier_msgs.msg import UUID
 
 from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.skill import Offer, Offered, SkillCall
-from reactree_ros.agent.turns import ToldStart, Turn
-from reactree_ros.background.pending import Pending, mapped, settle_as
+from reactree_ros.background.pending import Pending, after, followed, mapped, settle_as
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import (
     DecisionRequest,
@@ -50,27 +46,19 @@ from reactree_ros.llm.port import (
 )
 from reactree_ros.llm.waiting import Pace
 from reactree_ros.nodes import messages, steady
-from reactree_ros.nodes.calls import RESTARTED, Calls, Waiting, ask, settled
+from reactree_ros.nodes.calls import RESTARTED, Calls, Waiting, settle, settled
 from reactree_ros.nodes.heartbeat import Heartbeat
-from reactree_ros.nodes.messages import Known, observation_from_msg, offers_from, settings_from
+from reactree_ros.nodes.messages import observation_from_msg, offers_from, settings_from
 from reactree_ros.nodes.qos import LATCHED
 from reactree_ros.nodes.waiting import Handover
 from reactree_ros.world.port import Household, Observation, Outcome, Score, WorldError
 from reactree_ros.world.team import SharedWorld
 from reactree_ros.world.wrappers import WorldWrapper, with_teammates
 
-#: How long a skill lasts before its result is asked for, too, in seconds; a bridge keeps results for 1 s.
-ASK_AFTER = 0.2
 #: How long a skill's result may overtake an earlier status of the bridge, in seconds: they come by two topics.
 OVERTAKEN = 1.0
-#: The most prompts that a planner goes on from: those of the goal nodes that are under way.
-REMEMBERED = 32
-#: The most turns that one message can stand for.
-MOST_TURNS = (1 << 16) - 1
 #: Time before a lost decision is requested again, in seconds.
 AGAIN = 0.2
-_ENDED = (GoalStatus.STATUS_SUCCEEDED, GoalStatus.STATUS_ABORTED, GoalStatus.STATUS_CANCELED)
-_PROTOCOL = ExecuteSkill.Impl
 #: The services of a bridge.
 SERVICES = {
     "reset": ResetWorld,
@@ -87,95 +75,54 @@ def _nanoseconds(stamp: Time) -> int:
     return int(stamp.sec) * 10**9 + int(stamp.nanosec)
 
 
-@dataclass(eq=False)
 class SkillGoal:
-    """A skill that is sent, or is about to be."""
+    """A skill that is sent, or is about to be.
 
-    goal: ExecuteSkill.Goal
-    end: Pending[Any] = field(default_factory=Pending)  # what came of it; fails if it was rejected
-    over: Pending[None] = field(default_factory=Pending)  # settles when nothing of it is under way
-    accepted_at: float | None = None  # when it was accepted, in seconds (:func:`steady.now`); None: not yet
-    stopping: bool = False  # whether it is to be canceled, as soon as it is accepted
-    asked: Any = None  # the future of the result that is asked for; None: it is not
-    id: UUID = field(default_factory=UUID)  # of the goal, if it was sent
-
-
-class SkillGoals:
-    """Sends skills to a bridge by the services that every action is made of.
-
-    rclpy's ActionClient takes in the status of every goal that the server keeps whenever one changes, and asks for each
-    result. A bridge tells the end of a skill on ``~/skill_ended``, too; so this client sends a goal and hears its end.
+    Attributes:
+        end: What came of it; fails if it was rejected, or if the bridge was restarted.
+        over: Settles when nothing of it is under way.
     """
 
-    def __init__(self, node: Node, bridge: str) -> None:
-        self._node, self._bridge = node, bridge
-        self.name = f"{bridge}/execute_skill"
-        self._send_goal = node.create_client(_PROTOCOL.SendGoalService, f"{self.name}/_action/send_goal")
-        self._cancel_goal = node.create_client(_PROTOCOL.CancelGoalService, f"{self.name}/_action/cancel_goal")
-        self._get_result = node.create_client(_PROTOCOL.GetResultService, f"{self.name}/_action/get_result")
-        self.clients = (self._send_goal, self._cancel_goal, self._get_result)
-        self._ended = node.create_subscription(SkillEnded, f"{bridge}/skill_ended", self._hear, 10)
-        self._timer = steady.every(node, ASK_AFTER, self._look)
-        self._goals: dict[bytes, SkillGoal] = {}
+    def __init__(self, client: ActionClient, bridge: str, goal: ExecuteSkill.Goal) -> None:
+        self._client, self._bridge, self._goal = client, bridge, goal
+        self.end: Pending[ExecuteSkill.Result] = Pending()
+        self.over: Pending[None] = Pending()
+        self._handle: Any = None  # once it is accepted
+        self._stopping = False
 
-    def server_is_ready(self) -> bool:
-        return all(client.service_is_ready() for client in self.clients)
+    def send(self, id: UUID) -> None:
+        self._client.send_goal_async(self._goal, goal_uuid=id).add_done_callback(self._sent)
 
-    def send(self, goal: SkillGoal, id: UUID) -> None:
-        goal.id = id
-        self._goals[bytes(id.uuid)] = goal
-        goal.over.add_done_callback(lambda _: self._forget(goal))
-        ask(self._send_goal, _PROTOCOL.SendGoalService.Request(goal_id=id, goal=goal.goal), partial(self._sent, goal))
+    def cancel(self) -> None:
+        """Have it canceled; if it is not accepted yet, then."""
+        self.unwanted()
+        if self._handle is not None and not self.over.done():
+            self._handle.cancel_goal_async()
 
-    def cancel(self, goal: SkillGoal) -> None:
-        """Have a goal canceled; also one that is not accepted yet."""
-        goal.stopping = True
-        if goal.accepted_at is not None and not goal.end.done():
-            info = GoalInfo(goal_id=goal.id)
-            self._cancel_goal.call_async(_PROTOCOL.CancelGoalService.Request(goal_info=info))
+    def unwanted(self, _: object = None) -> None:
+        """Have it canceled if it is not accepted yet."""
+        self._stopping = True
 
-    def close(self) -> None:
-        self._node.destroy_timer(self._timer)
-        self._node.destroy_subscription(self._ended)
-        for client in self.clients:
-            self._node.destroy_client(client)
-
-    def _sent(self, goal: SkillGoal, future: Any) -> None:
-        answer = settled(future)  # the goal's end may have been heard before
+    def _sent(self, future: Any) -> None:
+        answer = settled(future)
         if answer.exception() is not None or not answer.take().accepted:
-            why = f"{self._bridge} rejected '{goal.goal.skill}': it is busy or not active"
-            goal.end.fail(answer.exception() or WorldError(why))
-            goal.over.succeed(None)
+            why = f"{self._bridge} rejected '{self._goal.skill}': it is busy or not active"
+            self.end.fail(answer.exception() or WorldError(why))
+            self.over.succeed(None)
             return
-        goal.accepted_at = steady.now()
-        if goal.stopping:
-            self.cancel(goal)
+        self._handle = answer.take()
+        self._handle.get_result_async().add_done_callback(self._ended)
+        if self._stopping:
+            self.cancel()
 
-    def _hear(self, told: SkillEnded) -> None:
-        goal = self._goals.get(bytes(told.goal_id.uuid))
-        if goal is not None:
-            goal.end.succeed(told)
-            goal.over.succeed(None)
-
-    def _look(self) -> None:
-        for goal in self._goals.values():
-            if goal.accepted_at is not None and goal.asked is None and steady.now() - goal.accepted_at > ASK_AFTER:
-                request = _PROTOCOL.GetResultService.Request(goal_id=goal.id)
-                goal.asked = ask(self._get_result, request, partial(self._take_result, goal))
-
-    def _take_result(self, goal: SkillGoal, future: Any) -> None:
-        settle_as(settled(future), goal.end, self._result)
-        goal.over.succeed(None)
+    def _ended(self, future: Any) -> None:
+        settle(self.end, future, self._result)
+        self.over.succeed(None)
 
     def _result(self, answer: Any) -> ExecuteSkill.Result:
-        if answer.status not in _ENDED:  # it knows nothing of the goal
-            raise WorldError(f"{self.name} {RESTARTED}")
+        if answer.status == GoalStatus.STATUS_UNKNOWN:  # it knows nothing of the goal
+            raise WorldError(f"{self._bridge}/execute_skill {RESTARTED}")
         return answer.result
-
-    def _forget(self, goal: SkillGoal) -> None:
-        self._goals.pop(bytes(goal.id.uuid), None)
-        if goal.asked is not None:
-            self._get_result.remove_pending_request(goal.asked)
 
 
 class RosWorld(SharedWorld):
@@ -197,8 +144,8 @@ class RosWorld(SharedWorld):
         self._now: tuple[Offered, ...] = ()  # the skills on offer, until something happens
         self._last: Pending[None] = Pending.of(None)  # the end of the last cancelled skill
         self._handover = Handover(node)
-        self._spun_by = 0  # the thread of the node's executor, once it has called
-        self._skills = SkillGoals(node, bridge)
+        self._action = f"{bridge}/execute_skill"
+        self._skills = ActionClient(node, ExecuteSkill, self._action)
         self._trace = ""
         self._clients = {name: node.create_client(kind, f"{bridge}/{name}") for name, kind in SERVICES.items()}
         self._goal = ""  # what whoever looks around next is about
@@ -217,7 +164,6 @@ class RosWorld(SharedWorld):
         return self._halted
 
     def _note_status(self, msg: BridgeStatus) -> None:
-        self._spun_by = get_ident()
         self._heard.succeed(None)
         at, when = self._halted_by_result
         if _nanoseconds(msg.stamp) >= at or steady.now() - when > OVERTAKEN:
@@ -235,14 +181,7 @@ class RosWorld(SharedWorld):
         an error: it has forgotten what was done, held and seen, and its words would mislead.
         """
         asked = self._asked("household", self._take_household, anew=True)
-        learnt: Pending[Household] = Pending(on_cancel=asked.cancel)
-
-        def go_on(answer: Any) -> None:
-            failed = answer.cancelled() or answer.exception() is not None
-            (answer if failed else self._heard).add_done_callback(lambda _: settle_as(answer, learnt))
-
-        asked.add_done_callback(go_on)
-        return learnt
+        return followed(asked, lambda household: after(self._heard, lambda: Pending.of(household)))
 
     def _take_household(self, msg: DescribeHousehold.Response) -> Household:
         self.household, self.about = messages.household_from_msg(msg), settings_from(msg.world)
@@ -324,11 +263,12 @@ class RosWorld(SharedWorld):
 
     def execute(self, skill: str) -> Pending[Observation]:
         """Send a skill as a goal; an early cancel is carried out when the goal is accepted."""
-        goal = SkillGoal(ExecuteSkill.Goal(skill=str(skill), trace=self._trace))
+        asked = ExecuteSkill.Goal(skill=str(skill), trace=self._trace)
         with suppress(ParameterError):
             call = self.household.call(skill) if hasattr(self, "household") else skill  # it is learnt
             if isinstance(call, SkillCall):
-                goal.goal.name, goal.goal.arguments = call.skill.name, json.dumps(call.values)
+                asked.name, asked.arguments = call.skill.name, json.dumps(call.values)
+        goal = SkillGoal(self._skills, self._bridge, asked)
         self._now = ()
 
         def stop() -> None:
@@ -336,14 +276,11 @@ class RosWorld(SharedWorld):
                 goal.over.succeed(None)
             else:  # watched on: a bridge that goes away never reports the end
                 self._calls.wait(replace(waiting, stop=lambda: None, pending=goal.over))
-            self._skills.cancel(goal)
+            goal.cancel()
 
         def cancel() -> None:
             self._last = goal.over
-            if get_ident() == self._spun_by:  # as in a tick
-                stop()
-            else:
-                self._handover.put(stop)
+            self._handover.put(stop)
 
         def send() -> None:
             try:
@@ -351,17 +288,14 @@ class RosWorld(SharedWorld):
             except WorldError as error:
                 pending.fail(error)
                 return
-            self._skills.send(goal, self._heartbeat.goal(self._skills.name, goal.over.done))
-
-        def over(_: object) -> None:  # also if somebody else fails it
-            goal.stopping = True
+            goal.send(self._heartbeat.goal(self._action, goal.over.done))
 
         pending: Pending[Observation] = Pending(on_cancel=cancel)
-        goal.end.add_done_callback(lambda told: settle_as(told, pending, partial(self._observation, skill)))
-        pending.add_done_callback(over)
-        name, ready = self._skills.name, self._skills.server_is_ready
-        service = f"{name}/_action/send_goal"
-        waiting = Waiting(name, service, ready, send, stop, pending, gone=WorldError, node=self._full_name)
+        goal.end.add_done_callback(lambda end: settle_as(end, pending, partial(self._observation, skill)))
+        pending.add_done_callback(goal.unwanted)  # also if somebody else fails it
+        service = f"{self._action}/_action/send_goal"
+        ready = self._skills.server_is_ready
+        waiting = Waiting(self._action, service, ready, send, stop, pending, gone=WorldError, node=self._full_name)
         self._calls.wait(waiting)
         self._skill = pending
         return pending
@@ -393,7 +327,7 @@ class RosWorld(SharedWorld):
 
     def close(self) -> None:
         self._handover.close()
-        self._skills.close()
+        self._skills.destroy()
         self._node.destroy_subscription(self._status)
         for client in self._clients.values():
             self._node.destroy_client(client)
@@ -403,7 +337,7 @@ class RosWorld(SharedWorld):
 
         The middleware would wait a second for each client whose last request nobody acknowledges.
         """
-        for client in (*self._clients.values(), *self._skills.clients):
+        for client in (*self._clients.values(), self._skills):
             setattr(client, "destroy", lambda: None)  # noqa: B010
 
 
@@ -506,49 +440,12 @@ def _all(pending: Sequence[Pending[Any]]) -> Pending[list[Any]]:
     return together
 
 
-class SentPrompts:
-    """The prompts that an asker knows the node to have."""
-
-    def __init__(self) -> None:
-        self._sent: OrderedDict[str, tuple[Turn, ...]] = OrderedDict()
-
-    def longest(self, turns: Sequence[Turn]) -> Known | None:
-        """Return the longest beginning of a prompt that the node has; None if it has nothing of it."""
-        best = Known("", 0)
-        for id, sent in reversed(self._sent.items()):
-            same = min(_common(sent, turns), MOST_TURNS)
-            if same > best.turns:
-                best = Known(id, same)
-            if same == len(sent):
-                break
-        return best if best.turns else None
-
-    def add(self, id: str, turns: tuple[Turn, ...], known: Known | None) -> None:
-        if known is not None and known.turns == len(self._sent.get(known.id, ())):
-            del self._sent[known.id]  # this one says more
-        self._sent[id] = turns
-        if len(self._sent) > REMEMBERED:
-            self._sent.popitem(last=False)
-
-    def forget(self) -> None:
-        self._sent.clear()
-
-
-def _common(sent: Sequence[Turn], turns: Sequence[Turn]) -> int:
-    first = sum(1 for a, b in zip(sent[:1], turns[:1], strict=False) if a is b or (isinstance(a, ToldStart) and a == b))
-    return first and first + sum(takewhile(bool, map(is_, sent[1:], turns[1:])))
-
-
 class _Lost(ServerUnavailable):
     """The inference node has died, was restarted, or aborts requests because it ends."""
 
 
 class _NotActive(ServerUnavailable):
     """The inference node lives and does not answer requests, or not yet."""
-
-
-class _Forgotten(ServerUnavailable):
-    """The inference node does not have the prompt that the request goes on from."""
 
 
 class Introduction(NamedTuple):
@@ -573,7 +470,6 @@ class RosLanguageModel(LanguageModel):
         self._ready = node.create_client(ModelReady, f"{inference}/ready")
         self._prefix = f"{node.get_fully_qualified_name()} {time.time_ns()}"
         self._pace = Pace()
-        self._sent = SentPrompts()
 
     def slowness(self, request: DecisionRequest) -> float:
         return self._pace.times(request.prompt)
@@ -583,9 +479,9 @@ class RosLanguageModel(LanguageModel):
         times = itertools.count(1)
         inactive_since: list[float] = []
 
-        def ask(*, whole: bool = False) -> None:
+        def ask() -> None:
             if not reply.done():
-                asked = self._ask(request, next(times), whole=whole)
+                asked = self._ask(request, next(times))
                 reply.add_done_callback(lambda _: asked.cancel())
                 asked.add_done_callback(take)
 
@@ -597,12 +493,8 @@ class RosLanguageModel(LanguageModel):
                     reply.fail(ServerUnavailable(f"{error} (for {self._calls.patience:g} s)"))
                 else:
                     self._calls.later(AGAIN, ask)
-            elif isinstance(error, _Forgotten):
-                self._sent.forget()
-                ask(whole=True)
             elif isinstance(error, _Lost):
                 inactive_since.clear()
-                self._sent.forget()  # the next node has none of them
                 self._node.get_logger().warning(f"a decision is requested again: {error}")
                 self._calls.later(AGAIN, ask)
             else:
@@ -619,10 +511,8 @@ class RosLanguageModel(LanguageModel):
         response = self._calls.call(self._ready, ModelReady.Request(), gone=ServerUnavailable, of=self._full_name)
         return mapped(response, lambda msg: Introduction(settings_from(msg.settings), tuple(msg.trained_for)))
 
-    def _ask(self, request: DecisionRequest, time: int, *, whole: bool) -> Pending[Reply]:
-        turns = tuple(request.turns)
-        known = None if whole else self._sent.longest(turns)
-        msg = messages.request_to_msg(request, known)
+    def _ask(self, request: DecisionRequest, time: int) -> Pending[Reply]:
+        msg = messages.request_to_msg(request)
         msg.id = f"{self._prefix} {request.id}" + (f" ({time})" if time > 1 else "")  # unique among planners and lives
         msg.planner = request.planner or self._prefix
 
@@ -630,15 +520,8 @@ class RosLanguageModel(LanguageModel):
             if self._abort.service_is_ready():
                 self._abort.call_async(AbortGeneration.Request(id=msg.id))
 
-        def take(answer: Generate.Response) -> Reply:
-            if known is not None and answer.error_code == Generate.Response.UNKNOWN_PROMPT:
-                raise _Forgotten(answer.message)
-            reply = self._take_reply(answer)
-            self._sent.add(msg.id, turns, known)
-            return reply
-
         gone: dict[str, Any] = {"gone": ServerUnavailable, "lost": _Lost, "of": self._full_name}
-        return self._calls.call(self._generate, msg, take=take, on_cancel=abort, **gone)
+        return self._calls.call(self._generate, msg, take=self._take_reply, on_cancel=abort, **gone)
 
     def _take_reply(self, msg: Generate.Response) -> Reply:
         if msg.error_code == Generate.Response.NONE:
