@@ -34,13 +34,13 @@ from mcp_types import (
 from pydantic import TypeAdapter
 from typing_extensions import Self
 
+from reactree_doors.tools.schema import said_schema
 from reactree_ros.agent.foreign import cleaned
 from reactree_ros.agent.text import in_one_line, shortened_line
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.files.secrecy import is_loopback, redacted
-from reactree_ros.world.tools.schema import said_schema
-from reactree_ros.world.tools.settings import ServerSettings
+from reactree_ros.world.tool_servers import ServerSettings
 
 _log = logging.getLogger(__name__)
 #: The longest message of a server, in bytes: a picture of the largest size fits.

@@ -10,6 +10,8 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any, NamedTuple
 
+from reactree_doors.tools.client import Asked, CallFailed, ToolServer, names_of
+from reactree_doors.tools.schema import Tool, tool_of
 from reactree_ros.agent.decision import RECALL
 from reactree_ros.agent.foreign import QUOTE, cleaned
 from reactree_ros.agent.picture import LARGEST_PICTURE, Picture, picture_of
@@ -21,9 +23,7 @@ from reactree_ros.plugins.settings import or_nearest
 from reactree_ros.world.port import Household, Observation, Offer, Offered, Outcome, World
 from reactree_ros.world.skill_policy import Verdict
 from reactree_ros.world.team import SharedWorld, Use
-from reactree_ros.world.tools.client import Asked, CallFailed, ToolServer, names_of
-from reactree_ros.world.tools.schema import Tool, tool_of
-from reactree_ros.world.tools.settings import ServerSettings
+from reactree_ros.world.tool_servers import ServerSettings
 from reactree_ros.world.wrappers import AddedSkills
 
 #: The most pictures of one answer that are kept, and the most parts of one that are read.
@@ -175,8 +175,7 @@ def _as_observation(answer: Pending[object], server: str, call: SkillCall, longe
     return outer
 
 
-def add_tools(make: Callable[[], World], named: Mapping[str, ServerSettings]) -> World:
-    """Make a world, with the tools of servers as skills; see :func:`~.settings.with_tools`."""
+def world_with_tools(make: Callable[[], World], named: Mapping[str, ServerSettings]) -> World:
     with ExitStack() as stack:
         started = []
         for name, settings in named.items():
