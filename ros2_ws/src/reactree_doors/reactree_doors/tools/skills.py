@@ -20,9 +20,8 @@ from reactree_ros.agent.text import bounded
 from reactree_ros.background.pending import Pending, after, asked, followed, mapped
 from reactree_ros.errors import UserError
 from reactree_ros.plugins.settings import or_nearest
-from reactree_ros.world.port import Household, Observation, Offer, Offered, Outcome, World
+from reactree_ros.world.port import Household, Observation, Offer, Offered, Outcome, SharedWorld, Use, World
 from reactree_ros.world.skill_policy import Verdict
-from reactree_ros.world.team import SharedWorld, Use
 from reactree_ros.world.tool_servers import ServerSettings
 from reactree_ros.world.wrappers import AddedSkills
 
