@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any, NamedTuple
 
-from reactree_doors.tools.client import Asked, CallFailed, ToolServer, names_of
+from reactree_doors.tools.client import CallFailed, ToolServer, names_of
 from reactree_doors.tools.schema import Tool, tool_of
 from reactree_ros.agent.decision import RECALL
 from reactree_ros.agent.foreign import QUOTE, cleaned
@@ -136,8 +136,8 @@ class ToolSkills(AddedSkills):
         if reason := self.inner.halted():
             return Pending.of(Observation(f"The skill was not carried out: {reason}.", Outcome.HALTED))
         server, tool = self._added[call.skill]
-        wanted = Asked(tool.name, tool.arguments(call.values), tool.schema, tool.settings.seconds)
-        return _as_observation(server.call(wanted), server.name, call, tool.settings.longest)
+        answer = server.call(tool, tool.arguments(call.values))
+        return _as_observation(answer, server.name, call, tool.settings.longest)
 
     def at_rest(self) -> Pending[None]:
         """See :meth:`World.at_rest`; the servers were told of what was cancelled."""
