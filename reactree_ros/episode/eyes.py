@@ -12,8 +12,7 @@ from reactree_ros.background.pending import Pending, asked, followed, mapped
 from reactree_ros.llm.eyes import Eyes, Sight
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.plugins.settings import Settings
-from reactree_ros.world.port import Observation, Outcome, World
-from reactree_ros.world.team import SharedWorld
+from reactree_ros.world.port import Observation, Outcome, SharedWorld, World
 from reactree_ros.world.wrappers import WorldWrapper
 
 #: The skill by which something is looked at: it is asked where that is, too.
