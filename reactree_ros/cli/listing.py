@@ -12,9 +12,9 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from reactree_ros.agent.text import in_one_line
+from reactree_ros.cli import every_command
 from reactree_ros.cli.commands import COMMANDS
 from reactree_ros.cli.defaults import DefaultsFile, default_of_option
-from reactree_ros.cli.loading import every_command
 from reactree_ros.cli.opening import say, warn
 from reactree_ros.cli.options import allowed_text, complete_listed, default_text, kinds
 from reactree_ros.errors import UserError

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from reactree_ros.cli import NOT_ACHIEVED
-from reactree_ros.cli.carry_out import carry_out, terminal
-from reactree_ros.cli.opening import chosen_planner, say, warn
+from reactree_ros.cli.opening import carry_out, chosen_planner, say, terminal, warn
 from reactree_ros.cli.options import (
     Chosen,
     Named,

@@ -14,7 +14,6 @@ from py_trees.common import Status
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Builder, Episode
 from reactree_ros.episode.eyes import with_eyes
-from reactree_ros.episode.learning import Proof, vocabulary_of
 from reactree_ros.episode.run_spec import RunSpec, Selection
 from reactree_ros.episode.telemetry import watching
 from reactree_ros.errors import UserError
@@ -31,6 +30,7 @@ from reactree_ros.record.writer import Recorder, RecordFile
 from reactree_ros.routine.fitting import Routines
 from reactree_ros.routine.learn import NotLearnt, unnamed, without
 from reactree_ros.routine.model import Routine
+from reactree_ros.routine.use import Proof, vocabulary_of
 from reactree_ros.tree.options import Routines as Wanted
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import World

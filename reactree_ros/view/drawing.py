@@ -11,7 +11,7 @@ from reactree_ros.agent.text import in_one_line
 from reactree_ros.errors import UserError
 from reactree_ros.plugins.installation import install_line
 from reactree_ros.record.moment import Moment, Node
-from reactree_ros.view.words import STATUSES, sign_of
+from reactree_ros.view import STATUSES, sign_of
 
 #: Longest side of a PNG, and its most pixels.
 LONGEST, MOST = 12_000, 48_000_000

@@ -26,7 +26,7 @@ from reactree_ros.record.moment import Moment, Node
 from reactree_ros.record.reader import RecordError, read_record
 from reactree_ros.record.schema import Event, value_from_dict
 from reactree_ros.record.verdict import BROKEN, LIMITED, SCORES, EpisodeEnd
-from reactree_ros.view.words import COUNTS, STATUSES, sign_of
+from reactree_ros.view import COUNTS, STATUSES, sign_of
 from reactree_ros.world.port import Outcome
 
 #: How often the live tree is drawn, a second.

@@ -16,8 +16,7 @@ from functools import partial
 
 from reactree_ros.household.expert.goals import preposition
 from reactree_ros.household.expert.instruction import GLASS_PLACES, NOWHERE, Instruction, goals_for, table_of
-from reactree_ros.household.expert.sentence import Errand, Item, Sentence, read_sentence
-from reactree_ros.household.expert.words import NUMBERS, WORDS
+from reactree_ros.household.expert.sentence import NUMBERS, WORDS, Errand, Item, Sentence, read_sentence
 from reactree_ros.household.lexicon import (
     GLASSES,
     SURFACE_OF_ROOM,

@@ -6,12 +6,67 @@ trajectory shows what has been tried already.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from reactree_ros.household.expert import knowledge
 from reactree_ros.household.expert.goals import Goal, Move, Operate, PutDown, Take
 from reactree_ros.household.expert.reading import Sighting, Situation, word_of
-from reactree_ros.household.vocabulary import can_be_held, class_of_word, properties_of_word
+from reactree_ros.household.expert.sentence import TABLES
+from reactree_ros.household.vocabulary import can_be_held, class_of_word, own_classes, properties_of_word
+
+
+class _Habit(NamedTuple):
+    """Usual rooms and places of some kinds of things, the likeliest first, weighed against the cost of a look.
+
+    A surface shows its things at once, a container has to be opened, and there are many kitchen cabinets.
+    """
+
+    things: Sequence[str]  # words of the vocabulary; other words follow the last habit
+    rooms: Sequence[str]  # kinds of rooms
+    places: Sequence[str]  # those of a quick search
+
+
+_HABITS = [_Habit(**habit) for habit in TABLES["habits"]]
+#: Rooms of furniture and appliances, the likeliest first; others follow the last habit.
+_FURNITURE_ROOMS: Mapping[str, Sequence[str]] = TABLES["furniture"]
+#: ``openable`` places are opened by a search: closets, nightstands, bookshelves, washing machines say "open" and stay
+#: closed. ``wide`` surfaces show only a part of their things to a neighbour. Nothing is kept on ``no_spots``.
+SEARCHED: Mapping[str, Sequence[str]] = TABLES["searched"]
+
+
+def _habit_of(thing: str) -> _Habit:
+    return next((habit for habit in _HABITS if thing in habit.things), _HABITS[-1])
+
+
+def _ranked(names: Iterable[str], order: Sequence[str]) -> list[str]:
+    """Sort instances by the rank of their word; unranked words come before the last one."""
+    return sorted(names, key=lambda name: order.index(word) if (word := word_of(name)) in order else len(order) - 1.5)
+
+
+def rooms_for(thing: str, rooms: Iterable[str]) -> list[str]:
+    for room, furniture in _FURNITURE_ROOMS.items():
+        if thing in furniture:
+            others = tuple(other for other in ("kitchen", "living room", "bedroom", "bathroom") if other != room)
+            return _ranked(rooms, (room, *others))
+    return _ranked(rooms, _habit_of(thing).rooms)
+
+
+def quick_spots(thing: str, view: Iterable[str]) -> list[str]:
+    """Return the spots of a room's view for a quick search for a thing, the best first."""
+    places = _habit_of(thing).places
+    own = {one.word for one in own_classes() if one.room_item}
+    return _ranked((spot for spot in view if word_of(spot) in places or word_of(spot) in own), places)
+
+
+def all_spots(thing: str, view: Iterable[str]) -> list[str]:
+    """Return all spots of a room for a closer search, those outside of a quick search first."""
+    quick = quick_spots(thing, view)
+    return [*(spot for spot in view if spot not in quick and word_of(spot) not in SEARCHED["no_spots"]), *quick]
+
+
+def shown_by_neighbours(spot: str) -> bool:
+    """Return whether a spot counts as seen once it was next to the agent."""
+    return word_of(spot) not in SEARCHED["wide"]
 
 
 def achieved(goal: Goal, situation: Situation) -> bool:
@@ -33,7 +88,7 @@ def next_skill(goal: Goal, situation: Situation) -> str | None:
         return _operate(goal, situation)
     if isinstance(goal, Take):
         if goal.room or goal.closer:  # the node that expanded into this has asked working memory before
-            rooms = [goal.room] if goal.room else knowledge.rooms_for(goal.thing, situation.rooms)
+            rooms = [goal.room] if goal.room else rooms_for(goal.thing, situation.rooms)
             known = take_known(goal.thing, situation, recall=False)
             return known or _search(goal.thing, rooms, situation, closer=(goal.closer,))
         return _find(goal.thing, situation)
@@ -110,7 +165,7 @@ def _find(thing: str, situation: Situation) -> str | None:
     if not can_be_held(thing):
         return None
     known = take_known(thing, situation)
-    return known or _search(thing, knowledge.rooms_for(thing, situation.rooms), situation)
+    return known or _search(thing, rooms_for(thing, situation.rooms), situation)
 
 
 # ---- searching ----------------------------------------------------------------------------------------------------
@@ -175,7 +230,7 @@ def _search_room(thing: str, room: str, situation: Situation, *, closer: bool) -
     view = situation.views.get(room)
     if view is None:
         return _unless_refused(f"go to {room}", situation)
-    spots = knowledge.all_spots(thing, view) if closer else knowledge.quick_spots(thing, view)
+    spots = all_spots(thing, view) if closer else quick_spots(thing, view)
     direct = [spot for spot in view if word_of(spot) == thing and spot not in situation.looks]
     for spot in (*direct, *_own_share_first(spots, situation)):
         skill = _look_at(spot, situation, closer=closer)
@@ -197,19 +252,15 @@ def _look_at(spot: str, situation: Situation, *, closer: bool) -> str | None:
     if spot in situation.searched and spot not in situation.shut:
         return None
     seen_into = spot in situation.opened or f"open {spot}" in situation.done
-    openable = word_of(spot) in knowledge.SEARCHED["openable"] and not seen_into
+    openable = word_of(spot) in SEARCHED["openable"] and not seen_into
     within_reach = spot in situation.near and not _refused(f"open {spot}", situation)
-    if (
-        spot in situation.shut
-        and word_of(spot) in knowledge.SEARCHED["openable"]
-        and (within_reach or spot != situation.at)
-    ):
+    if spot in situation.shut and word_of(spot) in SEARCHED["openable"] and (within_reach or spot != situation.at):
         return f"open {spot}" if within_reach else _unless_refused(f"go to {spot}", situation)
     if spot in situation.looks:
         return f"open {spot}" if openable and spot in situation.closed and within_reach else None
     if openable and within_reach:
         return f"open {spot}"
-    if not openable and not closer and spot in situation.reached and knowledge.shown_by_neighbours(spot):
+    if not openable and not closer and spot in situation.reached and shown_by_neighbours(spot):
         return None
     return _unless_refused(f"go to {spot}", situation)
 
@@ -250,7 +301,7 @@ def _reachable(word: str, kind_of_room: str, situation: Situation) -> Iterator[t
 
     The order does not depend on the agent's place, so that things of one goal come to the same place.
     """
-    rooms = knowledge.rooms_for(word, situation.rooms)
+    rooms = rooms_for(word, situation.rooms)
     if kind_of_room:
         rooms = [room for room in rooms if word_of(room) == kind_of_room]
     for room in rooms:

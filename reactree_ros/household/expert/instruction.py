@@ -8,13 +8,14 @@ from functools import lru_cache
 
 from reactree_ros.household.expert.goals import Goal, Move, Operate, Take, preposition, read_subgoal
 from reactree_ros.household.expert.sentence import (
+    NUMBERS,
+    WORDS,
     Errand,
     Item,
     Operation,
     Sentence,
     read_sentence,
 )
-from reactree_ros.household.expert.words import NUMBERS, WORDS
 from reactree_ros.household.lexicon import (
     GLASS_OF_WINE,
     GLASSES,

@@ -13,7 +13,7 @@ from itertools import filterfalse
 from reactree_ros.agent.decision import DONE, FAILURE
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.kinds.think import Ask, Think
-from reactree_ros.household.expert import errand, knowledge
+from reactree_ros.household.expert import errand
 from reactree_ros.household.expert.clarifying import clarify
 from reactree_ros.household.expert.goals import Goal, Move, Operate, PutDown, Take, describe, preposition, read_subgoal
 from reactree_ros.household.expert.instruction import understand
@@ -168,7 +168,7 @@ def _search_rooms(goal: Take, situation: Situation) -> str:
     skill = errand.take_known(goal.thing, situation)
     if skill is not None:
         return act(skill)
-    rooms = knowledge.rooms_for(goal.thing, situation.rooms)
+    rooms = errand.rooms_for(goal.thing, situation.rooms)
     subgoals = [str(replace(goal, room=room)) for room in rooms]
     subgoals.append(str(replace(goal, closer=True)))
     thought = (

@@ -9,13 +9,15 @@ over, unless it changes nothing (``words.json``).
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
 from reactree_ros.agent.text import number_of
-from reactree_ros.household.expert.words import NUMBERS, PHRASES, TABLES, WORDS
 from reactree_ros.household.lexicon import (
     CONTAINERS,
     SURFACE_OF_ROOM,
@@ -26,8 +28,18 @@ from reactree_ros.household.lexicon import (
     Topic,
     correct,
     look_up,
+    word_set,
 )
 from reactree_ros.household.vocabulary import can_be_held, properties_of_word
+
+TABLES: dict[str, Any] = json.loads(Path(__file__).with_name("words.json").read_text(encoding="utf-8"))
+#: Sets of words. ``harmless`` ones say nothing of their own; ``stated`` ones do so after "make sure that";
+#: ``switches`` belong to a switch; ``assumed`` ones are taken to be so of any thing.
+WORDS: dict[str, frozenset[str]] = {name: word_set(words) for name, words in TABLES["sets"].items()}
+NUMBERS: dict[str, int] = TABLES["numbers"]
+#: Runs of words, joined by spaces, that say nothing of their own.
+PHRASES = re.compile(rf"\b(?:{'|'.join(TABLES['phrases'])})(?!\S)")
+
 
 #: A larger count is reduced to this one, which no house can hold.
 MANY = 10_000
