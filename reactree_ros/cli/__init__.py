@@ -83,7 +83,6 @@ def _set_defaults(ctx: Any, name: str, command: Any, words: Sequence[str]) -> No
 
 
 def load(command: Command) -> Any:
-    """Return a command as click has it, a group without its commands; a UserError if it cannot be imported."""
     if command.commands:
         settings = {"no_args_is_help": True, "add_help_option": True}
         return Commands(name=command.name, help=command.summary, below=command.commands, **settings)
@@ -105,7 +104,6 @@ def load(command: Command) -> Any:
 
 
 def every_command() -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield all commands that can be loaded, not groups, each with its words, in the order of the help."""
     for command in COMMANDS:
         with contextlib.suppress(UserError):
             yield from leaves((command.name,), load(command))
@@ -236,7 +234,6 @@ def _household(
 
 
 def program() -> None:
-    """Run the command line as a process of its own: as :func:`main`, whatever its threads still do at the end."""
     code: Any = 1
     atexit.register(leave, lambda: code)  # the first, so the last that is called
     try:

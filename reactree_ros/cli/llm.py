@@ -99,8 +99,6 @@ class _Kept(Around):
 
 
 class _Unasked(_Kept):
-    """Keeps what would be asked; nobody answers."""
-
     def _answer(self, request: DecisionRequest) -> Pending[Reply]:
         return Pending()
 
@@ -112,7 +110,6 @@ class _Done(NamedTuple):
 
 
 def lesson(model: LanguageModel, llm: tuple[ModelSpec, Settings], planner: str) -> Lesson:
-    """Return what a language model is asked to find out how it will do in the default world."""
     world = WORLDS.get(WORLDS.default)
     place = Place.of(world, cast("WorldSettings", world.settings()))
     asked = RunSpec.in_place(place, None, llm=llm, planner=planner)
@@ -130,7 +127,6 @@ def lesson(model: LanguageModel, llm: tuple[ModelSpec, Settings], planner: str) 
 
 
 def _moments(place: Place) -> Iterator[Moment]:
-    """Yield moments of the first task, as rules carry it out: three for each thing that is put somewhere."""
     rules = next(one for one in MODELS if not one.examples)
     shown = RunSpec.in_place(place, None, llm=(rules, rules.settings()), planner=_FLAT)
     with make_world(shown, place) as world, closing(make_model(rules, rules.settings())) as model:

@@ -197,7 +197,6 @@ def map_import(
 
 
 def things_in(source: Path) -> list[Any]:
-    """Read JSON lines; a UserError says which line is none."""
     from reactree_ros.files.read_back import check_values, parse_json, text_of
 
     things = []

@@ -45,7 +45,6 @@ DEFAULT_PLANNER = "reactree_wm"
 
 
 def say(text: str, style: str = "", *, err: bool = False) -> None:
-    """Print text that may be anybody's: none of it is taken for markup, and no line is folded."""
     Console(stderr=err).print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -201,7 +200,6 @@ def differs(what: str, recorded: str, now: str) -> None:
 
 
 def terminal() -> int | None:
-    """Return the file descriptor of a person's typing; None if nobody can type."""
     try:
         return sys.stdin.fileno() if sys.stdin.isatty() else None
     except (AttributeError, OSError, ValueError):  # stdin is closed, or replaced by an object without a descriptor
@@ -220,7 +218,6 @@ def _kept_for_the_page(save: Path | None) -> Iterator[Path]:
 
 @contextmanager
 def _watched(episode: Episode, record: Path, steering: Steering) -> Iterator[None]:
-    """Show an episode on a page while it runs, and then until Ctrl-C."""
     from reactree_ros.view.runs import Runs
     from reactree_ros.view.server import ViewServer
 

@@ -179,7 +179,6 @@ def again(spec: RunSpec) -> Again | None:
 
 
 def brought(name: str) -> EpisodicMemory | None:
-    """Return the memory of that name if a package brings it, open for as long as this process lives."""
     with _opening:
         return _open(name) if is_brought(name) else None
 
@@ -247,7 +246,6 @@ def proof(again: Again) -> Proof:
 
 
 def needed(routine: Routine, instruction: str, again: Again) -> Routine:
-    """Return a routine without the things that the goal does not name and that the task is done without."""
     for name in unnamed(routine):
         smaller = without(routine, name)
         if smaller is not None and not tried_out(smaller, instruction, again):

@@ -43,7 +43,6 @@ def from_agent(scene: Scene, near: Sequence[Thing]) -> Picture:
 
 
 def _drawn(scene: Scene, things: Iterable[Thing], camera: str) -> Picture:
-    """Draw things; those in or on another one of them stand before it."""
     shown = {thing.id: thing for thing in things if thing.id not in scene.held}
     groups: dict[int, list[tuple[str, int]]] = {}
     alone: list[tuple[str, int]] = []

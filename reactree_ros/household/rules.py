@@ -57,12 +57,10 @@ def look_text(room_items: Iterable[Thing]) -> str:
 
 
 def see_text(things: Iterable[Thing]) -> str:
-    """Word the things next to the agent, without a period, as recorded; empty if there are none."""
     return f"You see {listed}" if (listed := merged(things)) else ""
 
 
 def holding_text(scene: Scene) -> str:
-    """Word the held things, with a space before; empty if there are none."""
     return f" You hold {merged(held(scene))}." if scene.held else ""
 
 
@@ -85,7 +83,6 @@ def _bears(person: str, what: str) -> str:
 
 
 def merged(things: Iterable[Thing]) -> str:
-    """List things by word with their numbers: ``bowl (1, 2), fridge (1), office 2B``."""
     numbers: dict[str, list[int]] = defaultdict(list)
     for thing in things:
         numbers[thing.word].append(thing.number)

@@ -133,8 +133,6 @@ _COUNTING = 10.0
 
 
 class Learning:
-    """Finds routines for a run and keeps what it learns, as its options want it."""
-
     def __init__(
         self,
         context: RunContext,
@@ -169,7 +167,6 @@ class Learning:
 
     @property
     def used(self) -> Sequence[tuple[Fit, str]]:
-        """The routines that were run, in order, with what was not as expected; empty if all was."""
         return () if self._use is None else self._use.used
 
     @property
@@ -179,7 +176,6 @@ class Learning:
         return [*met, *(said for said in (self._lost, self._learnt) if said)]
 
     def settle(self) -> None:
-        """Wait until the memory has taken in what came of routines, as it may be closed after that."""
         counting, self._counting = self._counting, []
         for one in counting:
             try:

@@ -15,15 +15,12 @@ from reactree_ros.record.verdict import SCORES, Judgement
 
 
 def check_installed() -> None:
-    """Check that the page can be served."""
     for module in ("starlette", "uvicorn"):
         if find_spec(module) is None:
             raise UserError(f"the page needs {module}: {install_line('reactree_ros[view]')}")
 
 
 class Status(NamedTuple):
-    """How the status of a behaviour is shown."""
-
     mark: str
     name: str
     style: str  # in a terminal
@@ -60,7 +57,6 @@ def sign_of(kind: str) -> str:
 
 
 def decisions() -> dict[str, dict[str, str]]:
-    """Return the page's display of each kind of decision, by its field name in a record."""
     return {name: kind.look._asdict() for name, kind in kinds().items()}
 
 

@@ -112,7 +112,6 @@ class ViewServer:
         self._thread.join(PATIENCE)
 
     def wait(self) -> None:
-        """Wait until somebody interrupts the process (Ctrl-C), or the server ends."""
         while self._thread.is_alive():
             self._thread.join(PATIENCE)
 

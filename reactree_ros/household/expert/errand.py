@@ -39,7 +39,6 @@ def _habit_of(thing: str) -> _Habit:
 
 
 def _ranked(names: Iterable[str], order: Sequence[str]) -> list[str]:
-    """Sort instances by the rank of their word; unranked words come before the last one."""
     return sorted(names, key=lambda name: order.index(word) if (word := word_of(name)) in order else len(order) - 1.5)
 
 
@@ -52,20 +51,17 @@ def rooms_for(thing: str, rooms: Iterable[str]) -> list[str]:
 
 
 def quick_spots(thing: str, view: Iterable[str]) -> list[str]:
-    """Return the spots of a room's view for a quick search for a thing, the best first."""
     places = _habit_of(thing).places
     own = {one.word for one in own_classes() if one.room_item}
     return _ranked((spot for spot in view if word_of(spot) in places or word_of(spot) in own), places)
 
 
 def all_spots(thing: str, view: Iterable[str]) -> list[str]:
-    """Return all spots of a room for a closer search, those outside of a quick search first."""
     quick = quick_spots(thing, view)
     return [*(spot for spot in view if spot not in quick and word_of(spot) not in SEARCHED["no_spots"]), *quick]
 
 
 def shown_by_neighbours(spot: str) -> bool:
-    """Return whether a spot counts as seen once it was next to the agent."""
     return word_of(spot) not in SEARCHED["wide"]
 
 
@@ -114,14 +110,12 @@ def put_away(goals: Sequence[Goal], situation: Situation) -> str | None:
 
 
 def _needs_a_hand(goal: Goal, situation: Situation) -> bool:
-    """Return whether a goal needs an empty hand: for a switch, or for a door that is closed."""
     if isinstance(goal, Take | Operate):
         return isinstance(goal, Operate) and goal.action != "go to"
     return goal.place in map(word_of, situation.closed) and goal.place not in map(word_of, situation.opened)
 
 
 def _open_first(goal: Goal, situation: Situation) -> str | None:
-    """Return the next skill to open the target, for an agent with one empty hand; otherwise None."""
     if not isinstance(goal, Move | PutDown) or situation.hands > 1 or situation.held or not opens(goal.place):
         return None
     if goal.place in map(word_of, situation.opened):
@@ -130,7 +124,6 @@ def _open_first(goal: Goal, situation: Situation) -> str | None:
 
 
 def _free_a_hand(goal: Goal, situation: Situation) -> str | None:
-    """Return the next skill to free a hand: put down a thing that no goal needs, if there is one."""
     held = sorted(situation.held, key=lambda instance: word_of(instance) == goal.thing)
     return next((skill for one in held if (skill := _put_anywhere(one, situation)) is not None), None)
 
@@ -156,7 +149,6 @@ def opens(place: str) -> bool:
 
 
 def can_be_held_at_once(goal: Move, situation: Situation) -> bool:
-    """Return whether all things to move can be held at once, along with the others in the hands."""
     others = [instance for instance in situation.held if word_of(instance) != goal.thing]
     return can_be_held(goal.thing) and goal.count <= max(1, situation.hands - len(others))
 
@@ -174,7 +166,6 @@ def _find(thing: str, situation: Situation) -> str | None:
 def take_known(
     thing: str, situation: Situation, *, recall: bool = True, only: Container[str] | None = None
 ) -> str | None:
-    """Return the next skill to pick up an instance (or one of some) whose place is known or can be recalled."""
 
     def wanted(instance: str) -> bool:
         return _wanted(instance, thing, situation) and (only is None or instance in only)
@@ -204,7 +195,6 @@ def _wanted(instance: str, thing: str, situation: Situation) -> bool:
 
 
 def _follow(sighting: Sighting, situation: Situation) -> str | None:
-    """Go to the place of a sighting; if the instance is not there, to the instance itself."""
     if sighting.room != situation.room:
         looked_for = not sighting.near and _refused(f"go to {sighting.instance}", situation)
         if not sighting.room or looked_for:
@@ -219,7 +209,6 @@ def _follow(sighting: Sighting, situation: Situation) -> str | None:
 def _search(
     thing: str, rooms: Sequence[str], situation: Situation, *, closer: Sequence[bool] = (False, True)
 ) -> str | None:
-    """Look around in one room after the other: first at the likeliest places, then at all."""
     if len(situation.held) >= situation.hands:
         return None
     skills = (_search_room(thing, room, situation, closer=look) for look in closer for room in rooms)
@@ -240,7 +229,6 @@ def _search_room(thing: str, room: str, situation: Situation, *, closer: bool) -
 
 
 def _own_share_first(spots: Sequence[str], situation: Situation) -> Sequence[str]:
-    """Order spots for one of several robots: start away from the others, skip what they have looked at."""
     if situation.me not in situation.crew:
         return spots
     first = situation.crew.index(situation.me) * len(spots) // len(situation.crew)
@@ -248,7 +236,6 @@ def _own_share_first(spots: Sequence[str], situation: Situation) -> Sequence[str
 
 
 def _look_at(spot: str, situation: Situation, *, closer: bool) -> str | None:
-    """Return the next skill to look at a spot; None if this agent or another has seen it."""
     if spot in situation.searched and spot not in situation.shut:
         return None
     seen_into = spot in situation.opened or f"open {spot}" in situation.done

@@ -217,7 +217,6 @@ class Sentence:
         self._doing.clear()
 
     def _door(self) -> None:
-        """Handle the door of a place: one that was named before, or comes after "of"."""
         self._read.add(self._at)
         if self._word(1) != "of":
             self._operate(self.last_place)
@@ -408,7 +407,6 @@ class Sentence:
             self._read.update(span)
 
     def _go_to(self, word: str, span: range) -> None:
-        """Handle a place or a room that the robot goes to: alone it is a goal."""
         self._heard(span)
         self._went = span
         self.operations.append(Operation("go to", word, named=self.named))
@@ -485,7 +483,6 @@ class Sentence:
             self._read.update(self._within)  # a drink comes in its glass
 
     def _settle_rest(self) -> None:
-        """Settle items without a place: they go to the place named last, or into the hands."""
         if not self.pending:
             return
         place, span = self._find_place(), [*self._in_room, *self.opened]
@@ -522,7 +519,6 @@ class Sentence:
         return next((index for index in range(self._at + 1, self._at + 7) if index in self._particles), None)
 
     def _states_ahead(self) -> int:
-        """Count words like "are already" after "that", if "on", "in", … comes next; otherwise return 0."""
         length = 0
         while self._word(1 + length) in WORDS["states"]:
             length += 1
