@@ -52,11 +52,7 @@ def check(planner: Planner = "", *, llm: Chosen) -> None:
 
     errors, doing = Console(stderr=True), "Asking"
     chosen = chosen_planner(planner, llm).name
-    with (
-        open_model(*llm) as model,
-        errors.status(doing) as status,
-        kept_out_of_the_log(errors.is_terminal),
-    ):
+    with open_model(*llm) as model, errors.status(doing) as status, kept_out_of_the_log(errors.is_terminal):
         report = check(
             model,
             lesson(model, llm, chosen),

@@ -43,8 +43,7 @@ KeptMap = Annotated[
     typer.Option("--map", help="A map of the house, kept from run to run in this file: what was seen where."),
 ]
 PolicyFile = Annotated[
-    Path | None,
-    typer.Option(help="A skill policy: what may be done, what a person must confirm, what is never done."),
+    Path | None, typer.Option(help="A skill policy: what may be done, what a person must confirm, what is never done.")
 ]
 
 

@@ -92,9 +92,7 @@ class WorldWithEyes(WorldWrapper):
 
 
 def with_eyes(
-    make: Callable[[Eyes | None], World],
-    chosen: tuple[ModelSpec, Settings] | None,
-    checks: Mapping[str, PictureCheck],
+    make: Callable[[Eyes | None], World], chosen: tuple[ModelSpec, Settings] | None, checks: Mapping[str, PictureCheck]
 ) -> World:
     if chosen is None:
         return make(None)

@@ -53,13 +53,7 @@ class SymbolicWorld(SharedWorld):
     places = OPERATED
 
     def __init__(
-        self,
-        task: Task,
-        *,
-        scored: bool = True,
-        honour_quirks: bool = False,
-        robots: int = 1,
-        pictures: bool = False,
+        self, task: Task, *, scored: bool = True, honour_quirks: bool = False, robots: int = 1, pictures: bool = False
     ) -> None:
         if pictures:
             self.household = WITH_PICTURES

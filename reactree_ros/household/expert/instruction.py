@@ -7,24 +7,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from reactree_ros.household.expert.goals import Goal, Move, Operate, Take, preposition, read_subgoal
-from reactree_ros.household.expert.sentence import (
-    NUMBERS,
-    WORDS,
-    Errand,
-    Item,
-    Operation,
-    Sentence,
-    read_sentence,
-)
-from reactree_ros.household.lexicon import (
-    GLASS_OF_WINE,
-    GLASSES,
-    SURFACE_OF_ROOM,
-    TABLE,
-    TABLEWARE,
-    WASHER,
-    Topic,
-)
+from reactree_ros.household.expert.sentence import NUMBERS, WORDS, Errand, Item, Operation, Sentence, read_sentence
+from reactree_ros.household.lexicon import GLASS_OF_WINE, GLASSES, SURFACE_OF_ROOM, TABLE, TABLEWARE, WASHER, Topic
 from reactree_ros.household.scene import HANDS
 from reactree_ros.household.vocabulary import Naming, ObjectClass, class_of_word, is_known, own_classes, with_own
 
