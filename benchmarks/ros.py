@@ -59,12 +59,11 @@ from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.nodes.bridge.bridge_node import BridgeNode
-from reactree_ros.nodes.calls import Calls
+from reactree_ros.nodes.calls import Calls, SentGoal
 from reactree_ros.nodes.executors import make_executor
 from reactree_ros.nodes.inference import inference_node
 from reactree_ros.nodes.inference.inference_node import InferenceNode
 from reactree_ros.nodes.planner import adapters
-from reactree_ros.nodes.planner.adapters import SkillGoal
 from reactree_ros.nodes.planner.planner_node import PlannerNode
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.nodes.waiting import Wake
@@ -227,7 +226,7 @@ AGAIN = (ros_exchange.INFERENCE, ros_exchange.BRIDGE, ros_exchange.PLANNER)
 def keep_exchange(file: Path) -> None:
     """Be a planner node whose exchange is kept."""
     keeping = ros_exchange.Keeping()
-    keeping.begin(SkillGoal)
+    keeping.begin(SentGoal)
     run_node(PlannerNode)
     keeping.save(file)
 

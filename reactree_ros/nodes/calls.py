@@ -8,11 +8,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from action_msgs.msg import GoalStatus
 from rcl_interfaces.srv import GetParameters
+from rclpy.action import ActionClient
 from rclpy.client import Client
 from rclpy.node import Node
 from rclpy.task import Future
 from std_srvs.srv import Trigger
+from unique_identifier_msgs.msg import UUID
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.nodes import steady
@@ -231,6 +234,66 @@ class Introduction:
         if life == self._life and not self._done:
             self._done = True
             self._known()
+
+
+class SentGoal:
+    """A goal for an action server; it may be canceled at any time, also before it is accepted.
+
+    Args:
+        rejected: The message of the ``error`` if the server does not take it on.
+
+    Attributes:
+        end: Its result; fails if it was rejected, or if the server knows nothing of it, because it was restarted.
+        over: Settles when nothing of it is under way.
+    """
+
+    def __init__(
+        self,
+        client: ActionClient,
+        action: str,
+        goal: Any,
+        *,
+        rejected: str,
+        error: Callable[[str], Exception] = ServerGone,
+    ) -> None:
+        self._client, self._action, self._goal, self._rejected, self._error = client, action, goal, rejected, error
+        self.end: Pending[Any] = Pending()
+        self.over: Pending[None] = Pending()
+        self._handle: Any = None  # once it is accepted
+        self._unwanted = False
+
+    def send(self, id: UUID | None = None) -> None:
+        self._client.send_goal_async(self._goal, goal_uuid=id).add_done_callback(self._sent)
+
+    def cancel(self) -> None:
+        """Have it canceled; if it is not accepted yet, then."""
+        self.give_up()
+        if self._handle is not None and not self.over.done():
+            self._handle.cancel_goal_async()
+
+    def give_up(self, _: object = None) -> None:
+        """Have it canceled if it is not accepted yet."""
+        self._unwanted = True
+
+    def _sent(self, future: Any) -> None:
+        answer = settled(future)
+        if answer.exception() is not None or not answer.take().accepted:
+            self.end.fail(answer.exception() or self._error(self._rejected))
+            self.over.succeed(None)
+            return
+        self._handle = answer.take()
+        self._handle.get_result_async().add_done_callback(self._ended)
+        if self._unwanted:
+            self.cancel()
+
+    def _ended(self, future: Any) -> None:
+        settle(self.end, future, self._result)
+        self.over.succeed(None)
+
+    def _result(self, answer: Any) -> Any:
+        if answer.status == GoalStatus.STATUS_UNKNOWN:
+            raise self._error(f"{self._action} {RESTARTED}")
+        return answer.result
 
 
 def ask(client: Client, request: Any, answered: Callable[[Future], object]) -> Future:

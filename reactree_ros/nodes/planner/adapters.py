@@ -13,7 +13,6 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from action_msgs.msg import GoalStatus
 from builtin_interfaces.msg import Time
 from rclpy.action import ActionClient
 from rclpy.node import Node
@@ -30,7 +29,6 @@ from reactree_interfaces.srv import (
     Observe,
     ResetWorld,
 )
-from unique_identifier_msgs.msg import UUID
 
 from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.skill import Offer, Offered, SkillCall
@@ -46,7 +44,7 @@ from reactree_ros.llm.port import (
 )
 from reactree_ros.llm.waiting import Pace
 from reactree_ros.nodes import messages, steady
-from reactree_ros.nodes.calls import RESTARTED, Calls, Waiting, settle, settled
+from reactree_ros.nodes.calls import Calls, SentGoal, Waiting
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.messages import observation_from_msg, offers_from, settings_from
 from reactree_ros.nodes.qos import LATCHED
@@ -72,56 +70,6 @@ SERVICES = {
 
 def _nanoseconds(stamp: Time) -> int:
     return int(stamp.sec) * 10**9 + int(stamp.nanosec)
-
-
-class SkillGoal:
-    """A skill that is sent, or is about to be.
-
-    Attributes:
-        end: What came of it; fails if it was rejected, or if the bridge was restarted.
-        over: Settles when nothing of it is under way.
-    """
-
-    def __init__(self, client: ActionClient, bridge: str, goal: ExecuteSkill.Goal) -> None:
-        self._client, self._bridge, self._goal = client, bridge, goal
-        self.end: Pending[ExecuteSkill.Result] = Pending()
-        self.over: Pending[None] = Pending()
-        self._handle: Any = None  # once it is accepted
-        self._stopping = False
-
-    def send(self, id: UUID) -> None:
-        self._client.send_goal_async(self._goal, goal_uuid=id).add_done_callback(self._sent)
-
-    def cancel(self) -> None:
-        """Have it canceled; if it is not accepted yet, then."""
-        self.unwanted()
-        if self._handle is not None and not self.over.done():
-            self._handle.cancel_goal_async()
-
-    def unwanted(self, _: object = None) -> None:
-        """Have it canceled if it is not accepted yet."""
-        self._stopping = True
-
-    def _sent(self, future: Any) -> None:
-        answer = settled(future)
-        if answer.exception() is not None or not answer.take().accepted:
-            why = f"{self._bridge} rejected '{self._goal.skill}': it is busy or not active"
-            self.end.fail(answer.exception() or WorldError(why))
-            self.over.succeed(None)
-            return
-        self._handle = answer.take()
-        self._handle.get_result_async().add_done_callback(self._ended)
-        if self._stopping:
-            self.cancel()
-
-    def _ended(self, future: Any) -> None:
-        settle(self.end, future, self._result)
-        self.over.succeed(None)
-
-    def _result(self, answer: Any) -> ExecuteSkill.Result:
-        if answer.status == GoalStatus.STATUS_UNKNOWN:  # it knows nothing of the goal
-            raise WorldError(f"{self._bridge}/execute_skill {RESTARTED}")
-        return answer.result
 
 
 class RosWorld(SharedWorld):
@@ -267,7 +215,8 @@ class RosWorld(SharedWorld):
             call = self.household.call(skill) if hasattr(self, "household") else skill  # it is learnt
             if isinstance(call, SkillCall):
                 asked.name, asked.arguments = call.skill.name, json.dumps(call.values)
-        goal = SkillGoal(self._skills, self._bridge, asked)
+        busy = f"{self._bridge} rejected '{skill}': it is busy or not active"
+        goal = SentGoal(self._skills, self._action, asked, rejected=busy, error=WorldError)
         self._now = ()
 
         def stop() -> None:
@@ -291,7 +240,7 @@ class RosWorld(SharedWorld):
 
         pending: Pending[Observation] = Pending(on_cancel=cancel)
         goal.end.add_done_callback(lambda end: settle_as(end, pending, partial(self._observation, skill)))
-        pending.add_done_callback(goal.unwanted)  # also if somebody else fails it
+        pending.add_done_callback(goal.give_up)  # also if somebody else fails it
         service = f"{self._action}/_action/send_goal"
         ready = self._skills.server_is_ready
         waiting = Waiting(self._action, service, ready, send, stop, pending, gone=WorldError, node=self._full_name)

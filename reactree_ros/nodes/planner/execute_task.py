@@ -6,6 +6,7 @@ import argparse
 import sys
 import uuid
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from unique_identifier_msgs.msg import UUID
 
 from reactree_ros.llm.port import requests_in_words
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.calls import Introduction
+from reactree_ros.nodes.calls import Introduction, SentGoal
 from reactree_ros.nodes.qos import FEEDBACK
 from reactree_ros.nodes.spinning import LAST_WORDS, Spinner, interruptible
 from reactree_ros.record.verdict import Judgement, Verdict, score_words
@@ -30,9 +31,7 @@ class TaskClient(Node):
 
     def __init__(self, planner: str, goal: ExecuteTask.Goal, **kwargs: Any) -> None:
         super().__init__("execute_task", **kwargs)
-        self._goal = goal
-        self._handle: Any = None
-        self._rejected = self._stop = False
+        self._rejected = False
         self._shown = ExecuteTask.Feedback()  # the last one
         self._feedbacks = 0
         self._result: ExecuteTask.Result | None = None
@@ -40,6 +39,8 @@ class TaskClient(Node):
         self._id = UUID(uuid=list(uuid.uuid4().bytes))
         name = f"{planner}/execute_task"
         self._client = ActionClient(self, ExecuteTask, name)
+        self._sent = SentGoal(self._client, name, goal, rejected="the planner rejected the goal: it is busy")
+        self._sent.end.add_done_callback(self._ended)
         # Not by the client, which takes no feedback in after the result.
         self.create_subscription(ExecuteTask.Impl.FeedbackMessage, f"{name}/_action/feedback", self._hear, FEEDBACK)
         self._introduction = Introduction(self, planner)
@@ -53,22 +54,10 @@ class TaskClient(Node):
         return self._feedbacks >= self._result.feedbacks or steady.now() > self._missing_until
 
     def send(self) -> None:
-        self._client.send_goal_async(self._goal, goal_uuid=self._id).add_done_callback(self._answered)
+        self._sent.send(self._id)
 
     def cancel(self) -> None:
-        self._stop = True
-        if self._handle is not None:
-            self._handle.cancel_goal_async()
-
-    def _answered(self, future: Any) -> None:
-        self._handle = future.result()
-        if not self._handle.accepted:
-            _say("the planner rejected the goal: it is busy")
-            self._rejected = True
-            return
-        self._handle.get_result_async().add_done_callback(self._ended)
-        if self._stop:
-            self._handle.cancel_goal_async()
+        self._sent.cancel()
 
     def _hear(self, told: Any) -> None:
         if bytes(told.goal_id.uuid) == bytes(self._id.uuid):
@@ -92,8 +81,12 @@ class TaskClient(Node):
         if feedback.held != before.held:
             _say(f"held: {feedback.held}" if feedback.held else "goes on")
 
-    def _ended(self, future: Any) -> None:
-        self._result = future.result().result
+    def _ended(self, end: Future[ExecuteTask.Result]) -> None:
+        if (error := end.exception()) is not None:
+            _say(error)
+            self._rejected = True
+            return
+        self._result = end.result()
         self._missing_until = steady.now() + LAST_WORDS
 
     def conclude(self) -> int:

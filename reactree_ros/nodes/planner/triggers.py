@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import Future
 from functools import partial
-from typing import Any
 
 from rclpy.action import ActionClient
 from rclpy.node import Node
@@ -12,6 +12,7 @@ from reactree_interfaces.action import ExecuteTask
 from std_srvs.srv import SetBool
 
 from reactree_ros.nodes import steady
+from reactree_ros.nodes.calls import SentGoal
 from reactree_ros.nodes.robot.robot_topics import Conditions
 from reactree_ros.robot.config import load_robot
 from reactree_ros.robot.triggers import Occasions, TriggerEntry, limits_of
@@ -82,20 +83,19 @@ class Triggers:
         self._log.info(f"trigger '{trigger.name}' ({entry.occasion}) starts {entry.instruction!r}")
         trigger.underway = True
         goal = ExecuteTask.Goal(instruction=entry.instruction, **limits_of(entry))
-        self._client.send_goal_async(goal).add_done_callback(partial(self._answered, trigger))
+        sent = SentGoal(self._client, "execute_task", goal, rejected="its goal was refused")
+        sent.end.add_done_callback(partial(self._ended, trigger))
+        sent.send()
 
-    def _answered(self, trigger: _Trigger, future: Any) -> None:
-        handle = future.result()
-        if handle.accepted:
-            handle.get_result_async().add_done_callback(partial(self._ended, trigger))
+    def _ended(self, trigger: _Trigger, end: Future[ExecuteTask.Result]) -> None:
+        trigger.underway = False
+        if (error := end.exception()) is not None:
+            trigger.last = "refused"
+            trigger.occasions.refused(self._now(), AGAIN)
+            self._log.warning(f"trigger '{trigger.name}': {error}")
             return
-        trigger.underway, trigger.last = False, "refused"
-        trigger.occasions.refused(self._now(), AGAIN)
-        self._log.warning(f"trigger '{trigger.name}': its goal was refused")
-
-    def _ended(self, trigger: _Trigger, future: Any) -> None:
-        result = future.result().result
-        trigger.underway, trigger.last = False, f"{result.verdict}; {result.message}".rstrip("; ")
+        result = end.result()
+        trigger.last = f"{result.verdict}; {result.message}".rstrip("; ")
         trigger.occasions.ended(self._now(), stopped=result.error_code == ExecuteTask.Result.CANCELED)
 
     def close(self) -> None:

@@ -15,7 +15,6 @@ from rcl_interfaces.srv import GetParameters
 from rclpy.action import ActionClient
 from rclpy.parameter import parameter_value_to_python
 from rclpy.signals import SignalHandlerOptions
-from rclpy.task import Future
 from reactree_interfaces.action import ExecuteTask
 
 from reactree_doors.mcp.robot import LIMITED, Questions, Robot, lowered
@@ -23,7 +22,7 @@ from reactree_ros.agent.picture import Picture
 from reactree_ros.background.pending import Pending, asked, followed, settle_as
 from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.calls import Calls, Waiting, settled
+from reactree_ros.nodes.calls import Calls, SentGoal, Waiting
 from reactree_ros.nodes.heartbeat import Heartbeat, Lives
 from reactree_ros.nodes.people.answer import bridges_of, check_node_name
 from reactree_ros.nodes.people.view import LOOK_PERIOD, RecordFollower
@@ -141,7 +140,7 @@ class RosRun:
         self._node, self._instruction, self._limits, self._take = node, instruction, dict(limits), take
         self._result: Pending[Any] = Pending()
         self._result.add_done_callback(self._conclude)
-        self._handle: Any = None
+        self._sent: SentGoal | None = None
         self._stopped = self._whole = False
 
     def cancel(self) -> None:
@@ -177,6 +176,9 @@ class RosRun:
     def _send(self, limits: dict[str, Any]) -> None:
         node, name = self._node, f"{self._node.planner}/execute_task"
         goal = ExecuteTask.Goal(instruction=self._instruction, **limits)
+        busy = f"{node.planner} rejected the goal: it is busy, or it ends"
+        self._sent = sent = SentGoal(node.tasks, name, goal, rejected=busy, error=UserError)
+        sent.end.add_done_callback(lambda end: settle_as(end, self._result))
 
         def send() -> None:
             if self._stopped:
@@ -185,28 +187,15 @@ class RosRun:
             id = node.heartbeat.goal(name, self._result.done)
             node.runs[bytes(id.uuid)] = self
             self.ended.add_done_callback(lambda _: node.runs.pop(bytes(id.uuid), None))
-            node.tasks.send_goal_async(goal, goal_uuid=id).add_done_callback(self._answered)
+            sent.send(id)
 
-        sent = (name, f"{name}/_action/send_goal", node.tasks.server_is_ready, send, lambda: None, self._result)
-        node.calls.wait(Waiting(*sent, gone=WorldError, node=node.planner))
-
-    def _answered(self, future: Future) -> None:
-        answer = settled(future)
-        if answer.exception() is not None or not answer.take().accepted:
-            why = answer.exception() or UserError(f"{self._node.planner} rejected the goal: it is busy, or it ends")
-            self._result.fail(why)
-            return
-        self._handle = answer.take()
-        self._handle.get_result_async().add_done_callback(
-            lambda told: settle_as(settled(told), self._result, lambda came: came.result)
-        )
-        if self._stopped:
-            self._handle.cancel_goal_async()
+        waits = (name, f"{name}/_action/send_goal", node.tasks.server_is_ready, send, lambda: None, self._result)
+        node.calls.wait(Waiting(*waits, gone=WorldError, node=node.planner))
 
     def _cancel(self) -> None:
         self._stopped = True
-        if self._handle is not None and not self._result.done():
-            self._handle.cancel_goal_async()
+        if self._sent is not None:
+            self._sent.cancel()
 
     def hear(self, record: Path, line: str) -> None:
         self.record = record
