@@ -105,14 +105,14 @@ class HouseMap(HouseStore):
     def found(
         self, name: str, word: str, number: int, place: Place, *, sure: float = 1.0, robot: str = "", own: str = ""
     ) -> None:
-        """Take in that a thing was seen at a place, as a detector tells."""
+        """Note that a thing was seen at a place, as a detector tells."""
         with self.writing(self._house) as house:
             thing = house.thing(name) or Thing(name, word, number)
             thing.own = own or thing.own
             _found(house, thing, place, self.clock(), sure=sure, robot=robot)
 
     def missed(self, name: str) -> None:
-        """Take in that a thing was looked for where it was taken to be, and is not there."""
+        """Note that a thing was looked for where it was taken to be, and is not there."""
         with self.writing(self._house) as house:
             if (thing := house.thing(name)) is not None:
                 _missed(house, thing, self.clock())

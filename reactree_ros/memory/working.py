@@ -124,7 +124,7 @@ class SearchMemory:
         self._searched: dict[str, Searched] = {}  # by name, the latest last
 
     def see(self, observation: Observation) -> None:
-        """Take in which places with an inside an observation shows."""
+        """Note which places with an inside an observation shows."""
         for seen in observation.seen:
             place = self._place(seen)
             if GONE in seen.states:
@@ -133,7 +133,7 @@ class SearchMemory:
                 self._insides.setdefault(place.name, place)
 
     def did(self, skill: str, observation: Observation, *, robot: str = "", step: int) -> ToldSearched | None:
-        """Take in what came of a skill; return what is to be told then, None if it was no search."""
+        """Note what came of a skill; return what is to be told then, None if it was no search."""
         verb, name = self._household.split_skill(skill)
         if verb == GO_TO and any(seen.room == name for seen in observation.seen):
             return self.of_room(name, robot=robot)

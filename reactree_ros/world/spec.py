@@ -160,7 +160,7 @@ class Place:
     tasks: Mapping[int, Task]
 
     @classmethod
-    def of(cls, spec: WorldSpec, settings: WorldSettings) -> Place:
+    def from_settings(cls, spec: WorldSpec, settings: WorldSettings) -> Place:
         """Load the tasks; a UserError if they cannot be read, or something is not installed."""
         spec.check_installed()
         return cls(spec, settings, spec.load_tasks(settings))

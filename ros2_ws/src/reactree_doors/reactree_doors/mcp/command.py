@@ -105,7 +105,7 @@ def mcp(
         with over_ros("mcp").robot_of(planner_node) as robot:
             serve(robot)
         return
-    place = Place.of(*world)
+    place = Place.from_settings(*world)
     task, _ = place.choose(None, by_number=place.settings.of_many) if place.tasks else (None, None)
     spec = RunSpec.in_place(
         place,

@@ -222,7 +222,7 @@ class Job:
     # ------------------------------------------------------------------ what happens
 
     def take(self, event: Event) -> None:
-        """Take in an event of the run's record."""
+        """Apply an event of the run's record."""
         with self._lock, suppress(RecordError):  # of another version, over ROS
             self._moment.apply(event)
             self._note(event)

@@ -39,7 +39,7 @@ RULES = [
 @contextmanager
 def door_of(tmp_path, rules=None, **given):
     world, llm = WORLDS.get("virtualhome"), MODELS.get("expert")
-    place = Place.of(world, world.settings(**given))
+    place = Place.from_settings(world, world.settings(**given))
     spec = RunSpec.in_place(place, None, llm=(llm, llm.settings()), planner="reactree_wm", person=True)
     policy = None if rules is None else policy_from_list(rules, where="rules")
     spec, questions, model = spec.but(task_id=None, policy=policy), Questions(), make_model(llm, llm.settings())
