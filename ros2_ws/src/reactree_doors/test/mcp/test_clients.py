@@ -23,14 +23,9 @@ pytest.importorskip("mcp")
 
 import mcp_peer
 from flood import flood
-from mcp_peer import STUCK, TOKEN, Peer, Robot, served, until
+from mcp_peer import RULES, STUCK, TOKEN, Peer, Robot, served, until
 from tool_server import HOSTILE, PIXEL
 
-RULES = [
-    {"skill": "go to", "verdict": "confirm"},
-    {"skill": "open", "verdict": "allow"},
-    {"skill": "pick up", "verdict": "deny"},
-]
 WAYS = {"stdio": ("stdio", "auto"), "stdio, older": ("stdio", "legacy"), "http": ("http", "auto")}
 WAYS["http, older"] = ("http", "legacy")
 OPEN = "open fridge 1"

@@ -17,7 +17,7 @@ import pytest
 from action_msgs.msg import GoalStatus
 from doubles import ScriptedModel, ScriptedWorld
 from mcp import Client
-from mcp_peer import STUCK, Peer, Robot, faulty_calls
+from mcp_peer import RULES, STUCK, Peer, Robot, faulty_calls
 from mcp_types import ElicitResult
 from ros_graph import Graph, HeldWorld
 
@@ -35,13 +35,6 @@ pytest.importorskip("mcp")
 
 
 T = TypeVar("T")
-RULES = {
-    "rules": [
-        {"skill": "go to", "verdict": "confirm"},
-        {"skill": "open", "verdict": "allow"},
-        {"skill": "pick up", "verdict": "deny"},
-    ]
-}
 THREE = {"root": ["Think: a", "Act: open fridge 1", "Act: done"]}
 
 
@@ -151,7 +144,7 @@ def test_a_run_is_followed_to_its_end(graph: Graph, tmp_path: Path) -> None:
 
 
 def test_skills_go_through_the_bridge_under_its_policy(graph: Graph, tmp_path: Path) -> None:
-    (tmp_path / "policy.yaml").write_text(json.dumps(RULES))
+    (tmp_path / "policy.yaml").write_text(json.dumps({"rules": RULES}))
     world = ScriptedWorld()
     graph.inference(ScriptedModel(THREE))
     graph.bridge(world, policy=str(tmp_path / "policy.yaml"), confirm_timeout=600.0)
@@ -322,7 +315,7 @@ def test_a_bridge_that_was_restarted_is_learnt_anew(graph: Graph, tmp_path: Path
 @pytest.mark.sweep
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_no_call_with_a_fault_gets_past_the_bridges_policy(graph: Graph, tmp_path: Path, mode: str) -> None:
-    (tmp_path / "policy.yaml").write_text(json.dumps(RULES))
+    (tmp_path / "policy.yaml").write_text(json.dumps({"rules": RULES}))
     world = Strict()
     script = ["Act: go to kitchen 1", "Act: pick up apple 1", "Act: open fridge 1", "Think: so"]
     graph.inference(Again(script))
