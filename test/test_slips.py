@@ -20,7 +20,7 @@ from reactree_doors.trees.xml_in import routine_of_xml
 from reactree_lab.bench.jobs import read_contenders
 from reactree_lab.household.generator import generate_house
 from reactree_lab.training.settings import TrainSettings, read_recipe
-from reactree_ros.cli.loading import every_command
+from reactree_ros.cli import every_command
 from reactree_ros.cli.options import kinds
 from reactree_ros.errors import UserError
 from reactree_ros.household.tasks import Task, load_tasks

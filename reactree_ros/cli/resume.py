@@ -14,10 +14,9 @@ import typer
 from reactree_ros.agent.budget import LIMITS
 from reactree_ros.agent.text import in_one_line
 from reactree_ros.cli import NOT_ACHIEVED
-from reactree_ros.cli.carry_out import carry_out, differs
 from reactree_ros.cli.commands import over_ros
 from reactree_ros.cli.defaults import policy_of_user, said_by_user
-from reactree_ros.cli.opening import agreed, warn
+from reactree_ros.cli.opening import agreed, carry_out, differs, warn
 from reactree_ros.cli.options import (
     Chosen,
     ModelAgain,

@@ -73,7 +73,6 @@ class WorldWithEyes(WorldWrapper):
         return replace(looked, text=undone, outcome=Outcome.POSTCONDITION, seen=(), data={})
 
     def _described(self, seen: Observation, asks: Sequence[tuple[int, str]]) -> Pending[Observation]:
-        """Say what is on pictures, and where something is; each a picture's number with that thing, or with nothing."""
         if not asks:
             return Pending.of(seen)
         (number, thing), *others = asks
@@ -92,9 +91,7 @@ class WorldWithEyes(WorldWrapper):
 
 
 def with_eyes(
-    make: Callable[[Eyes | None], World],
-    chosen: tuple[ModelSpec, Settings] | None,
-    checks: Mapping[str, PictureCheck],
+    make: Callable[[Eyes | None], World], chosen: tuple[ModelSpec, Settings] | None, checks: Mapping[str, PictureCheck]
 ) -> World:
     if chosen is None:
         return make(None)
@@ -112,5 +109,4 @@ def _together(before: Sequence[Picture], looked_at: Sequence[Picture]) -> tuple[
 
 
 def _and(text: str, sentence: str) -> str:
-    """Return an observation with one more sentence; those of the recordings may end without a full stop."""
     return f"{text.removesuffix('.')}. {sentence}"

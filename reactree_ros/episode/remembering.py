@@ -56,7 +56,6 @@ class Remembering(WorldWrapper):
         return observation
 
     def _with_remembered(self, seen: Pending[Observation]) -> Pending[Observation]:
-        """Return an observation with what the map knows, once it has taken that in; without it if that fails."""
         told: Pending[Observation] = Pending(on_cancel=seen.cancel)
 
         def look_up(observation: Observation) -> None:

@@ -204,7 +204,7 @@ def test_in_a_terminal_it_is_shown_and_asked_for(
     monkeypatch.setattr(opening.sys, "stdin", terminal)
     monkeypatch.setattr(opening.sys, "stderr", terminal)
     monkeypatch.setattr(opening.typer, "confirm", confirm)
-    monkeypatch.setattr("reactree_ros.cli.carry_out.terminal", lambda: None)
+    monkeypatch.setattr("reactree_ros.cli.opening.terminal", lambda: None)
     cli("resume", hostile)
     assert len(shown) == 1
     assert f"base_url={catcher.base_url}" in terminal.getvalue()
