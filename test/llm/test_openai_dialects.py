@@ -34,8 +34,8 @@ from openai_peer import (
 
 from reactree_ros.agent.turns import About, Said, Saw, Told, ToldStart
 from reactree_ros.background.pending import Pending
+from reactree_ros.cli.llm import lesson
 from reactree_ros.episode import Episode, EpisodeResult
-from reactree_ros.episode.lesson import lesson
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.expert.policy import decide
 from reactree_ros.household.houses import HOUSES
