@@ -22,18 +22,18 @@ TELEMETRY: Registry[ModuleType] = Registry("telemetry", "reactree_ros.telemetry"
 class Telemetry(Listener, abc.ABC):
     @abc.abstractmethod
     def begin(self, context: RunContext, instruction: str, run: str = "", within_trace: str = "") -> None:
-        """Take in the run that is told of."""
+        """Begin with the run that is told of."""
 
     @abc.abstractmethod
     def end(self, result: Any) -> None:
-        """Take in the run's result, an :class:`~reactree_ros.episode.EpisodeResult`."""
+        """End with the run's result, an :class:`~reactree_ros.episode.EpisodeResult`."""
 
 
 class Served(Protocol):
     """What another process has asked for, while it is done."""
 
     def end(self, error: str = "", told: Mapping[str, str] | None = None) -> None:
-        """Take in its end: what kind of error it ended with, if any, and its attributes."""
+        """Note its end: what kind of error it ended with, if any, and its attributes."""
 
 
 def watching(about: dict[str, Any], planner: str, silent: Callable[[], bool] | None = None) -> Telemetry | None:

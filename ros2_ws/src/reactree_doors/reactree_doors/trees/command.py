@@ -58,7 +58,7 @@ def routine_export(
     """Write a routine as a file that a person can change; `import` reads the XML again."""
     from reactree_doors.trees.code import python_of
     from reactree_doors.trees.xml_out import xml_of
-    from reactree_ros.routine.keeping import Kept
+    from reactree_ros.routine.fitting import Kept
 
     memory.check_exists()
     with memory.open() as episodic:
@@ -103,7 +103,7 @@ def _keep(
 ) -> None:
     """Keep a routine of a file of XML."""
     from reactree_doors.trees.xml_in import read_routine
-    from reactree_ros.routine.keeping import Kept
+    from reactree_ros.routine.fitting import Kept
     from reactree_ros.routine.model import Origin
 
     read = read_routine(file, skills, goal=goal, names=names)
