@@ -29,7 +29,7 @@ from reactree_ros.plugins.settings import Settings, choices, names_at, read_sett
 from reactree_ros.robot.config import RobotConfig, load_robot
 from reactree_ros.robot.map_file import MapDocument, load_map
 from reactree_ros.world.skill_policy import load_policy
-from reactree_ros.world.tools.settings import check_programs, load_servers
+from reactree_ros.world.tool_servers import check_programs, load_servers
 
 CONFIG = Path(__file__).parents[1] / "config"
 

@@ -31,7 +31,7 @@ from reactree_ros.episode.run_spec import RunSpec, Selection
 from reactree_ros.errors import UserError
 from reactree_ros.memory.spec import NamedMemory
 from reactree_ros.plugins.settings import read_settings
-from reactree_ros.record.own import is_own
+from reactree_ros.record.reader import is_own
 from reactree_ros.record.schema import Event
 from reactree_ros.tree.options import RunOptions
 from reactree_ros.world.skill_policy import load_policy

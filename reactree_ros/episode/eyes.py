@@ -15,8 +15,7 @@ from reactree_ros.llm.eyes import Eyes, Sight
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.memory.house_map import HouseMap
 from reactree_ros.plugins.settings import Settings
-from reactree_ros.world.port import Observation, Outcome, World
-from reactree_ros.world.team import SharedWorld, team_of
+from reactree_ros.world.port import Observation, Outcome, SharedWorld, World, team_of
 from reactree_ros.world.wrappers import WorldWrapper
 
 #: The skill by which something is looked at: it is asked where that is, too.

@@ -43,8 +43,7 @@ from reactree_ros.record.writer import encoded
 from reactree_ros.routine.fitting import Fit
 from reactree_ros.routine.use import Find, Tells
 from reactree_ros.tree.context import RunContext
-from reactree_ros.world.port import Observation, Score, World
-from reactree_ros.world.team import SharedWorld, Use, team_of
+from reactree_ros.world.port import Observation, Score, SharedWorld, Use, World, team_of
 
 T = TypeVar("T")
 #: Longest wait for the run's own work (code in a sandbox, an embedding), in seconds.

@@ -25,9 +25,8 @@ from reactree_ros.household.scene import HANDS, STATES, Scene, Thing
 from reactree_ros.household.tasks import Quirks, Task, conditions_of, load_tasks, moved
 from reactree_ros.household.vocabulary import NEVER_OPEN, OPERATED, RECALLABLE, WORDS, Naming, word_groups
 from reactree_ros.plugins.settings import Harmless, or_nearest
-from reactree_ros.world.port import Observation, Outcome, Score
+from reactree_ros.world.port import Observation, Outcome, Score, SharedWorld
 from reactree_ros.world.spec import WorldSettings, WorldSpec
-from reactree_ros.world.team import SharedWorld
 from reactree_ros.world.wrappers import teammate_here
 
 

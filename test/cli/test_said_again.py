@@ -21,7 +21,7 @@ from reactree_ros.files.whole_file import user_state
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.planners.reactree import SPEC, ReactreeSettings
 from reactree_ros.planners.spec import PLANNERS
-from reactree_ros.record.own import is_own, sealed
+from reactree_ros.record.reader import is_own, sealed
 
 KEY = "sk-hush-4711-abcdef"
 INSTRUCTION = "Put 1 apple on the coffee table"

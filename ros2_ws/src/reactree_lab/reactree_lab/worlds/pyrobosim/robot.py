@@ -21,8 +21,7 @@ from reactree_ros.household.pictures import LOOK as PICTURED
 from reactree_ros.household.rules import Skill
 from reactree_ros.household.tasks import GoalCondition
 from reactree_ros.household.vocabulary import RECALLABLE, WORDS
-from reactree_ros.world.port import Observation, Outcome, RobotGone, Score
-from reactree_ros.world.team import RightOfWay, SharedWorld
+from reactree_ros.world.port import Observation, Outcome, RightOfWay, RobotGone, Score, SharedWorld
 from reactree_ros.world.wrappers import teammate_here
 
 
