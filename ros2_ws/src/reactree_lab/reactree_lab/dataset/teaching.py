@@ -16,8 +16,7 @@ from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import render
 from reactree_ros.background.pending import Pending
 from reactree_ros.household.expert.goals import Goal
-from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.expert.policy import Decided
+from reactree_ros.household.expert.model import Decided, ExpertModel
 from reactree_ros.household.expert.reading import Situation
 from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, MaySay, Reply
 
