@@ -262,6 +262,6 @@ def test_a_node_that_computes_for_ever_as_it_leaves_is_killed() -> None:
         "libc = ctypes.CDLL(None)\n"
         "libc.__cxa_atexit(libc.pause, None, None)\n"
     )
-    ending = Path(reactree_ros.__file__).parent / "nodes/ending.py"
+    ending = Path(reactree_ros.__file__).parent / "nodes/start.py"
     ended = subprocess.run([sys.executable, "-c", leaving, str(ending)], timeout=PATIENCE, check=False)
     assert ended.returncode == -signal.SIGALRM

@@ -1,6 +1,6 @@
 """ROS 2 nodes: the only folder that imports ROS. The method itself is in the other folders."""
 
-from reactree_ros.nodes.ending import listen, started
+from reactree_ros.nodes.start import listen, started
 
 if _name := started():  # before anything is loaded that takes its time
     listen(_name)

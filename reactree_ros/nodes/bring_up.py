@@ -199,11 +199,8 @@ class BringUp:
         return None
 
     def _state(self, name: str) -> int | None:
-        end = steady.now() + DISCOVERY
-        while (left := end - steady.now()) > 0 and not self._spinner.asked:
-            if (answer := self._ask(GetState, f"{name}/get_state", min(left, DISCOVERY / 5))) is not None:
-                return int(answer.current_state.id)
-        return None
+        answer = self._ask(GetState, f"{name}/get_state", DISCOVERY)
+        return None if answer is None else int(answer.current_state.id)
 
     def _changed(self, name: str, transition: int, before: int) -> bool:
         asked = Transition(id=transition)

@@ -30,10 +30,10 @@ from launch_ros.substitutions import FindPackageShare
 from pydantic.fields import FieldInfo
 
 from reactree_ros.llm.spec import MODELS
-from reactree_ros.nodes.ending import SIGNALS
 from reactree_ros.nodes.parameters import from_text, refuse_foreign
 from reactree_ros.nodes.settings import InferenceNodeSettings, PlannerNodeSettings, TaskSettings
 from reactree_ros.nodes.spinning import LAST_WATCH
+from reactree_ros.nodes.start import SIGNALS
 from reactree_ros.plugins import Registry
 from reactree_ros.plugins.settings import Settings, choices
 

@@ -19,10 +19,10 @@ from rclpy.signals import SignalHandlerOptions
 from reactree_ros.episode.telemetry import exporting
 from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.ending import deaf_when_it_ends, on_signals
 from reactree_ros.nodes.executors import lacking, make_executor
 from reactree_ros.nodes.heartbeat import cancel_apart
 from reactree_ros.nodes.parameters import refuse_unknown
+from reactree_ros.nodes.start import deaf_when_it_ends, on_signals
 
 #: How often a node checks whether it is to stop, in seconds.
 HEARTBEAT = 0.1

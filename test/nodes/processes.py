@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from reactree_ros.nodes.ending import SCRIPTS
+from reactree_ros.nodes.start import SCRIPTS
 
 #: Longest wait in which nothing goes on, in seconds, and longest wait of all.
 PATIENCE, LONGEST = 60.0, 900.0

@@ -16,7 +16,7 @@ from reactree_interfaces.action import ExecuteTask
 from ros_graph import Goal, Graph, HeldWorld, activate
 
 from reactree_ros.agent.grammar import DecisionGrammar
-from reactree_ros.background.pending import Pending
+from reactree_ros.background.pending import Pending, pass_on
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, PromptTooLong, Reply
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.port import EpisodicMemoryError
@@ -180,25 +180,15 @@ def test_a_world_that_breaks_under_the_bridge_is_named(graph: Graph) -> None:
     assert_world_gone(graph.task(), "'open fridge 1' failed: household_bridge: the simulator is gone")
 
 
-def test_a_bridge_that_never_answers_a_look_is_named_after_the_planners_bound(graph: Graph) -> None:
+@pytest.mark.parametrize(("bound", "goal"), [("decision_timeout", {}), ("skill_timeout", {"task_id": 3})])
+def test_a_bridge_that_never_answers_a_look_or_a_reset_is_named_after_the_planners_bound(
+    graph: Graph, bound: str, goal: dict[str, int]
+) -> None:
     graph.inference(ScriptedModel({}))
     bridge = graph.bridge(ScriptedWorld(), alone=True)
-    graph.planner(decision_timeout=0.3)
+    graph.planner(**{bound: 0.3})
     graph.halt(bridge)
-    assert_world_gone(graph.task(), "the bridge did not answer within 0.3 s")
-
-
-def test_a_bridge_that_never_answers_a_reset_is_named_after_the_planners_bound(graph: Graph) -> None:
-    graph.inference(ScriptedModel({}))
-    bridge = graph.bridge(ScriptedWorld(), alone=True)
-    graph.planner(skill_timeout=0.3)
-    graph.halt(bridge)
-    goal = graph.task("", task_id=3)
-    assert (goal.result.error_code, goal.result.message) == (
-        Result.WORLD_UNAVAILABLE,
-        "the world does not answer: the bridge did not answer within 0.3 s",
-    )
-    assert goal.result.end == "world_gone"
+    assert_world_gone(graph.task("" if goal else "root", **goal), "the bridge did not answer within 0.3 s")
 
 
 @pytest.mark.parametrize("cancelled", [False, True])
@@ -287,20 +277,6 @@ def test_a_bridge_that_is_restarted_in_the_midst_of_a_skill_has_forgotten_it(gra
         graph.kill(waits.node)
     lost = "household_bridge/execute_skill was restarted; what it was asked for is lost"
     assert_world_gone(waits.goal, f"'open fridge 1' failed: {lost}")
-    assert graph.task().result.success
-
-
-def test_a_bridge_whose_successor_is_there_before_it_has_gone_has_forgotten_the_skill(graph: Graph) -> None:
-    waits = wait_for_skill(graph)
-    let_tick(graph, waits.planner)  # so that the result is asked for
-    graph.halt(waits.node)  # killed, but the middleware has not noticed yet
-    graph.bridge(ScriptedWorld())
-    let_tick(graph, waits.planner)
-    graph.kill(waits.node)
-    assert_world_gone(
-        waits.goal,
-        "'open fridge 1' failed: household_bridge/execute_skill was restarted; what it was asked for is lost",
-    )
     assert graph.task().result.success
 
 
@@ -404,21 +380,6 @@ def test_a_decision_whose_inference_node_is_deactivated_is_asked_again_when_it_i
     assert waits.goal.result.decisions == 1
 
 
-def test_a_bridge_that_is_deactivated_in_the_midst_of_a_skill_ends_the_task_and_nothing_is_decided_by_it(
-    graph: Graph,
-) -> None:
-    world, model = HeldWorld(), ScriptedModel({"root": ["Act: open fridge 1", "Act: failure"]})
-    graph.inference(model)
-    bridge = graph.bridge(world)
-    graph.planner()
-    goal = graph.task()
-    graph.until(lambda: world.held)
-    bridge.trigger_deactivate()
-    stopped = "household_bridge: 'open fridge 1' was stopped: the bridge was deactivated, or is ending"
-    assert_world_gone(goal, f"'open fridge 1' failed: {stopped}")
-    assert len(model.requests) == 1
-
-
 # ---------------------------------------------------------------------- heartbeats
 
 
@@ -428,16 +389,6 @@ def test_the_death_of_a_bridge_is_heard_before_the_middleware_notices(graph: Gra
     graph.halt(waits.node)
     assert_world_gone(waits.goal, "'open fridge 1' failed: household_bridge/execute_skill has gone (silent for 0.6 s)")
     assert graph.probe.count_services("/household_bridge/execute_skill/_action/send_goal") == 1
-
-
-def test_a_decision_of_an_inference_node_that_falls_silent_is_asked_of_its_successor(graph: Graph) -> None:
-    waits = wait_for_decision(graph)
-    let_tick(graph, waits.planner)
-    graph.halt(waits.node)  # killed: the middleware does not notice
-    again = ScriptedModel({"root": ACT})
-    graph.inference(again)
-    assert waits.goal.result.success
-    assert (waits.goal.result.decisions, len(again.requests)) == (1, 2)
 
 
 def test_a_decision_is_asked_of_a_successor_only_when_that_answers_and_not_of_the_dead_that_are_listed(
@@ -465,3 +416,54 @@ def test_a_task_asks_nothing_of_a_bridge_that_is_silent(graph: Graph) -> None:
     graph.halt(bridge)
     graph.until(lambda: not planner._lives.life("/household_bridge"), "it is known to be silent")
     assert_world_gone(graph.task(), "household_bridge/household has gone (for 0.3 s)")
+
+
+# ---------------------------------------------------------------------- a bridge that is restarted between two skills
+
+
+def hears_of(graph: Graph, planner: PlannerNode, bridge: Any) -> None:
+    life = bridge.heartbeat._said.life
+    graph.until(lambda: planner._lives.life("/household_bridge") == life, "the planner hears of the other")
+
+
+class Ponders(ScriptedModel):
+    """A model whose second decision comes when it is told to."""
+
+    ponders = False
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        self.late: Pending[Reply] = Pending()
+        decided = super().decide(request)
+        if len(self.requests) != 2:
+            return decided
+        self.ponders = True
+        self.speak = lambda: pass_on(decided, self.late)
+        return self.late
+
+
+def test_a_bridge_that_is_restarted_between_two_skills_ends_the_task(graph: Graph) -> None:
+    model = Ponders({"root": ["Act: pick up apple 1", "Act: put down apple 1", "Act: done", "Act: done"]})
+    graph.inference(model)
+    bridge = graph.bridge(ScriptedWorld(), alone=True)
+    planner = graph.planner()
+    goal = graph.task()
+    graph.until(lambda: model.ponders, "it decides after the first skill")
+    graph.kill(bridge)
+    after = ScriptedWorld()
+    again = graph.bridge(after)
+    hears_of(graph, planner, again)
+    model.speak()
+    assert (goal.result.end, goal.result.error_code) == ("world_gone", goal.result.WORLD_UNAVAILABLE)
+    assert goal.result.message.endswith("household_bridge was restarted; what it knew of the task is lost")
+    assert after.executed == []
+
+
+def test_a_bridge_that_is_restarted_between_two_tasks_is_taken_as_it_is(graph: Graph) -> None:
+    graph.inference(ScriptedModel({"root": ["Think: so", "Act: done"] * 2}))
+    bridge = graph.bridge(ScriptedWorld(), alone=True)
+    planner = graph.planner()
+    assert graph.task().result.success
+    graph.kill(bridge)
+    again = graph.bridge(ScriptedWorld())
+    hears_of(graph, planner, again)
+    assert graph.task().result.success

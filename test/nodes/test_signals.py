@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from processes import Process, Processes
 
-from reactree_ros.nodes.ending import INTERRUPTED, SIGNALS
+from reactree_ros.nodes.start import INTERRUPTED, SIGNALS
 
 NODES = ("bridge_node", "inference_node", "planner_node", "robot_bridge_node", "watchdog", "view", "answer", "voice")
 TOOLS = {"bring_up": ("nobody",), "execute_task": ("Put 1 apple on the coffee table",)}
@@ -35,7 +35,7 @@ def started(processes: Processes, name: str, *, by: str = "") -> Process:
 
 def imported(process: Process) -> int:
     """Return how many modules were imported since the node's own code began; -1: it has not yet."""
-    _, begun, since = process.output.partition("reactree_ros.nodes.ending\n")
+    _, begun, since = process.output.partition("reactree_ros.nodes.start\n")
     return since.count("import time:") if begun else -1
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +48,7 @@ class WorldHost:
         self.bare: World | None = None
         self.world: World | None = None
         self.policy: SkillPolicy | None = None
-        self._leaving: list[_Leaving] = []
+        self._leaving: list[tuple[World, Pending[None], float]] = []  # until when its rest is waited for
         self._rest: Pending[None] = Pending.of(None)  # of the last stop
 
     @property
@@ -122,7 +121,7 @@ class WorldHost:
         """Close the world as soon as nothing of it moves any more, or after ``stop_timeout``."""
         if self.bare is not None:
             until = steady.now() + self._settings.stop_timeout
-            self._leaving.append(_Leaving(self.bare, asked(self.bare.at_rest), until))
+            self._leaving.append((self.bare, asked(self.bare.at_rest), until))
             self.bare = self.world = None
             self.close_what_rests()
 
@@ -133,17 +132,10 @@ class WorldHost:
         self._leave_map()
 
     def close_what_rests(self, *, in_any_case: bool = False) -> None:
-        for one in list(self._leaving):
-            if in_any_case or one.rest.done() or steady.now() > one.until:
-                self._leaving.remove(one)
+        for world, rest, until in list(self._leaving):
+            if in_any_case or rest.done() or steady.now() > until:
+                self._leaving.remove((world, rest, until))
                 try:
-                    one.world.close()
+                    world.close()
                 except Exception:  # an error of the world's author
                     self._log.error(f"the world could not be closed: {traceback.format_exc()}")
-
-
-@dataclass(eq=False)
-class _Leaving:
-    world: World
-    rest: Pending[None]
-    until: float

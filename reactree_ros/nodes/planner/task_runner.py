@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from py_trees.common import Status
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
@@ -56,6 +56,8 @@ from reactree_ros.record.schema import household_to_dict
 from reactree_ros.record.verdict import EpisodeEnd, Judgement
 from reactree_ros.view.steering import PAUSED, Steering
 from reactree_ros.world.port import WorldError
+
+T = TypeVar("T")
 
 
 class TaskControl:
@@ -108,34 +110,31 @@ class TaskControl:
         return response
 
     def _step(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        try:
-            self._steering().step()
-        except UserError as error:
-            response.message = str(error)
-            return response
-        self.paused = PAUSED
-        response.success, response.message = True, "the task takes one step, then holds"
+        self._tried(response, lambda: self._steering().step())
+        if response.success:
+            self.paused, response.message = PAUSED, "the task takes one step, then holds"
         return response
 
     async def _say(self, request: SayDecision.Request, response: SayDecision.Response) -> SayDecision.Response:
-        try:
-            said = self._steering().say(request.words)
-        except UserError as error:
-            response.message = str(error)
-            return response
-        self._wake()
-        await settled(self._node, said)
-        response.message = said.take()
-        response.success = not response.message
+        if (said := self._tried(response, lambda: self._steering().say(request.words))) is not None:
+            self._wake()
+            response.message = (await settled(self._node, said)).take()
+            response.success = not response.message
         return response
 
     def _hear(self, request: Hear.Request, response: Hear.Response) -> Hear.Response:
+        self._tried(response, lambda: self.take_in(request.words))
+        return response
+
+    @staticmethod
+    def _tried(response: Any, do: Callable[[], T]) -> T | None:
         try:
-            self.take_in(request.words)
+            done = do()
         except UserError as error:
             response.message = str(error)
-        response.success = not response.message
-        return response
+            return None
+        response.success = True
+        return done
 
 
 #: Longest wait for the inference node to say which language model it has, in seconds; a run begins without it, too.
