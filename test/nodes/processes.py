@@ -286,6 +286,15 @@ class Processes:
         """Start a bridge or an inference node that holds what it is asked until :meth:`release`."""
         return self.start(sys.executable, str(Path(__file__).parent / "held_nodes.py"), kind, *arguments)
 
+    def household(self, *arguments: str, server_timeout: float = 30.0) -> tuple[Process, Process, Process]:
+        """Start a bridge and an inference node that hold what they are asked, and a planner; all are up."""
+        bridge, inference = self.held("bridge", *arguments), self.held("inference", *arguments)
+        given = ("bridge:=held_bridge", "inference:=held_inference", f"server_timeout:={server_timeout}")
+        more = [part for one in given for part in ("-p", one)]
+        planner = self.node("planner_node", *(arguments or ("--ros-args",)), *more)
+        assert self.node("bring_up", "held_inference", "held_bridge", *arguments).end() == 0
+        return bridge, inference, planner
+
     def kill_all(self) -> None:
         """End all of them; what they said is shown where the test has failed."""
         for process in self._started:

@@ -136,12 +136,13 @@ def test_limits_are_the_households_where_neither_goal_nor_parameter_gives_one(gr
     assert graph.task().result.end == "out_of_steps"
 
 
-def test_how_a_decision_is_sampled_is_as_the_parameters_say(graph: Graph) -> None:
-    model = ScriptedModel(DONE)
+def test_how_a_decision_is_sampled_is_as_the_parameters_say_and_the_seed_as_the_goal_does(graph: Graph) -> None:
+    model = ScriptedModel({"root": DONE["root"] * 2})
     graph.household({}, model=model, max_tokens=7, temperature=0.5, seed=3)
-    assert graph.task().result.success
-    for request in model.requests:
-        assert (request.max_tokens, request.temperature, request.seed) == (7, 0.5, 3)
+    for goal, seed in (({}, 3), ({"seed": -7}, -7)):
+        model.requests.clear()
+        assert graph.task(**goal).result.success
+        assert {(one.max_tokens, one.temperature, one.seed) for one in model.requests} == {(7, 0.5, seed)}
 
 
 def test_a_tree_that_may_not_grow_deeper_is_told_so(graph: Graph) -> None:
@@ -179,13 +180,6 @@ def test_a_planner_that_names_no_memory_has_the_examples_of_the_household(
     graph.planner(memory=given)
     assert graph.task(goal).result.success
     assert (model.requests[0].prompt.count(f"Your task is to: {goal}\n") > 1) is shown
-
-
-def test_the_seed_reaches_the_model(graph: Graph) -> None:
-    model = ScriptedModel(DONE)
-    graph.household({}, model=model)
-    assert graph.task(seed=-7).result.success
-    assert model.requests[0].seed == -7
 
 
 def test_what_may_be_tried_is_asked_anew_when_a_task_begins(graph: Graph) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import signal
 import subprocess
@@ -11,8 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
-from processes import LOOK, Patience, Process, Processes, release
+from processes import LOOK, Patience, Processes, release
 
+#: `use_sim_time` without `/clock`: it holds up nothing that bounds an end.
+CLOCK = ("--ros-args", "-p", "use_sim_time:=true")
 INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"
 #: A test run whose command has started another one, in a session of its own, as a bridge may start a simulator.
 RUN = """
@@ -25,11 +26,6 @@ started.wait_for("\\n")
 print(started.pid, started.output.split()[1], flush=True)
 sys.stdin.read()
 """
-
-
-def start_planner(processes: Processes) -> Process:
-    names = ("bridge:=held_bridge", "inference:=held_inference", "server_timeout:=1.0")
-    return processes.node("planner_node", "--ros-args", *itertools.chain(*[("-p", name) for name in names]))
 
 
 def is_gone(pid: int) -> bool:
@@ -58,9 +54,8 @@ def test_nothing_is_left_of_a_test_run_that_is_interrupted(end: int) -> None:
 def test_a_node_killed_in_the_middle_ends_the_task_and_the_next_goal_succeeds(
     processes: Processes, killed: str
 ) -> None:
-    held = {kind: processes.held(kind) for kind in ("bridge", "inference")}
-    planner = start_planner(processes)
-    assert processes.node("bring_up", "held_inference", "held_bridge").end() == 0
+    bridge, inference, planner = processes.household(server_timeout=1.0)
+    held = {"bridge": bridge, "inference": inference}
     if killed == "bridge":
         release(held["inference"])
 
@@ -82,11 +77,7 @@ def test_a_node_killed_in_the_middle_ends_the_task_and_the_next_goal_succeeds(
 
 
 def test_a_decision_whose_inference_node_is_killed_and_started_again_is_asked_again(processes: Processes) -> None:
-    bridge, inference = processes.held("bridge"), processes.held("inference")
-    planner = processes.node(
-        "planner_node", "--ros-args", "-p", "bridge:=held_bridge", "-p", "inference:=held_inference"
-    )
-    assert processes.node("bring_up", "held_inference", "held_bridge").end() == 0
+    bridge, inference, planner = processes.household()
     release(bridge)
     task = processes.node("execute_task", INSTRUCTION)
     inference.wait_for("holds: a decision")
@@ -102,9 +93,7 @@ def test_a_decision_whose_inference_node_is_killed_and_started_again_is_asked_ag
 
 
 def test_a_bridge_that_is_back_at_once_has_lost_the_skill_and_is_given_the_next_task(processes: Processes) -> None:
-    bridge, inference = processes.held("bridge"), processes.held("inference")
-    start_planner(processes)
-    assert processes.node("bring_up", "held_inference", "held_bridge").end() == 0
+    bridge, inference, _ = processes.household(server_timeout=1.0)
     release(inference)
     task = processes.node("execute_task", INSTRUCTION)
     bridge.wait_for("holds: go to kitchen 1")
@@ -122,3 +111,61 @@ def test_a_bridge_that_is_back_at_once_has_lost_the_skill_and_is_given_the_next_
     task.interrupt()
     bridge.wait_for("stopped: go to kitchen 1")
     assert task.end() == 130
+
+
+# ---------------------------------------------------------------------- a clock that stands still
+
+
+@pytest.mark.parametrize("node", ["bridge_node", "inference_node", "planner_node", "watchdog"])
+def test_a_node_whose_clock_stands_still_ends_when_it_is_asked_to(processes: Processes, node: str) -> None:
+    process = processes.node(node, *CLOCK, "--log-level", "debug")
+    process.wait_for("[DEBUG]")
+    process.signal(signal.SIGTERM)
+    assert process.ended_cleanly(0)
+
+
+def test_a_skill_and_a_task_are_cancelled_at_the_end_although_the_clock_stands_still(processes: Processes) -> None:
+    bridge, inference, planner = processes.household(*CLOCK)
+    release(inference)
+    task = processes.node("execute_task", INSTRUCTION, *CLOCK)
+    bridge.wait_for("holds: go to kitchen 1")
+    planner.signal(signal.SIGTERM)
+    assert planner.ended_cleanly(0)
+    bridge.wait_for("stopped: go to kitchen 1")
+    assert task.end() == 1
+
+
+def test_a_skill_keeps_its_limit_although_the_clock_stands_still(processes: Processes) -> None:
+    bridge = processes.held("bridge", *CLOCK, "-p", "skill_timeout:=1.0")
+    assert processes.node("bring_up", "held_bridge", *CLOCK).end() == 0
+    action = ("/held_bridge/execute_skill", "reactree_interfaces/action/ExecuteSkill", "{skill: go to kitchen 1}")
+    goal = processes.start("ros2", "action", "send_goal", *action)
+    bridge.wait_for("stopped: go to kitchen 1")
+    goal.wait_for("took longer than 1 s and was stopped")
+
+
+def test_the_watchdog_looks_on_although_the_clock_stands_still(processes: Processes) -> None:
+    processes.node("watchdog", *CLOCK)
+    bridge, inference, planner = processes.household(*CLOCK)
+    release(inference)
+    processes.node("execute_task", INSTRUCTION, *CLOCK)
+    bridge.wait_for("holds: go to kitchen 1")
+    planner.signal(signal.SIGKILL)
+    bridge.wait_for("stopped: go to kitchen 1")
+
+
+def test_a_launch_carries_its_task_out_although_the_clock_stands_still(processes: Processes) -> None:
+    launch = processes.launch("use_sim_time:=true", f"instruction:={INSTRUCTION}")
+    assert launch.ended_cleanly(0)
+    assert "Goal reached (end: done, GSR 1.00, SSR 1.00)" in launch.output
+
+
+def test_a_bridge_that_was_killed_is_started_and_brought_up_again(processes: Processes) -> None:
+    launch = processes.launch("respawn:=true")
+    launch.wait_until_up()
+    os.kill(launch.pid_of("bridge_node"), signal.SIGKILL)
+    launch.wait_until_up(7)
+    task = processes.node("execute_task", INSTRUCTION)
+    assert task.end() == 0, task.output
+    launch.interrupt()
+    assert launch.ended_cleanly(0)
