@@ -20,7 +20,7 @@ class Command:
     name: str  # what is typed
     summary: str  # its line in the help of those above it
     panel: str = "Commands"  # its part of the help
-    module: str = ""  # is imported when it is called; has a typer ``app``. Empty for a group of commands
+    module: str = ""  # is imported when it is called; has a typer ``app``, or ``module:name``. Empty for a group
     commands: tuple[Command, ...] = ()  # the commands of a group
 
 

@@ -77,16 +77,16 @@ def load(command: Command) -> Any:
         return Commands(name=command.name, help=command.summary, below=command.commands, **settings)
     try:
         with contextlib.redirect_stdout(sys.stderr):  # plug-ins must not print into a command's output
-            module = importlib.import_module(command.module)
+            module, _, name = command.module.partition(":")
+            app = getattr(importlib.import_module(module), name or "app", None)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a plug-in may raise SystemExit, too
         if command.module.partition(".")[0] == DISTRIBUTION:
             raise
         raise UserError(f"command '{command.name}' cannot be loaded: {one_line(error)}") from error
-    app = getattr(module, "app", None)
     if not isinstance(app, typer.Typer):
-        raise UserError(f"command '{command.name}': {command.module} has no typer.Typer named 'app'")
+        raise UserError(f"command '{command.name}': {command.module} has no typer.Typer named '{name or 'app'}'")
     loaded: Any = typer.main.get_command(app)
     loaded.name = command.name
     return loaded

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reactree_lab.worlds.ai2thor.household import ALFRED
+from reactree_lab.worlds.ai2thor.wording import ALFRED
 from reactree_ros.agent.household import Household, split_skill
 from reactree_ros.agent.prompt import prompt
 from reactree_ros.agent.transcript import parse_transcript
