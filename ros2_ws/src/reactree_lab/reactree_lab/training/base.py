@@ -12,7 +12,7 @@ import numpy as np
 
 from reactree_lab.training.settings import GGUF, TrainSettings
 from reactree_lab.training.vocabulary import Words
-from reactree_local.mending import mend
+from reactree_local.transformers_engine import mend
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import parse_json, text_of
 from reactree_ros.llm.chat import broken, special_tokens
