@@ -8,7 +8,7 @@ import pytest
 
 from reactree_lab.bench.lapses import LapsingModel, LapsingSettings
 from reactree_lab.household.generator import generate_house
-from reactree_lab.worlds.ai2thor.household import ALFRED
+from reactree_lab.worlds.ai2thor.wording import ALFRED
 from reactree_ros.agent.prompt import start_turn, system_text
 from reactree_ros.agent.turns import Place, Searched, Tried, told_failed, told_searched
 from reactree_ros.background.pending import Pending

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reactree_lab.household.generator import generate_house
-from reactree_lab.worlds.ai2thor.household import ALFRED
+from reactree_lab.worlds.ai2thor.wording import ALFRED
 from reactree_ros.agent.grammar import parse_decision
 from reactree_ros.agent.prompt import start_turn, system_text
 from reactree_ros.agent.transcript import Example

@@ -21,7 +21,7 @@ from py_trees.common import Status
 from pydantic import ValidationError
 from recorded_runs import Kept, assert_replays, files_of_at_most, recorded_episode
 
-from reactree_lab.bench.events import told_by
+from reactree_lab.bench.results import told_by
 from reactree_lab.household.generator import generate_house
 from reactree_ros.agent.turns import Told
 from reactree_ros.background.pending import Pending
