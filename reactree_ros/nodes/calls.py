@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -234,6 +235,14 @@ class Introduction:
         if life == self._life and not self._done:
             self._done = True
             self._known()
+
+
+class OneAnswer(ActionClient):
+    """rclpy's client of an action, which takes the first answer to a goal: rclpy's own may raise at a second one."""
+
+    async def execute(self, taken_data: Any) -> None:
+        with suppress(RuntimeError):
+            await super().execute(taken_data)
 
 
 class SentGoal:

@@ -283,7 +283,7 @@ class Processes:
         return self.start(sys.executable, "-m", f"reactree_ros.nodes.{SCRIPTS[name]}", *arguments)
 
     def held(self, kind: str, *arguments: str) -> Process:
-        """Start a bridge or an inference node that holds what it is asked until :meth:`release`."""
+        """Start a node of held_nodes.py, such as a bridge that holds what it is asked until :func:`release`."""
         return self.start(sys.executable, str(Path(__file__).parent / "held_nodes.py"), kind, *arguments)
 
     def household(self, *arguments: str, server_timeout: float = 30.0) -> tuple[Process, Process, Process]:

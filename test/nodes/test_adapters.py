@@ -85,6 +85,15 @@ def test_a_late_result_after_a_cancel_does_no_harm(graph: Graph) -> None:
     assert pending.cancelled()
 
 
+def test_a_second_bridge_of_the_name_that_answers_too_does_no_harm(graph: Graph) -> None:
+    for _ in range(2):
+        graph.bridge(ScriptedWorld(), alone=True)
+    adapter = graph.ros_world()
+    for skill in ("go to kitchen 1", "open fridge 1"):
+        assert graph.settled(adapter.execute(skill)).text == f"You {skill}."
+        graph.settled(adapter.observe())
+
+
 def test_every_call_of_a_server_that_is_not_there_fails_within_its_bound(graph: Graph) -> None:
     adapter = graph.ros_world(patience=0.2)
     calls = {

@@ -26,7 +26,7 @@ def robot(processes: Processes, behaviour: str = "hold") -> Process:
 
 def faulty(processes: Processes, fault: str, node: str, **parameters: object) -> Process:
     given = itertools.chain(*[("-p", f"{name}:={value}") for name, value in parameters.items()])
-    return processes.start(sys.executable, str(HERE / "faulty_nodes.py"), fault, node, "--ros-args", *given)
+    return processes.held(node, fault, "--ros-args", *given)
 
 
 def robot_bridge(processes: Processes, fault: str = "raise", *, behaviour: str = "hold") -> tuple[Process, Process]:
@@ -172,7 +172,7 @@ def test_the_watchdog_cancels_the_skill_of_a_planner_that_is_killed(processes: P
 
 def held_household(processes: Processes, **faults: str) -> tuple[Process, Process]:
     """Start a household that holds its first skill; returns bridge and planner, of which one is faulty."""
-    bridge = faulty(processes, faults["bridge"], "held_bridge") if "bridge" in faults else processes.held("bridge")
+    bridge = faulty(processes, faults["bridge"], "bridge") if "bridge" in faults else processes.held("bridge")
     inference = processes.held("inference")
     planner = faulty(
         processes, faults.get("planner", "raise"), "planner", bridge="held_bridge", inference="held_inference"
@@ -202,7 +202,7 @@ def test_a_household_bridge_that_comes_to_an_end_by_a_fault_cancels_its_skill(pr
 
 
 def test_an_inference_node_that_comes_to_an_end_by_a_fault_cancels_its_generation(processes: Processes) -> None:
-    inference = faulty(processes, "raise", "held_inference")
+    inference = faulty(processes, "raise", "inference")
     assert processes.node("bring_up", "held_inference").end() == 0
     request = "{id: one, turns: [], max_tokens: 9, kind: 2}"
     processes.start("ros2", "service", "call", "/held_inference/generate", "reactree_interfaces/srv/Generate", request)

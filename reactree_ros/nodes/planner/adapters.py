@@ -14,7 +14,6 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from builtin_interfaces.msg import Time
-from rclpy.action import ActionClient
 from rclpy.node import Node
 from reactree_interfaces.action import ExecuteSkill
 from reactree_interfaces.msg import BridgeStatus
@@ -44,7 +43,7 @@ from reactree_ros.llm.port import (
 )
 from reactree_ros.llm.waiting import Pace
 from reactree_ros.nodes import messages, steady
-from reactree_ros.nodes.calls import Calls, SentGoal, Waiting
+from reactree_ros.nodes.calls import Calls, OneAnswer, SentGoal, Waiting
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.messages import observation_from_msg, offers_from, settings_from
 from reactree_ros.nodes.qos import LATCHED
@@ -92,7 +91,7 @@ class RosWorld(SharedWorld):
         self._last: Pending[None] = Pending.of(None)  # the end of the last cancelled skill
         self._handover = Handover(node)
         self._action = f"{bridge}/execute_skill"
-        self._skills = ActionClient(node, ExecuteSkill, self._action)
+        self._skills = OneAnswer(node, ExecuteSkill, self._action)
         self._trace = ""
         self._clients = {name: node.create_client(kind, f"{bridge}/{name}") for name, kind in SERVICES.items()}
         self._goal = ""  # what whoever looks around next is about

@@ -5,19 +5,17 @@ from __future__ import annotations
 import abc
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from action_msgs.msg import GoalStatus
 from action_msgs.srv import CancelGoal
-from rclpy.action import ActionClient
 from rclpy.node import Node
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.calls import RESTARTED, Calls, ServerLost, Waiting, settled
+from reactree_ros.nodes.calls import RESTARTED, Calls, OneAnswer, ServerLost, Waiting, settled
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.mismatch import another_type, one_type, server_mismatch, topic_mismatch
 from reactree_ros.nodes.robot.goal_templates import type_name
@@ -136,20 +134,12 @@ class Server(abc.ABC):
     def close(self) -> None: ...
 
 
-class _OneAnswer(ActionClient):
-    """rclpy's client of an action, which takes the first answer to a goal: rclpy's own may raise at a second one."""
-
-    async def execute(self, taken_data: Any) -> None:
-        with suppress(RuntimeError):
-            await super().execute(taken_data)
-
-
 class ActionOf(Server):
     """An action server of the robot; a heartbeat tells of its goals, for a watchdog."""
 
     def __init__(self, node: Node, calls: Calls, name: str, kind: Any, heartbeat: Heartbeat | None) -> None:
         super().__init__(node, calls, name, service=f"{name}/_action/send_goal")
-        self._heartbeat, self._client = heartbeat, _OneAnswer(node, kind, name)
+        self._heartbeat, self._client = heartbeat, OneAnswer(node, kind, name)
 
     def _begin(self, underway: Underway, goal: Any) -> None:
         id = None if self._heartbeat is None else self._heartbeat.goal(self.name, lambda: underway.over)
