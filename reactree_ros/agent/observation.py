@@ -107,8 +107,8 @@ class Observation:
         object.__setattr__(self, "seen", tuple(self.seen))
 
     @property
-    def told(self) -> str:
-        return "\n".join([self.text, *(told for picture in self.pictures if (told := picture.told))])
+    def full_text(self) -> str:
+        return "\n".join([self.text, *(caption for picture in self.pictures if (caption := picture.caption))])
 
     def looked_at(self, name_of: Callable[[str, int], str]) -> frozenset[str]:
         """Return the places of which all is seen that is there: each is seen from where it is, and not closed."""

@@ -58,7 +58,7 @@ class Picture:
         return f"picture of camera {self.camera}" if self.camera else "picture"
 
     @property
-    def told(self) -> str:
+    def caption(self) -> str:
         return as_seen(f"{self.name[0].upper()}{self.name[1:]}: {self.words}") if self.words else ""
 
     def tokens(self, longest_side: int) -> int:

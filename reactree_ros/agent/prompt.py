@@ -77,7 +77,7 @@ def task_turn(subgoal: str, siblings: Siblings | None = None) -> Told:
         *first, last = siblings.subgoals
         names = f"{', '.join(first)}, and {last}" if first else last
         lines.append(f"Your primary goal is to: {in_lines(siblings.goal, first=False)}")
-        lines.append(_PLACE.format(siblings.control_flow.told, in_lines(names, first=False)))
+        lines.append(_PLACE.format(siblings.control_flow.in_words, in_lines(names, first=False)))
     return Told("\n".join([*lines, f"Your task is to: {in_lines(subgoal, first=False)}"]), About.TASK)
 
 

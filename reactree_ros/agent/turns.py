@@ -112,7 +112,7 @@ class Unreadable(ValueError):
         self.decision = decision
 
     @property
-    def said(self) -> tuple[Said, ...]:
+    def said_turns(self) -> tuple[Said, ...]:
         """The decision that it would be, with its words; empty if it is none."""
         return () if self.decision is None else (Said(str(self.decision), self.decision),)
 

@@ -384,7 +384,7 @@ def test_what_was_measured_is_kept_and_said_and_never_refused(
     skill = Skill(name="measure", wording="measure", returns={"it": declared})
     value = declared.measured(came)
     assert (value, type(value)) == (kept, type(kept))
-    told = skill.told({} if value is None else {"it": value})
+    told = skill.describe({} if value is None else {"it": value})
     assert told.endswith(said)
     assert ("it should be" in told) == bool(said)
     assert ("nothing came" in told) == (came is None)

@@ -54,7 +54,7 @@ def test_the_task_of_a_child_is_what_follows_where_it_stands() -> None:
     text = "Your primary goal is to: x\nTo achieve this, …\nYour task is to: y\nYou are in the house.\nExpand:\n"
     transcript = parse_transcript(f"{text}- control flow: fallback\n- subgoals: a, and b\n")
     assert transcript.subgoal == "y"
-    assert transcript.said[0].decision == Expand(FallbackFlow(), ("a", "and b"))
+    assert transcript.said_turns[0].decision == Expand(FallbackFlow(), ("a", "and b"))
 
 
 @pytest.mark.parametrize("variant", ["react", "react_wm", "reactree", "reactree_wm"])
@@ -63,7 +63,7 @@ def test_every_recorded_text_is_rendered_from_its_turns(wah_nl: Path, variant: s
         text = json.loads(line)["text"]
         transcript = parse_transcript(text)
         assert node_text(transcript.turns) == text
-        assert all(said.decision is not None for said in transcript.said)
+        assert all(said.decision is not None for said in transcript.said_turns)
 
 
 @pytest.mark.parametrize(

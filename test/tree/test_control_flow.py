@@ -234,7 +234,7 @@ def test_somebody_elses_is_said_read_and_recorded_with_its_arguments(words: str)
     assert type(flow) in [flow_named(one.name) for one in STRANGE]
     assert flow.name in json.dumps(GRAMMAR.json_schema())
     assert flow.text in system_text(WAH_NL, control_flows=GRAMMAR.control_flows)
-    assert flow.told in task_turn("fill it", Siblings("drink", flow, tuple(SUBGOALS))).text
+    assert flow.in_words in task_turn("fill it", Siblings("drink", flow, tuple(SUBGOALS))).text
     assert flow_over(flow.over(None, [])) is flow
 
 

@@ -269,7 +269,7 @@ class Reader:
         decision = kind.read(decisive.said, self, cut=self.cut and ends)
         if decision is None:
             if self.grammar.thinks and any(part.accompanies for part in before):
-                return self.grammar.said(before, None)
+                return self.grammar.said_turns(before, None)
             if kind.of_lines:
                 raise Unreadable("The list of subgoals was cut; name fewer and shorter ones.")
             cut = shortened(str(decisive.said)) or kind.word
@@ -279,7 +279,7 @@ class Reader:
             said, may_be_cut = self._in_words(other), self.cut and other is others[-1]
             if said != words(str(decision)) and (said or not may_be_cut):
                 raise Unreadable(f"Say one decision at a time; '{shortened(other.text, 60)}' is said as well.")
-        return self.grammar.said(before, decision)
+        return self.grammar.said_turns(before, decision)
 
     def _decisions_in(self, part: Part) -> list[Part]:
         if part.kind is not None:
@@ -316,7 +316,7 @@ class Reader:
             raise Unreadable(f"Nothing follows '{thought.word}:'; write {thought.noun} on the same line.")
         if thought is not None and grammar.thinks:
             self._check_before([part for part in parts if part.kind is None][:1])
-            return grammar.said(parts, None)
+            return grammar.said_turns(parts, None)
         if thought is not None and not grammar.by_subgoals:
             raise Unreadable(f"{thought.not_now(grammar)} {grammar.expected}.")
         if not text:
@@ -326,7 +326,7 @@ class Reader:
         if "\n" not in text.strip():
             skill = self.skills.meant(text)
             if skill is not None and not sentence_that_decides(text, grammar):
-                return grammar.said((), act_of(skill))
+                return grammar.said_turns((), act_of(skill))
             if self.skills.begins_like_one(text) and not grammar.free:
                 self.skills.find(text)
         raise Unreadable(f"{grammar.expected}, not with '{shortened(text, 40)}'.")

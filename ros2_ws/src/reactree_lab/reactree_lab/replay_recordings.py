@@ -62,7 +62,7 @@ def episode_of(
     )
     return assemble(
         spec,
-        model=RecordingModel(said.text for transcript in transcripts for said in transcript.said),
+        model=RecordingModel(said.text for transcript in transcripts for said in transcript.said_turns),
         world=world or RecordedWorld(transcripts, recorded.household),
         **recording,
     )

@@ -175,7 +175,7 @@ class AdaptNode(AgentNode):
 
     def _plan(self) -> Generator[Step, Any, tuple[StepPlan | None, Reply]]:
         household = self.context.household
-        skills = f"The robot can: {', '.join(household.listed)}.\n{household.told}".strip()
+        skills = f"The robot can: {', '.join(household.listed)}.\n{household.rules_text}".strip()
         asked = f"{prompt(PROMPTS, 'adapt.txt')}\n\n{skills}"
         corrections = ""
         for _ in range(PLANS):

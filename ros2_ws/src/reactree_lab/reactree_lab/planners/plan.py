@@ -107,7 +107,7 @@ class PlanNode(GoalNode):
         found = yield from self.find_examples()
         fixed = fixed_example(context.household, "plan") if context.fixed_example else ()
         self.begin_prompt(prompt(PROMPTS, "plan.txt"), [Example((experience.turns,)) for experience in found] or fixed)
-        self.add(Saw(survey.told, survey), anew=True)
+        self.add(Saw(survey.full_text, survey), anew=True)
         self.add(task_turn(self.subgoal))
         return survey
 

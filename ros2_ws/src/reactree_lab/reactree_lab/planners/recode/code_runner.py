@@ -387,5 +387,5 @@ class CodeRunner(GoalNode):
         self._acted = True
         context.listener.decided(self, Act(skill), self._reply)
         observation = yield from self.perform(skill)
-        self.add(Saw(f"run: {skill}\n{observation.told}", observation))
+        self.add(Saw(f"run: {skill}\n{observation.full_text}", observation))
         return well_formed(observation.text)
