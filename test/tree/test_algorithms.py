@@ -102,7 +102,6 @@ budgets = st.tuples(st.integers(1, 40), st.integers(1, 40))
 def test_the_tree_ends_as_the_recursion_does(program, limits, policy, delays) -> None:  # type: ignore[no-untyped-def]
     recursion = Recursion(max_decisions=limits[0], max_steps=limits[1], policy=policy)
     succeeded = recursion.agent_node(program, 1)
-
     model = ScriptedModel(program.script(), settle=False)
     world = ScriptedWorld(settle=False, refused=REFUSED, skills=SKILLS)
     run = scripted_episode(
