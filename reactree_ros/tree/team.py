@@ -17,8 +17,7 @@ from reactree_ros.agent.skill import SkillCall
 from reactree_ros.agent.text import names
 from reactree_ros.background.pending import Pending, after, asked, give_up_after
 from reactree_ros.memory.working import WorkingMemory
-from reactree_ros.world.port import Observation, Outcome, World
-from reactree_ros.world.team import GO_TO, SharedWorld, Use, team_of
+from reactree_ros.world.port import GO_TO, Observation, Outcome, SharedWorld, Use, World, team_of
 
 T = TypeVar("T")
 

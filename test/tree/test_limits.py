@@ -122,6 +122,7 @@ def test_those_that_a_fallback_asked_in_vain_count() -> None:
 
 def _request() -> DecisionRequest:
     from reactree_ros.llm.port import FreeText
+
     return DecisionRequest((), FreeText())
 
 

@@ -21,8 +21,7 @@ from reactree_ros.nodes.spinning import run_node
 from reactree_ros.robot.config import RobotConfig, load_robot
 from reactree_ros.world.port import World
 from reactree_ros.world.spec import ROBOT
-from reactree_ros.world.tools import with_tools
-from reactree_ros.world.tools.settings import check_programs
+from reactree_ros.world.tool_servers import check_programs, with_tools
 
 
 class RobotBridgeNode(Bridge):

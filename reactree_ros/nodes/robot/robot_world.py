@@ -21,8 +21,7 @@ from reactree_ros.nodes.waiting import Wake
 from reactree_ros.robot.config import RobotConfig
 from reactree_ros.robot.semantic_map import SemanticMap
 from reactree_ros.robot.skills import HouseholdSkills, MapSkills
-from reactree_ros.world.port import Observation, Outcome, Score, WorldError
-from reactree_ros.world.team import SharedWorld
+from reactree_ros.world.port import Observation, Outcome, Score, SharedWorld, WorldError
 
 #: How often what is under way is looked after, in seconds.
 PERIOD = 0.05
