@@ -6,7 +6,7 @@ import enum
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from reactree_ros.agent.foreign import as_seen
+from reactree_ros.agent.labels import as_seen
 from reactree_ros.agent.picture import Glance, Picture
 from reactree_ros.agent.text import LONGEST_TOLD, bounded
 

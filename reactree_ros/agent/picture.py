@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reactree_ros.agent.foreign import as_seen, cleaned
+from reactree_ros.agent.labels import as_seen, cleaned
 from reactree_ros.agent.text import bounded, in_one_line
 from reactree_ros.plugins.installation import install_line
 

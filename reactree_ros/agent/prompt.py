@@ -10,10 +10,10 @@ from importlib.resources import files
 
 from reactree_ros.agent.control_flow import ControlFlow, flow_named
 from reactree_ros.agent.decision import DONE, FAILURE, Decision
-from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.grammar import DecisionGrammar, listed
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.labels import in_lines
 from reactree_ros.agent.transcript import Example
 from reactree_ros.agent.turns import About, Said, Told, ToldStart, Turn, render
 

@@ -30,8 +30,7 @@ from reactree_ros.tree.failure import BrokenOff, LimitReached, MemoryGone, Refus
 from reactree_ros.tree.goal import OfAttempt
 from reactree_ros.tree.listener import Call
 from reactree_ros.tree.options import RunOptions
-from reactree_ros.tree.program import Execute, Hold, Step, Wait
-from reactree_ros.tree.program_node import ProgramNode
+from reactree_ros.tree.program_node import Execute, Hold, ProgramNode, Step, Wait
 from reactree_ros.tree.team import Robot
 from reactree_ros.world.port import Observation, Outcome, World, WorldError
 

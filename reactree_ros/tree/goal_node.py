@@ -19,8 +19,8 @@ from reactree_ros.agent.corrections import (
     stated_in,
 )
 from reactree_ros.agent.decision import Decision
-from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.grammar import Grammar
+from reactree_ros.agent.labels import in_lines
 from reactree_ros.agent.parameters import ParameterError, Person
 from reactree_ros.agent.reading import Unreadable, read
 from reactree_ros.agent.skill import Offer, SkillCall
@@ -35,7 +35,7 @@ from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import Failure, FailureKind, LimitReached
 from reactree_ros.tree.goal import Goal, OfAttempt
 from reactree_ros.tree.listener import Call
-from reactree_ros.tree.program import Grow, Program, Step, Wait
+from reactree_ros.tree.program_node import Grow, Program, Step, Wait
 from reactree_ros.world.port import Observation, Outcome
 
 

@@ -31,8 +31,7 @@ from reactree_ros.tree.goal import OfAttempt
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.listener import Listener
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.tree.program import Execute, Grow, Program, Wait
-from reactree_ros.tree.program_node import SHOWN_SKILLS, ProgramNode
+from reactree_ros.tree.program_node import SHOWN_SKILLS, Execute, Grow, Program, ProgramNode, Wait
 from reactree_ros.world.port import Observation, WorldError
 
 

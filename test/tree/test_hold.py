@@ -21,7 +21,7 @@ from reactree_ros.household.tasks import Task, parse_tasks
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.tree.program import Program
+from reactree_ros.tree.program_node import Program
 from reactree_ros.world.port import Observation, Outcome
 
 PRESSED = "the emergency stop is engaged"

@@ -26,7 +26,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from reactree_doors.mcp.robot import Job, Limits, Report, Robot
-from reactree_ros.agent.foreign import QUOTE
+from reactree_ros.agent.labels import QUOTE
 from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.picture import PICTURES, Picture
 from reactree_ros.agent.skill import Offer, SkillCall

@@ -21,7 +21,7 @@ from reactree_ros.llm.port import Reply
 from reactree_ros.planners.spec import fixed_example
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal_node import GoalNode
-from reactree_ros.tree.program import Step
+from reactree_ros.tree.program_node import Step
 from reactree_ros.world.port import Observation, Outcome
 
 #: Folder of the prompts of planners that plan first.
