@@ -427,14 +427,7 @@ class Crew(Robot):
 
 @pytest.mark.parametrize(
     ("answers", "on"),
-    [
-        (("yes", "no"), 1),
-        (("no", "yes"), 1),
-        (("no", "no"), 0),
-        (("yes", "yes"), 2),
-        (("yes",), 1),
-        ((), 0),
-    ],
+    [(("yes", "no"), 1), (("no", "yes"), 1), (("no", "no"), 0), (("yes", "yes"), 2), (("yes",), 1), ((), 0)],
 )
 def test_of_two_robots_each_needs_a_yes_of_its_own(answers: Sequence[str], on: int) -> None:
     script = {

@@ -245,10 +245,7 @@ class ClaimedSkill:
         self.pending.succeed(Observation(text, Outcome.PRECONDITION))
 
     def _do(
-        self,
-        step: Pending[T],
-        then: Callable[[T], object],
-        otherwise: Callable[[BaseException], object] | None = None,
+        self, step: Pending[T], then: Callable[[T], object], otherwise: Callable[[BaseException], object] | None = None
     ) -> None:
         """Go on after a step; what is raised on the way is what comes of the skill."""
         self.pending.add_done_callback(lambda done: step.cancel() if done.cancelled() else None)

@@ -29,11 +29,7 @@ skills = st.lists(phrases, min_size=1, max_size=30, unique=True)
 decisions = st.one_of(
     st.builds(Think, phrases),
     st.builds(Act, phrases),
-    st.builds(
-        Expand,
-        st.sampled_from(FLOWS),
-        st.lists(subgoals, min_size=1, max_size=5).map(tuple),
-    ),
+    st.builds(Expand, st.sampled_from(FLOWS), st.lists(subgoals, min_size=1, max_size=5).map(tuple)),
 )
 
 

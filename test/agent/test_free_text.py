@@ -108,8 +108,7 @@ MARKS = (
 LINES = (
     st.lists(
         st.one_of(
-            st.sampled_from(MARKS),
-            st.text(st.characters(categories=("L", "N", "P", "S")), min_size=1, max_size=8),
+            st.sampled_from(MARKS), st.text(st.characters(categories=("L", "N", "P", "S")), min_size=1, max_size=8)
         ),
         min_size=1,
         max_size=12,

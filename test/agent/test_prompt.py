@@ -82,11 +82,7 @@ def test_a_root_has_its_task() -> None:
 
 @pytest.mark.parametrize(
     ("flow", "phrase"),
-    [
-        (SequenceFlow, "in sequence"),
-        (FallbackFlow, "using a fallback strategy"),
-        (ParallelFlow, "in parallel"),
-    ],
+    [(SequenceFlow, "in sequence"), (FallbackFlow, "using a fallback strategy"), (ParallelFlow, "in parallel")],
 )
 def test_a_child_is_told_where_it_stands(flow: type[ControlFlow], phrase: str) -> None:
     text = task_turn("a", Siblings("goal", flow(), ("a", "b", "c"))).text

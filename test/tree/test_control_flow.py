@@ -353,10 +353,7 @@ def test_a_growth_that_was_asked_for_is_dropped_where_its_parent_was_interrupted
             ["find and pick up the first plate", "find and pick up the second plate"],
             ["first plate (find and pick up the ...)", "second plate (find and pick up the ...)"],
         ),
-        (
-            ["find and pick up", "find and pick up juice"],
-            ["find and pick up", "juice (find and pick up ...)"],
-        ),
+        (["find and pick up", "find and pick up juice"], ["find and pick up", "juice (find and pick up ...)"]),
         (
             ["find and pick up it in bedroom 1", "find and pick up it in bedroom 2"],
             ["bedroom 1 (find and pick up it in ...)", "bedroom 2 (find and pick up it in ...)"],

@@ -49,11 +49,7 @@ def composites(run: Episode) -> list[tuple[str, Status]]:
 
 def test_it_is_told_what_failed_and_why_looks_around_and_goes_on_in_the_same_node() -> None:
     run = run_of(
-        {
-            "root": [expand("sequence", "a", "b", "c"), "Act: open fridge 1", "Act: done"],
-            "a": ["Act: done"],
-            "b": FAILS,
-        }
+        {"root": [expand("sequence", "a", "b", "c"), "Act: open fridge 1", "Act: done"], "a": ["Act: done"], "b": FAILS}
     )
     result = run.run()
     assert (result.status, result.end, result.agent_nodes, result.decisions) == ("success", "done", 3, 3)

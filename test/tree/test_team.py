@@ -358,10 +358,7 @@ def test_robots_that_share_a_household_reach_its_goals_in_fewer_steps_one_after_
     steps = makespan = 0
     for task in tasks(9000200, 4):
         episode, kept = recorded_episode(
-            {},
-            instruction=task.instruction,
-            model=ExpertModel(),
-            world=SymbolicWorld(task, robots=robots),
+            {}, instruction=task.instruction, model=ExpertModel(), world=SymbolicWorld(task, robots=robots)
         )
         result = episode.run()
         assert (result.gsr, result.robots) == (1.0, robots), task.instruction
