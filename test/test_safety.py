@@ -178,32 +178,23 @@ def test_whatever_a_model_says(text: str, answer: str) -> None:
     check(home)
 
 
-def test_what_was_refused_once_is_asked_again_and_refused_again() -> None:
-    home = Home({"root": [f"Act: {STOVE}"] * 3 + [END]}, says("no", "later", "yes"))
+@pytest.mark.parametrize(
+    ("script", "answers", "times"),
+    [
+        ({"root": [f"Act: {STOVE}"] * 3 + [END]}, ("no", "later", "yes"), 1),  # asked again, refused again
+        ({"root": [f"Act: {STOVE}"] * 2 + [END]}, ("yes", "no"), 1),  # one yes is for one time
+        ({"root": [f"Ask: May I {STOVE}?", f"Act: {STOVE}", END]}, ("yes", "no"), 0),  # a yes to the model's question
+        (
+            {"root": [expand("sequence", KNIFE, STOVE)], **{one: [f"Act: {one}", END] for one in (KNIFE, STOVE)}},
+            ("no",),
+            0,
+        ),
+    ],
+)
+def test_each_time_takes_a_yes_of_its_own(script: dict[str, list[str]], answers: Sequence[str], times: int) -> None:
+    home = Home(script, says(*answers))
     home.run()
-    assert reached(home.robot) == {STOVE: 1}
-    check(home)
-
-
-def test_one_yes_is_for_one_time() -> None:
-    home = Home({"root": [f"Act: {STOVE}", f"Act: {STOVE}", END]}, says("yes", "no"))
-    home.run()
-    assert reached(home.robot) == {STOVE: 1}
-    check(home)
-
-
-def test_a_yes_to_a_question_of_the_model_is_none_to_a_skill() -> None:
-    home = Home({"root": [f"Ask: May I {STOVE}?", f"Act: {STOVE}", END]}, says("yes", "no"))
-    home.run()
-    assert reached(home.robot) == {}
-    check(home)
-
-
-def test_subgoals_that_are_skills_are_skills_like_any_other() -> None:
-    script = {"root": [expand("sequence", KNIFE, STOVE)], KNIFE: [f"Act: {KNIFE}", END], STOVE: [f"Act: {STOVE}", END]}
-    home = Home(script, says("no"))
-    home.run()
-    assert reached(home.robot) == {}
+    assert reached(home.robot) == ({STOVE: times} if times else {})
     check(home)
 
 
@@ -232,16 +223,6 @@ def test_whatever_a_person_says_that_is_no_yes(words: str) -> None:
     home = Home({"root": [f"Act: {STOVE}", f"Act: {FRIDGE}", END]}, says(words))
     home.run()
     assert STOVE not in reached(home.robot)
-    check(home)
-
-
-def test_a_person_who_tells_the_run_yes_has_confirmed_nothing() -> None:
-    def tells(home: Home, one: Open) -> None:
-        home.desk.say("yes")
-
-    home = Home({"root": [f"Act: {STOVE}", END]}, tells)
-    home.run()
-    assert reached(home.robot) == {}
     check(home)
 
 
@@ -301,27 +282,30 @@ def test_a_yes_and_a_no_at_once_are_one_of_them() -> None:
         check(home)
 
 
-def test_a_run_that_was_stopped_while_a_person_thought_takes_no_yes() -> None:
-    def cancels(home: Home, one: Open) -> None:
-        home.episode.interrupt()
-        with pytest.raises(UserError):
-            home.desk.answer(one.number, "yes")
-
-    home = Home({"root": [f"Act: {STOVE}", END]}, cancels)
-    home.run()
-    assert reached(home.robot) == {}
-    check(home)
+def too_late(home: Home, one: Open) -> None:
+    with pytest.raises(UserError):
+        home.desk.answer(one.number, "yes")
 
 
-def test_a_run_that_was_paused_while_a_person_thought_takes_no_yes() -> None:
-    def pauses(home: Home, one: Open) -> None:
-        home.episode.pause("somebody has paused it")
-        home.episode.tick()
-        with pytest.raises(UserError):
-            home.desk.answer(one.number, "yes")
-        home.episode.resume()
+def tells_the_run(home: Home, one: Open) -> None:
+    home.desk.say("yes")
 
-    home = Home({"root": [f"Act: {STOVE}", END]}, pauses)
+
+def stops_meanwhile(home: Home, one: Open) -> None:
+    home.episode.interrupt()
+    too_late(home, one)
+
+
+def pauses_meanwhile(home: Home, one: Open) -> None:
+    home.episode.pause("somebody has paused it")
+    home.episode.tick()
+    too_late(home, one)
+    home.episode.resume()
+
+
+@pytest.mark.parametrize("does", [tells_the_run, stops_meanwhile, pauses_meanwhile])
+def test_a_yes_that_is_no_answer_to_an_open_question_is_none(does: Does) -> None:
+    home = Home({"root": [f"Act: {STOVE}", END]}, does)
     home.run()
     assert reached(home.robot) == {}
     check(home)

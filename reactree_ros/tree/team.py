@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar
 
 from py_trees.behaviour import Behaviour
@@ -184,84 +185,77 @@ def _tell(granted: Iterable[_Wish]) -> None:
         wish.granted.succeed(None)
 
 
-class ClaimedSkill:
-    """A skill of one of several robots: what it needs for itself the robot has before it begins.
+def claimed_skill(
+    skill: str, world: SharedWorld, robot: Claimant, claims: Claims, patience: float
+) -> Pending[Observation]:
+    """Carry a skill out for one of several robots, once it has for itself what that needs.
 
-    Attributes:
-        pending: What comes of it. Cancelling it withdraws what the robot waits for, or cancels what it does.
+    Cancelling it withdraws what the robot waits for, or cancels what it does.
     """
+    return _stepwise(_claimed_skill(skill, world, robot, claims, patience))
 
-    def __init__(self, skill: str, world: SharedWorld, robot: Claimant, claims: Claims, patience: float) -> None:
-        self._skill, self._world, self._robot, self._claims = skill, world, robot, claims
-        self._patience = patience
-        self._made_way_for = ""
-        self.pending: Pending[Observation] = Pending()
-        self._claim()
 
-    def _claim(self) -> None:
-        use, before = self._world.use(self._skill), self._claims.places_of(self._robot)
-        granted = self._claims.ask(self._robot, use)
-        give_up_after(granted, self._patience, lambda: Taken(f"another robot was in the way for {self._patience:g} s"))
-        self._do(granted, lambda _: self._execute(use, before), self._not_granted)
+def _claimed_skill(
+    skill: str, world: SharedWorld, robot: Claimant, claims: Claims, patience: float
+) -> Generator[Pending[Any], Any, Observation]:
+    use, made_way_for = world.use(skill), ""
+    while True:
+        before, granted = claims.places_of(robot), claims.ask(robot, use)
+        give_up_after(granted, patience, lambda: Taken(f"another robot was in the way for {patience:g} s"))
+        try:
+            yield granted
+            break
+        except Taken as taken:
+            return _not_carried_out(str(taken))
+        except Circle as circle:
+            if not use.moves or made_way_for or not (aside := robot.aside()):
+                return _not_carried_out(str(circle))
+            moved: Observation = yield world.execute(aside)
+            if moved.outcome is not Outcome.DONE:
+                return _not_carried_out(f"{circle}, and you could not make way: {moved.text}")
+            claims.keep(robot, ())
+            made_way_for = circle.names
 
-    def _not_granted(self, problem: BaseException) -> None:
-        moves = isinstance(problem, Circle) and self._world.use(self._skill).moves and not self._made_way_for
-        if isinstance(problem, Circle) and moves and (aside := self._robot.aside()):
-            self._do(self._world.execute(aside), lambda seen: self._moved_aside(seen, problem))
-        elif isinstance(problem, Taken | Circle):
-            self._refuse(str(problem))
-        else:
-            self.pending.fail(problem)
-
-    def _moved_aside(self, seen: Observation, circle: Circle) -> None:
-        if seen.outcome is not Outcome.DONE:
-            self._refuse(f"{circle}, and you could not make way: {seen.text}")
-            return
-        self._claims.keep(self._robot, ())
-        self._made_way_for = circle.names
-        self._claim()
-
-    def _execute(self, use: Use, before: set[str]) -> None:
-        carried_out = self._world.execute(self._skill)
-        carried_out.add_done_callback(
-            lambda done: self._claims.keep(self._robot, self._places_after(done, use, before))
-        )
-        self._do(carried_out, self._done)
-
-    def _places_after(self, done: Future[Observation], use: Use, before: set[str]) -> set[str]:
-        """Return where the robot stands after a skill; if nobody knows how far it got, that is all that it has."""
+    def places_after(done: Future[Observation]) -> set[str]:
+        """Return where the robot stands after the skill; if nobody knows how far it got, that is all that it has."""
         outcome = done.result().outcome if _problem(done) is None else None
         if outcome in _REFUSALS:
             return before
-        return set(use.places) if use.moves and outcome is Outcome.DONE else self._claims.places_of(self._robot)
+        return set(use.places) if use.moves and outcome is Outcome.DONE else claims.places_of(robot)
 
-    def _done(self, seen: Observation) -> None:
-        if self._made_way_for:
-            seen = replace(seen, text=f"{seen.text} You made way for {self._made_way_for} before.")
-        self.pending.succeed(seen)
+    carried_out = world.execute(skill)
+    carried_out.add_done_callback(lambda done: claims.keep(robot, places_after(done)))
+    seen: Observation = yield carried_out
+    return replace(seen, text=f"{seen.text} You made way for {made_way_for} before.") if made_way_for else seen
 
-    def _refuse(self, reason: str) -> None:
-        text = f"The skill was not carried out: {reason.rstrip('.')}."
-        self.pending.succeed(Observation(text, Outcome.PRECONDITION))
 
-    def _do(
-        self, step: Pending[T], then: Callable[[T], object], otherwise: Callable[[BaseException], object] | None = None
-    ) -> None:
-        """Go on after a step; what is raised on the way is what comes of the skill."""
-        self.pending.add_done_callback(lambda done: step.cancel() if done.cancelled() else None)
+def _not_carried_out(reason: str) -> Observation:
+    return Observation(f"The skill was not carried out: {reason.rstrip('.')}.", Outcome.PRECONDITION)
 
-        def go_on(done: Future[T]) -> None:
-            if self.pending.done():
-                return
-            try:
-                if (problem := _problem(done)) is None:
-                    then(done.result())
-                else:
-                    (otherwise or self.pending.fail)(problem)
-            except Exception as error:
-                self.pending.fail(error)
 
-        step.add_done_callback(go_on)
+def _stepwise(program: Generator[Pending[Any], Any, T]) -> Pending[T]:
+    """Run a program that yields what it waits for; returns what it returns. Cancelling that cancels what is awaited."""
+    outcome: Pending[T] = Pending()
+
+    def go_on(resume: Callable[[], Pending[Any]]) -> None:
+        try:
+            step = resume()
+        except StopIteration as stop:
+            outcome.succeed(stop.value)
+        except Exception as error:
+            outcome.fail(error)
+        else:
+            outcome.add_done_callback(lambda _: step.cancel() if outcome.cancelled() else None)
+            step.add_done_callback(ended)
+
+    def ended(step: Future[Any]) -> None:
+        if outcome.done():
+            return
+        problem = _problem(step)
+        go_on(partial(program.send, step.result()) if problem is None else partial(program.throw, problem))
+
+    go_on(partial(next, program))
+    return outcome
 
 
 def _problem(done: Future[Any]) -> BaseException | None:
@@ -398,7 +392,7 @@ class Team:
     def _execute(self, robot: Robot, skill: str, patience: float) -> Pending[Observation]:
         if self.alone:
             return robot.world.execute(skill)
-        return ClaimedSkill(skill, self._shared[robot.name], robot, self.claims, patience).pending
+        return claimed_skill(skill, self._shared[robot.name], robot, self.claims, patience)
 
     def stop(self) -> None:
         """Stop the robots that make way, which no goal node does."""

@@ -34,6 +34,7 @@ from reactree_ros.world.skill_policy import policy_from_list
 from reactree_ros.world.wrappers import PolicyGuard
 
 Make = Callable[[OwnTree], Behaviour]
+OPEN = "Act: open fridge 1"
 
 
 def planner_of(make: Make) -> Planner:
@@ -218,59 +219,47 @@ def test_a_skill_that_a_pause_breaks_off_is_carried_out_again() -> None:
 # ---------------------------------------------------------------------- each leaf stands for itself
 
 
-def test_the_limits_of_a_goal_begin_anew_each_time() -> None:
-    model = ScriptedModel({"a": ["Act: go to kitchen 1", "Act: open fridge 1", "Act: done"] * 3})
+@pytest.mark.parametrize(
+    ("says", "times", "options", "ends"),
+    [
+        # steps before decisions: `done` is asked for with two steps taken, which are all
+        (["Act: go to kitchen 1", OPEN, "Act: done"], 3, {"max_steps": 2, "max_decisions": 3}, ("out_of_steps", 2)),
+        (["Act: go to kitchen 1", "Act: done"], 3, {"max_steps": 2, "max_decisions": 3}, ("done", 3)),
+        (["Act: go to kitchen 1", "Act: done"], 9, {"stuck_after": 3}, ("done", 9)),  # by what it saw before
+    ],
+)
+def test_the_limits_of_a_goal_begin_anew_each_time(
+    says: list[str], times: int, options: dict[str, int], ends: tuple[str, int]
+) -> None:
     episode = episode_of(
-        lambda run: decorators.Repeat("again", run.goal("a"), num_success=3),
-        model=model,
-        options=TreeOptions(max_steps=2, max_decisions=3),
+        lambda run: decorators.Repeat("again", run.goal("a"), num_success=times),
+        model=ScriptedModel({"a": says * times}),
+        options=TreeOptions(**options),
     )
     result = episode.run()
-    # steps before decisions: `done` is asked for with two steps taken, which are all
-    assert (result.end, result.steps) == ("out_of_steps", 2)
-    model = ScriptedModel({"a": ["Act: go to kitchen 1", "Act: done"] * 3})
-    episode = episode_of(
-        lambda run: decorators.Repeat("again", run.goal("a"), num_success=3),
-        model=model,
-        options=TreeOptions(max_steps=2, max_decisions=3),
-    )
-    result = episode.run()
-    assert (result.end, result.steps, result.decisions) == ("done", 3, 3)
+    assert (result.end, result.steps) == ends
 
 
-@pytest.mark.slow
-def test_a_goal_that_is_repeated_is_not_stuck_by_what_it_saw_before() -> None:
-    model = ScriptedModel({"a": ["Act: go to kitchen 1", "Act: done"] * 9})
-    episode = episode_of(
-        lambda run: decorators.Repeat("again", run.goal("a"), num_success=9),
-        model=model,
-        options=TreeOptions(stuck_after=3),
-    )
-    assert episode.run().end == "done"
-
-
-def test_a_goal_that_is_stuck_ends_alone() -> None:
+@pytest.mark.parametrize(
+    ("model", "done", "message"),
+    [
+        (ScriptedModel({"a": [OPEN] * 9}), ["open fridge 1"] * 3, "'open fridge 1' came 3 times"),
+        (Gone(), [], "no reply: the server is gone"),
+    ],
+)
+def test_a_goal_that_is_stuck_or_whose_model_is_gone_ends_alone(
+    model: LanguageModel, done: list[str], message: str
+) -> None:
     world = ScriptedWorld(refused=["open fridge 1"])
     episode = episode_of(
         lambda run: composites.Selector("or", memory=True, children=[run.goal("a"), run.skill("go to kitchen 1")]),
         world=world,
-        model=ScriptedModel({"a": ["Act: open fridge 1"] * 9}),
+        model=model,
         options=TreeOptions(stuck_after=3),
     )
-    assert episode.run().end == "done"
-    assert world.executed == ["open fridge 1"] * 3 + ["go to kitchen 1"]
-
-
-def test_a_language_model_that_is_gone_ends_its_goal_alone() -> None:
-    world = ScriptedWorld()
-    episode = episode_of(
-        lambda run: composites.Selector("or", memory=True, children=[run.goal("a"), run.skill("go to kitchen 1")]),
-        world=world,
-        model=Gone(),
-    )
     result = episode.run()
-    assert world.executed == ["go to kitchen 1"]
-    assert (result.end, result.message) == ("done", "no reply: the server is gone")
+    assert (result.end, world.executed) == ("done", [*done, "go to kitchen 1"])
+    assert message in result.message
 
 
 def test_the_time_of_a_run_is_over_for_all_leaves() -> None:
@@ -333,7 +322,7 @@ def recorded(make: Make, **script: list[str]) -> tuple[list[Event], Episode]:
 
 SCRIPT = {
     "a": [expand("sequence", "b", "c")] * 2,
-    "b": ["Act: open fridge 1", "Act: done"] * 2,
+    "b": [OPEN, "Act: done"] * 2,
     "c": ["Think: hm"] * 20,
 }
 
@@ -363,7 +352,7 @@ def plain(run: OwnTree) -> Behaviour:
 
 
 def test_a_run_that_was_broken_off_goes_on_in_its_own_tree() -> None:
-    events, episode = recorded(plain, b=["Act: open fridge 1"])
+    events, episode = recorded(plain, b=[OPEN])
     for _ in range(3):
         episode.tick()
     episode.interrupt()
