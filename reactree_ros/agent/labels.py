@@ -228,31 +228,20 @@ def framed(example: str) -> str:
 
 
 def _quoted(line: str) -> str:
-    return f"{QUOTE}{line}" if _reads_as_ours(line) else line
-
-
-def _reads_as_ours(line: str) -> bool:
     if line.startswith(QUOTE):
-        return False
-    line = cleaned(line)
-    markup = _MARKUP.match(line)
-    begins = [line.lstrip()[:_BEGIN], *([line[markup.end() :][:_BEGIN]] if markup else [])]
-    return any(map(_begins_as_ours, begins))
+        return line
+    seen = cleaned(line)
+    markup = _MARKUP.match(seen)
+    begins = [seen.lstrip()[:_BEGIN], *([seen[markup.end() :][:_BEGIN]] if markup else [])]
+    return f"{QUOTE}{line}" if any(map(_begins_as_ours, begins)) else line
 
 
 @lru_cache(maxsize=4096)  # worlds say the same again and again
 def _begins_as_ours(begin: str) -> bool:
-    line = _in_plain_letters(begin)
-    return any(_own_lines().match(form) or label_of(form) for form in {line, undressed(line), _bare_line(line)})
-
-
-def _in_plain_letters(line: str) -> str:
-    if not line.isascii():
-        apart = unicodedata.normalize("NFKD", typed(line))
-        line = "".join(one for one in apart if unicodedata.category(one) not in _MARKS).translate(_LOOKALIKES)
-    return line.strip()
-
-
-def _bare_line(line: str) -> str:
-    line = line[markup.end() :] if (markup := _MARKUP.match(line)) else line
-    return _CLOSING.sub("", line, count=1)
+    if not begin.isascii():
+        apart = unicodedata.normalize("NFKD", typed(begin))
+        begin = "".join(one for one in apart if unicodedata.category(one) not in _MARKS).translate(_LOOKALIKES)
+    line = begin.strip()
+    bare = line[markup.end() :] if (markup := _MARKUP.match(line)) else line
+    forms = {line, undressed(line), _CLOSING.sub("", bare, count=1)}
+    return any(_own_lines().match(form) or label_of(form) for form in forms)

@@ -46,25 +46,22 @@ class Refusals:
     def __init__(self, options: RunOptions) -> None:
         self._in_a_row, self._share = options.refused_in_a_row, options.refused_share
         self._requests = deque[bool](maxlen=LAST)  # whether each was refused
-        self._row, self._said = 0, ""
+        self.row, self._said = 0, ""  # how many replies were refused in a row, and which
 
     def asked(self, reply: Reply) -> None:
         """Count the requests that a reply took; the last one counts as taken until it is refused."""
         self._requests.extend([one.refused for one in reply.attempts] or [False])
-
-    def end_row(self) -> None:
-        self._row = 0
 
     def add(self, said: str, reason: str) -> None:
         """Count a reply that was refused; after too many of them, Refused is raised."""
         if self._requests:
             self._requests[-1] = True
         words = " ".join(said.casefold().split())
-        self._row = self._row + 1 if self._row and words == self._said else 1
+        self.row = self.row + 1 if self.row and words == self._said else 1
         self._said = words
         last = f"'{shortened_line(said, _LONGEST)}' ({shortened_line(reason, 2 * _LONGEST)})"
-        if 0 < self._in_a_row <= self._row:
-            raise Refused(f"the same reply was refused {self._row} times in a row: {last}")
+        if 0 < self._in_a_row <= self.row:
+            raise Refused(f"the same reply was refused {self.row} times in a row: {last}")
         refused = sum(self._requests)
         if len(self._requests) == LAST and refused > self._share * LAST:
             raise Refused(f"{refused} of the last {LAST} requests were refused, the last reply was {last}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from py_trees.behaviour import Behaviour
@@ -209,10 +209,6 @@ class RunContext:
             if self.replies[at][0] == node:
                 self.refusals[at] = reason
                 return
-
-    def warned_once(self, reply: Reply) -> Reply:
-        before, self.warned = self.warned, self.warned or bool(reply.warning)
-        return replace(reply, warning="") if before and reply.warning else reply
 
     def failed(self, failure: Failure) -> None:
         if failure.kind is not FailureKind.BUDGET:

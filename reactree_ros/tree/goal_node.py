@@ -78,7 +78,7 @@ class GoalNode(AskingNode):
         """
         taken_from, words = self._taking if reply is None else (reply, said)
         self.budget.count(decision.counted)
-        self.refusals.end_row()
+        self.refusals.row = 0
         self.context.listener.decided(self, decision, taken_from)
         self.say(words or str(decision), decision)
 

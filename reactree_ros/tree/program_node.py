@@ -204,14 +204,13 @@ class ProgramNode(Goal):
 
     def held(self) -> str:
         """Say why nothing is decided or done now; empty if the node goes on."""
-        return self.context.paused or self._without_robot() or self.post.robot.world.halted()
-
-    def _without_robot(self) -> str:
+        if self.context.paused:
+            return self.context.paused
         before = self.post.robot
-        reason = self.context.team.vacancy(self.post)
+        vacancy = self.context.team.vacancy(self.post)
         if self.post.robot is not before:
             self.context.listener.manned(self.post.top, self.post.robot.name)
-        return reason
+        return vacancy or self.post.robot.world.halted()
 
     # ------------------------------------------------------------------ life in the tree
 
@@ -350,8 +349,9 @@ class ProgramNode(Goal):
             thrown = error
         else:
             if step.call is not None:
-                if step.call.of == "reply":
-                    value = self.context.warned_once(value)
+                if step.call.of == "reply" and value.warning:  # which is said once
+                    value = replace(value, warning="") if self.context.warned else value
+                    self.context.warned = True
                 listener.came(self, step.call, value)
             return lambda: program.send(value)
         if step.call is not None:
