@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from doubles import START, Builds, Clock, Heard, ScriptedModel, ScriptedWorld, expand, scripted_episode
@@ -52,11 +53,17 @@ def tick(episode: Episode, times: int = SOME) -> None:
         episode.tick()
 
 
-def test_while_the_world_is_halted_nothing_is_decided_and_the_tree_says_so() -> None:
-    world, model, notes = StopWorld(), ScriptedModel({"root": ["Act: open fridge 1", "Act: done"]}), Notes()
+def pressed(*says: str, **given: Any) -> tuple[StopWorld, ScriptedModel, Episode]:
+    """Begin a run whose emergency stop is engaged."""
+    world, model = StopWorld(), ScriptedModel({"root": says})
     world.stop = PRESSED
-    episode = scripted_episode({}, model=model, world=world, listener=notes)
+    episode = scripted_episode({}, model=model, world=world, **given)
     tick(episode)
+    return world, model, episode
+
+
+def test_while_the_world_is_halted_nothing_is_decided_and_the_tree_says_so() -> None:
+    world, model, episode = pressed("Act: open fridge 1", "Act: done", listener=(notes := Notes()))
     assert model.requests == []
     assert (episode.root.status, episode.root.feedback_message) == (Status.RUNNING, f"held: {PRESSED}")
     assert (episode.context.budget.decisions, episode.context.budget.steps) == (0, 0)
@@ -67,10 +74,7 @@ def test_while_the_world_is_halted_nothing_is_decided_and_the_tree_says_so() -> 
 
 
 def test_on_release_it_looks_around_anew_and_the_model_is_told() -> None:
-    world, model = StopWorld(), ScriptedModel({"root": ["Think: a", "Act: done"]})
-    world.stop = PRESSED
-    episode = scripted_episode({}, model=model, world=world)
-    tick(episode)
+    world, model, episode = pressed("Think: a", "Act: done")
     looks, world.stop = world.looks, ""
     assert episode.run().end == "done"
     assert world.looks == looks + 1
@@ -143,11 +147,8 @@ def test_a_person_pauses_and_resumes() -> None:
 
 
 def test_a_hold_that_lasts_too_long_ends_the_task_which_is_no_result() -> None:
-    world, model, clock = StopWorld(), ScriptedModel({"root": ["Act: done"]}), Clock()
-    world.stop = PRESSED
-    options = TreeOptions(hold_timeout=60.0)
-    episode = scripted_episode({}, model=model, world=world, options=options, clock=clock)
-    tick(episode)
+    clock = Clock()
+    _, model, episode = pressed("Act: done", options=TreeOptions(hold_timeout=60.0), clock=clock)
     clock.now = 59.0
     tick(episode)
     assert not episode.finished
@@ -160,19 +161,13 @@ def test_a_hold_that_lasts_too_long_ends_the_task_which_is_no_result() -> None:
 
 
 def test_a_run_that_is_held_can_be_interrupted() -> None:
-    world = StopWorld()
-    world.stop = PRESSED
-    episode = scripted_episode({"root": ["Act: done"]}, world=world)
-    tick(episode)
+    _, _, episode = pressed("Act: done")
     episode.interrupt()
     assert (episode.finished, episode.result().end) == (True, "interrupted")
 
 
 def test_a_reason_that_changes_is_said() -> None:
-    world, notes = StopWorld(), Notes()
-    world.stop = PRESSED
-    episode = scripted_episode({"root": ["Act: done"]}, world=world, listener=notes)
-    tick(episode)
+    _, _, episode = pressed("Act: done", listener=(notes := Notes()))
     episode.pause("lunch")
     tick(episode)
     assert notes.heard == [f"root held: {PRESSED}", "root held: lunch"]
