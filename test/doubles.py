@@ -137,6 +137,17 @@ class ScriptedWorld(SharedWorld):
             pending.succeed(observation)
 
 
+class Crew(ScriptedWorld):
+    """A scripted world of several robots, each of them a scripted world."""
+
+    def __init__(self, **robots: SharedWorld) -> None:
+        super().__init__()
+        self.robots = robots
+
+    def team(self) -> Mapping[str, SharedWorld]:
+        return self.robots
+
+
 class Heard(Listener):
     """Keeps what it is told."""
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pytest
-from doubles import START, ScriptedModel, ScriptedWorld, expand
+from doubles import START, Crew, ScriptedModel, ScriptedWorld, expand
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult
@@ -23,7 +23,7 @@ from reactree_ros.person.desk import Desk, Open
 from reactree_ros.person.port import Answer, NobodyAnswers, Person, Question, approves, confirmed_by
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.world.port import Observation, Outcome, RobotGone, SharedWorld, World, WorldError, team_of
+from reactree_ros.world.port import Observation, Outcome, RobotGone, World, WorldError, team_of
 from reactree_ros.world.skill_policy import Verdict, policy_from_list
 from reactree_ros.world.wrappers import PolicyGuard
 
@@ -398,15 +398,8 @@ def test_a_skill_that_hides_another_one_is_refused(between: str) -> None:
 # ---------------------------------------------------------------------- several at once
 
 
-class Crew(Robot):
-    """Two robots."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._robots: dict[str, SharedWorld] = {"one": Robot(), "two": Robot()}
-
-    def team(self) -> Mapping[str, SharedWorld]:
-        return self._robots
+def two_robots(two: Robot | None = None) -> Crew:
+    return Crew(one=Robot(), two=two or Robot())
 
 
 @pytest.mark.parametrize(
@@ -419,7 +412,7 @@ def test_of_two_robots_each_needs_a_yes_of_its_own(answers: Sequence[str], on: i
         "light the stove": [f"Act: {STOVE}", f"Act: {KNIFE}", END],
         "light the oven": [f"Act: {OVEN}", f"Act: {KNIFE}", END],
     }
-    home = Home(script, says(*answers), robot=Crew())
+    home = Home(script, says(*answers), robot=two_robots())
     home.run()
     assert reached(home.robot).total() == on
     check(home)
@@ -433,20 +426,11 @@ def test_two_robots_that_want_the_same_skill_are_two_questions() -> None:
         home.desk.answer(one.number, "yes" if len(numbers) == 1 else "no")
 
     script = {"root": [expand("parallel", "a", "b")], "a": [f"Act: {STOVE}", END], "b": [f"Act: {STOVE}", END]}
-    home = Home(script, first_only, robot=Crew())
+    home = Home(script, first_only, robot=two_robots())
     home.run()
     assert len(numbers) >= 1
     assert reached(home.robot)[STOVE] <= 1
     check(home)
-
-
-class Silent(Crew):
-    """Two robots, one of which is gone while a person thinks about the other one's skill."""
-
-    def team(self) -> Mapping[str, SharedWorld]:
-        robots = dict(super().team())
-        robots["two"] = Gone()
-        return robots
 
 
 def test_who_stands_in_for_a_robot_that_is_gone_needs_a_yes_of_its_own() -> None:
@@ -455,7 +439,7 @@ def test_who_stands_in_for_a_robot_that_is_gone_needs_a_yes_of_its_own() -> None
         "a": [f"Act: {STOVE}", END],
         "b": [f"Act: {OVEN}", f"Act: {OVEN}", END],
     }
-    home = Home(script, says("no", "yes", "no", "no"), robot=Silent())
+    home = Home(script, says("no", "yes", "no", "no"), robot=two_robots(Gone()))
     home.run()
     check(home)
 
