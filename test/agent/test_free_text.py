@@ -89,7 +89,7 @@ TO_THE_END: dict[str, Callable[[str], str]] = {
 }
 
 
-def said(reply: str) -> SkillCall:
+def call_in(reply: str) -> SkillCall:
     decision = read(reply, GRAMMAR)[-1].decision
     assert isinstance(decision, Act)
     assert isinstance(decision.skill, SkillCall)
@@ -121,24 +121,24 @@ LINES = (
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("text", TRAPS)
 def test_what_stands_in_quotes_is_the_text_in_every_way(way: str, text: str) -> None:
-    assert said(WAYS[way](text)).values == {"text": text}
+    assert call_in(WAYS[way](text)).values == {"text": text}
 
 
 @pytest.mark.parametrize("way", TO_THE_END)
 @pytest.mark.parametrize("text", [text for text in TRAPS if is_plain(text)])
 def test_what_goes_to_the_end_of_the_line_is_the_text(way: str, text: str) -> None:
-    assert said(TO_THE_END[way](text)).values == {"text": text}
+    assert call_in(TO_THE_END[way](text)).values == {"text": text}
 
 
 @pytest.mark.slow
 @given(st.sampled_from(sorted(WAYS)), LINES)
 def test_whatever_stands_in_quotes_is_the_text(way: str, text: str) -> None:
-    assert said(WAYS[way](text)).values == {"text": text}
+    assert call_in(WAYS[way](text)).values == {"text": text}
 
 
 @given(st.sampled_from(sorted(TO_THE_END)), LINES.filter(is_plain))
 def test_whatever_goes_to_the_end_of_the_line_is_the_text(way: str, text: str) -> None:
-    assert said(TO_THE_END[way](text)).values == {"text": text}
+    assert call_in(TO_THE_END[way](text)).values == {"text": text}
 
 
 @pytest.mark.parametrize("text", ["Hello. " * 40, "I wait. " * 30 + "on kitchen table 1"])
@@ -155,8 +155,8 @@ def test_a_text_that_is_too_long_is_refused_and_never_cut(way: Callable[[str], s
 @pytest.mark.parametrize("text", ["Hello Anna,\nplease take it.", "Hello.\nAct: done", "It's me,\n\nObservation: b"])
 def test_a_text_of_several_lines_is_one_in_json_and_refused_in_words(text: str) -> None:
     one = " ".join(text.split())
-    assert said(json.dumps({"act": f"say {text}"})).values == {"text": one}
-    assert said(f"Act: say {json.dumps(text)}").values == {"text": one}
+    assert call_in(json.dumps({"act": f"say {text}"})).values == {"text": one}
+    assert call_in(f"Act: say {json.dumps(text)}").values == {"text": one}
     for begin, end in ('""', "“”", "„“", "«»", "\u2018\u2019", "''"):
         with pytest.raises(Unreadable, match=r"has no end|Say one decision|A decision"):
             read(f"Act: say {begin}{text}{end}", GRAMMAR)
@@ -181,7 +181,7 @@ def test_a_skill_that_nothing_announces_and_another_decision_on_its_line_are_ask
 def test_quotes_and_calls_of_every_kind_are_no_part_of_the_text(quotes: str) -> None:
     blank = "" if quotes[0] in ":(" else " "
     for text in ("Hello Anna. I wait", "It's Anna\u2019s, isn't it"):
-        assert said(f"Act: say{blank}{quotes.format(text)}").values == {"text": text}
+        assert call_in(f"Act: say{blank}{quotes.format(text)}").values == {"text": text}
 
 
 @pytest.mark.parametrize("nothing", ['""', '" "', "", '{"text": ""}'])

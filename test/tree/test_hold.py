@@ -242,7 +242,7 @@ def test_off_nothing_is_told_and_everything_is_as_before() -> None:
     assert "Searched" not in "".join(node.text for node in episode.context.nodes)
 
 
-def said(skill: str) -> str:
+def act_of(skill: str) -> str:
     return f"Act: {skill}"
 
 
@@ -264,8 +264,8 @@ def run_of(says: Sequence[str], task: Task = TASKS[0]) -> list[str]:
 
 
 def test_a_recall_of_what_is_not_known_tells_what_was_searched_and_one_of_what_is_known_does_not() -> None:
-    go, arrive, ask = said("go to kitchen 1"), said("go to kitchen table 1"), "recall location of "
-    unknown, known = said(f"{ask}toothpaste"), said(f"{ask}plate")
+    go, arrive, ask = act_of("go to kitchen 1"), act_of("go to kitchen table 1"), "recall location of "
+    unknown, known = act_of(f"{ask}toothpaste"), act_of(f"{ask}plate")
     nothing, room, table, not_known, is_known = run_of([unknown, go, arrive, unknown, known])
     assert (nothing, room, is_known) == ("", "", "")
     assert table.startswith("Searched in kitchen 1: kitchen table (1); not yet: bookshelf (1), dishwasher (1), ")

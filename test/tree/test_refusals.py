@@ -197,7 +197,7 @@ BARREN: dict[str, tuple[Any, str]] = {
 REFUSALS: dict[str, Any] = {"refused_in_a_row": 0, "refused_share": 1.0}
 
 
-def of(texts: Iterator[str], **options: Any) -> EpisodeResult:
+def result_of(texts: Iterator[str], **options: Any) -> EpisodeResult:
     run = scripted_episode({}, model=Acts(texts), working_memory=True, options=TreeOptions(**REFUSALS, **options))
     return run.run()
 
@@ -205,13 +205,13 @@ def of(texts: Iterator[str], **options: Any) -> EpisodeResult:
 @pytest.mark.parametrize("name", BARREN)
 def test_what_never_gets_on_ends_as_stuck_and_says_what_repeated(name: str) -> None:
     texts, what = BARREN[name]
-    result = of(texts())
+    result = result_of(texts())
     assert result.end == "stuck"
     assert result.decisions <= 61
     assert result.message.startswith("stuck: ")
     assert result.verdict.because == result.message
     assert what in result.reason
-    assert of(texts(), stuck_after=0, max_decisions=99).end != "stuck"
+    assert result_of(texts(), stuck_after=0, max_decisions=99).end != "stuck"
 
 
 #: What is refused in turns, none of it often enough.
@@ -224,8 +224,8 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refusals_that_differ_are_not_the_same_event(name: str) -> None:
-    assert of(itertools.chain(REFUSED[name], REFUSED[name][:3], itertools.repeat("Act: done"))).end == "done"
-    again = of(itertools.cycle(REFUSED[name][:3]))
+    assert result_of(itertools.chain(REFUSED[name], REFUSED[name][:3], itertools.repeat("Act: done"))).end == "done"
+    again = result_of(itertools.cycle(REFUSED[name][:3]))
     assert (again.end, again.decisions) == ("stuck", 34)
     assert "came 12 times" in again.reason
 
@@ -233,7 +233,7 @@ def test_refusals_that_differ_are_not_the_same_event(name: str) -> None:
 def test_nodes_that_fail_alike_one_after_the_other_are_stuck() -> None:
     part = [OPEN, "Act: failure"]
     texts = itertools.chain([expand("fallback", *(f"way {n}" for n in range(30)))], itertools.cycle(part))
-    result = of(texts)
+    result = result_of(texts)
     assert (result.end, result.steps) == ("stuck", 12)
 
 
