@@ -76,7 +76,7 @@ class HouseMap(HouseStore):
         self.close()
 
     def leave(self) -> Pending[object]:
-        return Pending.of(None) if self._worker.lost else self._worker.close(super().close)
+        return Pending.ready(None) if self._worker.lost else self._worker.close(super().close)
 
     def take(self, observation: Observation, name_of: Callable[[str, int], str] = named, *, robot: str = "") -> None:
         """Take an observation in: what is seen, held and gone, and what is missing where all was seen."""

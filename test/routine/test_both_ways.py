@@ -32,7 +32,7 @@ class Robot(ScriptedWorld):
         self._goes_well = {name: [draw.random() < 0.6 for _ in range(200)] for name in NAMES}
 
     def available_skills(self) -> Pending[tuple[Offered, ...]]:  # type: ignore[override]
-        return Pending.of(NAMES)
+        return Pending.ready(NAMES)
 
     def execute(self, skill: str) -> Pending[Observation]:
         well = self._goes_well[str(skill)][self.executed.count(str(skill))]

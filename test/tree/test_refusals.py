@@ -35,7 +35,7 @@ class Says(LanguageModel):
         text = next(self.texts)
         objection = "" if text.startswith("Act: ") else "A decision starts with 'Act: '."
         last = (Attempt(objection=objection),) if self.attempts else ()
-        return Pending.of(Reply(text, objection=objection, attempts=(*self.attempts, *last)))
+        return Pending.ready(Reply(text, objection=objection, attempts=(*self.attempts, *last)))
 
 
 def run_of(texts: Iterator[str], attempts: tuple[Attempt, ...] = (), **options: Any) -> Episode:
@@ -91,7 +91,7 @@ def test_two_hundred_refused_replies_are_not_waited_for(
 def test_a_node_that_gets_on_goes_on(texts: Callable[[], Iterator[str]]) -> None:
     class Acts(Says):
         def decide(self, request: DecisionRequest) -> Pending[Reply]:
-            return Pending.of(Reply(next(self.texts)))
+            return Pending.ready(Reply(next(self.texts)))
 
     run = scripted_episode({}, model=Acts(texts()), options=TreeOptions(**ENDLESS))
     assert run.run().end == "out_of_decisions"
@@ -133,7 +133,7 @@ class ByGoal(LanguageModel):
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         left = self.script.get(goal_of(request.prompt))
-        return Pending.of(Reply(left.pop(0) if left else NAMED))
+        return Pending.ready(Reply(left.pop(0) if left else NAMED))
 
 
 @pytest.mark.parametrize(

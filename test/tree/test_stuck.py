@@ -26,7 +26,7 @@ class Says(LanguageModel):
         self._texts = texts
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        return Pending.of(Reply(next(self._texts)))
+        return Pending.ready(Reply(next(self._texts)))
 
 
 GO, OPEN = "Act: go to kitchen 1", "Act: open fridge 1"
@@ -102,7 +102,7 @@ class Changing(ScriptedWorld):
 
     def execute(self, skill: str) -> Pending[Observation]:
         super().execute(skill)
-        return Pending.of(next(self._shown))
+        return Pending.ready(next(self._shown))
 
 
 @pytest.mark.parametrize(
