@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reactree_ros.memory.house_map import HouseMap
-from reactree_ros.memory.house_store import Place
+from reactree_ros.memory.house_map import HouseMap, Place
 
 if TYPE_CHECKING:
     from command_line import Cli
