@@ -200,33 +200,6 @@ class _ThingData(BaseModel):
     spots: list[_SpotData]
 
 
-class HouseStore(SqliteFile):
-    """The file. Its methods may be called from several threads."""
-
-    what, application_id, version, schema = "a kept map", 0x5263486D, 1, _SCHEMA  # "RcHm"
-    synchronous = "NORMAL"
-    error = MapError
-
-    def houses(self) -> list[str]:
-        with self._reading() as database:
-            return [name for (name,) in database.execute("SELECT name FROM house ORDER BY name")]
-
-    @contextlib.contextmanager
-    def writing(self, house: str) -> Iterator[House]:
-        with self._writing() as database:
-            database.execute("INSERT OR IGNORE INTO house (name) VALUES (?)", (house,))
-            yield House(database, house)
-
-    @contextlib.contextmanager
-    def reading(self, house: str) -> Iterator[House]:
-        with self._reading() as database:
-            database.execute("BEGIN")
-            try:
-                yield House(database, house)
-            finally:
-                database.execute("COMMIT")
-
-
 class House:
     def __init__(self, database: sqlite3.Connection, name: str) -> None:
         self._database = database
@@ -324,11 +297,15 @@ class Belief:
     age: float  # how long ago it was seen there, in seconds
 
 
-class HouseMap(HouseStore):
+class HouseMap(SqliteFile):
     """The map of one house that is kept in a file, which several robots and processes share.
 
     All methods but :meth:`do` may wait for a disk; a tick calls that. They raise a :class:`MapError`.
     """
+
+    what, application_id, version, schema = "a kept map", 0x5263486D, 1, _SCHEMA  # "RcHm"
+    synchronous = "NORMAL"
+    error = MapError
 
     def __init__(self, path: str | Path, house: str = "", *, clock: Callable[[], float] = time.time) -> None:
         super().__init__(Path(path))
@@ -351,10 +328,29 @@ class HouseMap(HouseStore):
     def leave(self) -> Pending[object]:
         return Pending.ready(None) if self._worker.lost else self._worker.close(super().close)
 
+    def houses(self) -> list[str]:
+        with self._reading() as database:
+            return [name for (name,) in database.execute("SELECT name FROM house ORDER BY name")]
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[House]:
+        with self._writing() as database:
+            database.execute("INSERT OR IGNORE INTO house (name) VALUES (?)", (self._house,))
+            yield House(database, self._house)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[House]:
+        with self._reading() as database:
+            database.execute("BEGIN")
+            try:
+                yield House(database, self._house)
+            finally:
+                database.execute("COMMIT")
+
     def take(self, observation: Observation, name_of: Callable[[str, int], str] = named, *, robot: str = "") -> None:
         """Take an observation in: what is seen, held and gone, and what is missing where all was seen."""
         here = {name_of(seen.word, seen.instance): seen for seen in observation.seen}
-        with self.writing(self._house) as house:
+        with self.writing() as house:
             now = self.clock()
             for name, seen in here.items():
                 thing = house.thing(name) or Thing(name, seen.word, seen.instance)
@@ -379,25 +375,25 @@ class HouseMap(HouseStore):
         self, name: str, word: str, number: int, place: Place, *, sure: float = 1.0, robot: str = "", own: str = ""
     ) -> None:
         """Note that a thing was seen at a place, as a detector tells."""
-        with self.writing(self._house) as house:
+        with self.writing() as house:
             thing = house.thing(name) or Thing(name, word, number)
             thing.own = own or thing.own
             _found(house, thing, place, self.clock(), sure=sure, robot=robot)
 
     def missed(self, name: str) -> None:
         """Note that a thing was looked for where it was taken to be, and is not there."""
-        with self.writing(self._house) as house:
+        with self.writing() as house:
             if (thing := house.thing(name)) is not None:
                 _missed(house, thing, self.clock())
 
     def taken(self, name: str, robot: str = "") -> None:
-        with self.writing(self._house) as house:
+        with self.writing() as house:
             if (thing := house.thing(name)) is not None:
                 _taken(house, thing, robot, self.clock())
 
     def beliefs(self, word: str | None = None) -> list[Belief]:
         """Return where things are taken to be, the surest first; without what is held."""
-        with self.reading(self._house) as house:
+        with self.reading() as house:
             now, rates = self.clock(), _Rates(house)
             return _ranked(
                 house.things(only_latest=True) if word is None else house.things("t.word = ?", word), rates, now
@@ -405,7 +401,7 @@ class HouseMap(HouseStore):
 
     def likely(self, word: str) -> list[tuple[Place, float]]:
         """Return the places where a thing of a word may be found, with how likely one is there, the likeliest first."""
-        with self.reading(self._house) as house:
+        with self.reading() as house:
             things = list(house.things("t.word = ?", word))
             return _likely(things, _Rates(house), self.clock())
 
@@ -419,7 +415,7 @@ class HouseMap(HouseStore):
                 seen = Seen(thing.word, thing.number, *where, states=(REMEMBERED, *states))
                 told.setdefault((thing.word, thing.number, at.name, at.room), seen)
 
-        with self.reading(self._house) as house:
+        with self.reading() as house:
             now, rates = self.clock(), _Rates(house)
             for word in house.words():
                 if not any(names(goal, form) for form in (word, f"{word}s", f"{word}es")):
@@ -439,12 +435,12 @@ class HouseMap(HouseStore):
         return tuple(told.values())
 
     def stays(self) -> dict[str, float]:
-        with self.reading(self._house) as house:
+        with self.reading() as house:
             rates = _Rates(house)
             return {word: 1 / rates.moves(word) for word in house.words()}
 
     def forget(self, name: str) -> int:
-        with self.writing(self._house) as house:
+        with self.writing() as house:
             gone = [thing.name for thing in house.things() if name in (thing.name, thing.word)]
             for one in gone:
                 house.remove(one)
@@ -452,14 +448,14 @@ class HouseMap(HouseStore):
 
     def export(self) -> Iterator[dict[str, Any]]:
         """Yield every thing as JSON has it, with all places where it was found or looked for in vain."""
-        with self.reading(self._house) as house:
+        with self.reading() as house:
             things = list(house.things())
         for thing in things:
             yield thing.as_data()
 
     def put(self, things: Iterable[Any], *, where: str = "things") -> int:
         read = [Thing.from_data(one, where=f"{where}:{number}") for number, one in enumerate(things, 1)]
-        with self.writing(self._house) as house:
+        with self.writing() as house:
             for thing in read:
                 house.remove(thing.name)
                 house.put(thing, *thing.spots.values())
