@@ -31,7 +31,7 @@ class Kept:
     def record(self) -> Record:
         return Record([json.loads(line) for line in self.lines])
 
-    def of(self, kind: str) -> list[dict[str, Any]]:
+    def events_of(self, kind: str) -> list[dict[str, Any]]:
         return [event for event in self.record.events if event["e"] == kind]
 
 

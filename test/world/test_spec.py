@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reactree_lab.household.generator import generate_house
-from reactree_lab.worlds.ai2thor.household import ALFRED
+from reactree_lab.worlds.ai2thor.wording import ALFRED
 from reactree_lab.worlds.ai2thor.world import SPEC as AI2THOR
 from reactree_ros.agent.observation import Seen
 from reactree_ros.agent.transcript import parse_transcript

@@ -144,7 +144,7 @@ def _in_process(spec: RunSpec, place: Place, house_map: Path | None, records: Pa
     from reactree_doors.mcp.in_process import InProcess
     from reactree_doors.mcp.robot import Questions
     from reactree_ros.episode.assembly import make_world
-    from reactree_ros.episode.remembering import Remembering
+    from reactree_ros.episode.eyes import Remembering
     from reactree_ros.episode.telemetry import exporting
 
     questions, named = Questions(), spec.chosen_memory()

@@ -56,7 +56,7 @@ def routine_export(
     """Write a routine as a file that a person can change; `import` reads the XML again."""
     from reactree_doors.trees.code import python_of
     from reactree_doors.trees.xml_out import xml_of
-    from reactree_ros.routine.keeping import Kept
+    from reactree_ros.routine.fitting import Kept
 
     memory.check_exists()
     with memory.open() as episodic:
@@ -100,7 +100,7 @@ def _keep(
     file: Path, skills: Sequence[Skill], memory: NamedMemory, *, goal: str, household: str = "", names: Names = any_name
 ) -> None:
     from reactree_doors.trees.xml_in import read_routine
-    from reactree_ros.routine.keeping import Kept
+    from reactree_ros.routine.fitting import Kept
     from reactree_ros.routine.model import Origin
 
     read = read_routine(file, skills, goal=goal, names=names)

@@ -110,7 +110,7 @@ class _File:
         self.roles, self._names = frozenset(names), set(names)
         body = self.only_child(tree, scope, (own["ID"],))
         name = own.get(bt.NAME, own["ID"])
-        return model.Routine.of({"name": name, "goal": goal, "roles": roles, "body": body}, where=self.where)
+        return model.Routine.from_data({"name": name, "goal": goal, "roles": roles, "body": body}, where=self.where)
 
     def ports(self, tree: str) -> list[Element]:
         return [one for one in self.models.get(tree, ()) if one.tag.endswith("_port")]

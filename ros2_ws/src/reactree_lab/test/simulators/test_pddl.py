@@ -16,8 +16,7 @@ from pddl_plans import plan_of
 from plans import example_of
 from recode_doubles import Writes
 
-from reactree_lab.worlds.pddl.engine import DOMAINS
-from reactree_lab.worlds.pddl.problems import MAKERS
+from reactree_lab.worlds.pddl.engine import DOMAINS, MAKERS
 from reactree_lab.worlds.pddl.world import (
     SPEC,
     SUITE,
