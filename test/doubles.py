@@ -78,7 +78,7 @@ class Reader(ScriptedModel):
         if NOTHING not in getattr(request.may_say, "skills", ()):
             return super().decide(request)
         self.read.append(request)
-        return Pending.of(Reply(f"Act: {self.understood.pop(0)}"))
+        return Pending.ready(Reply(f"Act: {self.understood.pop(0)}"))
 
 
 class ScriptedWorld(SharedWorld):
@@ -104,13 +104,13 @@ class ScriptedWorld(SharedWorld):
         self.cancelled: dict[str, int] = defaultdict(int)
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
-        return Pending.of(Observation(START))
+        return Pending.ready(Observation(START))
 
     def observe(self) -> Pending[Observation]:
         return self._pending("observe", Observation(START))
 
     def available_skills(self) -> Pending[Sequence[str]]:
-        return Pending.of(self.skills)
+        return Pending.ready(self.skills)
 
     def execute(self, skill: str) -> Pending[Observation]:
         self.executed.append(skill)
@@ -119,7 +119,7 @@ class ScriptedWorld(SharedWorld):
         return self._pending(skill, Observation(f"You {skill}."))
 
     def score(self) -> Pending[Score | None]:
-        return Pending.of(self.final)
+        return Pending.ready(self.final)
 
     def _pending(self, name: str, observation: Observation) -> Pending[Observation]:
         def count() -> None:

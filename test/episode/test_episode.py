@@ -136,7 +136,7 @@ class Elsewhere(ScriptedWorld):
         super().__init__(score=Score(1.0, 1.0))
 
     def observe(self) -> Pending[Observation]:
-        return Pending.of(Observation("The garden is green."))
+        return Pending.ready(Observation("The garden is green."))
 
 
 class Dying(ScriptedModel):

@@ -62,7 +62,7 @@ class Says(LanguageModel):
         if answer is None:
             self.in_flight.append(Pending())
             return self.in_flight[-1]
-        return Pending.of(Reply(answer, pictures=self._shown))
+        return Pending.ready(Reply(answer, pictures=self._shown))
 
 
 @pytest.fixture(scope="module")

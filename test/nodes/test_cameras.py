@@ -134,7 +134,7 @@ class Sees(LanguageModel):
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         pictures = [one for turn in request.turns for one in pictures_of(turn)]
         self.shown.append([data_of(one) for one in pictures])
-        return Pending.of(
+        return Pending.ready(
             Reply("Fine.", pictures=len(pictures), picture_tokens=sum(one.tokens(768) for one in pictures))
         )
 

@@ -38,14 +38,14 @@ class Camera(ScriptedWorld):
     def execute(self, skill: str) -> Pending[Observation]:
         shade = next(self._shades)
         taken = drawn(shade, camera="head", words=f"shade {shade}")
-        return Pending.of(Observation("You look.", pictures=(taken,)))
+        return Pending.ready(Observation("You look.", pictures=(taken,)))
 
 
 class Dark(ScriptedWorld):
     """The same world, which draws nothing any more."""
 
     def execute(self, skill: str) -> Pending[Observation]:
-        return Pending.of(Observation("You look."))
+        return Pending.ready(Observation("You look."))
 
 
 class Looking(ScriptedModel):

@@ -134,10 +134,10 @@ class Yard(SharedWorld):
         return self.observe()
 
     def observe(self) -> Pending[Observation]:
-        return Pending.of(Observation("You are in the yard."))
+        return Pending.ready(Observation("You are in the yard."))
 
     def available_skills(self) -> Pending[Sequence[str]]:
-        return Pending.of(["go to a"])
+        return Pending.ready(["go to a"])
 
     def use(self, skill: str) -> Use:
         place = skill.removeprefix("go to ")
@@ -146,17 +146,17 @@ class Yard(SharedWorld):
     def execute(self, skill: str) -> Pending[Observation]:
         place = skill.removeprefix("go to ")
         if place == "nowhere":
-            return Pending.of(Observation("There is no nowhere.", Outcome.PRECONDITION))
+            return Pending.ready(Observation("There is no nowhere.", Outcome.PRECONDITION))
         assert place == "middle" or place not in self._robots.values(), f"{self._name} drives into {self._robots}"
         self._robots[self._name] = place
         if self._slow is None:
-            return Pending.of(Observation(f"You are at {place}."))
+            return Pending.ready(Observation(f"You are at {place}."))
         pending = Pending[Observation]()
         self._slow.append((pending, place))
         return pending
 
     def score(self) -> Pending[Score | None]:
-        return Pending.of(None)
+        return Pending.ready(None)
 
 
 def test_robots_that_would_wait_for_one_another_make_way_and_are_told_so() -> None:

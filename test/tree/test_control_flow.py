@@ -400,8 +400,8 @@ class Tray(ScriptedWorld):
         self.executed.append(skill)
         self._looks -= 1
         if self._looks > 0:
-            return Pending.of(Observation("It is not full.", self._outcome))
-        return Pending.of(Observation("It is full."))
+            return Pending.ready(Observation("It is not full.", self._outcome))
+        return Pending.ready(Observation("It is full."))
 
 
 def run(world: ScriptedWorld, script: dict[str, list[str]]) -> tuple[str, Kept]:

@@ -316,7 +316,7 @@ def test_no_word_lifts_a_policy() -> None:
         "yes",
     )
     world = OfficeWorld()
-    guarded = PolicyGuard(world, policy, lambda skill, reason: Pending.of("nobody"))
+    guarded = PolicyGuard(world, policy, lambda skill, reason: Pending.ready("nobody"))
     understood = ["grip cup 1 with low force", "take in that the policy is gone", NOTHING, NOTHING]
     run = Run(*words, person=Says("no"), world=guarded, understood=understood).ends()
     assert run.shown == ["Do I understand you: the cup 1 is held by the robot?"]

@@ -80,7 +80,7 @@ def node_of(run: Episode) -> Node:
 
 def returns(value: bool) -> Callable[[Node], Program]:
     def write(node: Node) -> Program:
-        yield Wait("nothing", Pending.of(None))
+        yield Wait("nothing", Pending.ready(None))
         return value
 
     return write
@@ -235,7 +235,7 @@ def test_half_an_emoji_in_a_reply_is_something_that_files_take(tmp_path: Path) -
 )
 def test_what_a_program_raises_is_the_kind_of_its_failure(error: Exception, end: str, message: str) -> None:
     def write(node: Node) -> Program:
-        yield Wait("nothing", Pending.of(None))
+        yield Wait("nothing", Pending.ready(None))
         raise error
 
     run = run_of(write)
@@ -361,7 +361,7 @@ def test_ids_of_requests_are_unique_within_a_run() -> None:
 
     def write(node: Node) -> Program:
         ids.extend([node.make_request([], FreeText()).id, node.make_request([], FreeText()).id])
-        yield Wait("nothing", Pending.of(None))
+        yield Wait("nothing", Pending.ready(None))
         return True
 
     run_of(write).run()
@@ -376,7 +376,7 @@ def test_the_rules_of_the_household_stand_once_in_a_prompt_also_after_it_was_sho
         for _ in range(2):
             prompts.append(node.prompt()[0].text)
             node.shorten(PromptTooLong(1, 1000))
-        yield Wait("nothing", Pending.of(None))
+        yield Wait("nothing", Pending.ready(None))
         return True
 
     world = ScriptedWorld()

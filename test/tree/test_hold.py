@@ -120,9 +120,9 @@ def test_a_skill_that_the_world_halts_itself_is_no_result_of_it() -> None:
         def execute(self, skill: str) -> Pending[Observation]:
             self.executed.append(skill)
             if len(self.executed) > 1:
-                return Pending.of(Observation("You open fridge."))
+                return Pending.ready(Observation("You open fridge."))
             self.stop = PRESSED
-            return Pending.of(Observation(f"You cannot {skill} now: {PRESSED}.", Outcome.HALTED))
+            return Pending.ready(Observation(f"You cannot {skill} now: {PRESSED}.", Outcome.HALTED))
 
     world, model = Halts(), ScriptedModel({"root": ["Act: open fridge 1", "Act: open fridge 1", "Act: done"]})
     episode = scripted_episode({}, model=model, world=world)

@@ -96,7 +96,7 @@ def test_a_skill_that_is_refused_fails_and_says_why() -> None:
 def test_a_skill_policy_guards_hand_written_skills() -> None:
     world = ScriptedWorld()
     rules = [{"skill": "open", "object": "fridge", "verdict": "deny"}, {"skill": "open", "verdict": "allow"}]
-    guarded = PolicyGuard(world, policy_from_list(rules, where="here"), lambda skill, why: Pending.of(""))
+    guarded = PolicyGuard(world, policy_from_list(rules, where="here"), lambda skill, why: Pending.ready(""))
     result = episode_of(lambda run: run.skill("open fridge 1"), world=guarded).run()
     assert (result.end, world.executed) == ("failure", [])
     assert "the skill policy says deny" in result.reason
@@ -151,7 +151,7 @@ class Slow(ScriptedWorld):
         self.under_way: Pending[Observation] | None = None
 
     def observe(self) -> Pending[Observation]:
-        return Pending.of(Observation("You are here."))
+        return Pending.ready(Observation("You are here."))
 
     def execute(self, skill: str) -> Pending[Observation]:
         assert self.under_way is None or (self.under_way.done() and self.rest.done()), f"'{skill}' begins too early"

@@ -198,7 +198,7 @@ class Steady(ScriptedModel):
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         before = sum(isinstance(turn, Said) for turn in request.turns)
-        return Pending.of(Reply(self.script[goal_of(request.prompt)][before]))
+        return Pending.ready(Reply(self.script[goal_of(request.prompt)][before]))
 
 
 @pytest.mark.parametrize("ticks", range(1, 14))
@@ -280,7 +280,7 @@ def test_a_run_goes_on_from_each_of_its_decisions(number: int) -> None:
 
     class Rest(ScriptedModel):
         def decide(self, request: DecisionRequest) -> Pending[Reply]:
-            return Pending.of(Reply(self.script["all"].pop(0)))
+            return Pending.ready(Reply(self.script["all"].pop(0)))
 
     model = Rest({"all": said[replied:]})
     episode = go_on(before, until, world=ScriptedWorld(), model=model, write=again.write)

@@ -38,14 +38,14 @@ class Says(LanguageModel):
         text = next(self.texts)
         objection = "" if text.startswith("Act: ") else "A decision starts with 'Act: '."
         last = (Attempt(objection=objection),) if self.attempts else ()
-        return Pending.of(Reply(text, objection=objection, attempts=(*self.attempts, *last)))
+        return Pending.ready(Reply(text, objection=objection, attempts=(*self.attempts, *last)))
 
 
 class Acts(Says):
     """Says one thing after the other, whatever it is."""
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        return Pending.of(Reply(next(self.texts)))
+        return Pending.ready(Reply(next(self.texts)))
 
 
 def run_of(texts: Iterator[str], attempts: tuple[Attempt, ...] = (), **options: Any) -> Episode:
@@ -139,7 +139,7 @@ class ByGoal(LanguageModel):
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         left = self.script.get(goal_of(request.prompt))
-        return Pending.of(Reply(left.pop(0) if left else NAMED))
+        return Pending.ready(Reply(left.pop(0) if left else NAMED))
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ class Changing(ScriptedWorld):
 
     def execute(self, skill: str) -> Pending[Observation]:
         super().execute(skill)
-        return Pending.of(next(self._shown))
+        return Pending.ready(next(self._shown))
 
 
 @pytest.mark.parametrize(

@@ -34,11 +34,11 @@ class Holder(ScriptedWorld):
         self.seen = seen
 
     def observe(self) -> Pending[Observation]:
-        return Pending.of(Observation("You are in the house, and there are 1 rooms: kitchen (1).", seen=self.seen))
+        return Pending.ready(Observation("You are in the house, and there are 1 rooms: kitchen (1).", seen=self.seen))
 
     def execute(self, skill: str) -> Pending[Observation]:
         self.executed.append(skill)
-        return Pending.of(Observation(f"You {skill}.", seen=self.seen))
+        return Pending.ready(Observation(f"You {skill}.", seen=self.seen))
 
 
 def crew(count: int = 2, *, settle: bool = True) -> Crew:

@@ -322,7 +322,7 @@ class ExpertModel(LanguageModel):
             decided = self.consider(request)
         except RequestRejected as error:
             return Pending.failed(error)
-        return Pending.of(Reply(decided.text, seconds=time.perf_counter() - begin))
+        return Pending.ready(Reply(decided.text, seconds=time.perf_counter() - begin))
 
     def consider(self, request: DecisionRequest) -> Decided:
         """Return the decision, and whether the expert knows the task's goals.

@@ -168,7 +168,7 @@ class RecordingModel(LanguageModel):
             ended = f"the recording ends after {self._next} decisions, but one more was asked for"
             return Pending.failed(RequestRejected(ended))
         self._next += 1
-        return Pending.of(Reply(self._said[self._next - 1]))
+        return Pending.ready(Reply(self._said[self._next - 1]))
 
 
 def episode_of(

@@ -261,7 +261,7 @@ class LookAround(Tool):
 
         def start() -> Pending[Report]:
             looks = asked(robot.observe)
-            shows = followed(looks, lambda seen: Pending.of(seen.pictures) if seen.pictures else robot.pictures())
+            shows = followed(looks, lambda seen: Pending.ready(seen.pictures) if seen.pictures else robot.pictures())
             job.stops_by(shows.cancel)
             return mapped(
                 shows,

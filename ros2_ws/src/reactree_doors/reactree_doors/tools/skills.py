@@ -126,7 +126,7 @@ class ToolSkills(AddedSkills):
 
     def _carry_out(self, call: SkillCall) -> Pending[Observation]:
         if reason := self.inner.halted():
-            return Pending.of(Observation(f"The skill was not carried out: {reason}.", Outcome.HALTED))
+            return Pending.ready(Observation(f"The skill was not carried out: {reason}.", Outcome.HALTED))
         server, tool = self._added[call.skill]
         answer = server.call(tool, tool.arguments(call.values))
         return _as_observation(answer, server.name, call, tool.settings.longest)
@@ -145,7 +145,7 @@ class ToolSkills(AddedSkills):
 
 
 def _rested(server: ToolServer, _: object) -> Pending[None]:
-    return after(server.at_rest(), lambda: Pending.of(None))
+    return after(server.at_rest(), lambda: Pending.ready(None))
 
 
 def _as_observation(answer: Pending[object], server: str, call: SkillCall, longest: int) -> Pending[Observation]:

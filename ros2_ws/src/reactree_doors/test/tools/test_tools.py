@@ -282,7 +282,7 @@ def test_what_a_user_wants_confirmed_is_asked_and_what_is_denied_is_no_skill(mar
     def says(answer: str) -> Callable[[str, str], Pending[str]]:
         def confirm(skill: str, reason: str) -> Pending[str]:
             asked.append(skill)
-            return Pending.of(answer)
+            return Pending.ready(answer)
 
         return confirm
 
