@@ -49,7 +49,7 @@ class WorldHost:
         self.world: World | None = None
         self.policy: SkillPolicy | None = None
         self._leaving: list[tuple[World, Pending[None], float]] = []  # until when its rest is waited for
-        self._rest: Pending[None] = Pending.of(None)  # of the last stop
+        self._rest: Pending[None] = Pending.ready(None)  # of the last stop
 
     @property
     def leaving(self) -> bool:

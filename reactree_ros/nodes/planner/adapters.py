@@ -88,7 +88,7 @@ class RosWorld(SharedWorld):
         self._skill: Pending[Observation] | None = None
         self.about: dict[str, Any] = {}  # name and settings of the world, as far as the bridge knows
         self._now: tuple[Offered, ...] = ()  # the skills on offer, until something happens
-        self._last: Pending[None] = Pending.of(None)  # the end of the last cancelled skill
+        self._last: Pending[None] = Pending.ready(None)  # the end of the last cancelled skill
         self._handover = Handover(node)
         self._action = f"{bridge}/execute_skill"
         self._skills = OneAnswer(node, ExecuteSkill, self._action)
@@ -127,7 +127,7 @@ class RosWorld(SharedWorld):
         an error: it has forgotten what was done, held and seen, and its words would mislead.
         """
         asked = self._asked("household", self._take_household, anew=True)
-        return followed(asked, lambda household: after(self._heard, lambda: Pending.of(household)))
+        return followed(asked, lambda household: after(self._heard, lambda: Pending.ready(household)))
 
     def _take_household(self, msg: DescribeHousehold.Response) -> Household:
         self.household, self.about = messages.household_from_msg(msg), settings_from(msg.world)
@@ -163,7 +163,7 @@ class RosWorld(SharedWorld):
         return self._asked("observe", lambda msg: observation_from_msg(msg.observation), everything=True)
 
     def available_skills(self) -> Pending[Sequence[Offered]]:
-        return Pending.of(self._now) if self._now else self._asked("available_skills", self._take_skills)
+        return Pending.ready(self._now) if self._now else self._asked("available_skills", self._take_skills)
 
     def corrections(self) -> Pending[Sequence[Offer]]:
         return self._asked("corrections", lambda msg: offers_from(msg.offers))
