@@ -25,7 +25,7 @@ from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.messages import _turns, observation_from_msg, turns_to_msgs
 from reactree_ros.nodes.planner.adapters import RosLanguageModel, RosWorld
-from reactree_ros.nodes.robot.camera import picture_from_camera
+from reactree_ros.nodes.robot.mapped_skill import picture_from_camera
 
 HEADER = {"frame_id": "head_optical", "stamp": {"sec": 1790000000, "nanosec": 250_000_000}}
 

@@ -12,7 +12,7 @@ from robot_servers import LATCHED
 from sensor_msgs.msg import BatteryState
 from std_msgs.msg import Bool, Int32
 
-from reactree_ros.nodes.robot import robot_parts
+from reactree_ros.nodes.robot import robot_bridge_node
 
 CONDITIONS: dict[str, Any] = SKILLS["conditions"]
 WAIT = "wait until the printer has paper for up to {} s"
@@ -156,15 +156,15 @@ def test_what_is_under_way_ends_first_and_an_emptier_battery_does_not_stop_the_d
 def test_where_it_cannot_dock_it_tries_again_then_a_person_is_told(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(robot_parts, "AGAIN", 0.0)
-    house.robot.behave["arm"] = ["abort:7"] * robot_parts.TRIES
+    monkeypatch.setattr(robot_bridge_node, "CHARGE_AGAIN", 0.0)
+    house.robot.behave["arm"] = ["abort:7"] * robot_bridge_node.TRIES
     house.start(with_battery)
     battery = publisher(house, BatteryState, "/battery")
     charge(house, battery, 0.2)
     bare = house.bridge.host.bare
     house.until(lambda: bare.emergency(), "a person is told")
     assert "the battery is at 0.2: You could not dock: arm: error code 7" in bare.emergency()
-    assert house.robot.log.count("arm: abort:7") == robot_parts.TRIES
+    assert house.robot.log.count("arm: abort:7") == robot_bridge_node.TRIES
     charge(house, battery, 0.9)
     house.until(lambda: not bare.emergency(), "somebody has charged it")
 
