@@ -36,9 +36,8 @@ from reactree_ros.episode import Episode
 from reactree_ros.episode.remembering import Remembering
 from reactree_ros.household.expert.goals import goals_of
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.moving import laid, lying, out_of_sight
 from reactree_ros.household.symbolic import SymbolicWorld
-from reactree_ros.household.tasks import GoalCondition, Task, parse_tasks
+from reactree_ros.household.tasks import GoalCondition, Task, laid, lying, out_of_sight, parse_tasks
 from reactree_ros.memory.embedding import WordEmbedder
 from reactree_ros.memory.house_map import HouseMap
 from reactree_ros.memory.stores.sqlite import SqliteMemory

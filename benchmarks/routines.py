@@ -34,13 +34,11 @@ from typing import Any, NamedTuple
 from reactree_lab.household.generator import generate_house
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
-from reactree_ros.episode.learning import vocabulary_of
 from reactree_ros.household.expert.goals import goals_of
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.moving import moved
 from reactree_ros.household.scene import Scene, Thing
 from reactree_ros.household.symbolic import SymbolicWorld
-from reactree_ros.household.tasks import Task, parse_tasks
+from reactree_ros.household.tasks import Task, moved, parse_tasks
 from reactree_ros.household.vocabulary import RECALLABLE
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.llm.settings import make_model, model_settings
@@ -50,6 +48,7 @@ from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.planners.spec import planner
 from reactree_ros.routine import model as data
 from reactree_ros.routine.keeping import Kept
+from reactree_ros.routine.use import vocabulary_of
 from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.listener import Call, Listener

@@ -13,9 +13,9 @@ from typing import Any
 
 from sphinx.ext.autodoc.mock import mock
 
+from reactree_ros.cli import below, load
 from reactree_ros.cli.commands import COMMANDS
 from reactree_ros.cli.listing import markdown_table, words_table
-from reactree_ros.cli.loading import below, load
 from reactree_ros.cli.options import allowed_text, default_text
 from reactree_ros.household.vocabulary import CLASSES
 from reactree_ros.nodes.settings import (

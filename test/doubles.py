@@ -21,8 +21,7 @@ from reactree_ros.tree.flows import SequenceFlow
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.listener import Listener
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.world.port import Observation, Outcome, Score, World
-from reactree_ros.world.team import SharedWorld
+from reactree_ros.world.port import Observation, Outcome, Score, SharedWorld, World
 
 START = "You are in the house, and there are 1 rooms: kitchen (1)."
 SKILLS = ("go to kitchen 1", "pick up apple 1", "open fridge 1")

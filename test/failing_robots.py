@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from reactree_ros.background.pending import Pending
-from reactree_ros.world.port import Observation, RobotGone, World
-from reactree_ros.world.team import SharedWorld, team_of
+from reactree_ros.world.port import Observation, RobotGone, SharedWorld, World, team_of
 from reactree_ros.world.wrappers import WorldWrapper
 
 T = TypeVar("T")

@@ -73,7 +73,7 @@ def test_the_help_imports_no_command_and_no_commands_help_a_heavy_library() -> N
         "import json, sys\n"
         "from reactree_ros.cli import main\n"
         "loaded = []\n"
-        "from reactree_ros.cli.loading import every_command\n"
+        "from reactree_ros.cli import every_command\n"
         "def shown(words):\n"
         "    sys.argv = ['reactree', *words, '--help']\n"
         "    try:\n"

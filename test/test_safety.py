@@ -23,9 +23,8 @@ from reactree_ros.person.desk import Desk, Open
 from reactree_ros.person.port import Answer, NobodyAnswers, Person, Question, approves, confirmed_by
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.world.port import Observation, Outcome, RobotGone, World, WorldError
+from reactree_ros.world.port import Observation, Outcome, RobotGone, SharedWorld, World, WorldError, team_of
 from reactree_ros.world.skill_policy import Verdict, policy_from_list
-from reactree_ros.world.team import SharedWorld, team_of
 from reactree_ros.world.wrappers import PolicyGuard
 
 POLICY = policy_from_list(

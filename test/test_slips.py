@@ -20,7 +20,7 @@ from reactree_doors.trees.xml_in import routine_of_xml
 from reactree_lab.bench.jobs import read_contenders
 from reactree_lab.household.generator import generate_house
 from reactree_lab.training.settings import TrainSettings, read_recipe
-from reactree_ros.cli.loading import every_command
+from reactree_ros.cli import every_command
 from reactree_ros.cli.options import kinds
 from reactree_ros.errors import UserError
 from reactree_ros.household.tasks import Task, load_tasks
@@ -29,7 +29,7 @@ from reactree_ros.plugins.settings import Settings, choices, names_at, read_sett
 from reactree_ros.robot.config import RobotConfig, load_robot
 from reactree_ros.robot.map_file import MapDocument, load_map
 from reactree_ros.world.skill_policy import load_policy
-from reactree_ros.world.tools.settings import check_programs, load_servers
+from reactree_ros.world.tool_servers import check_programs, load_servers
 
 CONFIG = Path(__file__).parents[1] / "config"
 

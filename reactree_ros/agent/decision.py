@@ -56,7 +56,7 @@ class Look(NamedTuple):
     words: str  # what the page's list of decisions says of one, with its recorded fields in braces
     colour: str = ""  # the variable of the page's style sheet that marks them; empty: none
     style: str = ""  # how the terminal prints them, in rich's words
-    mark: str = ""  # the kind of mark on the time line, as in ``MARKS`` of ``view/words.py``; empty: none
+    mark: str = ""  # the kind of mark on the time line, as in ``MARKS`` of ``view/__init__.py``; empty: none
 
 
 class Node(Protocol):

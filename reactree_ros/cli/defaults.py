@@ -66,7 +66,6 @@ class DefaultsFile:
         return tables
 
     def check(self) -> None:
-        """Check that every table belongs to a command."""
         for name, table in self.tables.items():
             if name not in (ALL, *COMMANDS.names):
                 raise UserError(f"{self.path}: '{name}' is no command; {did_you_mean(name, (ALL, *COMMANDS.names))}")
@@ -74,7 +73,6 @@ class DefaultsFile:
                 raise UserError(f"{self.path}: '{name}' must be a table: write [{name}], and its options below")
 
     def faults(self, commands: Mapping[tuple[str, ...], Any]) -> Iterator[str]:
-        """Yield each fault of the file once, given all commands; if its tables cannot be read, only that."""
         try:
             self.check()
         except UserError as error:
@@ -99,14 +97,12 @@ class DefaultsFile:
         yield from found
 
     def defaults(self, path: Sequence[str], command: Any) -> dict[str, Default]:
-        """Return the file's defaults for a command, by parameter name."""
         found: dict[str, Default] = {}
         for entry in self._entries((ALL,), path):  # later entries win
             found |= self._default(path, command, entry)
         return found
 
     def changes(self, path: Sequence[str], command: Any) -> str:
-        """Return a line that names the built-in defaults which the file changes; empty if it changes none."""
         builtin = {option.name: text for option, text in default_of_option(command)}
         changed = [
             f"{default.key} = {shown(name, default.value)}"
@@ -180,7 +176,6 @@ def _toml(path: Path) -> Any:
 
 
 def said_by_user(name: str, value: Any) -> bool:
-    """Return whether the user's file sets an option, or a ``NAME=VALUE`` setting, to the same value."""
     for _, option, given in DefaultsFile().values():
         settings = [str(text).partition("=")[::2] for text in given] if isinstance(given, list) else []
         for own, text in [(option.replace("-", "_"), given), *settings]:
@@ -206,7 +201,6 @@ def policy_of_user() -> Path | None:
 
 
 def default_of_option(command: Any) -> Iterator[tuple[Any, str]]:
-    """Yield a command's options, each with its built-in default as the help shows it."""
     for _, one in _options(command):
         text = one.show_default if isinstance(one.show_default, str) else one.default
         yield one, "" if text is None or text in ((), [], False) else str(text)

@@ -11,9 +11,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from reactree_ros.cli import NOT_ACHIEVED
+from reactree_ros.cli import NOT_ACHIEVED, every_command
 from reactree_ros.cli.defaults import NAME, DefaultsFile
-from reactree_ros.cli.loading import every_command
 from reactree_ros.cli.options import memory_option
 from reactree_ros.files.secrecy import shown
 from reactree_ros.memory.spec import NamedMemory

@@ -12,9 +12,9 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from reactree_ros.agent.text import in_one_line
+from reactree_ros.cli import every_command
 from reactree_ros.cli.commands import COMMANDS
 from reactree_ros.cli.defaults import DefaultsFile, default_of_option
-from reactree_ros.cli.loading import every_command
 from reactree_ros.cli.opening import say, warn
 from reactree_ros.cli.options import allowed_text, complete_listed, default_text, kinds
 from reactree_ros.errors import UserError
@@ -141,7 +141,6 @@ def _words() -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
 
 
 def words_table() -> str:
-    """Return a Markdown table of the vocabulary, as docs/reference has it."""
     rows = [(use, ", ".join(f"`{one}`" for one in properties), ", ".join(words)) for use, properties, words in _words()]
     return _markdown([_WORDS_HEAD, ("---",) * 3, *rows])
 
@@ -179,7 +178,6 @@ def _named(spec: Spec, quote: str = "") -> str:
 
 
 def markdown_table(kind: str, specs: Sequence[Spec]) -> str:
-    """Return a Markdown table of a kind, with settings and defaults, as docs/reference has it."""
     first, *others = [spec.settings.model_fields for spec in specs] or [{}]
     common = {name: field for name, field in first.items() if others and all(name in other for other in others)}
     rows = []

@@ -36,8 +36,7 @@ def memory_import(
         Path | None, typer.Option(help="A file that says which runs reached their goal; without it, every run counts.")
     ] = None,
     variant: Annotated[
-        str | None,
-        typer.Option(help="The variant whose outcomes count; by default the source's file name."),
+        str | None, typer.Option(help="The variant whose outcomes count; by default the source's file name.")
     ] = None,
 ) -> None:
     """Add recorded runs that reached their goal."""
@@ -58,10 +57,7 @@ def memory_import(
 
 
 @app.command("export")
-def memory_export(
-    out: Annotated[Path, typer.Argument(help="A file that ends in .jsonl.")],
-    memory: Memory,
-) -> None:
+def memory_export(out: Annotated[Path, typer.Argument(help="A file that ends in .jsonl.")], memory: Memory) -> None:
     """Export a whole memory in the recordings' format."""
     from reactree_ros.memory.recorded import export_experiences
 
@@ -197,7 +193,6 @@ def map_import(
 
 
 def things_in(source: Path) -> list[Any]:
-    """Read JSON lines; a UserError says which line is none."""
     from reactree_ros.files.read_back import check_values, parse_json, text_of
 
     things = []

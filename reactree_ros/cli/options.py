@@ -108,7 +108,6 @@ def takes(**groups: Options) -> Callable[[Callable[..., None]], Callable[..., No
 
 
 def options_from(source: str, ctx: typer.Context, names: Iterable[str]) -> set[str]:
-    """Return those of some options that come from a source: ``COMMANDLINE``; ``DEFAULT_MAP``, of the file."""
     return {name for name in names if getattr(ctx.get_parameter_source(name), "name", "") == source}
 
 
@@ -145,7 +144,6 @@ def _bound(field: FieldInfo, name: str) -> Any:
 
 
 def allowed_text(field: FieldInfo) -> str:
-    """Say which values a setting allows, e.g. ``≥ 0``; empty if all."""
     if values := choices(field):
         return ", ".join(values)
     signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
@@ -338,7 +336,6 @@ def named_value(text: str, option: str) -> tuple[str, str]:
 
 
 def dashed(names: Iterable[str], between: str = "/") -> str:
-    """Write settings as options, e.g. ``--base-url/--model``."""
     return between.join(f"--{name.replace('_', '-')}" for name in sorted(names))
 
 

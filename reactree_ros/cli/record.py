@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from reactree_ros.cli import NOT_ACHIEVED
-from reactree_ros.cli.carry_out import carry_out, differs, terminal
-from reactree_ros.cli.opening import progress, say
+from reactree_ros.cli.opening import carry_out, differs, progress, say, terminal
 from reactree_ros.cli.options import Chosen, ModelAgain, WorldAgain, takes
 from reactree_ros.cli.resume import AsJson, Memory, Policy, Save, Vision, said_again
 from reactree_ros.errors import UserError

@@ -14,10 +14,9 @@ import typer
 from reactree_ros.agent.budget import LIMITS
 from reactree_ros.agent.text import in_one_line
 from reactree_ros.cli import NOT_ACHIEVED
-from reactree_ros.cli.carry_out import carry_out, differs
 from reactree_ros.cli.commands import over_ros
 from reactree_ros.cli.defaults import policy_of_user, said_by_user
-from reactree_ros.cli.opening import agreed, warn
+from reactree_ros.cli.opening import agreed, carry_out, differs, warn
 from reactree_ros.cli.options import (
     Chosen,
     ModelAgain,
@@ -31,7 +30,7 @@ from reactree_ros.episode.run_spec import RunSpec, Selection
 from reactree_ros.errors import UserError
 from reactree_ros.memory.spec import NamedMemory
 from reactree_ros.plugins.settings import read_settings
-from reactree_ros.record.own import is_own
+from reactree_ros.record.reader import is_own
 from reactree_ros.record.schema import Event
 from reactree_ros.tree.options import RunOptions
 from reactree_ros.world.skill_policy import load_policy

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from reactree_ros.cli import NOT_ACHIEVED
-from reactree_ros.cli.carry_out import carry_out, terminal
-from reactree_ros.cli.opening import chosen_planner, say, warn
+from reactree_ros.cli.opening import carry_out, chosen_planner, say, terminal, warn
 from reactree_ros.cli.options import (
     Chosen,
     Named,
@@ -44,8 +43,7 @@ KeptMap = Annotated[
     typer.Option("--map", help="A map of the house, kept from run to run in this file: what was seen where."),
 ]
 PolicyFile = Annotated[
-    Path | None,
-    typer.Option(help="A skill policy: what may be done, what a person must confirm, what is never done."),
+    Path | None, typer.Option(help="A skill policy: what may be done, what a person must confirm, what is never done.")
 ]
 
 

@@ -19,7 +19,6 @@ from reactree_ros.agent.budget import Budget, Limit, Prices
 from reactree_ros.agent.picture import Glance
 from reactree_ros.agent.text import counting
 from reactree_ros.background.pending import Pending
-from reactree_ros.episode.learning import Learning, Proof
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import LanguageModel, Reply, Tally
 from reactree_ros.memory.experience import Experience
@@ -29,7 +28,7 @@ from reactree_ros.person.port import Person, confirmed_by, is_stop
 from reactree_ros.record.verdict import LIMITED, EpisodeEnd
 from reactree_ros.record.verdict import EpisodeResult as EpisodeResult
 from reactree_ros.record.writer import Recorder
-from reactree_ros.routine.use import Wrap
+from reactree_ros.routine.use import Learning, Proof, Wrap
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import BY_LIMIT
 from reactree_ros.tree.goal import Goal

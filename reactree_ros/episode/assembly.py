@@ -14,7 +14,6 @@ from py_trees.common import Status
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Builder, Episode
 from reactree_ros.episode.eyes import with_eyes
-from reactree_ros.episode.learning import Proof, vocabulary_of
 from reactree_ros.episode.run_spec import RunSpec, Selection
 from reactree_ros.episode.telemetry import watching
 from reactree_ros.errors import UserError
@@ -31,6 +30,7 @@ from reactree_ros.record.writer import Recorder, RecordFile
 from reactree_ros.routine.fitting import Routines
 from reactree_ros.routine.learn import NotLearnt, unnamed, without
 from reactree_ros.routine.model import Routine
+from reactree_ros.routine.use import Proof, vocabulary_of
 from reactree_ros.tree.options import Routines as Wanted
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import World
@@ -179,7 +179,6 @@ def again(spec: RunSpec) -> Again | None:
 
 
 def brought(name: str) -> EpisodicMemory | None:
-    """Return the memory of that name if a package brings it, open for as long as this process lives."""
     with _opening:
         return _open(name) if is_brought(name) else None
 
@@ -247,7 +246,6 @@ def proof(again: Again) -> Proof:
 
 
 def needed(routine: Routine, instruction: str, again: Again) -> Routine:
-    """Return a routine without the things that the goal does not name and that the task is done without."""
     for name in unnamed(routine):
         smaller = without(routine, name)
         if smaller is not None and not tried_out(smaller, instruction, again):

@@ -12,8 +12,7 @@ from reactree_ros.background.pending import Pending, asked, followed, mapped
 from reactree_ros.llm.eyes import Eyes, Sight
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.plugins.settings import Settings
-from reactree_ros.world.port import Observation, Outcome, World
-from reactree_ros.world.team import SharedWorld
+from reactree_ros.world.port import Observation, Outcome, SharedWorld, World
 from reactree_ros.world.wrappers import WorldWrapper
 
 #: The skill by which something is looked at: it is asked where that is, too.
@@ -74,7 +73,6 @@ class WorldWithEyes(WorldWrapper):
         return replace(looked, text=undone, outcome=Outcome.POSTCONDITION, seen=(), data={})
 
     def _described(self, seen: Observation, asks: Sequence[tuple[int, str]]) -> Pending[Observation]:
-        """Say what is on pictures, and where something is; each a picture's number with that thing, or with nothing."""
         if not asks:
             return Pending.of(seen)
         (number, thing), *others = asks
@@ -93,9 +91,7 @@ class WorldWithEyes(WorldWrapper):
 
 
 def with_eyes(
-    make: Callable[[Eyes | None], World],
-    chosen: tuple[ModelSpec, Settings] | None,
-    checks: Mapping[str, PictureCheck],
+    make: Callable[[Eyes | None], World], chosen: tuple[ModelSpec, Settings] | None, checks: Mapping[str, PictureCheck]
 ) -> World:
     if chosen is None:
         return make(None)
@@ -113,5 +109,4 @@ def _together(before: Sequence[Picture], looked_at: Sequence[Picture]) -> tuple[
 
 
 def _and(text: str, sentence: str) -> str:
-    """Return an observation with one more sentence; those of the recordings may end without a full stop."""
     return f"{text.removesuffix('.')}. {sentence}"

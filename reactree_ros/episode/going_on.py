@@ -39,8 +39,6 @@ _LIMITS = {limit.end: limit for limit in Limit}
 
 
 class SaysFirst(Around):
-    """Gives a person's text as the first reply, then the replies of another model."""
-
     def __init__(self, text: str, model: LanguageModel) -> None:
         super().__init__(model)
         self._text: str | None = text
@@ -201,7 +199,6 @@ class WayBack:
         return self._script.differences
 
     def step(self) -> bool:
-        """Tick once more; returns whether the run has arrived and continues live."""
         try:
             self._works = next(self._ticks)
         except StopIteration:
@@ -217,7 +214,6 @@ class WayBack:
         self._script.give_up()
 
     def otherwise(self, observation: Observation) -> list[str]:
-        """List, in words, the observed things that the record last saw somewhere else."""
         before = Moment.after(self._events).known
         return [
             f"{seen.word} {seen.instance} is {_place_of(seen)}, the record has it {_place_of(known.seen)}"
@@ -234,7 +230,6 @@ class WayBack:
 
 
 def _before_stop(events: Sequence[Event], at: int) -> int:
-    """Return where an interruption begins: at a person's ``stop``, if that caused it."""
     before = events[at - 1]
     return at - 1 if before["e"] == "heard" and is_stop(before["text"]) else at
 
@@ -269,7 +264,6 @@ def _place_of(seen: Seen) -> str:
 
 
 def _moved(before: Seen, now: Seen) -> bool:
-    """Whether a thing has moved; a missing place counts as unchanged, because a quick look gives only the room."""
     elsewhere = now.place is not None and before.place is not None and now.place != before.place
     return before.held != now.held or before.room != now.room or elsewhere
 

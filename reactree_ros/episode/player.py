@@ -43,8 +43,7 @@ from reactree_ros.record.writer import encoded
 from reactree_ros.routine.fitting import Fit
 from reactree_ros.routine.use import Find, Tells
 from reactree_ros.tree.context import RunContext
-from reactree_ros.world.port import Observation, Score, World
-from reactree_ros.world.team import SharedWorld, Use, team_of
+from reactree_ros.world.port import Observation, Score, SharedWorld, Use, World, team_of
 
 T = TypeVar("T")
 #: Longest wait for the run's own work (code in a sandbox, an embedding), in seconds.
@@ -135,7 +134,6 @@ class Script:
         return self.now if self._live_since is None else self.now + time.monotonic() - self._live_since
 
     def elapsed(self) -> float:
-        """Return the run's seconds; along the record, the record says when the time is up."""
         if self._live_since is None:
             return math.inf if (event := self.next) is not None and event["e"] == "time_is_up" else 0.0
         before = self.events[-1]["t"] if self.events else 0.0
@@ -171,7 +169,6 @@ class Script:
         self._answer()
 
     def _answer(self) -> None:
-        """Answer the tree's call if the next event is its answer; hold the run if the next event is a hold."""
         event = self.next
         if self.context is None:
             return
@@ -186,7 +183,6 @@ class Script:
             self._settle(self._asked.pop(key), event)
 
     def _key(self, event: Event) -> Key:
-        """Return the key of the call that an event answers; an empty key if it answers none or came late."""
         kind = event["e"]
         if kind == "failed" and event.get("late"):
             return "", ""
@@ -264,7 +260,6 @@ class Script:
     def examples(
         self, live: Callable[[str], Pending[tuple[Experience, ...]]] | None
     ) -> Callable[[str], Pending[tuple[Experience, ...]]]:
-        """Return a function that finds the recorded examples, then live ones; without a memory it finds none."""
         return lambda subgoal: self.ask(("examples", subgoal), lambda: live(subgoal) if live else Pending.of(()))
 
     def routines(self, live: Find | None, tells: Tells) -> tuple[Find, Tells]:
@@ -295,7 +290,6 @@ class Script:
                 pass_on(one.live() if one.real is None else one.real, one.pending)
 
     def _breaks_off(self, key: Key) -> bool:
-        """Whether a call is not made, because the holding run breaks it off at its next tick."""
         return self.halted == LATER and key[0] in ("reply", "execute")
 
     def _to_be_broken_off(self) -> Pending[Any]:
@@ -445,7 +439,6 @@ def replay(record: Record, *, builder: Builder | None = None) -> Replayed:
 
 
 def followed(record: Record) -> list[Event]:
-    """Return the events that a replay has to make again: all but ``differs``, which describes an earlier replay."""
     return [event for event in record.events if event["e"] != "differs"]
 
 
@@ -530,7 +523,6 @@ def recorded_score(events: Sequence[Event]) -> Callable[[], Pending[Score | None
 
 
 def _difference(expected: Event, event: Event) -> str:
-    """Say how two events differ, apart from their times; empty if they do not."""
     own = ("t", *_OWN.get(expected["e"], ()))
     recorded = {name: value for name, value in expected.items() if name not in own}
     now = {name: value for name, value in event.items() if name not in own}

@@ -9,8 +9,7 @@ from dataclasses import replace
 from reactree_ros.agent.skill import SkillCall
 from reactree_ros.background.pending import Pending, mapped, settle_as, where_late
 from reactree_ros.memory.house_map import HouseMap
-from reactree_ros.world.port import Observation, World
-from reactree_ros.world.team import SharedWorld, team_of
+from reactree_ros.world.port import Observation, SharedWorld, World, team_of
 from reactree_ros.world.wrappers import WorldWrapper
 
 _log = logging.getLogger(__name__)
@@ -57,7 +56,6 @@ class Remembering(WorldWrapper):
         return observation
 
     def _with_remembered(self, seen: Pending[Observation]) -> Pending[Observation]:
-        """Return an observation with what the map knows, once it has taken that in; without it if that fails."""
         told: Pending[Observation] = Pending(on_cancel=seen.cancel)
 
         def look_up(observation: Observation) -> None:

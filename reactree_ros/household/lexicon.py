@@ -88,8 +88,6 @@ _PARTS = frozenset(part for phrase, _ in _all_phrases() for part in phrase.split
 
 @dataclass(frozen=True)
 class _OwnWords:
-    """The own words of a house: entries by phrase, their parts, and what a class of the vocabulary is called there."""
-
     entries: dict[str, Entry]
     parts: frozenset[str]
     called: dict[str, str]
@@ -121,7 +119,6 @@ def _without_one(word: str) -> set[str]:
 
 
 def _slips() -> dict[str, str]:
-    """Map each part of a phrase, whole or with one letter missing, to that part; the shorter part wins."""
     slips: dict[str, str] = {}
     for part in sorted(_PARTS, key=lambda part: (len(part), part)):
         if len(part) > _SLIP_LENGTH:
@@ -153,7 +150,6 @@ def correct(word: str) -> str:
 
 
 def _singular(word: str, parts: frozenset[str]) -> str:
-    """Return a plural's singular in the lexicon's spelling; the word itself if it is no plural."""
     for ending, singular in (("ies", "y"), ("ves", "fe"), ("ves", "f"), ("es", ""), ("s", "")):
         if word.endswith(ending) and len(word) > len(ending) + 1:
             candidate = word.removesuffix(ending) + singular
@@ -182,7 +178,6 @@ def _entry(phrase: list[str], entries: dict[str, Entry], parts: frozenset[str]) 
 
 
 def named(text: str) -> Iterator[tuple[str, ...]]:
-    """Yield the names in a text: for each phrase of the lexicon, the vocabulary words that it may mean."""
     words = [correct(word) for word in re.findall("[a-z]+", text.lower())]
     start = 0
     while start < len(words):

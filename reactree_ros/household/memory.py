@@ -66,7 +66,6 @@ def _diagnose(settings: HouseholdMemorySettings) -> Iterator[Diagnosis]:
 
 
 def _ships(household: str, planner: str) -> HouseholdMemorySettings | None:
-    """Say in the name what finds them, so that a record tells it."""
     if household != WAH_NL.name or planner not in PLANNERS:
         return None
     settings = HouseholdMemorySettings.model_validate({"planner": planner})

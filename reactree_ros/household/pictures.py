@@ -8,7 +8,7 @@ from dataclasses import replace
 from reactree_ros.agent.parameters import Thing as Named
 from reactree_ros.agent.picture import NO, Picture, PictureCheck
 from reactree_ros.agent.skill import Skill
-from reactree_ros.household import looking
+from reactree_ros.household import rules
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.scene import Scene, Thing
 from reactree_ros.world.drawing import Group, arranged, drawn
@@ -39,11 +39,10 @@ def from_above(scene: Scene) -> Picture:
 
 
 def from_agent(scene: Scene, near: Sequence[Thing]) -> Picture:
-    return _drawn(scene, near or looking.room_items(scene), OWN)
+    return _drawn(scene, near or rules.room_items(scene), OWN)
 
 
 def _drawn(scene: Scene, things: Iterable[Thing], camera: str) -> Picture:
-    """Draw things; those in or on another one of them stand before it."""
     shown = {thing.id: thing for thing in things if thing.id not in scene.held}
     groups: dict[int, list[tuple[str, int]]] = {}
     alone: list[tuple[str, int]] = []
@@ -57,7 +56,7 @@ def _drawn(scene: Scene, things: Iterable[Thing], camera: str) -> Picture:
             alone.append(_named(thing))
     grouped = [Group(_named(shown[id]), inside) for id, inside in groups.items()]
     title = f"{scene.agent_room.name}, {'from above' if camera == ABOVE else 'before you'}"
-    held = [_named(thing) for thing in looking.held(scene)]
+    held = [_named(thing) for thing in rules.held(scene)]
     return drawn(arranged([*grouped, Group(None, alone)]), held, camera=camera, title=title)
 
 

@@ -6,25 +6,92 @@ One implementation for every source of a scene (paper, appendix B.2; wording as 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from reactree_ros.agent.parameters import Named
+from reactree_ros.agent.parameters import Named, Person, Place
+from reactree_ros.agent.parameters import Thing as AnyThing
+from reactree_ros.agent.skill import Offer, SkillCall
 from reactree_ros.agent.skill import Skill as Declared
 from reactree_ros.household.household import WAH_NL
-from reactree_ros.household.looking import (
-    borne_by,
-    held,
-    holding_text,
-    look_text,
-    merged,
-    room_items,
-    see_text,
-    sightings,
-)
 from reactree_ros.household.scene import HANDS, Scene, Thing
 from reactree_ros.household.tasks import GoalCondition
-from reactree_ros.world.port import Observation, Outcome, Score, Seen
+from reactree_ros.world.port import GONE, Observation, Outcome, Score, Seen
+
+
+def look_around(scene: Scene) -> Observation:
+    items = room_items(scene)
+    rooms = tuple(room.name for room in scene.rooms)
+    return Observation(starting_text(scene, items), seen=tuple(sightings(scene, items, None)), rooms=rooms)
+
+
+def room_items(scene: Scene) -> list[Thing]:
+    return [thing for thing in scene.visible() if thing.room_item]
+
+
+def held(scene: Scene) -> Iterator[Thing]:
+    return (scene.things[id] for id in scene.held)
+
+
+def sightings(scene: Scene, things: Iterable[Thing], place: Thing | None) -> Iterator[Seen]:
+    """Yield what working memory stores of things seen at a place, and of held things."""
+    room, where = scene.agent_room.name, place.name if place is not None else None
+    for thing in things:
+        yield Seen(thing.word, thing.number, room, where, states=tuple(sorted(thing.states)))
+    for thing in held(scene):
+        yield Seen(thing.word, thing.number, room, held=True, states=tuple(sorted(thing.states)))
+    for id, person in scene.borne.items():
+        yield Seen(scene.things[id].word, scene.things[id].number, None, person)
+
+
+def starting_text(scene: Scene, room_items: Iterable[Thing]) -> str:
+    room = scene.agent_room
+    return (
+        f"You are in the house, and there are {len(scene.rooms)} rooms: {merged(scene.rooms)}. "
+        f"You are in the middle of {room.told('a')}. {look_text(room_items)}{holding_text(scene)}{bearing_text(scene)}"
+    )
+
+
+def look_text(room_items: Iterable[Thing]) -> str:
+    return f"Looking quickly around the room, you see {merged(room_items) or 'nothing'}."
+
+
+def see_text(things: Iterable[Thing]) -> str:
+    return f"You see {listed}" if (listed := merged(things)) else ""
+
+
+def holding_text(scene: Scene) -> str:
+    return f" You hold {merged(held(scene))}." if scene.held else ""
+
+
+def bearing_text(scene: Scene) -> str:
+    """Word what persons have, with a space before; empty if they have nothing."""
+    by_person = defaultdict[str, list[Thing]](list)
+    for id, person in scene.borne.items():
+        by_person[person].append(scene.things[id])
+    return "".join(f" {_bears(person, merged(things))}" for person, things in by_person.items())
+
+
+def borne_by(scene: Scene, thing: Thing) -> str:
+    """Say that a person has a thing, so that it is not there to be taken; empty if nobody has it."""
+    person = scene.borne.get(thing.id, "")
+    return _bears(person, f"the {thing.word}") if person else ""
+
+
+def _bears(person: str, what: str) -> str:
+    return f"{person[:1].upper()}{person[1:]} has {what}."
+
+
+def merged(things: Iterable[Thing]) -> str:
+    numbers: dict[str, list[int]] = defaultdict(list)
+    for thing in things:
+        numbers[thing.word].append(thing.number)
+    return ", ".join(_numbered(word, sorted(set(numbers[word]))) for word in sorted(numbers))
+
+
+def _numbered(word: str, numbers: list[int]) -> str:
+    return f"{word} ({', '.join(map(str, numbers))})" if any(numbers) else word
+
 
 #: What is said if all hands are full.
 FULL = "You do not have an empty hand."
@@ -217,3 +284,72 @@ def _fulfilled(condition: GoalCondition, target: Thing, scene: Scene) -> int:
     if condition.relation == "turnOn":
         return int("ON" in target.states)
     return scene.related(condition.relation, condition.item, target)
+
+
+#: Who has what the speaker has: the map does not know who that is.
+SPEAKER = "the person"
+#: The states that can be stated, each with the property of the things that can be in it.
+_STATES = {"open": "CAN_OPEN", "closed": "CAN_OPEN", "on": "HAS_SWITCH", "off": "HAS_SWITCH"}
+
+
+def _statement(name: str, wording: str, **effect: str) -> Declared:
+    kinds = {"thing": AnyThing(), "place": Place(), "person": Person()}
+    parameters = {name: kind for name, kind in kinds.items() if f"{{{name}}}" in wording}
+    return Declared(name=name, wording=wording, parameters=parameters, effect=effect)
+
+
+#: Where a thing is said to be.
+_WHERE = (
+    _statement("at", "the {thing} is at {place}", released="thing", place="place"),
+    _statement("with", "the {thing} is with {person}", released="thing", place="person"),
+    _statement("held", "the {thing} is held by the robot", held="thing"),
+    _statement("gone", "the {thing} is gone", gone="thing"),
+)
+#: In what state it is said to be.
+_HOW = {state: _statement(state, f"the {{thing}} is {state}", **{state: "thing"}) for state in _STATES}
+
+
+def statements(
+    scene: Scene, things: Iterable[Thing], places: Iterable[Thing], persons: Iterable[str] = ()
+) -> Sequence[Offer]:
+    """Return what may be stated of a house now: which things are at which places, or with whom."""
+    now = {
+        "thing": tuple(thing.name for thing in things),
+        "place": tuple(place.name for place in places),
+        "person": (*persons, SPEAKER),
+    }
+    stated = [Offer(skill, {name: now[name] for name in skill.parameters}) for skill in _WHERE]
+    for state, skill in _HOW.items():
+        able = tuple(thing.name for thing in scene.things.values() if _STATES[state] in thing.properties)
+        stated.append(Offer(skill, {"thing": able}))
+    return [offer for offer in stated if offer.skill.words.possible(offer.now)]
+
+
+def named_in(correction: SkillCall) -> Iterator[str]:
+    for name, one in correction.skill.parameters.items():
+        if isinstance(one, Named) and not isinstance(one, Person):
+            yield str(correction.values[name])
+
+
+def hands_full(scene: Scene, correction: SkillCall, hands: int) -> str:
+    """Say that the robot cannot hold what it is said to hold; empty if it can."""
+    thing = scene.by_name.get(correction.value("held"))
+    if thing is None or thing.id in scene.held or len(scene.held) < hands:
+        return ""
+    return f"the robot holds {' and '.join(scene.things[id].name for id in scene.held)}"
+
+
+def not_taken_in(why: str) -> Observation:
+    return Observation(f"It was not taken in: {why}.", Outcome.PRECONDITION)
+
+
+def around_after(scene: Scene, correction: SkillCall, around: Observation) -> Observation:
+    """Return a look around after a correction with where the thing is now, for whoever remembers."""
+    thing = scene.by_name[next(named_in(correction))]
+    if thing.id in {*scene.held, *scene.borne}:  # which each observation has
+        return around
+    place, room = scene.by_name.get(correction.value("place")), scene.room_of(thing)
+    at = None if place is None or place.is_room else place.name
+    states = (GONE,) if "gone" in correction.skill.effect else tuple(sorted(thing.states))
+    seen = Seen(thing.word, thing.number, None if room is None else room.name, at, states=states)
+    return replace(around, seen=(*around.seen, seen))

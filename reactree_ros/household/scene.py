@@ -114,7 +114,6 @@ class Scene:
         return (self.things[id] for id, under in self._surface.items() if under == surface.id)
 
     def room_of(self, thing: Thing) -> Thing | None:
-        """Return a thing's room; the agent's room for a held thing; None if unknown."""
         while (container := self.container_of(thing)) is not None:
             thing = container
         if thing.is_room:
@@ -166,6 +165,5 @@ class Scene:
         self._leave(thing)
 
     def related(self, relation: str, item: str, target: Thing) -> int:
-        """Count the things of a class that are ``on`` or ``inside`` a receptacle."""
         where = self._surface if relation == "on" else self._container
         return sum(at == target.id and self.things[id].class_name == item for id, at in where.items())

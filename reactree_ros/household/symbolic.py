@@ -15,20 +15,18 @@ from reactree_ros.agent.picture import Picture
 from reactree_ros.agent.skill import Offer, Offered, SkillCall
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
-from reactree_ros.household import corrections, looking, pictures, rules
+from reactree_ros.household import pictures, rules
 from reactree_ros.household.expert.instruction import goal_of
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.houses import HOUSES
-from reactree_ros.household.moving import moved
 from reactree_ros.household.pictures import CHECKS, WITH_PICTURES
 from reactree_ros.household.rules import Skill
 from reactree_ros.household.scene import HANDS, STATES, Scene, Thing
-from reactree_ros.household.tasks import Quirks, Task, conditions_of, load_tasks
+from reactree_ros.household.tasks import Quirks, Task, conditions_of, load_tasks, moved
 from reactree_ros.household.vocabulary import NEVER_OPEN, OPERATED, RECALLABLE, WORDS, Naming, word_groups
 from reactree_ros.plugins.settings import Harmless, or_nearest
-from reactree_ros.world.port import Observation, Outcome, Score
+from reactree_ros.world.port import Observation, Outcome, Score, SharedWorld
 from reactree_ros.world.spec import WorldSettings, WorldSpec
-from reactree_ros.world.team import SharedWorld
 from reactree_ros.world.wrappers import teammate_here
 
 
@@ -54,13 +52,7 @@ class SymbolicWorld(SharedWorld):
     places = OPERATED
 
     def __init__(
-        self,
-        task: Task,
-        *,
-        scored: bool = True,
-        honour_quirks: bool = False,
-        robots: int = 1,
-        pictures: bool = False,
+        self, task: Task, *, scored: bool = True, honour_quirks: bool = False, robots: int = 1, pictures: bool = False
     ) -> None:
         if pictures:
             self.household = WITH_PICTURES
@@ -107,7 +99,7 @@ class SymbolicWorld(SharedWorld):
         return self.observe()
 
     def observe(self) -> Pending[Observation]:
-        return Pending.of(self._with_others(looking.look_around(self.scene)))
+        return Pending.of(self._with_others(rules.look_around(self.scene)))
 
     def survey(self) -> Pending[Observation]:
         return Pending.of(rules.survey(self.scene))
@@ -118,7 +110,7 @@ class SymbolicWorld(SharedWorld):
     def _looks(self) -> list[str]:
         if not self._has_camera:
             return []
-        things = (thing.name for thing in (*self.scene.visible(), *looking.held(self.scene)))
+        things = (thing.name for thing in (*self.scene.visible(), *rules.held(self.scene)))
         return [
             pictures.LOOK,
             *(f"{pictures.LOOK_AT} {name}" for name in dict.fromkeys(things)),
@@ -159,13 +151,13 @@ class SymbolicWorld(SharedWorld):
     def corrections(self) -> Pending[Sequence[Offer]]:
         things = [thing for thing in self.scene.things.values() if thing.observed and not thing.is_room]
         movable = [thing for thing in things if "GRABBABLE" in thing.properties]
-        return Pending.of(corrections.of_house(self.scene, movable, filter(rules.can_take_things, things)))
+        return Pending.of(rules.statements(self.scene, movable, filter(rules.can_take_things, things)))
 
     def correct(self, correction: SkillCall) -> Pending[Observation]:
-        if full := corrections.hands_full(self.scene, correction, HANDS):
-            return Pending.of(corrections.refused(full))
-        self._correct(correction, self.scene.by_name[next(corrections.named_in(correction))])
-        return Pending.of(self._with_others(corrections.told(self.scene, correction, looking.look_around(self.scene))))
+        if full := rules.hands_full(self.scene, correction, HANDS):
+            return Pending.of(rules.not_taken_in(full))
+        self._correct(correction, self.scene.by_name[next(rules.named_in(correction))])
+        return Pending.of(self._with_others(rules.around_after(self.scene, correction, rules.look_around(self.scene))))
 
     def _correct(self, correction: SkillCall, thing: Thing) -> None:
         effect, place = correction.skill.effect, self.scene.by_name.get(correction.value("place"))
@@ -187,7 +179,7 @@ class SymbolicWorld(SharedWorld):
 
     def _with_others(self, observation: Observation) -> Observation:
         told = [
-            teammate_here(name, tuple(thing.name for thing in looking.held(other.scene)))
+            teammate_here(name, tuple(thing.name for thing in rules.held(other.scene)))
             for name, other in self._team.items()
             if other is not self and other.scene.agent_room is self.scene.agent_room
         ]

@@ -179,8 +179,6 @@ class Naming:
 
 
 class _Table:
-    """Replaces whole words, the longest first: ``wine glass`` is not about ``wine``."""
-
     def __init__(self, words: Mapping[str, str]) -> None:
         self._words = words
         any_of = "|".join(sorted(map(re.escape, words), key=len, reverse=True))

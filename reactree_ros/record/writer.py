@@ -34,7 +34,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.files.secrecy import without_credentials
 from reactree_ros.llm.port import DecisionRequest, Reply
 from reactree_ros.planners.spec import Planner
-from reactree_ros.record.own import sealed
+from reactree_ros.record.reader import sealed
 from reactree_ros.record.schema import (
     SCHEMA,
     Event,
@@ -75,7 +75,7 @@ class RecordFile:
     If writing fails (a full disk, a deleted folder), the file logs that once and writes no more. The run continues.
 
     ``own`` says whether the user has said all that the header says, so that the record goes on by itself here; see
-    :mod:`reactree_ros.record.own`. If the file exists already, or cannot be made, a UserError is raised.
+    :mod:`reactree_ros.record.reader`. If the file exists already, or cannot be made, a UserError is raised.
     """
 
     def __init__(self, path: str | Path, *, own: bool = False) -> None:

@@ -25,7 +25,7 @@ from reactree_ros.robot.map_file import Document, MapDocument, Source, Ways, che
 from reactree_ros.robot.triggers import TriggerEntry
 from reactree_ros.world.port import Outcome
 from reactree_ros.world.skill_policy import Range
-from reactree_ros.world.tools.settings import Servers
+from reactree_ros.world.tool_servers import Servers
 
 
 def _in_seconds(value: float | str) -> float | str:

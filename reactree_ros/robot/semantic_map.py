@@ -9,7 +9,7 @@ from dataclasses import replace
 from reactree_ros.agent.household import named
 from reactree_ros.agent.parameters import Named, Person
 from reactree_ros.agent.skill import Offer, Skill, SkillCall
-from reactree_ros.household import corrections, looking
+from reactree_ros.household import rules
 from reactree_ros.household.scene import STATES, Thing
 from reactree_ros.household.tasks import parts_of
 from reactree_ros.robot.detections import Detection, lies, matched
@@ -377,20 +377,20 @@ class SemanticMap(House):
         kinds = [one for skill in skills for one in skill.parameters.values() if isinstance(one, Person)]
         persons = [*(person.name for person in self.persons), *(name for one in kinds for name in one.names)]
         places = [*self.receptacles(), *self.rooms]
-        return corrections.of_house(self, self.items(), places, dict.fromkeys(persons))
+        return rules.statements(self, self.items(), places, dict.fromkeys(persons))
 
     def corrected(self, correction: SkillCall, now: float) -> Observation:
         """Take in what a person says of the house, and look around; see :meth:`World.correct`."""
         if why := self.correct(correction, now):
-            return corrections.refused(why)
-        return corrections.told(self, correction, self.around())
+            return rules.not_taken_in(why)
+        return rules.around_after(self, correction, self.around())
 
     def correct(self, correction: SkillCall, now: float) -> str:
         """Take in what a person says of the house; returns why it cannot be, or nothing."""
-        missing = [name for name in corrections.named_in(correction) if name not in self.by_name]
+        missing = [name for name in rules.named_in(correction) if name not in self.by_name]
         if missing:
             return f"{missing[0]} is not on the map any more"
-        if full := corrections.hands_full(self, correction, self.hands):
+        if full := rules.hands_full(self, correction, self.hands):
             return full
         self.apply(correction, now)
         self._grasped = None  # the person's word settles it
@@ -429,7 +429,7 @@ class SemanticMap(House):
 
     def around(self) -> Observation:
         """Word what an agent node starts with, and say where everything is that stays where it is."""
-        observation = looking.look_around(self)
+        observation = rules.look_around(self)
         return self.located(observation, (*self.rooms, *self.receptacles(), *self.lying))
 
     @property

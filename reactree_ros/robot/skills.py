@@ -9,7 +9,7 @@ from reactree_ros.agent.household import split_skill
 from reactree_ros.agent.parameters import Named, Parameter, ParameterError, Person, Room, Thing, Value
 from reactree_ros.agent.picture import Picture
 from reactree_ros.agent.skill import Offer, Offered, Skill, SkillCall, read_skill
-from reactree_ros.household import looking, rules
+from reactree_ros.household import rules
 from reactree_ros.household.household import SKILLS
 from reactree_ros.robot.house import Item, MapThing
 from reactree_ros.robot.map_file import HELD
@@ -50,7 +50,7 @@ class MapSkills:
         if far := map.in_the_way(call):
             return Outcome.PRECONDITION, f"You cannot {call} now: {far}."
         held = map.by_name.get(call.value("held"))
-        if held is not None and (borne := looking.borne_by(map, held)) and map.borne[held.id] not in call.persons:
+        if held is not None and (borne := rules.borne_by(map, held)) and map.borne[held.id] not in call.persons:
             return Outcome.PRECONDITION, borne
         try:
             meant = self._offer(map, call.skill).read(call.values)
@@ -86,11 +86,11 @@ class MapSkills:
         told = [
             text,
             f"It returned {call.skill.told(data)}." if data or (outcome is Outcome.DONE and call.skill.returns) else "",
-            looking.see_text(near) + "." if near else "",
+            rules.see_text(near) + "." if near else "",
         ]
         here = map.thing_of(call) if near else None
-        seen = tuple(looking.sightings(map, near, here))
-        words = " ".join(filter(None, told)) + looking.holding_text(map)
+        seen = tuple(rules.sightings(map, near, here))
+        words = " ".join(filter(None, told)) + rules.holding_text(map)
         return map.located(Observation(words, outcome, seen, data=data, pictures=pictures))
 
     def _offer(self, map: SemanticMap, skill: Skill) -> Offer:
@@ -115,7 +115,7 @@ def _may_stand(map: SemanticMap, parameter: Parameter, takes: bool) -> Iterator[
         things = rooms
     elif isinstance(parameter, Thing):
         borne = [map.things[id] for id in map.borne] if takes else []
-        things = [*map.visible(), *looking.held(map), *borne]
+        things = [*map.visible(), *rules.held(map), *borne]
     for thing in dict.fromkeys(things):
         if isinstance(thing, MapThing) and _is(map, thing, parameter.which):
             yield thing.name
@@ -178,8 +178,8 @@ class HouseholdSkills(MapSkills):
         pictures: tuple[Picture, ...] = (),
     ) -> Observation:
         if outcome is not Outcome.DONE or map.thing_of(call) is None:
-            seen = tuple(looking.sightings(map, (), None))
-            return map.located(Observation(text + looking.holding_text(map), outcome, seen, pictures=pictures))
+            seen = tuple(rules.sightings(map, (), None))
+            return map.located(Observation(text + rules.holding_text(map), outcome, seen, pictures=pictures))
         near, receptacle = map.look(), map.target(call)
         told = rules.after_skill(_skill(map, call), outcome, text, scene=map, next_to_agent=near, receptacle=receptacle)
         return map.located(replace(told, pictures=pictures))

@@ -33,8 +33,6 @@ _TURNING = DEPENDING | {"off", "out", "stop"}
 
 @dataclass(frozen=True)
 class Mention:
-    """A word that the house knows, or a number, in a text."""
-
     begin: int  # where it begins; it ends at ``end``, before the ending of several
     end: int
     word: str  # as the house says it, or the number
@@ -90,11 +88,9 @@ class Vocabulary:
         return word.casefold() in self._kinds
 
     def kinds_of(self, word: str) -> frozenset[str]:
-        """Return the kinds of role that a word may fill; none if the house does not know it."""
         return self._kinds.get(word.casefold(), ("", frozenset()))[1]
 
     def mentions(self, text: str) -> Iterator[Mention]:
-        """Yield what a text names, of two in one another the longer."""
         for match in self._pattern.finditer(text):
             if (number := match["number"]) is not None:
                 yield Mention(*match.span(), number, frozenset({"number"}))

@@ -42,7 +42,6 @@ class Kept:
         self._lock = threading.RLock()
 
     def all(self) -> Mapping[str, model.Routine]:
-        """Return every routine by its name; what is damaged is left out."""
         with self._lock:
             texts = self.memory.routines()
             if texts is not self._texts:
@@ -54,7 +53,6 @@ class Kept:
             return self._routines
 
     def named(self, name: str) -> model.Routine:
-        """Return a routine by its name; a UserError if there is none."""
         routines = self.all()
         if name not in routines:
             hint = did_you_mean(name, routines) if routines else "it has none yet"
@@ -62,7 +60,6 @@ class Kept:
         return routines[name]
 
     def find(self, goal: str, known: Vocabulary, household: str, *, near: bool = False) -> Pending[tuple[Fit, ...]]:
-        """Look in the background for routines; see :meth:`fitting`."""
         return self.memory.do(lambda: self.fitting(goal, known, household, near=near))
 
     def fitting(self, goal: str, known: Vocabulary, household: str, *, near: bool = False) -> tuple[Fit, ...]:
@@ -110,7 +107,6 @@ class Kept:
         return name
 
     def replace(self, name: str, routine: model.Routine) -> None:
-        """Put a routine in the place of another one, or beside the others if there is none of that name."""
         if name != routine.name and routine.name in self.all():
             raise UserError(f"{self.memory.path}: there is a routine '{routine.name}' already; name it otherwise")
         self.memory.change_routine(routine.name, lambda text: routine.to_json())
@@ -118,7 +114,6 @@ class Kept:
             self.memory.change_routine(name, lambda text: None)
 
     def remove(self, name: str) -> None:
-        """Remove a routine; a UserError if there is none."""
         self.named(name)
         self.memory.change_routine(name, lambda text: None)
 

@@ -41,7 +41,7 @@ _WAITING = frozenset({"until", "when", "while", "every"})
 
 
 class NotLearnt(UserError):
-    """Nothing can be learnt from a run; the message says why, in one line."""
+    pass
 
 
 @dataclass(frozen=True)

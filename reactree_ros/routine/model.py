@@ -290,14 +290,12 @@ def takes_time(node: Node) -> bool:
 
 
 def walk(node: Node, depth: int = 1) -> Iterator[tuple[int, Node]]:
-    """Yield a node and all under it, each with its depth and before those under it."""
     yield depth, node
     for child in children_of(node):
         yield from walk(child, depth + 1)
 
 
 def templates_of(node: Node) -> tuple[str, ...]:
-    """Return the texts of a node in which roles may stand."""
     if isinstance(node, Skill):
         return (node.wording, *(fact.about for fact in (*node.needs, *node.effect)))
     text = {"goal": "text", "search": "of"}.get(node.kind, "condition")

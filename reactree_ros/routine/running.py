@@ -37,7 +37,7 @@ _FOUND_THERE, _SEEN_FROM_BESIDE = 2.0, 0.25
 
 
 class Unusable(ValueError):
-    """A routine cannot be run here; the message says why."""
+    pass
 
 
 class _Interrupted(Exception):
@@ -76,11 +76,9 @@ class Run:
                     self.seen[one.name] = Seen(one.word, one.instance, one.room, one.place)
 
     def render(self, template: str) -> str:
-        """Return a text with the values in its places; a :class:`KeyError` names one that was not found."""
         return template.format(**self.fit.values, **self.found)
 
     def interrupted(self) -> str:
-        """Return what a person has said since it began; empty if nobody has."""
         said = self.node.words_since(self._words)
         return f"the person says {said}" if said else ""
 
@@ -88,7 +86,6 @@ class Run:
         return self.node.context.household.name_of(seen.word, seen.instance)
 
     def words_around(self, name: str) -> Sequence[str]:
-        """Return the words of the place and the room that something is in, as far as they are known."""
         seen = self.seen.get(name)
         around = () if seen is None else (seen.place, seen.room)
         return tuple(dict.fromkeys(_word(one) for one in around if one and one != name))
@@ -193,7 +190,6 @@ class SkillStep(_Leaf):
         self._skill = skill
 
     def program(self) -> Program:
-        """Look whether it can be done and has to be, do it, and look what came of it."""
         run, skill = self._routine, self._skill
         try:
             call = self.call(run.render(skill.wording))
@@ -213,15 +209,12 @@ class SkillStep(_Leaf):
 
 
 class WaitStep(_Leaf):
-    """Waits until a condition holds, as long as it takes or for some time."""
-
     def __init__(self, condition: str, seconds: float | None, run: Run) -> None:
         super().__init__(f"{WAIT} {condition}", run)
         self._condition, self._seconds = condition, seconds
         self._wait(0)  # so that one that the world does not know is found before anything is done
 
     def program(self) -> Program:
-        """Wait, again and again where one wait is not long enough."""
         left = self._seconds
         while True:
             now = LONGEST if left is None else min(int(left), LONGEST)
@@ -237,14 +230,11 @@ class WaitStep(_Leaf):
 
 
 class GoalStep(_Leaf):
-    """Has an agent node work on a goal, which may name what was found."""
-
     def __init__(self, goal: model.Goal, run: Run) -> None:
         super().__init__(_shown(goal.text, run), run)
         self._goal = goal
 
     def program(self) -> Program:
-        """Let the agent node grow, and end as it does."""
         try:
             goal = self._routine.render(self._goal.text)
         except KeyError as error:
@@ -460,7 +450,6 @@ class RoutineNode(GoalNode):
         """Return nothing: an agent has nothing to learn from it."""
 
     def program(self) -> Program:
-        """Let the tree of the routine grow, and end as it does; say what was not as expected."""
         reached = yield from self.run_below(self._tree)
         if not reached:
             self.feedback_message = self._run.reason or self.feedback_message
@@ -511,7 +500,6 @@ class AllOrNone(Parallel):
     """
 
     def tick(self) -> Iterator[Behaviour]:
-        """Tick the child whose turn it is, and those after it as long as each succeeds at once."""
         return take_turns(self, (Status.SUCCESS,), lambda: Status.SUCCESS)
 
 
@@ -545,11 +533,11 @@ class _Again(decorators.Decorator):
 
 
 class Retry(_Again, decorators.Retry):
-    """Begins its child again after a failure."""
+    pass
 
 
 class Repeat(_Again, decorators.Repeat):
-    """Begins its child again after a success."""
+    pass
 
 
 def _again(kind: type[_Again]) -> Callable[[model.Decorator, Run], Behaviour]:

@@ -21,8 +21,7 @@ from reactree_ros.plugins import Registry
 from reactree_ros.routine import model
 from reactree_ros.routine.model import taken_apart
 from reactree_ros.world.check import REFUSALS
-from reactree_ros.world.port import Observation, Offer, Offered, Outcome, Seen, World
-from reactree_ros.world.team import SharedWorld, Use
+from reactree_ros.world.port import Observation, Offer, Offered, Outcome, Seen, SharedWorld, Use, World
 from reactree_ros.world.wrappers import AddedSkills
 
 #: What reads routines from a file or a folder, by the form that these have.

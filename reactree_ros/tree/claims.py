@@ -16,8 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from reactree_ros.background.pending import Pending, give_up_after
-from reactree_ros.world.port import Observation, Outcome
-from reactree_ros.world.team import SharedWorld, Use
+from reactree_ros.world.port import Observation, Outcome, SharedWorld, Use
 
 T = TypeVar("T")
 

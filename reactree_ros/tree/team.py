@@ -15,8 +15,7 @@ from reactree_ros.agent.text import names
 from reactree_ros.background.pending import Pending, after, asked
 from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.tree.claims import Claimant, ClaimedSkill, Claims
-from reactree_ros.world.port import Outcome, World
-from reactree_ros.world.team import GO_TO, Use, team_of
+from reactree_ros.world.port import GO_TO, Outcome, Use, World, team_of
 
 #: The state of what nobody can look into.
 _CLOSED = "CLOSED"

@@ -11,7 +11,7 @@ from reactree_ros.agent.text import in_one_line
 from reactree_ros.errors import UserError
 from reactree_ros.plugins.installation import install_line
 from reactree_ros.record.moment import Moment, Node
-from reactree_ros.view.words import STATUSES, sign_of
+from reactree_ros.view import STATUSES, sign_of
 
 #: Longest side of a PNG, and its most pixels.
 LONGEST, MOST = 12_000, 48_000_000
@@ -20,7 +20,6 @@ _LINE, _LINES = 22, 3
 
 
 def as_svg(moment: Moment) -> str:
-    """Draw a tree as SVG, in light colours."""
     places = places_in(moment)
     left = min((x for x, _ in places.values()), default=0) - _WIDE / 2 - _MARGIN
     right = max((x for x, _ in places.values()), default=0) + _WIDE / 2 + _MARGIN
@@ -39,7 +38,6 @@ def as_svg(moment: Moment) -> str:
 
 
 def draw(moment: Moment, places: Mapping[int, tuple[float, float]]) -> list[str]:
-    """Draw the nodes of a tree where they have their place, and below them the lines that join them."""
     nodes = [node for node, _ in walk(moment)]
     edges = [_edge(places[node.parent], places[node.number]) for node in nodes if node.parent is not None]
     return edges + [_drawn(node, moment.status_of(node), *places[node.number]) for node in nodes]
@@ -58,7 +56,6 @@ def as_png(moment: Moment) -> bytes:
 
 
 def as_dot(moment: Moment) -> str:
-    """Write a tree for Graphviz."""
     lines = ["digraph run {"]
     if moment.result is not None:
         lines.append(f"  label={_quoted(in_one_line(str(moment.verdict)))};")
@@ -81,7 +78,6 @@ def _shown(status: str) -> tuple[str, str]:
 
 
 def walk(moment: Moment) -> Iterator[tuple[Node, int]]:
-    """Yield goal nodes and control flow from the root, parents before children, with their depth."""
     waiting = [(0, 0)] if moment.nodes else []
     while waiting:
         number, depth = waiting.pop()

@@ -27,15 +27,12 @@ from reactree_ros.view.drawing import as_dot, as_png, as_svg
 
 @dataclass(frozen=True)
 class Export:
-    """A file format for a run."""
-
     suffix: str
     media_type: str
     make: Callable[[Sequence[Event]], str | bytes]
 
 
 def export(record: Record, kind: str, at: int | None = None) -> bytes:
-    """Export a run, up to an event if its number is given."""
     events = record.events if at is None else record.events[: at + 1]
     content = EXPORTS[kind].make(events)
     return content if isinstance(content, bytes) else content.encode()
@@ -62,7 +59,6 @@ _COUNTS = ("decisions", "steps", "agent_nodes", "max_depth", "seconds", "message
 
 
 def as_markdown(moment: Moment) -> str:
-    """Write a run as Markdown: the conversation of each goal node, in the order in which they started."""
     named = ("name", "llm", "suite")
     rows: dict[str, Any] = {
         what: next((str(moment.run[what][key]) for key in named if key in moment.run[what]), "")

@@ -41,11 +41,9 @@ class Runs:
 
     @property
     def alone(self) -> bool:
-        """Whether the path is one record, not a folder."""
         return self.path.is_file()
 
     def find(self, run: str) -> Path | None:
-        """Return the record of a name from :meth:`table`; None if there is none."""
         path = dict(self._named()).get(run)
         if path is not None:
             with suppress(RecordError):
@@ -54,7 +52,6 @@ class Runs:
         return None
 
     def open(self, path: Path) -> BinaryIO:
-        """Open a record that :meth:`find` returned."""
         file = self._opened(path)
         try:
             read_header(path, file)

@@ -33,11 +33,11 @@ from reactree_ros.files.read_back import LONGEST_LINE, parse_json
 from reactree_ros.record.reader import Reading, RecordError, read_record
 from reactree_ros.record.schema import Event
 from reactree_ros.record.verdict import verdict_of
+from reactree_ros.view import as_script
 from reactree_ros.view.exports import EXPORTS, export
 from reactree_ros.view.http import address_of, admit, bound, own_hosts, server_of
 from reactree_ros.view.runs import Runs
 from reactree_ros.view.steering import Helm
-from reactree_ros.view.words import as_script
 
 PAGE = Path(__file__).parent / "page"
 #: Time between two reads of a record that is being written, in seconds.
@@ -112,7 +112,6 @@ class ViewServer:
         self._thread.join(PATIENCE)
 
     def wait(self) -> None:
-        """Wait until somebody interrupts the process (Ctrl-C), or the server ends."""
         while self._thread.is_alive():
             self._thread.join(PATIENCE)
 

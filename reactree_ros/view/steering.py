@@ -34,7 +34,6 @@ class Asked:
 
     @classmethod
     def from_open(cls, one: Open | None) -> Asked | None:
-        """Return an open question for the page; None if there is none."""
         if one is None:
             return None
         question = one.question
@@ -43,8 +42,6 @@ class Asked:
 
 @dataclass(frozen=True)
 class Course:
-    """The state of steering."""
-
     paused: bool = False  # whether the run waits for a person to continue it
     ended: bool = False  # whether the run has ended
     notice: str = ""  # why the last command was not carried out; empty if it was
@@ -81,7 +78,6 @@ class Steering(Around):
         self._ended = False
 
     def follow(self, episode: Episode) -> None:
-        """Steer an episode that uses this language model."""
         with self._lock:
             self._episode = episode
             episode.tell_of_undecided(self._skill_ended)
@@ -89,14 +85,12 @@ class Steering(Around):
                 episode.pause(PAUSED)
 
     def ended(self) -> None:
-        """Record that the episode has ended."""
         with self._lock:
             self._ended = True
             self._said.succeed("the run has ended")
 
     @property
     def course(self) -> Course:
-        """The state of steering."""
         asked = None if self._desk is None else Asked.from_open(self._desk.next)
         with self._lock:
             return Course(self._left == 0 and not self._ended, self._ended, self._notice, asked=asked)
@@ -118,22 +112,18 @@ class Steering(Around):
         return commands
 
     def pause(self) -> None:
-        """Pause the run; work in progress is cancelled."""
         with self._lock:
             self._running().pause(PAUSED)
             self._left, self._words = 0, ""
             self._said.succeed("the run was paused before they were taken")
 
     def go_on(self) -> None:
-        """Continue a paused run."""
         self._release(None)
 
     def step(self) -> None:
-        """Let a paused run take one more decision, or one skill where a tree decides, as a routine does."""
         self._release(1)
 
     def say(self, words: str) -> Pending[str]:
-        """Use a person's words as the next decision of a paused run, then pause again; returns why they are refused."""
         if not words.strip():
             raise UserError("the decision is empty; type one, e.g. 'Act: open fridge 1'")
         with self._lock:
@@ -142,13 +132,11 @@ class Steering(Around):
         return self._release(1, words)
 
     def tell(self, words: str) -> None:
-        """Tell the run something; see :meth:`Episode.hear`."""
         with self._lock:
             episode = self._running()
         episode.hear(words)
 
     def cancel(self) -> None:
-        """Stop the run for good."""
         with self._lock:
             self._running().cancel()
 
@@ -165,7 +153,6 @@ class Steering(Around):
         return self._episode
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        """Use the person's words first, then the model; while the run is paused, no reply comes."""
         with self._lock:
             words, self._words = self._words, ""
             if self._left == 0:

@@ -26,7 +26,7 @@ from reactree_ros.record.moment import Moment, Node
 from reactree_ros.record.reader import RecordError, read_record
 from reactree_ros.record.schema import Event, value_from_dict
 from reactree_ros.record.verdict import BROKEN, LIMITED, SCORES, EpisodeEnd
-from reactree_ros.view.words import COUNTS, STATUSES, sign_of
+from reactree_ros.view import COUNTS, STATUSES, sign_of
 from reactree_ros.world.port import Outcome
 
 #: How often the live tree is drawn, a second.
@@ -40,8 +40,6 @@ RESUMED = {end.value for end in BROKEN | LIMITED | {EpisodeEnd.INTERRUPTED}}
 
 
 class Line(NamedTuple):
-    """Something that happened, in words that may be anybody's."""
-
     text: str
     style: str = ""
     indent: int = 1  # how far within its goal node
@@ -143,8 +141,6 @@ class Terminal:
 
 
 class Row(Text):
-    """A line of the tree, cut where the terminal ends; an active one if the run is there now, or below."""
-
     def __init__(self, text: str, style: str, *, active: bool) -> None:
         super().__init__(text, style=f"bold {style}" if active else style, no_wrap=True, overflow="ellipsis")
         self.active = active

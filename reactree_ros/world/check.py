@@ -12,9 +12,21 @@ from functools import partial
 from typing import Any, NoReturn, TypeVar
 
 from reactree_ros.background.pending import Pending, Worker, mapped
-from reactree_ros.world.port import Household, Observation, Offer, Offered, Outcome, Score, Seen, World, WorldError
+from reactree_ros.world.port import (
+    Household,
+    Observation,
+    Offer,
+    Offered,
+    Outcome,
+    Score,
+    Seen,
+    SharedWorld,
+    Use,
+    World,
+    WorldError,
+    team_of,
+)
 from reactree_ros.world.spec import asks_for
-from reactree_ros.world.team import SharedWorld, Use, team_of
 
 T = TypeVar("T")
 #: How a world may end a skill that it does not know, or that cannot be done now; nothing has moved then.

@@ -15,7 +15,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.plugins import REGISTRIES, Registry, Spec
 from reactree_ros.plugins.settings import Settings
 from reactree_ros.world.port import Household, World
-from reactree_ros.world.tools import with_tools
+from reactree_ros.world.tool_servers import with_tools
 
 #: What a robot is called in records; it is no world that can be made.
 ROBOT = "robot"

@@ -23,9 +23,18 @@ from reactree_ros.background.pending import (
     settle_as,
     where_late,
 )
-from reactree_ros.world.port import Household, Observation, Outcome, World, WorldError
+from reactree_ros.world.port import (
+    Household,
+    Observation,
+    Outcome,
+    RightOfWay,
+    SharedWorld,
+    Use,
+    World,
+    WorldError,
+    team_of,
+)
 from reactree_ros.world.skill_policy import PolicyError, Rule, SkillPolicy, Verdict
-from reactree_ros.world.team import RightOfWay, SharedWorld, Use, team_of
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)

@@ -51,8 +51,8 @@ from reactree_ros.record.reader import Record
 from reactree_ros.record.schema import Event
 from reactree_ros.record.writer import Recorder
 from reactree_ros.tree.flows import SequenceFlow
+from reactree_ros.view import as_script
 from reactree_ros.view.terminal import _decided as terminal_lines
-from reactree_ros.view.words import as_script
 
 SKILLS = ("done", "failure", "go to kitchen 1", "pick up apple 1")
 

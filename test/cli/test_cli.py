@@ -168,11 +168,7 @@ def test_a_run_that_ran_out_of_decisions_goes_on_to_the_end_of_one_that_did_not(
     ended = cli("resume", short, "--max-decisions", 200, "--json", "--save", rest)
     times = {"seconds": 0, "model_seconds": 0}
     assert (ended.code, ended.json | times) == (0, result | times)
-    assert read_record(rest).run["parent"] == {
-        "id": read_record(short).run["id"],
-        "path": str(short),
-        "decision": 10,
-    }
+    assert read_record(rest).run["parent"] == {"id": read_record(short).run["id"], "path": str(short), "decision": 10}
     assert cli("record", "replay", rest).code == 0
     refused = cli("resume", short, "--max-decisions", 10)
     assert (refused.code, "--max-decisions 10: the run had as many; allow more than 10" in refused.err) == (2, True)
@@ -610,10 +606,7 @@ BAD_WITH_ALL_INSTALLED: dict[str, tuple[list[str], str]] = {
         ["run", "a", "--world", "ai2thor", "--world-option", "scene=FloorPlan99"],
         "unknown scene 'FloorPlan99'",
     ),
-    "no trials": (
-        ["run", "--world", "ai2thor", "--tasks", "{nowhere}", "--task-id", "0"],
-        "nowhere: cannot be read",
-    ),
+    "no trials": (["run", "--world", "ai2thor", "--tasks", "{nowhere}", "--task-id", "0"], "nowhere: cannot be read"),
     "engine without model": (["run", "--llm", "vllm"], "llm is 'vllm', but no model is named"),
 }
 

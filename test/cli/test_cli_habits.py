@@ -136,11 +136,7 @@ def test_the_script_that_is_shown_completes_in_bash(command: Path, tmp_path: Pat
 
 # ---------------------------------------------------------------------- colours
 
-PRINTS = {
-    "help": ["--help"],
-    "run": ["run", INSTRUCTION],
-    "error": ["run", "--llm", "nobody"],
-}
+PRINTS = {"help": ["--help"], "run": ["run", INSTRUCTION], "error": ["run", "--llm", "nobody"]}
 
 
 def on_a_terminal(*arguments: str, **more: str) -> str:

@@ -21,7 +21,7 @@ from reactree_ros.files.whole_file import user_state
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.planners.reactree import SPEC, ReactreeSettings
 from reactree_ros.planners.spec import PLANNERS
-from reactree_ros.record.own import is_own, sealed
+from reactree_ros.record.reader import is_own, sealed
 
 KEY = "sk-hush-4711-abcdef"
 INSTRUCTION = "Put 1 apple on the coffee table"
@@ -204,7 +204,7 @@ def test_in_a_terminal_it_is_shown_and_asked_for(
     monkeypatch.setattr(opening.sys, "stdin", terminal)
     monkeypatch.setattr(opening.sys, "stderr", terminal)
     monkeypatch.setattr(opening.typer, "confirm", confirm)
-    monkeypatch.setattr("reactree_ros.cli.carry_out.terminal", lambda: None)
+    monkeypatch.setattr("reactree_ros.cli.opening.terminal", lambda: None)
     cli("resume", hostile)
     assert len(shown) == 1
     assert f"base_url={catcher.base_url}" in terminal.getvalue()

@@ -24,7 +24,6 @@ from reactree_ros.files.secrecy import redacted
 from reactree_ros.memory.embedding import DEFAULT_MODEL
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.spec import memory as named
-from reactree_ros.memory.stores.database import ExperienceStore
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.plugins.installation import Diagnosis, Level
 
@@ -437,7 +436,7 @@ def snapshot(path: Path) -> dict[str, bytes]:
 def test_a_memory_is_told_with_what_it_holds_and_left_as_it_is(memory: Path) -> None:
     before = snapshot(memory)
     found = by_name(look_at(named(memory)))
-    assert found["memory"].said == f"{memory}: 1 experiences of 1 runs, schema {ExperienceStore.version}"
+    assert found["memory"].said == f"{memory}: 1 experiences of 1 runs, schema {SqliteMemory.version}"
     assert found["memory"].level is RIGHT
     assert f"{DEFAULT_MODEL}, 384 dimensions" in found["embedder"].said
     assert snapshot(memory) == before
@@ -461,15 +460,15 @@ def another_program(path: Path) -> None:
 
 
 def header(version: int) -> tuple[str, str]:
-    return f"PRAGMA application_id = {ExperienceStore.application_id}", f"PRAGMA user_version = {version}"
+    return f"PRAGMA application_id = {SqliteMemory.application_id}", f"PRAGMA user_version = {version}"
 
 
 def later(path: Path) -> None:
-    change(path, *header(ExperienceStore.version + 1))
+    change(path, *header(SqliteMemory.version + 1))
 
 
 def without_tables(path: Path) -> None:
-    change(path, *header(ExperienceStore.version))
+    change(path, *header(SqliteMemory.version))
 
 
 @pytest.mark.parametrize(
@@ -481,7 +480,7 @@ def without_tables(path: Path) -> None:
         (lambda path: path.write_text("a text"), "not an SQLite database"),
         (lambda path: path.write_bytes(b"SQLite format 3\0" + b"\1" * 200), "cannot be read"),
         (another_program, "a database of another program"),
-        (later, f"has schema version {ExperienceStore.version + 1}, this reactree_ros knows {ExperienceStore.version}"),
+        (later, f"has schema version {SqliteMemory.version + 1}, this reactree_ros knows {SqliteMemory.version}"),
         (without_tables, "no such table"),
     ],
     ids=["nothing", "folder", "empty", "text", "damaged", "another program's", "later schema", "no tables"],

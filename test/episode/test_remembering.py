@@ -19,9 +19,8 @@ from reactree_ros.background.pending import Pending
 from reactree_ros.episode import remembering as remembering_module
 from reactree_ros.episode.remembering import Remembering
 from reactree_ros.household.household import WAH_NL
-from reactree_ros.household.moving import moved
 from reactree_ros.household.symbolic import SymbolicWorld
-from reactree_ros.household.tasks import Task
+from reactree_ros.household.tasks import Task, moved
 from reactree_ros.memory.house_map import HouseMap
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.memory.working import WorkingMemory

@@ -367,8 +367,8 @@ llm = "openai"
 
 
 def _read_defaults(path: Path) -> object:
+    from reactree_ros.cli import every_command
     from reactree_ros.cli.defaults import DefaultsFile
-    from reactree_ros.cli.loading import every_command
 
     return list(DefaultsFile(path).faults(dict(every_command())))
 

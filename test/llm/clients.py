@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
@@ -36,6 +36,21 @@ def clients(**defaults: Any) -> Iterator[Model]:
     yield make
     for one in made:
         one.close()
+
+
+#: Starts a peer, and makes a language model of it with settings.
+Serve = Callable[..., tuple[Peer, LanguageModel]]
+
+
+@contextmanager
+def serving(**defaults: Any) -> Iterator[Serve]:
+    """Yield what starts peers; they and their language models end with it."""
+    with ExitStack() as open_, clients(**defaults) as make:
+
+        def serve(peer: Peer, **settings: Any) -> tuple[Peer, LanguageModel]:
+            return open_.enter_context(peer), make(peer, **settings)
+
+        yield serve
 
 
 def ask(model: LanguageModel, *turns: Turn | str, **more: Any) -> Reply:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 
 import pytest
-from clients import Model, clients
+from clients import Model, Serve, clients, serving
 from tiny import CPU
 from tiny_models import tiny_model, tiny_thinking_model
 
@@ -40,3 +40,10 @@ def model() -> Iterator[Model]:
     """Makes language models of a peer."""
     with clients() as make:
         yield make
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Starts peers with a language model each."""
+    with serving() as one:
+        yield one

@@ -113,6 +113,14 @@ class Exchange:
         if connection in ready:
             self.peer.gone.put(self.request)
 
+    def begin(self, kind: str) -> None:
+        """Send the headers of a long answer."""
+        self.handler.send_response(200)
+        self.handler.send_header("Content-Type", kind)
+        self.handler.send_header("Content-Length", "1000000")
+        self.handler.end_headers()
+        self.handler.wfile.flush()
+
     def begin_stream(self, kind: str = "text/event-stream; charset=utf-8") -> None:
         self.handler.close_connection = True  # the end of the stream is that of the connection
         self.handler.send_response(200)
@@ -227,6 +235,11 @@ def answers(value: Any, status: int = 200) -> Behaviour:
     return lambda exchange: exchange.reply(status, value)
 
 
+def answer(message: dict[str, Any], finish: str | None = "stop", **usage: Any) -> dict[str, Any]:
+    """Return an answer of a chat."""
+    return {"choices": [{"index": 0, "finish_reason": finish, "message": message}], "usage": usage}
+
+
 def babbles(exchange: Exchange) -> None:
     """Answer with what is no JSON, though it says so."""
     exchange.raw(200, b"{{ not JSON", "application/json")
@@ -239,13 +252,9 @@ def shows_a_page(exchange: Exchange) -> None:
 
 def breaks_off(exchange: Exchange) -> None:
     """Send half a message, then close."""
-    handler = exchange.handler
-    handler.send_response(200)
-    handler.send_header("Content-Type", "application/json")
-    handler.send_header("Content-Length", "1000")
-    handler.end_headers()
-    handler.wfile.write(b'{"choices": [')
-    handler.wfile.flush()
+    exchange.begin("application/json")
+    exchange.handler.wfile.write(b'{"choices": [')
+    exchange.handler.wfile.flush()
     exchange.hang_up()
 
 

@@ -12,7 +12,7 @@ from small_questions import options, understood
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import Saw, Told, ToldStart
 from reactree_ros.background.pending import Pending
-from reactree_ros.episode.lesson import lesson
+from reactree_ros.cli.llm import lesson
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.llm.check import Given, Lesson, Report, check
 from reactree_ros.llm.port import (

@@ -18,8 +18,8 @@ from hosted_peers import (
 from openai_peer import JSON_SCHEMA, Peer
 
 from reactree_ros.background.pending import Pending
+from reactree_ros.cli.llm import lesson
 from reactree_ros.episode import Episode, EpisodeResult
-from reactree_ros.episode.lesson import lesson
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.expert.policy import decide
 from reactree_ros.household.houses import HOUSES

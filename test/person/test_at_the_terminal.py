@@ -18,10 +18,9 @@ from openai_peer import Peer
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.household.expert.policy import decide
-from reactree_ros.person import terminal
-from reactree_ros.person.desk import Desk
+from reactree_ros.person import desk as desks
+from reactree_ros.person.desk import Desk, at_the_terminal
 from reactree_ros.person.port import Answer, NobodyAnswers, Question
-from reactree_ros.person.terminal import at_the_terminal
 
 #: Longest wait for anything, in seconds.
 PATIENCE = 20.0
@@ -77,13 +76,13 @@ def test_a_question_is_shown_with_who_asks_and_what_is_typed_answers_it(typed: T
 def test_a_yes_that_comes_sooner_than_anybody_can_read_is_not_taken(
     typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(terminal, "REACTION", PATIENCE)
+    monkeypatch.setattr(desks, "REACTION", PATIENCE)
     answer = typed.ask("May it?", skill="turn on stove 1")
     typed.shows("y: yes; anything else: no")
     typed.type("y\n")
     typed.shows("type it again")
     assert not answer.done()
-    monkeypatch.setattr(terminal, "REACTION", 0.0)
+    monkeypatch.setattr(desks, "REACTION", 0.0)
     typed.type("y\n")
     assert answer.result(PATIENCE).text == "y"
 

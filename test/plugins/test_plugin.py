@@ -199,10 +199,7 @@ SPEC = dataclasses.replace(OTHER, name="{name}", summary="{summary}")
 WRONG = {
     "ends": ("import sys; sys.exit(3)", "world 'ends' of ends cannot be loaded: SystemExit 3"),
     "quits": ("raise SystemExit", "world 'quits' of quits cannot be loaded: SystemExit"),
-    "own": (
-        "class Odd(BaseException): pass\nraise Odd('no way')",
-        "world 'own' of own cannot be loaded: Odd no way",
-    ),
+    "own": ("class Odd(BaseException): pass\nraise Odd('no way')", "world 'own' of own cannot be loaded: Odd no way"),
     "empty": ("", "world 'empty' of empty cannot be loaded: module 'empty' has no attribute 'SPEC'"),
     "syntax": ("def", "world 'syntax' of syntax cannot be loaded: invalid syntax"),
     "other": (

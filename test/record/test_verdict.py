@@ -21,11 +21,11 @@ from reactree_ros.record.schema import Event
 from reactree_ros.record.verdict import EpisodeEnd, Judgement, verdict_of
 from reactree_ros.record.writer import Recorder, encoded
 from reactree_ros.tree.options import TreeOptions
+from reactree_ros.view import STATUSES
 from reactree_ros.view.drawing import as_dot, as_svg
 from reactree_ros.view.exports import _log_line, as_markdown
 from reactree_ros.view.runs import Runs
 from reactree_ros.view.terminal import show_result
-from reactree_ros.view.words import STATUSES
 from reactree_ros.world.port import Score
 
 RESULT = scripted_episode({"root": ["Act: open fridge 1", "Act: done"]}).run()

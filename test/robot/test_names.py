@@ -9,7 +9,7 @@ import pytest
 from reactree_ros.agent.corrections import read_exactly
 from reactree_ros.agent.skill import Skill, skill_of
 from reactree_ros.errors import UserError
-from reactree_ros.household import looking
+from reactree_ros.household import rules
 from reactree_ros.household.tasks import parts_of
 from reactree_ros.robot.config import RobotConfig, SkillEntry
 from reactree_ros.robot.detections import Detection
@@ -173,7 +173,7 @@ def test_a_thing_is_where_it_was_said_to_be_until_it_is_detected_and_a_new_map_k
     assert not house.correct(taken, 1.0)
     house.forget(1e9)
     after = SemanticMap(house.document, before=house)
-    assert looking.bearing_text(after) == " Anna has stapler (1)."
+    assert rules.bearing_text(after) == " Anna has stapler (1)."
     after.take_in([Detection("stapler", Pose.upright("map", 7.0, 3.0, 0.5))], 0.5)
     assert after.borne  # it was detected before
     detected = SemanticMap(house.document, before=after)

@@ -13,9 +13,8 @@ from reactree_lab.household.generator import generate_house
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.episode.assembly import proof
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.moving import moved
 from reactree_ros.household.symbolic import SymbolicWorld
-from reactree_ros.household.tasks import Task, parse_tasks
+from reactree_ros.household.tasks import Task, moved, parse_tasks
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.writer import Recorder

@@ -19,16 +19,15 @@ from reactree_ros.agent.skill import Skill, wait_skill
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.episode.assembly import needed, tried_out
-from reactree_ros.episode.learning import vocabulary_of
 from reactree_ros.household.household import SKILLS
-from reactree_ros.household.moving import moved
 from reactree_ros.household.symbolic import SymbolicWorld
-from reactree_ros.household.tasks import Task
+from reactree_ros.household.tasks import Task, moved
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.routine import model
 from reactree_ros.routine.fitting import Routines
 from reactree_ros.routine.keeping import Kept
 from reactree_ros.routine.learn import NotLearnt, learnt, overlooked
+from reactree_ros.routine.use import vocabulary_of
 from reactree_ros.tree.agent_node import Abilities
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Outcome, Seen, World

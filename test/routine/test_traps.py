@@ -23,17 +23,16 @@ from routines import Harm  # of benchmarks/
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode.assembly import tried_out
-from reactree_ros.episode.learning import vocabulary_of
-from reactree_ros.household.moving import moved
 from reactree_ros.household.rules import Skill
 from reactree_ros.household.symbolic import SymbolicWorld
-from reactree_ros.household.tasks import Graph, Task
+from reactree_ros.household.tasks import Graph, Task, moved
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.person.port import Answer, Person, Question
 from reactree_ros.routine import model
 from reactree_ros.routine.fitting import Fit
 from reactree_ros.routine.fitting import Routines as Index
 from reactree_ros.routine.keeping import Kept
+from reactree_ros.routine.use import vocabulary_of
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Outcome, Seen, World
 from reactree_ros.world.skill_policy import policy_from_list

@@ -18,8 +18,8 @@ from recorded_runs import assert_replays
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode.going_on import go_on
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.moving import moved
 from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.household.tasks import moved
 from reactree_ros.memory.port import EpisodicMemoryError
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.person.port import Answer, Person, Question

@@ -9,8 +9,7 @@ import pytest
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.tree.claims import Circle, Claimant, ClaimedSkill, Claims, Taken
-from reactree_ros.world.port import Household, Observation, Outcome, Score
-from reactree_ros.world.team import SharedWorld, Use
+from reactree_ros.world.port import Household, Observation, Outcome, Score, SharedWorld, Use
 
 
 class Robot(Claimant):

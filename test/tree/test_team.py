@@ -22,8 +22,7 @@ from reactree_ros.llm.port import DecisionRequest, LanguageModelError, Reply
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.moment import Moment
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.world.port import Observation, RobotGone, Seen, WorldError
-from reactree_ros.world.team import RightOfWay, SharedWorld
+from reactree_ros.world.port import Observation, RightOfWay, RobotGone, Seen, SharedWorld, WorldError
 from reactree_ros.world.wrappers import SkillTimeLimit
 
 

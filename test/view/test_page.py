@@ -18,8 +18,8 @@ from reactree_ros.person.desk import Desk
 from reactree_ros.person.port import Question, approves
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import read_record
+from reactree_ros.view import STATUSES, flows
 from reactree_ros.view.steering import Asked, Course, Steering
-from reactree_ros.view.words import STATUSES, flows
 
 pytestmark = pytest.mark.view
 

@@ -18,10 +18,9 @@ from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import load_tasks
 from reactree_ros.world.check import check_world
-from reactree_ros.world.port import Household, Observation, Outcome, Score, World, WorldError
+from reactree_ros.world.port import Household, Observation, Outcome, Score, SharedWorld, Use, World, WorldError
 from reactree_ros.world.recorded import RecordedWorld
 from reactree_ros.world.skill_policy import Rule, SkillPolicy, Verdict
-from reactree_ros.world.team import SharedWorld, Use
 from reactree_ros.world.wrappers import PolicyGuard, SkillTimeLimit, WorldWrapper
 
 SHORT = 0.2  # for what never comes, in seconds

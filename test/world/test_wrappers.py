@@ -15,9 +15,8 @@ from reactree_ros.agent.household import Household
 from reactree_ros.agent.parameters import Number
 from reactree_ros.agent.skill import Skill
 from reactree_ros.background.pending import Pending
-from reactree_ros.world.port import Observation, Outcome, Score, World, WorldError
+from reactree_ros.world.port import Observation, Outcome, Score, SharedWorld, World, WorldError
 from reactree_ros.world.skill_policy import Rule, SkillPolicy, Verdict, policy_from_list
-from reactree_ros.world.team import SharedWorld
 from reactree_ros.world.wrappers import PolicyGuard, SkillTimeLimit, WorldWrapper, guarded
 
 PATIENCE = 20.0

@@ -16,8 +16,7 @@ from functools import partial
 
 from reactree_ros.household.expert.goals import preposition
 from reactree_ros.household.expert.instruction import GLASS_PLACES, NOWHERE, Instruction, goals_for, table_of
-from reactree_ros.household.expert.sentence import Errand, Item, Sentence, read_sentence
-from reactree_ros.household.expert.words import NUMBERS, WORDS
+from reactree_ros.household.expert.sentence import NUMBERS, WORDS, Errand, Item, Sentence, read_sentence
 from reactree_ros.household.lexicon import (
     GLASSES,
     SURFACE_OF_ROOM,
@@ -76,7 +75,6 @@ def clarify(text: str, answers: Mapping[str, str], *, checks: bool = False) -> C
 
 
 def _explained(text: str, part: str, answer: str) -> str:
-    """Return an instruction with an answer's words in place of a part; empty if they are not understood either."""
     read = read_sentence(answer)
     if WORDS["leave_out"].intersection(read.words):
         answer = ""
@@ -87,7 +85,7 @@ def _explained(text: str, part: str, answer: str) -> str:
 
 
 class _Open(Exception):
-    """A question that was not asked yet."""
+    pass
 
 
 @dataclass
@@ -115,7 +113,6 @@ class _Clarifying:
         return ""
 
     def _answers(self, *questions: str) -> Iterator[str]:
-        """Yield the answers to a question in several wordings; the first one that was not asked is open."""
         for question in questions:
             if question not in self.answers:
                 raise _Open(question)
@@ -250,7 +247,6 @@ def _is_group(item: Item, place: str | None) -> bool:
 
 
 def _without_summaries(items: list[Item]) -> list[Item]:
-    """Leave out an item that sums up later ones; "an apple and a snack" are two."""
 
     def sums_up(at: int, item: Item) -> bool:
         after = {word for other in items[at + 1 :] for word in other.entry.words if other.entry.kind is not Topic.GROUP}
@@ -276,12 +272,10 @@ def _things_in(answer: str, asked: Item | None) -> list[Item]:
 
 
 def _with_head(match: re.Match[str], *, head: str) -> str:
-    """Return the meaning of "the wine one" and "the wine ones", after a question about glasses."""
     return f"{match['which']} {plural(head) if match[0].endswith('s') else head}"
 
 
 def _head(item: Item) -> str:
-    """Return the noun of an item in the singular: "glass" of "wine glasses"."""
     word = item.phrase.split()[-1] if item.phrase else ""
     return "glass" if word == GLASSES else word.removesuffix("s")
 

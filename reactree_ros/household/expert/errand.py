@@ -6,12 +6,63 @@ trajectory shows what has been tried already.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from reactree_ros.household.expert import knowledge
 from reactree_ros.household.expert.goals import Goal, Move, Operate, PutDown, Take
 from reactree_ros.household.expert.reading import Sighting, Situation, word_of
-from reactree_ros.household.vocabulary import can_be_held, class_of_word, properties_of_word
+from reactree_ros.household.expert.sentence import TABLES
+from reactree_ros.household.vocabulary import can_be_held, class_of_word, own_classes, properties_of_word
+
+
+class _Habit(NamedTuple):
+    """Usual rooms and places of some kinds of things, the likeliest first, weighed against the cost of a look.
+
+    A surface shows its things at once, a container has to be opened, and there are many kitchen cabinets.
+    """
+
+    things: Sequence[str]  # words of the vocabulary; other words follow the last habit
+    rooms: Sequence[str]  # kinds of rooms
+    places: Sequence[str]  # those of a quick search
+
+
+_HABITS = [_Habit(**habit) for habit in TABLES["habits"]]
+#: Rooms of furniture and appliances, the likeliest first; others follow the last habit.
+_FURNITURE_ROOMS: Mapping[str, Sequence[str]] = TABLES["furniture"]
+#: ``openable`` places are opened by a search: closets, nightstands, bookshelves, washing machines say "open" and stay
+#: closed. ``wide`` surfaces show only a part of their things to a neighbour. Nothing is kept on ``no_spots``.
+SEARCHED: Mapping[str, Sequence[str]] = TABLES["searched"]
+
+
+def _habit_of(thing: str) -> _Habit:
+    return next((habit for habit in _HABITS if thing in habit.things), _HABITS[-1])
+
+
+def _ranked(names: Iterable[str], order: Sequence[str]) -> list[str]:
+    return sorted(names, key=lambda name: order.index(word) if (word := word_of(name)) in order else len(order) - 1.5)
+
+
+def rooms_for(thing: str, rooms: Iterable[str]) -> list[str]:
+    for room, furniture in _FURNITURE_ROOMS.items():
+        if thing in furniture:
+            others = tuple(other for other in ("kitchen", "living room", "bedroom", "bathroom") if other != room)
+            return _ranked(rooms, (room, *others))
+    return _ranked(rooms, _habit_of(thing).rooms)
+
+
+def quick_spots(thing: str, view: Iterable[str]) -> list[str]:
+    places = _habit_of(thing).places
+    own = {one.word for one in own_classes() if one.room_item}
+    return _ranked((spot for spot in view if word_of(spot) in places or word_of(spot) in own), places)
+
+
+def all_spots(thing: str, view: Iterable[str]) -> list[str]:
+    quick = quick_spots(thing, view)
+    return [*(spot for spot in view if spot not in quick and word_of(spot) not in SEARCHED["no_spots"]), *quick]
+
+
+def shown_by_neighbours(spot: str) -> bool:
+    return word_of(spot) not in SEARCHED["wide"]
 
 
 def achieved(goal: Goal, situation: Situation) -> bool:
@@ -33,7 +84,7 @@ def next_skill(goal: Goal, situation: Situation) -> str | None:
         return _operate(goal, situation)
     if isinstance(goal, Take):
         if goal.room or goal.closer:  # the node that expanded into this has asked working memory before
-            rooms = [goal.room] if goal.room else knowledge.rooms_for(goal.thing, situation.rooms)
+            rooms = [goal.room] if goal.room else rooms_for(goal.thing, situation.rooms)
             known = take_known(goal.thing, situation, recall=False)
             return known or _search(goal.thing, rooms, situation, closer=(goal.closer,))
         return _find(goal.thing, situation)
@@ -59,14 +110,12 @@ def put_away(goals: Sequence[Goal], situation: Situation) -> str | None:
 
 
 def _needs_a_hand(goal: Goal, situation: Situation) -> bool:
-    """Return whether a goal needs an empty hand: for a switch, or for a door that is closed."""
     if isinstance(goal, Take | Operate):
         return isinstance(goal, Operate) and goal.action != "go to"
     return goal.place in map(word_of, situation.closed) and goal.place not in map(word_of, situation.opened)
 
 
 def _open_first(goal: Goal, situation: Situation) -> str | None:
-    """Return the next skill to open the target, for an agent with one empty hand; otherwise None."""
     if not isinstance(goal, Move | PutDown) or situation.hands > 1 or situation.held or not opens(goal.place):
         return None
     if goal.place in map(word_of, situation.opened):
@@ -75,7 +124,6 @@ def _open_first(goal: Goal, situation: Situation) -> str | None:
 
 
 def _free_a_hand(goal: Goal, situation: Situation) -> str | None:
-    """Return the next skill to free a hand: put down a thing that no goal needs, if there is one."""
     held = sorted(situation.held, key=lambda instance: word_of(instance) == goal.thing)
     return next((skill for one in held if (skill := _put_anywhere(one, situation)) is not None), None)
 
@@ -101,7 +149,6 @@ def opens(place: str) -> bool:
 
 
 def can_be_held_at_once(goal: Move, situation: Situation) -> bool:
-    """Return whether all things to move can be held at once, along with the others in the hands."""
     others = [instance for instance in situation.held if word_of(instance) != goal.thing]
     return can_be_held(goal.thing) and goal.count <= max(1, situation.hands - len(others))
 
@@ -110,7 +157,7 @@ def _find(thing: str, situation: Situation) -> str | None:
     if not can_be_held(thing):
         return None
     known = take_known(thing, situation)
-    return known or _search(thing, knowledge.rooms_for(thing, situation.rooms), situation)
+    return known or _search(thing, rooms_for(thing, situation.rooms), situation)
 
 
 # ---- searching ----------------------------------------------------------------------------------------------------
@@ -119,7 +166,6 @@ def _find(thing: str, situation: Situation) -> str | None:
 def take_known(
     thing: str, situation: Situation, *, recall: bool = True, only: Container[str] | None = None
 ) -> str | None:
-    """Return the next skill to pick up an instance (or one of some) whose place is known or can be recalled."""
 
     def wanted(instance: str) -> bool:
         return _wanted(instance, thing, situation) and (only is None or instance in only)
@@ -149,7 +195,6 @@ def _wanted(instance: str, thing: str, situation: Situation) -> bool:
 
 
 def _follow(sighting: Sighting, situation: Situation) -> str | None:
-    """Go to the place of a sighting; if the instance is not there, to the instance itself."""
     if sighting.room != situation.room:
         looked_for = not sighting.near and _refused(f"go to {sighting.instance}", situation)
         if not sighting.room or looked_for:
@@ -164,7 +209,6 @@ def _follow(sighting: Sighting, situation: Situation) -> str | None:
 def _search(
     thing: str, rooms: Sequence[str], situation: Situation, *, closer: Sequence[bool] = (False, True)
 ) -> str | None:
-    """Look around in one room after the other: first at the likeliest places, then at all."""
     if len(situation.held) >= situation.hands:
         return None
     skills = (_search_room(thing, room, situation, closer=look) for look in closer for room in rooms)
@@ -175,7 +219,7 @@ def _search_room(thing: str, room: str, situation: Situation, *, closer: bool) -
     view = situation.views.get(room)
     if view is None:
         return _unless_refused(f"go to {room}", situation)
-    spots = knowledge.all_spots(thing, view) if closer else knowledge.quick_spots(thing, view)
+    spots = all_spots(thing, view) if closer else quick_spots(thing, view)
     direct = [spot for spot in view if word_of(spot) == thing and spot not in situation.looks]
     for spot in (*direct, *_own_share_first(spots, situation)):
         skill = _look_at(spot, situation, closer=closer)
@@ -185,7 +229,6 @@ def _search_room(thing: str, room: str, situation: Situation, *, closer: bool) -
 
 
 def _own_share_first(spots: Sequence[str], situation: Situation) -> Sequence[str]:
-    """Order spots for one of several robots: start away from the others, skip what they have looked at."""
     if situation.me not in situation.crew:
         return spots
     first = situation.crew.index(situation.me) * len(spots) // len(situation.crew)
@@ -193,23 +236,18 @@ def _own_share_first(spots: Sequence[str], situation: Situation) -> Sequence[str
 
 
 def _look_at(spot: str, situation: Situation, *, closer: bool) -> str | None:
-    """Return the next skill to look at a spot; None if this agent or another has seen it."""
     if spot in situation.searched and spot not in situation.shut:
         return None
     seen_into = spot in situation.opened or f"open {spot}" in situation.done
-    openable = word_of(spot) in knowledge.SEARCHED["openable"] and not seen_into
+    openable = word_of(spot) in SEARCHED["openable"] and not seen_into
     within_reach = spot in situation.near and not _refused(f"open {spot}", situation)
-    if (
-        spot in situation.shut
-        and word_of(spot) in knowledge.SEARCHED["openable"]
-        and (within_reach or spot != situation.at)
-    ):
+    if spot in situation.shut and word_of(spot) in SEARCHED["openable"] and (within_reach or spot != situation.at):
         return f"open {spot}" if within_reach else _unless_refused(f"go to {spot}", situation)
     if spot in situation.looks:
         return f"open {spot}" if openable and spot in situation.closed and within_reach else None
     if openable and within_reach:
         return f"open {spot}"
-    if not openable and not closer and spot in situation.reached and knowledge.shown_by_neighbours(spot):
+    if not openable and not closer and spot in situation.reached and shown_by_neighbours(spot):
         return None
     return _unless_refused(f"go to {spot}", situation)
 
@@ -250,7 +288,7 @@ def _reachable(word: str, kind_of_room: str, situation: Situation) -> Iterator[t
 
     The order does not depend on the agent's place, so that things of one goal come to the same place.
     """
-    rooms = knowledge.rooms_for(word, situation.rooms)
+    rooms = rooms_for(word, situation.rooms)
     if kind_of_room:
         rooms = [room for room in rooms if word_of(room) == kind_of_room]
     for room in rooms:

@@ -19,8 +19,6 @@ from reactree_ros.household.vocabulary import CLASSES, ObjectClass, class_of_wor
 
 @dataclass(frozen=True)
 class Move:
-    """Goal: some things of a kind are on or in a receptacle."""
-
     thing: str  # the thing to move, a word of the vocabulary
     place: str  # the receptacle, a word of the vocabulary
     room: str = ""  # the kind of room of the receptacle; empty for any
@@ -31,14 +29,11 @@ class Move:
 
     @property
     def where(self) -> str:
-        """For example ``in the fridge`` or ``on the desk of the bedroom``."""
         return f"{preposition(self.place)} {_the(self.place, self.room)}"
 
 
 @dataclass(frozen=True)
 class Take:
-    """Goal: some things of a kind are in the hands."""
-
     thing: str  # the thing to pick up, a word of the vocabulary
     room: str = ""  # the room to search, e.g. ``kitchen 1``; empty for the whole house
     closer: bool = False  # whether to search places that a quick search leaves out
@@ -51,14 +46,11 @@ class Take:
 
     @property
     def wanted(self) -> str:
-        """For example ``the plate``, ``2 of the plate`` or ``another plate``."""
         return f"another {self.thing}" if self.another else some(self.thing, self.count)
 
 
 @dataclass(frozen=True)
 class PutDown:
-    """Goal: things in the hands are on or in a receptacle; the words are as in :class:`Move`."""
-
     thing: str
     place: str
     room: str = ""
@@ -70,8 +62,6 @@ class PutDown:
 
 @dataclass(frozen=True)
 class Operate:
-    """Goal: a thing is opened, closed or turned on, or the robot is there."""
-
     action: str  # ``open``, ``close``, ``turn on`` or ``go to``; an open thing is closed before it is turned on
     thing: str  # the thing, a word of the vocabulary; a room, too, for ``go to``
     room: str = ""  # the kind of room of the thing; empty for any
@@ -96,7 +86,6 @@ def goals_of(conditions: Iterable[GoalCondition]) -> tuple[Goal, ...]:
 
 
 def preposition(place: str) -> str:
-    """Return how a thing is put there: ``in`` the fridge, ``on`` the table."""
     return "in" if "CONTAINERS" in class_of_word(place).properties else "on"
 
 
@@ -105,12 +94,10 @@ def _the(word: str, room: str) -> str:
 
 
 def some(thing: str, count: int) -> str:
-    """Name things of a kind: ``the plate``, ``2 of the plate``."""
     return f"the {thing}" if count == 1 else f"{count} of the {thing}"
 
 
 def describe(goals: Sequence[Goal]) -> str:
-    """Describe several goals in one line, e.g. ``move the plate and the mug in the dishwasher``."""
     texts: list[str] = []
     where = ""  # of the goal before, if another thing can join it
     for goal in goals:
@@ -137,7 +124,6 @@ _OPERATE = re.compile(
 
 
 def read_subgoal(text: str) -> tuple[Goal, ...]:
-    """Return the goals of a subgoal in this module's words; none for other words."""
     return _read_subgoal(text, own_classes())
 
 

@@ -7,23 +7,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from reactree_ros.household.expert.goals import Goal, Move, Operate, Take, preposition, read_subgoal
-from reactree_ros.household.expert.sentence import (
-    Errand,
-    Item,
-    Operation,
-    Sentence,
-    read_sentence,
-)
-from reactree_ros.household.expert.words import NUMBERS, WORDS
-from reactree_ros.household.lexicon import (
-    GLASS_OF_WINE,
-    GLASSES,
-    SURFACE_OF_ROOM,
-    TABLE,
-    TABLEWARE,
-    WASHER,
-    Topic,
-)
+from reactree_ros.household.expert.sentence import NUMBERS, WORDS, Errand, Item, Operation, Sentence, read_sentence
+from reactree_ros.household.lexicon import GLASS_OF_WINE, GLASSES, SURFACE_OF_ROOM, TABLE, TABLEWARE, WASHER, Topic
 from reactree_ros.household.scene import HANDS
 from reactree_ros.household.vocabulary import Naming, ObjectClass, class_of_word, is_known, own_classes, with_own
 
@@ -40,8 +25,6 @@ GLASS_PLACES = frozenset(
 
 @dataclass(frozen=True)
 class Instruction:
-    """What an instruction comes to: goals for all of its words, or none."""
-
     goals: tuple[Goal, ...]  # the goals; complete if there are any
     not_understood: str = ""  # why there are none
     left_over: tuple[str, ...] = ()  # the parts that were not understood, in order
@@ -49,14 +32,12 @@ class Instruction:
 
 @lru_cache(maxsize=256)
 def read_instruction(text: str, own: tuple[ObjectClass, ...] = ()) -> Instruction:
-    """Read an instruction in everyday English, on one line or several, in a house with classes of its own."""
     with with_own(own):
         sentence = read_sentence(text)
         return goals_for(text, sentence, sentence.errands)
 
 
 def understand(task: str, known: Mapping[str, Sequence[Goal]] | None = None) -> Instruction:
-    """Return the goals of a task: known ones, or those of its words."""
     if known and task in known:
         return Instruction(tuple(known[task]), not_understood(task))
     goals = read_subgoal(task)
@@ -92,7 +73,6 @@ def goals_for(
 
 
 def phrases(sentence: Sentence, unread: Sequence[int]) -> Iterator[str]:
-    """Yield words that were not read, neighbours together: "water the plants"; a number only if it is all there is."""
     parts: list[list[int]] = []
     for at in unread:
         between = sentence.words[parts[-1][-1] + 1 : at] if parts else ["."]
@@ -115,7 +95,6 @@ def not_understood(text: str) -> str:
 
 
 def table_of(sentence: Sentence, errands: Iterable[Errand]) -> str:
-    """Return the table that "the table" means: one that another phrase or room names; empty if none does."""
     tables = [errand.place for errand in errands if errand.place in ("kitchen table", "coffee table")]
     table = SURFACE_OF_ROOM.get(sentence.rooms.get(TABLE, ""), tables[0] if tables else "")
     return table if table.endswith(TABLE) else ""
@@ -203,14 +182,12 @@ def _washes(errands: list[Errand]) -> bool:
 
 
 def _is_means(operation: Operation, sentence: Sentence) -> bool:
-    """Return whether a way or a door only leads to what is named afterwards."""
     if operation.action == "go to":
         return operation.means or operation is not sentence.operations[-1]
     return operation.action == "open" and operation.means
 
 
 def _with_operation(goals: list[Goal], operation: Operate) -> list[Goal]:
-    """Add a door or a switch, unless moving or turning on includes it."""
     filled = {goal.place for goal in goals if isinstance(goal, Move)}
     opened = operation.action == "open" and operation.thing in filled
     turned_on = operation.action == "close" and replace(operation, action="turn on") in goals
@@ -246,13 +223,11 @@ def goal_of(instruction: str, names: Mapping[str, str]) -> dict[str, int]:
 
 
 def _is_guessed(item: Item) -> bool:
-    """Whether it is not said which thing an item is, or how many."""
     counted, known = item.count is not None or not item.entry.plural, item.entry.kind is Topic.THING
     return item.label or item.more or not (counted and known) or not _GUESSED.isdisjoint(item.entry.words)
 
 
 def _condition(goal: Goal, named: set[str]) -> tuple[str, int] | None:
-    """Return a goal as a condition of a task; None if no task has such a one, or it is of a thing that is not named."""
     if isinstance(goal, Operate) and goal.action == "turn on":
         return f"turnOn_{class_of_word(goal.thing).name}", 1
     if not isinstance(goal, Move) or goal.thing not in named:

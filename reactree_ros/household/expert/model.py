@@ -103,7 +103,6 @@ class ExpertModel(LanguageModel):
 
 
 def _with_abilities(request: DecisionRequest) -> str:
-    """Return a request's prompt; if it has no system text, add one with the allowed actions."""
     prompt, may_say = request.prompt, request.may_say
     if not isinstance(may_say, DecisionGrammar | SubgoalGrammar) or not prompt.startswith(_BARE):
         return prompt
@@ -126,7 +125,6 @@ _VERBS = {"go to ": frozenset[str](), "open ": frozenset({"CAN_OPEN"}), "turn on
 
 
 def own_classes_of(request: DecisionRequest, naming: Naming) -> tuple[ObjectClass, ...]:
-    """Return the classes of the house of a request, from its words, its skills and the rooms of its prompt."""
     found: dict[str, frozenset[str]] = {}
     for word, properties in _named(request):
         if not is_known(word := naming.with_words(word)):
@@ -147,7 +145,6 @@ def _named(request: DecisionRequest) -> Iterator[tuple[str, frozenset[str]]]:
 
 
 def _class(word: str, properties: frozenset[str], *, is_room: bool) -> ObjectClass:
-    """Make a class; what is carried nowhere is a place, and a word that means a known class is like that one."""
     if "GRABBABLE" not in properties and not is_room:
         properties |= properties_of_word(meaning(word)) - {"GRABBABLE"} or _PLACE
     return ObjectClass(

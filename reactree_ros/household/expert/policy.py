@@ -13,7 +13,7 @@ from itertools import filterfalse
 from reactree_ros.agent.decision import DONE, FAILURE
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.kinds.think import Ask, Think
-from reactree_ros.household.expert import errand, knowledge
+from reactree_ros.household.expert import errand
 from reactree_ros.household.expert.clarifying import clarify
 from reactree_ros.household.expert.goals import Goal, Move, Operate, PutDown, Take, describe, preposition, read_subgoal
 from reactree_ros.household.expert.instruction import understand
@@ -73,7 +73,6 @@ def consider(
 
 
 def _is_known(task: str, known: Mapping[str, Sequence[Goal]] | None) -> bool:
-    """Return whether no part of a task can be open: it is known as data, or in the expert's own words."""
     return bool(known and task in known) or bool(read_subgoal(task))
 
 
@@ -126,7 +125,6 @@ def _go_on(goals: Sequence[Goal], situation: Situation) -> str:
 
 
 def _share_out(goals: Sequence[Goal], situation: Situation) -> str:
-    """Expand into one subgoal per thing: in parallel, or in sequence if moves come before a door or a switch."""
     moves = [goal for goal in goals if isinstance(goal, Move)]
     others = [goal for goal in goals if not isinstance(goal, Move)]
     if moves and others:
@@ -140,7 +138,6 @@ def _share_out(goals: Sequence[Goal], situation: Situation) -> str:
 
 
 def _find_then_put(goal: Move, situation: Situation) -> str:
-    """Take the things to move, and bring them; an agent that comes with full hands has opened the door before."""
     door = (
         [Operate(action="open", thing=goal.place, room=goal.room)]
         if goal.count >= situation.hands and errand.opens(goal.place)
@@ -151,7 +148,6 @@ def _find_then_put(goal: Move, situation: Situation) -> str:
 
 
 def _one_by_one(goal: Move | Take) -> list[str]:
-    """Search for one thing after the other: working memory tells where the earlier search has seen the next one."""
     more = [Take(thing=goal.thing, count=count, another=True) for count in range(2, goal.count + 1)]
     return list(map(str, (Take(thing=goal.thing), *more)))
 
@@ -168,7 +164,7 @@ def _search_rooms(goal: Take, situation: Situation) -> str:
     skill = errand.take_known(goal.thing, situation)
     if skill is not None:
         return act(skill)
-    rooms = knowledge.rooms_for(goal.thing, situation.rooms)
+    rooms = errand.rooms_for(goal.thing, situation.rooms)
     subgoals = [str(replace(goal, room=room)) for room in rooms]
     subgoals.append(str(replace(goal, closer=True)))
     thought = (
@@ -194,7 +190,6 @@ def _plan(subgoals: Sequence[str], how: str) -> str:
 
 
 def _work_through(goals: Sequence[Goal], situation: Situation) -> str:
-    """Pursue one goal after the other; an impossible one does not stop the rest."""
     if any(isinstance(goal, Move) for goal in goals) and not situation.thoughts:
         return _plan(list(map(str, goals)), "one after the other")
     given_up = []
@@ -228,7 +223,6 @@ def _regret(goal: Goal, situation: Situation) -> str:
 
 
 def _strange(word: str, situation: Situation) -> str:
-    """Name unknown words of this house if nothing of a kind was seen: one of them may be meant."""
     listed = (*situation.views.values(), *(names for _, names in situation.looks.values()))
     seen = {word_of(instance) for names in listed for instance in names}
     unknown, own = sorted(filterfalse(is_known, seen)), sorted(seen & {one.word for one in own_classes()})

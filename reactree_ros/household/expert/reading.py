@@ -102,7 +102,6 @@ class Situation:
 
     @property
     def in_words(self) -> str:
-        """The task, with the word of what was brought in place of its name: nothing else of its kind can be meant."""
         task, brought = self.task, Counter(map(word_of, self.brought))
         for name in self.brought:
             if brought[word_of(name)] == 1:
@@ -180,7 +179,6 @@ class Situation:
         self.done.add(skill)
 
     def _hear(self, line: str) -> str:
-        """Read the reports of other robots; return the line without them."""
         if not self.crew:
             return line
         self.told.update(match["spot"] for match in _LOOKED.finditer(line))
@@ -191,19 +189,16 @@ class Situation:
         return _SEEN.sub("", _LOOKED.sub("", line))
 
     def _is_worth_another_try(self, verb: str, skill: str) -> bool:
-        """Record that a robot failed; return whether to try again. After a failed walk, its place is unknown."""
         if verb == "go to":
             self.near, self.at = (), ""
         self.failed[skill] += 1
         return self.failed[skill] < TRIES
 
     def settle(self, wanted: Iterable[tuple[str, str]]) -> None:
-        """Record where goals want which things, as words: a thing put down elsewhere may be picked up again."""
         places = set(wanted)
         self.settled = {name for name, at in self.placed.items() if (word_of(name), word_of(at)) in places}
 
     def _has_a_chance(self, verb: str, thing: str) -> bool:
-        """Return whether a refusal would be about the thing, and not only about missing preparation."""
         if verb == "put down":
             return thing in self.held and self.at not in self.closed
         return verb not in ("pick up", "open", "close", "turn on") or (
@@ -235,12 +230,10 @@ class Situation:
         self.done.discard(f"open {spot}")
 
     def resume(self, line: str) -> None:
-        """Read one line that replaces hidden skills and observations: their final place is unknown."""
         self.room, self.near, self.at = "", (), ""
         self.held = instances(line.partition(" You hold ")[2])
 
     def known(self, word: str) -> list[Sighting]:
-        """Return the known places of instances, from this agent node or from working memory."""
         known = {}
         for place, (room, names) in self.looks.items():
             for name in names:
@@ -283,7 +276,6 @@ class Situation:
 
 
 def word_of(instance: str) -> str:
-    """Return the word of an instance: ``kitchen cabinet`` of ``kitchen cabinet 3``."""
     return instance.rpartition(" ")[0]
 
 
@@ -294,7 +286,6 @@ def instances(text: str) -> tuple[str, ...]:
 
 
 def rooms_in(prompt: str) -> tuple[str, ...]:
-    """Return the rooms of the house of a prompt: its own text comes last."""
     starts = list(_START.finditer(prompt))
     return instances(starts[-1]["rooms"]) if starts else ()
 
@@ -308,14 +299,12 @@ def _succeeded(line: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def _seen(line: str) -> tuple[str, ...]:
-    """Return the list after "you see" in an observation; everything on the line except held things."""
     listed = line.partition("ou see ")[2].partition(" You hold ")[0]
     return instances(listed)
 
 
 @lru_cache(maxsize=256)
 def _sightings(line: str) -> tuple[Sighting, ...]:
-    """Return the sightings in a recall's answer: "You saw juice 1 near fridge 2 in kitchen 1. You saw …"."""
     matches = _RECALLED.finditer(line)
     return tuple(Sighting(match["instance"], match["near"] or "", match["room"]) for match in matches if match["room"])
 
@@ -336,7 +325,6 @@ def split_prompt(prompt: str) -> tuple[str, list[str]]:
 
 
 def find_task(lines: Sequence[str], start: re.Pattern[str]) -> tuple[str, int] | None:
-    """Find the task in an agent node's own text, and the line of its starting observation; None without both."""
     task_at = next((index for index, line in enumerate(lines) if line.startswith(_TASK)), None)
     if task_at is None:
         return None
@@ -347,7 +335,6 @@ def find_task(lines: Sequence[str], start: re.Pattern[str]) -> tuple[str, int] |
 
 
 def read_prompt(system: str, lines: list[str]) -> Situation | None:
-    """Read a prompt; None if it has no task with a starting observation of a household of rooms."""
     found = find_task(lines, _START)
     if found is None:
         return None

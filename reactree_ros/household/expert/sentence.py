@@ -9,13 +9,15 @@ over, unless it changes nothing (``words.json``).
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
 from reactree_ros.agent.text import number_of
-from reactree_ros.household.expert.words import NUMBERS, PHRASES, TABLES, WORDS
 from reactree_ros.household.lexicon import (
     CONTAINERS,
     SURFACE_OF_ROOM,
@@ -26,8 +28,18 @@ from reactree_ros.household.lexicon import (
     Topic,
     correct,
     look_up,
+    word_set,
 )
 from reactree_ros.household.vocabulary import can_be_held, properties_of_word
+
+TABLES: dict[str, Any] = json.loads(Path(__file__).with_name("words.json").read_text(encoding="utf-8"))
+#: Sets of words. ``harmless`` ones say nothing of their own; ``stated`` ones do so after "make sure that";
+#: ``switches`` belong to a switch; ``assumed`` ones are taken to be so of any thing.
+WORDS: dict[str, frozenset[str]] = {name: word_set(words) for name, words in TABLES["sets"].items()}
+NUMBERS: dict[str, int] = TABLES["numbers"]
+#: Runs of words, joined by spaces, that say nothing of their own.
+PHRASES = re.compile(rf"\b(?:{'|'.join(TABLES['phrases'])})(?!\S)")
+
 
 #: A larger count is reduced to this one, which no house can hold.
 MANY = 10_000
@@ -205,7 +217,6 @@ class Sentence:
         self._doing.clear()
 
     def _door(self) -> None:
-        """Handle the door of a place: one that was named before, or comes after "of"."""
         self._read.add(self._at)
         if self._word(1) != "of":
             self._operate(self.last_place)
@@ -396,7 +407,6 @@ class Sentence:
             self._read.update(span)
 
     def _go_to(self, word: str, span: range) -> None:
-        """Handle a place or a room that the robot goes to: alone it is a goal."""
         self._heard(span)
         self._went = span
         self.operations.append(Operation("go to", word, named=self.named))
@@ -473,7 +483,6 @@ class Sentence:
             self._read.update(self._within)  # a drink comes in its glass
 
     def _settle_rest(self) -> None:
-        """Settle items without a place: they go to the place named last, or into the hands."""
         if not self.pending:
             return
         place, span = self._find_place(), [*self._in_room, *self.opened]
@@ -510,7 +519,6 @@ class Sentence:
         return next((index for index in range(self._at + 1, self._at + 7) if index in self._particles), None)
 
     def _states_ahead(self) -> int:
-        """Count words like "are already" after "that", if "on", "in", … comes next; otherwise return 0."""
         length = 0
         while self._word(1 + length) in WORDS["states"]:
             length += 1

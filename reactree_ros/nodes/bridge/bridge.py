@@ -22,8 +22,7 @@ from reactree_ros.nodes.parameters import declare, settings_of
 from reactree_ros.nodes.people.ros_person import RosPerson
 from reactree_ros.nodes.qos import LATCHED
 from reactree_ros.nodes.settings import BridgeSettings
-from reactree_ros.world.port import World
-from reactree_ros.world.team import team_of
+from reactree_ros.world.port import World, team_of
 
 #: How often a bridge looks after its skill and whether anything may move, in seconds.
 LOOK_PERIOD = 0.1

@@ -38,8 +38,7 @@ from reactree_ros.nodes.qos import LATCHED
 from reactree_ros.nodes.waiting import settled
 from reactree_ros.person.port import Answer, Question, approves, quoted
 from reactree_ros.plugins.settings import or_nearest
-from reactree_ros.world.port import Observation, Outcome, World, WorldError
-from reactree_ros.world.team import SharedWorld
+from reactree_ros.world.port import Observation, Outcome, SharedWorld, World, WorldError
 from reactree_ros.world.wrappers import refusal
 
 if TYPE_CHECKING:

@@ -27,9 +27,8 @@ from reactree_ros.nodes import steady
 from reactree_ros.nodes.people.ros_person import ACTION
 from reactree_ros.nodes.spinning import LAST_WORDS, Spinner, interruptible, refuse
 from reactree_ros.nodes.waiting import Handover, settled
-from reactree_ros.person.desk import Desk
+from reactree_ros.person.desk import Desk, at_the_terminal
 from reactree_ros.person.port import Answer, Question, is_stop
-from reactree_ros.person.terminal import at_the_terminal
 
 _ASKS = f"/{ACTION}/_action/send_goal"
 _USES = "/execute_skill/_action/send_goal"

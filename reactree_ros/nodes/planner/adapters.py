@@ -55,8 +55,7 @@ from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.messages import Known, observation_from_msg, offers_from, settings_from
 from reactree_ros.nodes.qos import LATCHED
 from reactree_ros.nodes.waiting import Handover
-from reactree_ros.world.port import Household, Observation, Outcome, Score, WorldError
-from reactree_ros.world.team import SharedWorld
+from reactree_ros.world.port import Household, Observation, Outcome, Score, SharedWorld, WorldError
 from reactree_ros.world.wrappers import WorldWrapper, with_teammates
 
 #: How long a skill lasts before its result is asked for, too, in seconds; a bridge keeps results for 1 s.

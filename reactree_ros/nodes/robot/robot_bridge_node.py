@@ -32,11 +32,9 @@ from reactree_ros.nodes.waiting import Wake
 from reactree_ros.robot.config import ChargeEntry, RobotConfig, load_robot
 from reactree_ros.robot.semantic_map import SemanticMap
 from reactree_ros.robot.skills import HouseholdSkills, MapSkills
-from reactree_ros.world.port import Observation, Outcome, Score, World, WorldError
+from reactree_ros.world.port import Observation, Outcome, Score, SharedWorld, World, WorldError
 from reactree_ros.world.spec import ROBOT
-from reactree_ros.world.team import SharedWorld
-from reactree_ros.world.tools import with_tools
-from reactree_ros.world.tools.settings import check_programs
+from reactree_ros.world.tool_servers import check_programs, with_tools
 
 #: How often what is under way is looked after, in seconds.
 PERIOD = 0.05

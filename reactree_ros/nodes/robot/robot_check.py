@@ -40,8 +40,7 @@ from reactree_ros.robot.semantic_map import SemanticMap
 from reactree_ros.robot.triggers import Occasions, TriggerEntry
 from reactree_ros.world.recorded import RecordedWorld
 from reactree_ros.world.skill_policy import load_policy
-from reactree_ros.world.tools import with_tools
-from reactree_ros.world.tools.settings import check_programs
+from reactree_ros.world.tool_servers import check_programs, with_tools
 
 #: The skill that says where the robot is to stand.
 _GO_TO = next(skill for skill in SKILLS if skill.moves)

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import secrets
+import signal
+import subprocess
+import sys
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
-from reactree_local.llama_server import Served
+from reactree_ros.background.worker_process import python_module
 from reactree_ros.errors import UserError
 from reactree_ros.llm.engine_settings import AnsweringLimits, EngineSettings
 from reactree_ros.llm.openai.engine import OpenAIEngine
@@ -20,6 +26,75 @@ from reactree_ros.llm.trained import trained_for
 
 #: The packages that it needs.
 NEEDS = ("xllamacpp", "openai")
+#: Longest time that a trial takes, in seconds: the model is read from the disk.
+PATIENCE = 900.0
+#: Most texts at once; further ones wait.
+TEXTS = 4
+#: Tokens of prompts that are read at once: a request that nobody wants any more ends after as many.
+CHUNK = 64
+#: Memory for the states of earlier prompts, in MiB.
+KEPT = 128
+
+
+@dataclass(frozen=True)
+class Served:
+    model: str  # A GGUF file
+    adapter: str = ""  # A GGUF file of a LoRA adapter; empty for none
+    context: int = 8192  # most tokens of all texts together; a text never has more than the model was trained for
+    threads: int = 1
+    key: str = field(default_factory=secrets.token_hex, repr=False)  # what a request must bring
+
+    def __str__(self) -> str:
+        return f"{self.model}{f' with {self.adapter}' if self.adapter else ''}"
+
+    def start(self, *, verbosity: int = -1) -> Any:
+        """Start the server, which is silent by default; it ends when nobody holds it.
+
+        Raises:
+            UserError: llama.cpp does not load it.
+        """
+        try:
+            from xllamacpp import CommonAdapterLoraInfo, CommonParams, Server
+        except (ImportError, OSError) as error:  # no libgomp.so.1
+            raise UserError(f"xllamacpp cannot be loaded: {error}; Debian, Ubuntu: apt install libgomp1") from error
+        options = CommonParams()
+        options.model.path, options.n_ctx = self.model, self.context
+        if self.adapter:
+            options.lora_adapters = [CommonAdapterLoraInfo(self.adapter, 1.0)]
+        options.cpuparams.n_threads = options.cpuparams_batch.n_threads = self.threads
+        options.n_parallel, options.kv_unified, options.fit_params = TEXTS, True, False
+        options.n_batch = options.n_ubatch = CHUNK
+        options.cache_ram_mib = KEPT
+        options.hostnames, options.port, options.api_keys, options.ui = ["127.0.0.1"], 0, [self.key], False
+        options.warmup, options.verbosity = False, verbosity
+        try:
+            server = Server(options)
+            # A server that is dropped before it runs never ends; a damaged model may load and not compute.
+            server.handle_completions({"prompt": "go", "max_tokens": 1})
+            return server
+        except RuntimeError as error:
+            raise UserError(f"{self}: llama.cpp does not load it: {error}; name a whole GGUF of a model") from error
+
+    def try_out(self) -> None:
+        for file in filter(None, (self.model, self.adapter)):
+            if not Path(file).is_file():
+                raise UserError(f"{file}: is no file; name a GGUF file")
+        # Whoever lists the processes sees these words: the trial draws a key of its own.
+        named = {name: value for name, value in asdict(self).items() if name != "key"}
+        command = [*python_module(__name__), json.dumps(named)]
+        try:
+            tried = subprocess.run(
+                command, capture_output=True, timeout=PATIENCE, stdin=subprocess.DEVNULL, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise UserError(f"{self}: is not loaded within {PATIENCE:.0f} s; name a smaller model") from None
+        if not tried.returncode:
+            return
+        end = signal.strsignal(-tried.returncode) if tried.returncode < 0 else f"exit code {tried.returncode}"
+        lines = tried.stderr.decode(errors="replace").strip().splitlines()
+        said = next((line for line in lines if "error" in line.lower() or "ASSERT" in line), "")
+        why = said.rpartition("/")[2][:200] or "it does not say why"
+        raise UserError(f"{self}: llama.cpp does not load it ({end}: {why}); name a whole GGUF of a model")
 
 
 class LlamaLimits(AnsweringLimits):
@@ -40,7 +115,6 @@ class LlamaLimits(AnsweringLimits):
     )
 
     def served(self, model: str, adapter: str) -> Served:
-        """Return what llama.cpp's server is to serve."""
         threads = self.threads or max(1, len(os.sched_getaffinity(0)) // 2)
         return Served(model, adapter, self.context, threads)
 
@@ -61,7 +135,6 @@ class LlamaEngine(OpenAIEngine):
         self.name = f"llama.cpp with {served}"
 
     async def open(self) -> None:
-        """Start the server, and connect."""
         if self._server is None:
             self._server = await asyncio.to_thread(self._start)
             self._connection.url = f"{self._server.listening_address}/v1"
@@ -74,13 +147,11 @@ class LlamaEngine(OpenAIEngine):
         return self._served.start()
 
     async def close(self) -> None:
-        """End the server; running generations fail."""
         await super().close()
         server, self._server = self._server, None
         await asyncio.to_thread(lambda held: held.clear(), [server])
 
     def status(self) -> Mapping[str, str]:
-        """Describe the model and how it answers."""
         adapted = {"adapter": self._served.adapter} if self._served.adapter else {}
         return {**super().status(), **adapted, "threads": str(self._served.threads), "runtime": "llama.cpp"}
 
@@ -109,3 +180,7 @@ SPEC = ModelSpec(
     flags=("model",),
     trained_for=lambda settings: trained_for(Path(settings.adapter).parent) if settings.adapter else (),
 )
+
+
+if __name__ == "__main__":  # the trial of unknown files
+    Served(**json.loads(sys.argv[1])).start(verbosity=1)

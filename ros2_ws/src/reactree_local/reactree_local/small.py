@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from pydantic import Field
 
-from reactree_local import network
 from reactree_local.engine import InProcessEngine
 from reactree_ros.llm.engine_model import EngineModel, FairQueue
 from reactree_ros.llm.engine_settings import AnsweringLimits
@@ -18,6 +18,53 @@ from reactree_ros.llm.trained import trained_for
 
 #: Folder of the model that comes with the package.
 PACKAGED = Path(__file__).parent / "weights/small"
+#: A model's folder suits `transformers` and vLLM, and adds a graph without weights, which points into theirs: every
+#: engine computes with the same bytes.
+GRAPH, WEIGHTS, TOKENIZER = "model.onnx", "model.safetensors", "tokenizer.json"
+#: Names of the graph's inputs and outputs; ``past`` and ``read`` are followed by a number.
+TOKENS, COSINES, SINES, HIDDEN, PAST, SCORES, READ = "tokens", "cosines", "sines", "hidden", "past", "scores", "read"
+
+
+class Network:
+    def __init__(self, folder: Path, *, threads: int = 1) -> None:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = threads
+        options.log_severity_level = 3
+        path = folder / GRAPH
+        with path.open("rb"):  # raises the reason if it cannot be read
+            pass
+        self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        about = self._session.get_modelmeta().custom_metadata_map
+        try:
+            self.context, self.end, self.vocabulary = (int(about[name]) for name in ("context", "end", "vocabulary"))
+            layers, heads, self._size = (int(about[name]) for name in ("layers", "heads", "size"))
+            base = float(about["rotary_base"])
+        except KeyError as error:
+            raise ValueError(f"{GRAPH} does not say its {error.args[0]}") from error
+        self._nothing = tuple(np.zeros((heads, 0, self._size), np.float32) for _ in range(2 * layers))
+        turns = 1.0 / base ** (np.arange(0, self._size, 2, dtype=np.float32) / self._size)
+        self._turns = np.concatenate([turns, turns]).astype(np.float32)
+
+    def read(self, tokens: Sequence[int], states: Any = None) -> tuple[Any, Any]:
+        """Read more tokens; return the next token's scores (float32) and new states, the old ones unchanged.
+
+        States are the keys and values of each layer in turn, of shape (heads, tokens, size).
+        """
+        past = self._nothing if states is None else states
+        before, count = past[0].shape[1], len(tokens)
+        angles = np.arange(before, before + count, dtype=np.float32)[:, None] * self._turns
+        later = np.triu(np.full((count, count), -np.inf, np.float32), 1)
+        given = {
+            TOKENS: np.asarray(tokens, np.int64),
+            COSINES: np.cos(angles),
+            SINES: np.sin(angles),
+            HIDDEN: np.concatenate([np.zeros((count, before), np.float32), later], axis=1),
+            **{f"{PAST}{number}": one for number, one in enumerate(past)},
+        }
+        scores, *read = self._session.run(None, given)
+        return scores, tuple(read)
 
 
 class Words:
@@ -30,61 +77,48 @@ class Words:
 
     @property
     def added_tokens_decoder(self) -> Mapping[int, Any]:
-        """Tokens added to the vocabulary, by number."""
         added: Mapping[int, Any] = self._tokenizer.get_added_tokens_decoder()
         return added
 
     def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
-        """Return the tokens of a text."""
         return list(self._tokenizer.encode(text, add_special_tokens=add_special_tokens).ids)
 
     def decode(self, tokens: Sequence[int], *, skip_special_tokens: bool = True) -> str:
-        """Return the text of tokens."""
         return str(self._tokenizer.decode(list(tokens), skip_special_tokens=skip_special_tokens))
 
 
 class SmallEngine(InProcessEngine):
-    """Generates with a small model, one text after the other.
-
-    Args:
-        model: The model's folder, as ``reactree lab train`` makes it.
-    """
-
     def __init__(self, model: str, *, threads: int = 1) -> None:
         super().__init__(model)
         self._threads = threads
         self.name = f"small model in {model}"
 
     def load(self) -> Words:
-        """Load the model, and return its tokenizer."""
         import llguidance
 
         folder = Path(self.model)
         try:
-            words = Words(folder / network.TOKENIZER)
-            loaded = network.Network(folder, threads=self._threads)
-            text = (folder / network.TOKENIZER).read_text(encoding="utf-8")
+            words = Words(folder / TOKENIZER)
+            loaded = Network(folder, threads=self._threads)
+            text = (folder / TOKENIZER).read_text(encoding="utf-8")
             self.vocabulary = llguidance.LLTokenizer(text, n_vocab=loaded.vocabulary, eos_token=loaded.end)
         except Exception as error:  # any error of three libraries
             problem = " ".join(str(error).split())[:300]
             raise ServerUnavailable(
                 f"{self.name} cannot be loaded: {problem}; it must be a folder that `reactree lab train` made, "
-                f"with {network.GRAPH}, {network.WEIGHTS} and {network.TOKENIZER}"
+                f"with {GRAPH}, {WEIGHTS} and {TOKENIZER}"
             ) from error
         self._network, self.context, self.ends = loaded, loaded.context, frozenset({loaded.end})
         return words
 
     def read(self, tokens: Sequence[int], states: Any) -> tuple[Any, Any]:
-        """Read more tokens; the states are arrays that nobody changes."""
         scores, states = self._network.read(tokens, states)
         return scores, states
 
     def first(self, states: Any, count: int) -> Any:
-        """Return the states of the first tokens."""
-        return network.first(states, count)
+        return tuple(np.ascontiguousarray(one[:, :count]) for one in states)
 
     def status(self) -> Mapping[str, str]:
-        """Describe the model and how it answers."""
         return {**super().status(), "threads": str(self._threads), "runtime": "onnxruntime"}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
@@ -10,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from reactree_local.engine import InProcessEngine
-from reactree_local.mending import mend
 from reactree_ros.errors import UserError
 from reactree_ros.llm.chat import (
     ChatLayout,
@@ -30,6 +30,9 @@ from reactree_ros.llm.port import LanguageModel, RequestRejected, ServerUnavaila
 from reactree_ros.llm.reasoning import MARKS, Reasoning
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.plugins.installation import install_line
+
+#: Decoders with which tokens that are written byte by byte are read as they are.
+_RIGHT = frozenset({"ByteLevel", "Fuse"})
 
 
 class TransformersEngine(InProcessEngine):
@@ -64,7 +67,6 @@ class TransformersEngine(InProcessEngine):
         self.name = f"transformers with {model}"
 
     async def open(self) -> None:
-        """Load the model, and find out what its chat template accepts."""
         await super().open()
         self.constraints = frozenset() if self._misfit else InProcessEngine.constraints
         template = str(getattr(self._tokenizer, "chat_template", None) or "")
@@ -121,12 +123,10 @@ class TransformersEngine(InProcessEngine):
             raise RequestRejected(f"{problem}; set chat to false to send prompts as text") from error
 
     def status(self) -> Mapping[str, str]:
-        """Describe the model, the layout of prompts, and why it obeys no grammar."""
         layout = {"chat layout": self._layout.in_words()} if self.chat else {}
         return {**super().status(), **layout, **({"grammar": self._misfit} if self._misfit else {})}
 
     def load(self) -> Any:
-        """Load the model, and return its tokenizer."""
         import llguidance.hf
         from transformers import AutoTokenizer
 
@@ -150,7 +150,6 @@ class TransformersEngine(InProcessEngine):
         return tokenizer
 
     def read(self, tokens: Sequence[int], states: Any) -> tuple[Any, Any]:
-        """Read more tokens; the states are changed in place."""
         import torch
         from transformers import DynamicCache
 
@@ -195,6 +194,32 @@ def named_model(model: str) -> tuple[str, dict[str, str]]:
 
 def _listed(token: int | list[int] | None) -> list[int]:
     return token if isinstance(token, list) else [] if token is None else [token]
+
+
+def mend(tokenizer: Any) -> bool:
+    """Give a tokenizer of bytes the plain decoder of bytes if it has another; return whether it was mended.
+
+    A GGUF says little of its tokenizer, so what is made of one may have the decoder of another family, too
+    (ByteFallback, Replace). Texts may come out right with it, but libraries that constrain a text misread the tokens.
+    """
+    from tokenizers import decoders
+
+    inner = getattr(tokenizer, "backend_tokenizer", None)
+    if inner is None:
+        return False
+    decoding = _types(inner.decoder)
+    if "ByteLevel" not in decoding | _types(inner.pre_tokenizer) or ("ByteLevel" in decoding and decoding <= _RIGHT):
+        return False
+    inner.decoder = decoders.ByteLevel()
+    return True
+
+
+def _types(part: Any) -> frozenset[str]:
+    if part is None:
+        return frozenset()
+    said = json.loads(part.__getstate__())
+    several = said.get("decoders", said.get("pretokenizers", [said]))
+    return frozenset(str(one["type"]) for one in several)
 
 
 class TransformersSettings(LocalEngineSettings):

@@ -17,8 +17,7 @@ import pytest
 from clients import ask, refusal
 from tiny_gguf import make_tiny_gguf
 
-from reactree_local.llama import LlamaEngine
-from reactree_local.llama_server import Served
+from reactree_local.llama import LlamaEngine, Served
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.reading import says_exactly
 from reactree_ros.agent.turns import Said, Told

@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reactree_local.engine import CHUNK
-from reactree_local.matcher import Matcher
-from reactree_local.text import Text
+from reactree_local.engine import CHUNK, Matcher, Text
 from reactree_local.transformers_engine import TransformersEngine
 from reactree_ros.llm.engine import Constraint, ConstraintKind, Generation
 from reactree_ros.llm.port import RequestRejected, ServerUnavailable

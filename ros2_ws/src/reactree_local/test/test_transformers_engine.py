@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 from tiny import make_tiny_model
 
-from reactree_local.mending import mend
-from reactree_local.transformers_engine import TransformersEngine
+from reactree_local.transformers_engine import TransformersEngine, mend
 from reactree_ros.agent.grammar import DecisionGrammar, parse_decision
 from reactree_ros.agent.turns import About, Said, Saw, Told
 from reactree_ros.llm.decoding import Method

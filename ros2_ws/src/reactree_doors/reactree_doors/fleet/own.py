@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.port import Counts, EpisodicMemoryError
-from reactree_ros.memory.stores.database import EXPERIENCES, VECTOR
-from reactree_ros.memory.stores.sqlite import SqliteMemory
+from reactree_ros.memory.stores.sqlite import EXPERIENCES, VECTOR, SqliteMemory, experience_of
 
 #: The state of a run: the fleet has it, or it waits to be delivered; a copy of another robot's; refused by the server.
 _DELIVERED, _WAITING, _COPY, _REFUSED = range(4)
@@ -93,7 +92,7 @@ class OwnMemory(SqliteMemory):
 
     def _read(self, run: int) -> list[tuple[int, Experience]]:
         rows = self._reader.execute(f"{EXPERIENCES} WHERE e.run = ? ORDER BY e.id", (run,)).fetchall()
-        return [(row[0], self._experience(row)) for row in rows]
+        return [(row[0], experience_of(row, self.path)) for row in rows]
 
     def known(self) -> list[str]:
         return self._names(f"WHERE state != {_REFUSED}")

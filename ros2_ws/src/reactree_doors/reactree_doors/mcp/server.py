@@ -25,8 +25,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from reactree_doors.mcp.job import Job, Report
-from reactree_doors.mcp.robot import Limits, Robot
+from reactree_doors.mcp.robot import Job, Limits, Report, Robot
 from reactree_ros.agent.foreign import QUOTE
 from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.picture import PICTURES, Picture

@@ -17,8 +17,7 @@ from reactree_ros.agent.prompt import Siblings, start_turn, task_turn
 from reactree_ros.agent.turns import Prompt, Said, Saw, Turn
 from reactree_ros.errors import UserError
 from reactree_ros.household.expert.goals import Move, PutDown, Take
-from reactree_ros.household.looking import merged, see_text
-from reactree_ros.household.rules import arrival_text
+from reactree_ros.household.rules import arrival_text, merged, see_text
 from reactree_ros.household.scene import Thing
 from reactree_ros.household.tasks import ROOMS, Node
 from reactree_ros.household.vocabulary import CLASSES

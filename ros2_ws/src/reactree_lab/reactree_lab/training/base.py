@@ -10,7 +10,7 @@ from reactree_lab.training.gguf_adapter import write_gguf_adapter
 from reactree_lab.training.graph import write_graph
 from reactree_lab.training.settings import GGUF, TrainSettings
 from reactree_lab.training.vocabulary import Words
-from reactree_local.mending import mend
+from reactree_local.transformers_engine import mend
 from reactree_ros.errors import UserError
 from reactree_ros.llm.chat import broken, special_tokens
 from reactree_ros.plugins.installation import check_modules

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from reactree_lab.training import dataset
-from reactree_local.matcher import Matcher
+from reactree_local.engine import Matcher, Text
 from reactree_local.small import SmallEngine
-from reactree_local.text import Text
 from reactree_ros.agent.control_flow import flow_named
 from reactree_ros.agent.grammar import DecisionGrammar, choice_regex
 from reactree_ros.errors import UserError

@@ -14,7 +14,7 @@ from torch import nn
 
 from reactree_lab.training.batches import FILLING, Pass
 from reactree_lab.training.settings import PRESETS, TrainSettings
-from reactree_local.network import TOKENIZER, WEIGHTS
+from reactree_local.small import TOKENIZER, WEIGHTS
 from reactree_ros.errors import UserError
 
 #: Name of :func:`attend` in the transformers library's registry.

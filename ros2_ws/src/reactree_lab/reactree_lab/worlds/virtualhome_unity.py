@@ -29,7 +29,7 @@ from reactree_ros.agent.picture import Picture, picture_of
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import parse_json
-from reactree_ros.household import looking, rules
+from reactree_ros.household import rules
 from reactree_ros.household.expert.instruction import goal_of
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.rules import Skill
@@ -313,7 +313,7 @@ class VirtualHomeUnityWorld(WorkerWorld):
         self._forget()
 
     def _look(self) -> Observation:
-        return self._with_picture(looking.look_around(self._now()))
+        return self._with_picture(rules.look_around(self._now()))
 
     def _skills(self) -> Sequence[str]:
         return rules.available_skills(self._restored())

@@ -19,7 +19,7 @@ from reactree_lab.household.person import SimulatedPerson
 from reactree_lab.household.question import unasked
 from reactree_lab.household.wording import PLACES, THINGS, Wish
 from reactree_ros.errors import UserError
-from reactree_ros.household.expert.knowledge import rooms_for
+from reactree_ros.household.expert.errand import rooms_for
 from reactree_ros.household.lexicon import look_up
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import GoalCondition, Task, parse_tasks

@@ -33,7 +33,7 @@ CLOSE = 0.02
 
 
 def scores_of_llama(model: Path, adapter: Path | None, tokens: list[int]) -> Any:
-    from reactree_local.llama_server import Served
+    from reactree_local.llama import Served
 
     server = Served(str(model), str(adapter or ""), context=512).start()
     asked = {"prompt": tokens, "n_predict": 1, "n_probs": 100_000, "grammar": 'root ::= "go"'}  # what shows is a text

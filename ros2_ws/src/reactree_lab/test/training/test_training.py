@@ -23,8 +23,7 @@ from reactree_lab.household.generator import generate_house
 from reactree_lab.training import dataset
 from reactree_lab.training.curves import CSV, PLOT
 from reactree_lab.training.prepared import Prepared
-from reactree_local.network import WEIGHTS
-from reactree_local.small import PACKAGED
+from reactree_local.small import PACKAGED, WEIGHTS
 from reactree_ros.agent.control_flow import default_flows
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import About, Told

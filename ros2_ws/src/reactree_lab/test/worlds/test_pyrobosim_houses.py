@@ -15,7 +15,7 @@ from reactree_lab.worlds.pyrobosim.export import tasks_as_pyrobosim, write_house
 from reactree_lab.worlds.pyrobosim.scene import Description, HouseScene
 from reactree_lab.worlds.pyrobosim.tasks import PyrobosimTask, Source, load_tasks, said
 from reactree_ros.errors import UserError
-from reactree_ros.household import looking, rules
+from reactree_ros.household import rules
 
 HOUSES = [(0, 5, False), (1, 3, False), (2, 8, True), (3, 4, True), (12, 6, True)]
 WORLD = "rooms: [{name: hall, footprint: {type: box, dims: [3, 3]}}]\nrobots: [{name: rover}]\n"
@@ -206,7 +206,7 @@ def test_what_opens_holds_things_in_it_and_what_does_not_on_it() -> None:
 def test_a_thing_is_known_once_it_was_seen_and_lost_where_it_is_seen_no_more() -> None:
     scene = scene_at("a_top")
     scene.see("a_top", ["cup2", "cup0"])
-    assert looking.merged(scene.near()) == "cup (1, 3), work bench (1)"
+    assert rules.merged(scene.near()) == "cup (1, 3), work bench (1)"
     scene.see("a_top", ["cup0"])
     assert scene.place_of(scene.by_name["cup 3"]) is None
     assert "pick up cup 3" not in rules.available_skills(scene)
@@ -219,7 +219,7 @@ def test_what_is_held_is_felt_and_what_slipped_is_nowhere() -> None:
     scene = scene_at("a_top")
     scene.see("a_top", ["cup0"])
     scene.feel(pose=(0.0, 1.0, 0.0), room="hall", at="a_top", held="cup0", doors={})
-    assert looking.holding_text(scene) == " You hold cup (1)."
+    assert rules.holding_text(scene) == " You hold cup (1)."
     assert [thing.name for thing in scene.near()] == ["work bench 1"]
     scene.feel(pose=(0.0, 1.0, 0.0), room="hall", at="a_top", held="", doors={})
     assert (scene.held, scene.place_of(scene.by_name["cup 1"])) == ([], None)

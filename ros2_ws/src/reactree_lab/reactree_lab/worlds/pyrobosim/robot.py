@@ -14,15 +14,14 @@ from reactree_lab.worlds.worker_world import WorkerWorld
 from reactree_ros.agent.household import split_skill
 from reactree_ros.agent.picture import Picture
 from reactree_ros.background.pending import Pending, Stopped
-from reactree_ros.household import looking, rules
+from reactree_ros.household import rules
 from reactree_ros.household.household import ONE_HAND, WAH_NL
 from reactree_ros.household.pictures import ABOVE, LOOK_AT, OWN, TAKE_A_PICTURE, WITH_PICTURES
 from reactree_ros.household.pictures import LOOK as PICTURED
 from reactree_ros.household.rules import Skill
 from reactree_ros.household.tasks import GoalCondition
 from reactree_ros.household.vocabulary import RECALLABLE, WORDS
-from reactree_ros.world.port import Observation, Outcome, RobotGone, Score
-from reactree_ros.world.team import RightOfWay, SharedWorld
+from reactree_ros.world.port import Observation, Outcome, RightOfWay, RobotGone, Score, SharedWorld
 from reactree_ros.world.wrappers import teammate_here
 
 
@@ -193,9 +192,7 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
 
     def in_words(self) -> str:
         """Describe the robot's presence and the held thing."""
-        return teammate_here(
-            self._name, tuple(thing.name for thing in looking.held(self._scene)) if self._scene else ()
-        )
+        return teammate_here(self._name, tuple(thing.name for thing in rules.held(self._scene)) if self._scene else ())
 
     def close(self) -> None:
         """Stop the robot and its companions, and release the world."""
@@ -249,7 +246,7 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
 
     def _look(self) -> Observation:
         scene = self._felt()
-        return self._located(self._with_others(looking.look_around(scene)), everything=True)
+        return self._located(self._with_others(rules.look_around(scene)), everything=True)
 
     def _with_others(self, observation: Observation) -> Observation:
         here = self._here.agent_room.name
@@ -264,7 +261,7 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
         """List the skills that bring a picture; none without a camera."""
         if not self._has_camera:
             return []
-        known = dict.fromkeys((*self._here.visible(), *looking.held(self._here)))
+        known = dict.fromkeys((*self._here.visible(), *rules.held(self._here)))
         return [PICTURED, *(f"{LOOK_AT} {one.name}" for one in known), TAKE_A_PICTURE]
 
     def _rate(self) -> Score:
@@ -289,8 +286,8 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
             end = self._carry_out(parsed)
             outcome, sentence = end.outcome, sentence if end is _DONE else _said(parsed, end)
         if outcome is not Outcome.DONE:
-            seen = tuple(looking.sightings(scene, (), None))
-            return self._located(Observation(sentence + looking.holding_text(scene), outcome, seen))
+            seen = tuple(rules.sightings(scene, (), None))
+            return self._located(Observation(sentence + rules.holding_text(scene), outcome, seen))
         if parsed.verb == "go to":
             sentence = rules.arrival_text(parsed.thing) + _joined(parsed.thing)
         observation = rules.after_skill(
@@ -357,8 +354,8 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
         near = scene.near()
         if not near:
             return self._look()
-        seen = tuple(looking.sightings(scene, near, near[0]))
-        return self._located(Observation(f"{looking.see_text(near)}.{looking.holding_text(scene)}", seen=seen))
+        seen = tuple(rules.sightings(scene, near, near[0]))
+        return self._located(Observation(f"{rules.see_text(near)}.{rules.holding_text(scene)}", seen=seen))
 
     def _detect(self) -> str:
         """Look at the robot's place, several times if it fails; return the reason of a failure."""
@@ -409,7 +406,7 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
         drive.end(ended.body.at)
         scene = self._felt(ended.body)
         if ended.status != "SUCCESS" and ended.body.battery <= 0:
-            held = "".join(f", and it holds {thing.name}" for thing in looking.held(scene))
+            held = "".join(f", and it holds {thing.name}" for thing in rules.held(scene))
             self._gone = f"{self._name} is out of action in {scene.agent_room.name}: its battery is empty{held}"
             raise RobotGone(self._gone)
         if drive.blocked and self._wanted():

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from reactree_doors.tools.schema import tool_of
 from reactree_ros.agent.household import Household
-from reactree_ros.world.tools.schema import tool_of
-from reactree_ros.world.tools.settings import ToolSettings
+from reactree_ros.world.tool_servers import ToolSettings
 
 jsonschema = pytest.importorskip("jsonschema")
 

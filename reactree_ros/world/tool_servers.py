@@ -1,4 +1,4 @@
-"""Which MCP servers a world has, and which of their tools are its skills: a part of a world's settings."""
+"""Which MCP servers a world has, and which of their tools are its skills; a distribution beside this one calls them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import re
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from types import FunctionType
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -17,11 +18,13 @@ from reactree_ros.agent.text import LONGEST
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import read_yaml
 from reactree_ros.files.secrecy import is_loopback
+from reactree_ros.plugins import Registry
+from reactree_ros.plugins.installation import install_line
 from reactree_ros.plugins.settings import Settings, or_nearest, read_settings
+from reactree_ros.world.port import World
 
-if TYPE_CHECKING:
-    pass
-
+#: What adds the tools of servers to a world, by the protocol.
+TOOLS: Registry[FunctionType] = Registry("tools of servers", "reactree_ros.tools", FunctionType, first=())
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,79}")
 
@@ -128,3 +131,21 @@ def check_programs(servers: Mapping[str, ServerSettings], at: Callable[..., str]
             near = or_nearest(path.name, [one.name for there in folders if there.is_dir() for one in there.iterdir()])
             said = f"there is no program '{server.command}' to start; write a name on PATH, or a path{near}"
             raise UserError(f"{at('mcp', name, 'command')}: {said}")
+
+
+def with_tools(make: Callable[[], World], servers: str | Mapping[str, ServerSettings]) -> World:
+    """Make a world, with the tools of MCP servers as skills if some are named.
+
+    Raises UserError: the world cannot be made; a server cannot be reached, or does not have a tool; or a tool cannot be
+    a skill here.
+
+    Args:
+        servers: The servers, or the file that names them; empty: there are none.
+    """
+    named = load_servers(servers) if isinstance(servers, str) and servers else servers
+    if not named:
+        return make()
+    if "mcp" not in TOOLS.names:
+        raise UserError(f"MCP server '{next(iter(named))}' needs reactree_doors: {install_line('reactree_doors[mcp]')}")
+    world: World = TOOLS.get("mcp")(make, named)
+    return world

@@ -15,7 +15,7 @@ from reactree_ros.agent.parameters import Choice, Number, Parameter, Text, Value
 from reactree_ros.agent.skill import Bounds, Skill, effect_of
 from reactree_ros.agent.text import in_one_line, shortened_line
 from reactree_ros.plugins.settings import did_you_mean
-from reactree_ros.world.tools.settings import ToolSettings
+from reactree_ros.world.tool_servers import ToolSettings
 
 #: Longest schema that is read, in characters, and the most references from one to the next.
 _LONGEST_SCHEMA, _MOST_REFERENCES = 64_000, 8

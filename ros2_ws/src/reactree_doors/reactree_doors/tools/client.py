@@ -32,15 +32,14 @@ from mcp_types import (
     jsonrpc_message_adapter,
 )
 from pydantic import TypeAdapter
-from typing_extensions import Self
 
+from reactree_doors.tools.schema import Tool, said_schema
 from reactree_ros.agent.foreign import cleaned
 from reactree_ros.agent.text import in_one_line, shortened_line
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.files.secrecy import is_loopback, redacted
-from reactree_ros.world.tools.schema import said_schema
-from reactree_ros.world.tools.settings import ServerSettings
+from reactree_ros.world.tool_servers import ServerSettings
 
 _log = logging.getLogger(__name__)
 #: The longest message of a server, in bytes: a picture of the largest size fits.
@@ -63,68 +62,58 @@ _CLOSED = "Connection closed"
 _ANSWERS: TypeAdapter[Any] = TypeAdapter(CallToolResult | InputRequiredResult)
 
 
-class Heard:
-    """What is heard of a server: an end to too many messages, and of a listed tool only its name and what it takes.
-
-    The library refuses a whole list for one tool in it, so each tool is read for itself.
-    """
-
-    def __init__(self, passed_over: dict[str, str]) -> None:
-        self.over = False  # whether nothing more comes from the server
-        self.stream: Any = None  # the library's
-        self._passed_over, self._since = passed_over, 0  # gets why a tool is left out, by its name
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.stream, name)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        self.over = True
-        await self.stream.aclose()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Any:
-        try:
-            heard = await self.stream.__anext__()
-        except StopAsyncIteration:
-            self.over = True
-            raise
-        message = getattr(heard, "message", None)
-        result = getattr(message, "result", None)
-        self._since = 0 if hasattr(message, "result") or hasattr(message, "error") else self._since + 1
-        if self._since > MOST_MESSAGES:
-            self.over = True
-            raise StopAsyncIteration
-        if isinstance(result, dict) and isinstance(result.get("tools"), list):
-            result["tools"] = [one for tool in result["tools"] for one in self._read(tool)]
-        return heard
-
-    def _read(self, tool: Any) -> Iterator[dict[str, Any]]:
-        name, schema = (tool.get("name"), tool.get("inputSchema")) if isinstance(tool, dict) else (None, None)
-        if not isinstance(name, str):
-            self._passed_over[str(name)] = "it has no name"
-        elif not isinstance(schema, dict) or schema.get("type") != "object":
-            self._passed_over[name] = "its inputSchema is not of an object"
-        else:
-            yield {"name": name, "inputSchema": schema}
+@dataclass
+class _Connection:
+    scope: anyio.CancelScope
+    client: Any = None  # the library's
+    over: bool = False  # whether nothing more comes from the server
 
 
 @asynccontextmanager
 async def _reached(
-    heard: Heard, name: str, settings: ServerSettings, last_words: deque[bytes]
-) -> AsyncIterator[tuple[Any, Any]]:
+    connection: _Connection, name: str, settings: ServerSettings, last_words: deque[bytes], passed_over: dict[str, str]
+) -> AsyncIterator[Any]:
     variables = settings.variables(name)
     if settings.command:
         environment = {one: os.environ[one] for one in _INHERITED if one in os.environ}
         way = _process([settings.command, *settings.args], environment | variables, last_words)
     else:
         way = _address(settings.url, variables.get(settings.token_variable, ""))
-    async with way as (heard.stream, to_say):
-        yield heard, to_say
+    to_session, heard = anyio.create_memory_object_stream[Any](0)
+    async with way as (source, to_say), heard, anyio.create_task_group() as tasks:
+        tasks.start_soon(_sift, source, to_session, connection, passed_over)
+        try:
+            yield heard, to_say
+        finally:
+            tasks.cancel_scope.cancel()
+
+
+async def _sift(source: Any, to_session: Any, connection: _Connection, passed_over: dict[str, str]) -> None:
+    since = 0  # the last answer
+    with to_session, suppress(*_GONE):
+        try:
+            async for heard in source:
+                message = getattr(heard, "message", None)
+                result = getattr(message, "result", None)
+                since = 0 if hasattr(message, "result") or hasattr(message, "error") else since + 1
+                if since > MOST_MESSAGES:
+                    break
+                if isinstance(result, dict) and isinstance(result.get("tools"), list):
+                    # the library refuses a whole list for one tool in it, so each is read for itself
+                    result["tools"] = [one for tool in result["tools"] for one in _readable(tool, passed_over)]
+                await to_session.send(heard)
+        finally:
+            connection.over = True
+
+
+def _readable(tool: Any, passed_over: dict[str, str]) -> Iterator[dict[str, Any]]:
+    name, schema = (tool.get("name"), tool.get("inputSchema")) if isinstance(tool, dict) else (None, None)
+    if not isinstance(name, str):
+        passed_over[str(name)] = "it has no name"
+    elif not isinstance(schema, dict) or schema.get("type") != "object":
+        passed_over[name] = "its inputSchema is not of an object"
+    else:
+        yield {"name": name, "inputSchema": schema}
 
 
 def _last_line(last_words: deque[bytes]) -> str:
@@ -135,8 +124,6 @@ def _last_line(last_words: deque[bytes]) -> str:
 
 @asynccontextmanager
 async def _process(command: list[str], environment: Mapping[str, str], last_words: deque[bytes]) -> AsyncIterator[Any]:
-    import anyio
-
     process = await anyio.open_process(
         command, env=environment, stdin=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
     )
@@ -245,21 +232,6 @@ class CallFailed(Exception):
         self.late = late  # whether its time was over
 
 
-@dataclass(frozen=True)
-class Asked:
-    tool: str  # the tool's name at its server
-    arguments: Mapping[str, Any]  # what it gets
-    schema: str  # what its schema was when the world was made
-    seconds: float  # the longest that it may take
-
-
-@dataclass(frozen=True)
-class _Connection:
-    client: Client
-    heard: Heard
-    scope: anyio.CancelScope
-
-
 class ToolServer:
     """A server, once it has said which tools it has.
 
@@ -274,8 +246,6 @@ class ToolServer:
     """
 
     def __init__(self, name: str, settings: ServerSettings) -> None:
-        import anyio
-
         for library in ("client", "mcp"):  # nothing that a server says goes to the terminal by itself
             logging.getLogger(library).addHandler(logging.NullHandler())
         settings.variables(name)
@@ -301,9 +271,9 @@ class ToolServer:
             said = [f"'{_shown(tool)}', as {why}" for tool, why in self.passed_over.items()]
             _log.warning("MCP server '%s': tools are passed over: %s", name, "; ".join(said[:10]))
 
-    def call(self, asked: Asked) -> Pending[Any]:
+    def call(self, tool: Tool, arguments: Mapping[str, Any]) -> Pending[Any]:
         """Call a tool; the result is what the server answers, or fails with :class:`CallFailed`."""
-        return self._do(self._called, asked)
+        return self._do(self._called, tool, arguments)
 
     def at_rest(self) -> Pending[None]:
         """Settle when the server was told of everything that was cancelled."""
@@ -366,7 +336,7 @@ class ToolServer:
 
     async def _connected(self, *, modes: Sequence[Literal["auto", "legacy"]] = ("auto",)) -> _Connection:
         async with self._connecting:
-            if self._connection is not None and not self._connection.heard.over:
+            if self._connection is not None and not self._connection.over:
                 return self._connection
             self._leave()
             if self._failed >= _TRIES:
@@ -384,23 +354,19 @@ class ToolServer:
             raise problem
 
     async def _hold(self, mode: Literal["auto", "legacy"], *, task_status: TaskStatus[_Connection]) -> None:
-        import anyio
-
-        begun = False
         with anyio.CancelScope() as scope:
-            heard = Heard(self.passed_over)
+            connection = _Connection(scope)
+            way = _reached(connection, self.name, self._settings, self._last_words, self.passed_over)
             try:
-                way = _reached(heard, self.name, self._settings, self._last_words)
-                async with Client(way, mode=mode, cache=None) as client:
-                    task_status.started(_Connection(client, heard, scope))
-                    begun = True
+                async with Client(way, mode=mode, cache=None) as connection.client:
+                    task_status.started(connection)
                     await anyio.sleep_forever()
             except Exception as error:
-                if not begun:
+                if connection.client is None:
                     raise
                 _log.debug("MCP server '%s': %s", self.name, self._explained(error))
             finally:
-                heard.over = True
+                connection.over = True
 
     def _leave(self) -> None:
         if self._connection is not None:
@@ -425,23 +391,21 @@ class ToolServer:
                 break
         return {name: schema for name, schema in found.items() if name not in self.passed_over}
 
-    async def _called(self, asked: Asked) -> Any:
-        import anyio
-
+    async def _called(self, tool: Tool, arguments: Mapping[str, Any]) -> Any:
         connection, answers = None, False
         try:
-            with anyio.fail_after(asked.seconds):
+            with anyio.fail_after(tool.settings.seconds):
                 connection = await self._connected()
                 now = await self._tools(connection.client)
                 answers = True
-                _check(asked, now)
-                answer = await _answer(connection.client, asked)
+                _check(tool, now)
+                answer = await _answer(connection.client, tool.name, arguments)
         except TimeoutError:
             if not answers:  # it does not even say which tools it has
                 self._lost()
-            raise CallFailed(f"it did not answer within {asked.seconds:g} s", late=True) from None
+            raise CallFailed(f"it did not answer within {tool.settings.seconds:g} s", late=True) from None
         except (MCPError, OSError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
-            if connection and not connection.heard.over and getattr(error, "message", _CLOSED) != _CLOSED:
+            if connection and not connection.over and getattr(error, "message", _CLOSED) != _CLOSED:
                 raise
             self._lost()
             raise CallFailed(f"its connection has ended{self._why()}") from None
@@ -465,18 +429,18 @@ class ToolServer:
         return CallFailed(f"{said or type(error).__name__}{self._why()}")
 
 
-def _check(asked: Asked, now: Mapping[str, Any]) -> None:
-    if asked.tool not in now:
-        raise CallFailed(f"it has no tool '{_shown(asked.tool)}' any more")
-    if said_schema(now[asked.tool]) != asked.schema:
+def _check(tool: Tool, now: Mapping[str, Any]) -> None:
+    if tool.name not in now:
+        raise CallFailed(f"it has no tool '{_shown(tool.name)}' any more")
+    if said_schema(now[tool.name]) != tool.schema:
         raise CallFailed(
-            f"what its tool '{_shown(asked.tool)}' takes is not what it was when the run began, so it is not "
+            f"what its tool '{_shown(tool.name)}' takes is not what it was when the run began, so it is not "
             "called; begin anew if that is wanted"
         )
 
 
-async def _answer(client: Client, asked: Asked) -> Any:
-    request = CallToolRequest(params=CallToolRequestParams(name=asked.tool, arguments=dict(asked.arguments)))
+async def _answer(client: Client, tool: str, arguments: Mapping[str, Any]) -> Any:
+    request = CallToolRequest(params=CallToolRequestParams(name=tool, arguments=dict(arguments)))
     # not `call_tool`, which checks the answer by patterns that the server has written
     answer = await client.session.send_request(request, _ANSWERS)
     if isinstance(answer, InputRequiredResult):

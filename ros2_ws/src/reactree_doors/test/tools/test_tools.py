@@ -18,6 +18,7 @@ import pytest
 import yaml
 from doubles import ScriptedModel
 
+from reactree_doors.tools.skills import ToolSkills
 from reactree_ros.agent.skill import SkillCall
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode.assembly import assemble
@@ -29,14 +30,13 @@ from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Outcome, World
 from reactree_ros.world.skill_policy import PolicyError, policy_from_list
 from reactree_ros.world.spec import WORLDS, Place
-from reactree_ros.world.tools.skills import ToolSkills
 from reactree_ros.world.wrappers import guarded
 
 if TYPE_CHECKING:
     from command_line import Cli
 
 pytest.importorskip("mcp")
-SERVERS = Path(__file__).parents[2] / "tool_server.py"
+SERVERS = Path(__file__).parents[1] / "tool_server.py"
 #: A bound for what a busy machine takes, in seconds.
 STUCK = 120.0
 

@@ -10,6 +10,8 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any, NamedTuple
 
+from reactree_doors.tools.client import CallFailed, ToolServer, names_of
+from reactree_doors.tools.schema import Tool, tool_of
 from reactree_ros.agent.decision import RECALL
 from reactree_ros.agent.foreign import QUOTE, cleaned
 from reactree_ros.agent.picture import LARGEST_PICTURE, Picture, picture_of
@@ -18,12 +20,9 @@ from reactree_ros.agent.text import bounded
 from reactree_ros.background.pending import Pending, after, asked, followed, mapped
 from reactree_ros.errors import UserError
 from reactree_ros.plugins.settings import or_nearest
-from reactree_ros.world.port import Household, Observation, Offer, Offered, Outcome, World
+from reactree_ros.world.port import Household, Observation, Offer, Offered, Outcome, SharedWorld, Use, World
 from reactree_ros.world.skill_policy import Verdict
-from reactree_ros.world.team import SharedWorld, Use
-from reactree_ros.world.tools.client import Asked, CallFailed, ToolServer, names_of
-from reactree_ros.world.tools.schema import Tool, tool_of
-from reactree_ros.world.tools.settings import ServerSettings
+from reactree_ros.world.tool_servers import ServerSettings
 from reactree_ros.world.wrappers import AddedSkills
 
 #: The most pictures of one answer that are kept, and the most parts of one that are read.
@@ -137,8 +136,8 @@ class ToolSkills(AddedSkills):
         if reason := self.inner.halted():
             return Pending.of(Observation(f"The skill was not carried out: {reason}.", Outcome.HALTED))
         server, tool = self._added[call.skill]
-        wanted = Asked(tool.name, tool.arguments(call.values), tool.schema, tool.settings.seconds)
-        return _as_observation(server.call(wanted), server.name, call, tool.settings.longest)
+        answer = server.call(tool, tool.arguments(call.values))
+        return _as_observation(answer, server.name, call, tool.settings.longest)
 
     def at_rest(self) -> Pending[None]:
         """See :meth:`World.at_rest`; the servers were told of what was cancelled."""
@@ -175,8 +174,7 @@ def _as_observation(answer: Pending[object], server: str, call: SkillCall, longe
     return outer
 
 
-def add_tools(make: Callable[[], World], named: Mapping[str, ServerSettings]) -> World:
-    """Make a world, with the tools of servers as skills; see :func:`~.settings.with_tools`."""
+def world_with_tools(make: Callable[[], World], named: Mapping[str, ServerSettings]) -> World:
     with ExitStack() as stack:
         started = []
         for name, settings in named.items():
