@@ -107,7 +107,6 @@ class Stamps:
         self._ahead: deque[float] = deque(maxlen=RECENT)
 
     def heard(self, stamp: float, now: float) -> None:
-        """Take in that something was heard; both times in seconds, the second one by our clock."""
         self._ahead.append(stamp - now)
 
     @property

@@ -376,7 +376,6 @@ def map_of(source: Source) -> MapDocument:
 
 
 def _faults(document: MapDocument) -> Iterator[tuple[_Path, str]]:
-    """Yield what is wrong with a map as a whole, each with where it stands."""
     yield from _named_twice(document)
     rooms, receptacles = [room.name for room in document.rooms], [one.name for one in document.receptacles]
     refers: list[tuple[_Path, str, list[str], str]] = [(("start",), document.start, rooms, "room")]

@@ -100,7 +100,6 @@ class MapSkills:
 
 
 def looks(skill: Skill) -> bool:
-    """Whether the robot looks what is before it after a skill."""
     return not _LOOKING.isdisjoint(skill.effect)
 
 

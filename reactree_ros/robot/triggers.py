@@ -120,14 +120,14 @@ class Occasions:
         return new or again
 
     def ended(self, now: float, *, stopped: bool) -> None:
-        """Take in that what it started has ended; stopped by a person, it waits for a new occasion."""
+        """Note the end of what it started; stopped by a person, it waits for a new occasion."""
         if stopped:
             self._again = None
         elif self._entry.again:
             self._again = now + self._entry.again
 
     def refused(self, now: float, seconds: float) -> None:
-        """Take in that what it started was refused: with a condition that still holds it is due again after a time."""
+        """Note a refusal of what it started: with a condition that still holds it is due again after a time."""
         if self._entry.when:
             self._again = now + seconds
 

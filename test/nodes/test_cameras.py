@@ -48,7 +48,6 @@ def header() -> Header:
 
 
 def looks(house: House, skill: str, topic: str, message: Any) -> Any:
-    """Carry a skill out, and publish a camera's picture when it is waited for."""
     camera = house.graph.probe.create_publisher(type(message), topic, 1)
     goal = house.skill(skill)
     house.until(camera.get_subscription_count, "a picture is waited for")
@@ -126,8 +125,6 @@ def test_a_camera_that_nobody_publishes_is_named_by_the_check(house: House) -> N
 
 
 class Sees(LanguageModel):
-    """Says how many pictures it was shown, and keeps them."""
-
     def __init__(self) -> None:
         self.shown: list[list[bytes]] = []
 

@@ -105,8 +105,7 @@ class Diagnoses:
     def __init__(self, graph: Graph) -> None:
         self._heard = graph.listen(DiagnosticArray, "/diagnostics")
 
-    def of(self, name: str) -> tuple[bytes, str, dict[str, str]]:
-        """The last report of a name: level, message and values."""
+    def latest(self, name: str) -> tuple[bytes, str, dict[str, str]]:
         for array in reversed(self._heard):
             for status in array.status:
                 if status.name == name:
@@ -119,17 +118,17 @@ def test_the_planner_tells_task_decisions_budgets_and_why_it_holds(graph: Graph)
     planner = graph.household({"root": ["Think: a", "Act: open fridge 1"]}, world=world, max_decisions=9, max_steps=5)
     told = Diagnoses(graph)
     name = "/reactree_planner: task"
-    graph.until(lambda: told.of(name)[:2] == (DiagnosticStatus.OK, "waits for a goal"), "it waits")
+    graph.until(lambda: told.latest(name)[:2] == (DiagnosticStatus.OK, "waits for a goal"), "it waits")
     goal = graph.task()
     graph.until(lambda: world.held, "the skill runs")
-    graph.until(lambda: told.of(name)[2].get("decisions") == "2 of 9", "it is told")
-    level, message, values = told.of(name)
+    graph.until(lambda: told.latest(name)[2].get("decisions") == "2 of 9", "it is told")
+    level, message, values = told.latest(name)
     assert (level, message) == (DiagnosticStatus.OK, "carries a task out")
     assert (values["goal"], values["task"], values["steps"]) == (id_of(goal), "'root'", "1 of 5")
     assert (values["household_bridge"], values["inference"]) == ("lives", "lives")
     graph.call(Trigger, "/reactree_planner/pause")
     held = (DiagnosticStatus.WARN, "held: somebody has paused it")
-    graph.until(lambda: told.of(name)[:2] == held, "it is told that it holds")
+    graph.until(lambda: told.latest(name)[:2] == held, "it is told that it holds")
     assert planner._control.paused
 
 
@@ -142,11 +141,13 @@ def test_the_planner_warns_of_an_inference_node_that_does_not_live_and_tells_how
     told = Diagnoses(graph)
     name = "/reactree_planner: task"
     assert not graph.task().result.success
-    graph.until(lambda: "last goal" in told.of(name)[2] and told.of(name)[2]["last goal"] != "none yet", "it is told")
-    assert told.of(name)[2]["last goal"] == "failure; the planner gave up: gave up at once"
+    graph.until(
+        lambda: "last goal" in told.latest(name)[2] and told.latest(name)[2]["last goal"] != "none yet", "it is told"
+    )
+    assert told.latest(name)[2]["last goal"] == "failure; the planner gave up: gave up at once"
     graph.kill(inference)
     silent = (DiagnosticStatus.WARN, "silent: inference")
-    graph.until(lambda: told.of(name)[:2] == silent, "it is warned of")
+    graph.until(lambda: told.latest(name)[:2] == silent, "it is warned of")
 
 
 def test_a_bridge_tells_world_skill_and_why_nothing_may_move(graph: Graph) -> None:
@@ -160,18 +161,18 @@ def test_a_bridge_tells_world_skill_and_why_nothing_may_move(graph: Graph) -> No
     bridge = graph.bridge(world, active=False)
     told = Diagnoses(graph)
     name = "/household_bridge: world"
-    graph.until(lambda: told.of(name)[:2] == (DiagnosticStatus.STALE, "not active"), "it is not active")
+    graph.until(lambda: told.latest(name)[:2] == (DiagnosticStatus.STALE, "not active"), "it is not active")
     activate(bridge)
-    graph.until(lambda: told.of(name)[:2] == (DiagnosticStatus.OK, "waits for a skill"), "it is active")
+    graph.until(lambda: told.latest(name)[:2] == (DiagnosticStatus.OK, "waits for a skill"), "it is active")
     goal = graph.skill("open fridge 1")
     graph.until(lambda: world.held, "the skill runs")
-    graph.until(lambda: told.of(name)[1] == "carries out 'open fridge 1'", "it is told")
-    assert (told.of(name)[2]["world"], told.of(name)[2]["skill policy"]) == ("StopWorld", "none")
+    graph.until(lambda: told.latest(name)[1] == "carries out 'open fridge 1'", "it is told")
+    assert (told.latest(name)[2]["world"], told.latest(name)[2]["skill policy"]) == ("StopWorld", "none")
     world.finish()
     assert goal.result.outcome == 0
     world.stop = "the emergency stop is engaged"
-    graph.until(lambda: told.of(name)[:2] == (DiagnosticStatus.WARN, world.stop), "it is warned of")
-    assert told.of(name)[2]["last skill"] == "'open fridge 1': done"
+    graph.until(lambda: told.latest(name)[:2] == (DiagnosticStatus.WARN, world.stop), "it is warned of")
+    assert told.latest(name)[2]["last skill"] == "'open fridge 1': done"
 
 
 def test_the_inference_node_tells_model_requests_errors_and_speed_and_warns_where_the_last_one_failed(
@@ -186,8 +187,8 @@ def test_the_inference_node_tells_model_requests_errors_and_speed_and_warns_wher
     assert not graph.task().result.success
     name = "/inference: requests"
     failed = (DiagnosticStatus.WARN, "the server is gone")
-    graph.until(lambda: told.of(name)[:2] == failed, "it is warned of")
-    values = told.of(name)[2]
+    graph.until(lambda: told.latest(name)[:2] == failed, "it is warned of")
+    values = told.latest(name)[2]
     assert (values["llm"], values["requests failed"], values["output tokens a second"]) == ("expert", "1", "none yet")
 
 
@@ -197,8 +198,8 @@ def test_the_watchdog_tells_who_lives_and_warns_of_who_has_fallen_silent(graph: 
     told = Diagnoses(graph)
     name = "/watchdog: nodes"
     everybody = "/household_bridge, /watchdog"
-    graph.until(lambda: told.of(name)[2].get("live") == everybody, "they live")
-    assert told.of(name)[:2] == (DiagnosticStatus.OK, "all live")
+    graph.until(lambda: told.latest(name)[2].get("live") == everybody, "they live")
+    assert told.latest(name)[:2] == (DiagnosticStatus.OK, "all live")
     graph.kill(bridge)
     silent = (DiagnosticStatus.WARN, "silent: /household_bridge")
-    graph.until(lambda: told.of(name)[:2] == silent, "it is warned of")
+    graph.until(lambda: told.latest(name)[:2] == silent, "it is warned of")

@@ -28,7 +28,6 @@ SQUEEZED = "squeeze pudding 1 by 2.5 N in soft mode"
 
 
 def settled(graph: Graph, pending: Any) -> Any:
-    """Return a pending result once it is there."""
     graph.until(pending.done)
     return pending.take()
 

@@ -17,7 +17,6 @@ TERMINAL = 'reactree() { ros2 run reactree_ros reactree "$@"; }'
 
 
 def block(part: str, language: str = "bash") -> str:
-    """Return the only block that has something in it."""
     (text,) = (one.text for one in BLOCKS if one.language == language and part in one.text)
     return text
 

@@ -38,7 +38,6 @@ HEARD_BY = {
 
 
 def warnings(said: list[Log], text: str) -> list[str]:
-    """What was warned of with these words."""
     return [log.msg for log in said if log.level == 30 and text in log.msg]  # 30: rcl_interfaces/Log.WARN, a byte
 
 
@@ -377,7 +376,6 @@ def test_a_stop_that_fails_open_or_none_lets_the_robot_move_and_is_warned_of_at_
 
 @pytest.fixture
 def stranger(graph: Graph) -> Iterator[Any]:
-    """A node of another participant, which may have a topic with another type."""
     context = rclpy.Context()
     rclpy.init(context=context, domain_id=graph.domain_id)
     node = rclpy.create_node("stranger", context=context)

@@ -25,8 +25,6 @@ def house(house: House) -> House:
 
 
 def plans_paths(house: House, but: tuple[float, float] = (-99.0, -99.0)) -> None:
-    """Let the robot have a planner of paths, which finds none to one position."""
-
     def plan(handle: Any) -> ComputePathToPose.Result:
         at = handle.request.goal.pose.position
         if (round(at.x, 2), round(at.y, 2)) == but:
@@ -39,13 +37,10 @@ def plans_paths(house: House, but: tuple[float, float] = (-99.0, -99.0)) -> None
 
 
 def checked(house: House, change: Change = lambda config: None, *, patience: float = 0.6) -> list[Diagnosis]:
-    """Walk through what a changed robot.yaml names."""
     return checked_file(house, house.config(change), patience=patience)
 
 
 def checked_file(house: House, config: Path, *, patience: float) -> list[Diagnosis]:
-    """Walk through what a robot.yaml names."""
-
     def until(done: Callable[[], bool], seconds: float) -> bool:
         end = time.monotonic() + seconds
         while not done():

@@ -25,7 +25,6 @@ def launch(processes: Processes, *arguments: str) -> Process:
 
 
 def written(path: Path, **entries: object) -> Path:
-    """Write a changed config/robot.yaml."""
     config = yaml.safe_load((CONFIG / "robot.yaml").read_text())
     path.write_text(yaml.safe_dump(config | {"map": str(CONFIG / "semantic_map.yaml")} | entries))
     return path

@@ -40,7 +40,6 @@ def house(house: House) -> House:
 
 
 def failed(house: House, skill: str) -> tuple[int, str]:
-    """Return how a skill ended that did not go well, and why."""
     outcome, message = house.fails(skill)
     return outcome, message.removeprefix(f"You could not {skill}: ").removesuffix(" You hold pudding (1).")
 
@@ -125,7 +124,6 @@ def test_a_wait_ends_by_a_code_with_its_outcome_or_with_data(house: House) -> No
 
 @pytest.fixture
 def holding(house: House) -> House:
-    """A robot at the kitchen table with the pudding in its hand."""
     house.does(AT_TABLE, "pick up pudding 1")
     house.robot.log.clear()
     return house

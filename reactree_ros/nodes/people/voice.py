@@ -194,7 +194,7 @@ class VoiceNode(AnswerNode):
         super().destroy_node()
 
     def hears(self, words: str, so_far: str = "") -> None:
-        """Take in what was heard; ``so_far`` is a sentence that has not ended."""
+        """Act on what was heard; ``so_far`` is a sentence that has not ended."""
         meant = addressed(words, self._called)
         if any(is_stop(one) for one in (words, so_far, meant or "", addressed(so_far, self._called) or "")):
             self._stop(words or so_far)

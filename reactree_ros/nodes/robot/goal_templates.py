@@ -109,7 +109,6 @@ def resolve(kind: str, name: str, where: str) -> Any:
 
 
 def check_name(name: str, where: str) -> None:
-    """Check the name of a server or a topic."""
     try:
         validate_topic_name(name)
     except InvalidTopicNameException as error:
@@ -136,7 +135,6 @@ def type_name(kind: Any) -> str:
 
 
 def message_class(slot: Any, where: str) -> Any:
-    """Return the class of the messages that a field holds."""
     if not isinstance(slot, NamespacedType):
         raise UserError(f"{where}: {described(slot)} has no fields of its own")
     return getattr(importlib.import_module(".".join(slot.namespaces)), slot.name)
@@ -252,7 +250,6 @@ def _list_filler(slot: Any, value: Any, where: str, names: Mapping[str, type]) -
 
 
 def constant(slot: Any, value: Any, where: str) -> Any:
-    """Return a constant as a field of a type holds it."""
     kind = slot.typename if isinstance(slot, BasicType) else ""
     if is_text(slot):
         fits = isinstance(value, str) and len(value) <= getattr(slot, "maximum_size", math.inf)
@@ -336,8 +333,6 @@ def fill_pose(message: Any, pose: Pose) -> Any:
 
 
 class Field:
-    """A field of a result or a message, and what it should hold."""
-
     def __init__(self, kind: Any, path: str, wanted: Wanted, where: str, names: Mapping[str, type]) -> None:
         self.path = path
         self.read, slot = reader(kind, path, where, counted=True)
@@ -359,8 +354,6 @@ class Field:
 
 @dataclass(frozen=True)
 class Holds:
-    """What a value should be: within bounds, or one of several."""
-
     wanted: Range | Sequence[Any]
 
     def __call__(self, value: Any) -> bool:

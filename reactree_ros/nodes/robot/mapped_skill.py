@@ -106,7 +106,6 @@ class MappedCall:
         return {name: value for name, value in came.items() if value is not None}
 
     def pictures(self, result: Any) -> tuple[Picture, ...]:
-        """Return the picture that a result is."""
         camera = self.entry.camera if isinstance(self.entry, SeeingEntry) else ""
         try:
             return (picture_from_camera(result, camera),) if camera else ()
@@ -168,7 +167,6 @@ class Leg:
 
     @property
     def moves(self) -> bool:
-        """Whether the robot may leave where it stands."""
         return not {"at", "away"}.isdisjoint(self.effect)
 
     @property
@@ -177,7 +175,6 @@ class Leg:
 
     @property
     def rejected(self) -> Outcome:
-        """What it stands for that a server does not accept its goal."""
         entry = self.call.entry
         return Outcome(entry.rejected) if isinstance(entry, StepEntry) else Outcome.WORLD_UNAVAILABLE
 
@@ -301,7 +298,6 @@ def values_of(map: SemanticMap, call: SkillCall) -> Values:
 
 
 def missing(map: SemanticMap, call: SkillCall, name: str) -> str:
-    """Say why a template has no value."""
     poses, thing = _poses(map, call), map.thing_of(call)
     pose = poses.get(name) or poses.get(name.rpartition(".")[0])
     if pose is not None:

@@ -42,8 +42,6 @@ PERIOD = 0.05
 
 @dataclass(eq=False)
 class _Next:
-    """A skill that waits until what was sent before has stopped."""
-
     text: str
     pending: Pending[Observation]
     until: float
@@ -96,7 +94,6 @@ class RobotWorld(SharedWorld):
     # ------------------------------------------------------------------ the port
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
-        """Fail: a robot does not bring its house back to where a task starts."""
         return Pending.failed(WorldError("a robot cannot bring its house back to a start; give an instruction"))
 
     def observe(self) -> Pending[Observation]:
@@ -123,12 +120,10 @@ class RobotWorld(SharedWorld):
         return Pending.of([one for conduct in self._conducts for one in conduct.offered(map)])
 
     def score(self) -> Pending[Score | None]:
-        """Say that no goal is known: whether it is reached is for the planner's tree."""
         return Pending.of(None)
 
     @property
     def words(self) -> Sequence[str]:  # type: ignore[override]
-        """The vocabulary's and the map's own; none as long as there is no map."""
         return () if self._robot.senses.map is None else tuple(dict.fromkeys((*WORDS, *self._own_words())))
 
     def _own_words(self) -> Sequence[str]:
@@ -148,7 +143,6 @@ class RobotWorld(SharedWorld):
 
     @property
     def places(self) -> Sequence[str]:  # type: ignore[override]
-        """What receptacles are called: before each of them there is room for one robot; none without a map."""
         map = self._robot.senses.map
         return () if map is None else tuple(dict.fromkeys(one.word for one in map.receptacles()))
 

@@ -138,8 +138,6 @@ Steps = Generator[None, None, None]
 
 
 class _Ended(Exception):
-    """How a skill has ended, and the reason or the first sentence of the observation in words."""
-
     def __init__(self, outcome: Outcome, words: str) -> None:
         super().__init__(outcome, words)
         self.outcome, self.words = outcome, words
@@ -323,7 +321,6 @@ class Errand:
             yield from self._halt(*end)
 
     def _halt(self, outcome: Outcome, reason: str) -> Steps:
-        """Stop the goal, and end when it has stopped."""
         words, since, limit = self._failed(reason), steady.now(), self._robot.stop_timeout
         self._stop()
         while not self.underway.over:
@@ -405,7 +402,6 @@ class Errand:
             self._unsure = f" {unseen[:1].upper()}{unseen[1:]}."
 
     def _look_once(self, eyes: Eyes, question: str) -> Generator[None, None, tuple[Any, ...]]:
-        """Return what was seen, and the picture if one was looked at."""
         if late := (yield from self._until(self.underway.result)):
             return (Glance(question, error=late),)
         try:
@@ -420,7 +416,6 @@ class Errand:
         return (Glance(question, error=late),) if late else (answer.take(), picture)
 
     def _until(self, done: Pending[Any]) -> Generator[None, None, str]:
-        """Wait for a result; returns why that took too long."""
         while not done.done():
             if late := self._late():
                 return late

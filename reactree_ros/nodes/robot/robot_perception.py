@@ -149,7 +149,6 @@ class Perception:
     # ------------------------------------------------------------------ detections
 
     def note(self, msg: Any) -> None:
-        """Keep a detector's message until the next :meth:`look`."""
         now, stamp = self.now(), stamp_of(msg)
         if stamp.nanoseconds:
             self._stamps.heard(stamp.nanoseconds / 1e9, now)
@@ -263,7 +262,6 @@ class DetectorClient:
         self._looks: list[Underway] = []
 
     def begin(self) -> None:
-        """Begin a look; one that is under way is given up."""
         self.stop()
         if len(self._looks) >= MOST:
             self._warn(f"{self.server.name} is not asked: it has not answered {MOST} times")

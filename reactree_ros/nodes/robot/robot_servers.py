@@ -88,7 +88,6 @@ class Server:
         self._unlike, self._service, self._called = unlike, service or name, called or name
 
     def send(self, what: str, goal: Any) -> Underway:
-        """Send a goal as soon as the server is there."""
         underway = Underway(what, self.name)
 
         def begin() -> None:
@@ -314,7 +313,6 @@ def _give_up(underway: Underway) -> None:
 
 
 def _taken(future: Any, failed: Callable[[BaseException], object]) -> Any:
-    """Return the result of a future; None if it has failed or was cancelled."""
     try:
         return settled(future).take()
     except BaseException as error:
@@ -362,7 +360,6 @@ class Servers:
         return self._servers[_key(call)]
 
     def send(self, what: str, order: Order) -> Underway:
-        """Send what is asked for as soon as its server is there."""
         server = self.server_for(order.call)
         underway = server.send(what, order if isinstance(server, Publishing | Listening) else order.goal)
         self._underway.append((server, underway))
