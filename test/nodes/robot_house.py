@@ -61,12 +61,7 @@ class House:
         return RobotBridgeNode(context=self.graph.context, parameter_overrides=overrides)
 
     def start(
-        self,
-        change: Change = lambda config: None,
-        *,
-        stop_heard: bool = True,
-        alone: bool = False,
-        **parameters: Any,
+        self, change: Change = lambda config: None, *, stop_heard: bool = True, alone: bool = False, **parameters: Any
     ) -> Any:
         """Bring the bridge up; waits until it knows by tf where the robot is, and has heard its emergency stop."""
         self.bridge = self.graph.add(activate(self.make_bridge(change, **parameters)), alone=alone)

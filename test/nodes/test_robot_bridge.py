@@ -186,12 +186,7 @@ def test_a_server_that_never_answers_is_given_up_and_its_goal_taken_back_later(h
     [
         ("hold", {"skill_timeout": 0.3}, Result.TIMEOUT, "The skill was not carried out: {late}"),
         ("hold", {}, Result.TIMEOUT, IT),
-        (
-            "deaf",
-            {},
-            Result.WORLD_UNAVAILABLE,
-            f"{IT} It did not stop within 1 s.",
-        ),
+        ("deaf", {}, Result.WORLD_UNAVAILABLE, f"{IT} It did not stop within 1 s."),
     ],
 )
 def test_a_goal_that_never_ends_is_stopped_at_a_time_limit(

@@ -77,19 +77,9 @@ GO, STOP, NAV2, MSG = "skill 'go to'", "emergency stop", "nav2_msgs/action", "st
     [
         (top(hand=1), "configuration", "hand: there is no setting 'hand'", "that line"),
         (top(map="none.yaml"), "map", "none.yaml: cannot be read", "that line"),
-        (
-            in_skill("open", type="arm/action/Open"),
-            "skill 'open'",
-            "there is no package 'arm'",
-            "that entry",
-        ),
+        (in_skill("open", type="arm/action/Open"), "skill 'open'", "there is no package 'arm'", "that entry"),
         (in_skill("go to", goal={"poze": "{pose}"}), GO, "has no field 'poze'; its fields are pose,", "that entry"),
-        (
-            in_skill("go to", action="n/navigate_to_pose"),
-            GO,
-            "no action /n/nav",
-            "its name: /navigate_to_pose",
-        ),
+        (in_skill("go to", action="n/navigate_to_pose"), GO, "no action /n/nav", "its name: /navigate_to_pose"),
         (
             in_skill("go to", type=f"{NAV2}/DriveOnHeading", goal={}),
             GO,
@@ -104,12 +94,7 @@ GO, STOP, NAV2, MSG = "skill 'go to'", "emergency stop", "nav2_msgs/action", "st
         ),
         (top(detections="/a/detections"), "detections", "nobody publishes /a/detections", "its name: /detections"),
         (stop(topic="/e_stop"), STOP, "nobody publishes /e_stop", "or write its name: /emergency_stop"),
-        (
-            stop(type=f"{MSG}/String", engaged="x"),
-            STOP,
-            f"{MSG}/Bool, not {MSG}/String",
-            f"type: {MSG}/Bool",
-        ),
+        (stop(type=f"{MSG}/String", engaged="x"), STOP, f"{MSG}/Bool, not {MSG}/String", f"type: {MSG}/Bool"),
         (stop(latched=False, silent_for=0.2), STOP, "has been silent for 0.2 s", "more often than silent_for"),
         (top(pose={"topic": "/p", "type": f"{MSG}/Header"}), "perception", "a pose is one of geometry_", "that entry"),
     ],
@@ -246,20 +231,14 @@ def prompts(**entries: Any) -> Change:
     ("change", "said"),
     [
         # a skill's type, name and goal
-        (
-            in_skill(TO, type="nav3_msgs/action/Go"),
-            "skills.go to: the type is 'nav3_msgs/action/Go', but there is no",
-        ),
+        (in_skill(TO, type="nav3_msgs/action/Go"), "skills.go to: the type is 'nav3_msgs/action/Go', but there is no"),
         (in_skill(TO, type="nav2_msgs/action/Fly"), "but the package 'nav2_msgs' has no action 'Fly'"),
         (in_skill(TO, action="go there!"), "the name 'go there!' is not one that ROS allows: Invalid topic name"),
         (in_skill(TO, type="nav2_msgs/Fly"), "a type of actions is written like package/action/Type"),
         (in_skill(TURN, type="nav2_msgs/action/Spin"), "a type of services is written like package/srv/Type"),
         (in_skill(TO, goal={"poze": "{pose}"}), "field 'poze': nav2_msgs/action/NavigateToPose_Goal has no field"),
         (in_skill(TO, goal={"pose.header.frame": "map"}), "'pose.header.frame': std_msgs/msg/Header has no field"),
-        (
-            in_skill(TO, goal={"pose": "{place}"}),
-            "goal: field 'pose': the template '{place}' names 'place'; there are",
-        ),
+        (in_skill(TO, goal={"pose": "{place}"}), "goal: field 'pose': the template '{place}' names 'place'; there are"),
         (in_skill(TO, goal={"pose": "{object.name}"}), "PoseStamped cannot be '{object.name}', which is a text"),
         (in_skill(TO, goal={"behavior_tree": "{pose}"}), "'{pose}' is a pose, not a text; name a part of it"),
         (in_skill(TO, goal={"behavior_tree": 3}), "goal: field 'behavior_tree': a string cannot be 3"),

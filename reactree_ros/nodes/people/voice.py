@@ -131,11 +131,7 @@ LONGEST = 2000
 #: The origin of answers.
 BY = "voice"
 #: States of a goal that has not ended.
-_LIVES = (
-    GoalStatus.STATUS_ACCEPTED,
-    GoalStatus.STATUS_EXECUTING,
-    GoalStatus.STATUS_CANCELING,
-)
+_LIVES = (GoalStatus.STATUS_ACCEPTED, GoalStatus.STATUS_EXECUTING, GoalStatus.STATUS_CANCELING)
 
 
 class Ears(ConfiguredTopic):
