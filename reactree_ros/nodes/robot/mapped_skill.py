@@ -12,18 +12,9 @@ import numpy as np
 from action_msgs.msg import GoalStatus
 from sensor_msgs.msg import CompressedImage, Image
 
+from reactree_ros.agent import picture as taken
 from reactree_ros.agent.parameters import Named, Number, Parameter, ParameterError, Text, Value
-from reactree_ros.agent.picture import (
-    LARGEST_PICTURE,
-    MOST_PIXELS,
-    READ_FORMS,
-    Picture,
-    PictureCheck,
-    fitted,
-    needs_pillow,
-    opened,
-    picture_of,
-)
+from reactree_ros.agent.picture import Picture, PictureCheck
 from reactree_ros.agent.skill import Skill, SkillCall, effect_of
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.errors import UserError
@@ -328,22 +319,22 @@ def picture_from_camera(msg: CompressedImage | Image, camera: str) -> Picture:
         "time": seconds_of(msg.header.stamp) or None,
     }
     if isinstance(msg, Image):
-        return picture_of(_encoded(_raw(msg)), **about)
+        return taken.picture_of(_encoded(_raw(msg)), **about)
     data = bytes(msg.data)
     try:
-        return picture_of(data, **about)
+        return taken.picture_of(data, **about)
     except ValueError:
-        return picture_of(_encoded(_read(data)), **about)
+        return taken.picture_of(_encoded(_read(data)), **about)
 
 
 def _read(data: bytes) -> Pixels:
     try:
-        found = opened(data, READ_FORMS)
-        if found.width * found.height > MOST_PIXELS:
+        found = taken.opened(data, taken.READ_FORMS)
+        if found.width * found.height > taken.MOST_PIXELS:
             raise ValueError(f"{found.width} by {found.height} pixels are too many")
         return found.convert("RGB")
     except ImportError:
-        raise ValueError(needs_pillow("a picture that is neither PNG nor JPEG, or is too large,")) from None
+        raise ValueError(taken.needs_pillow("a picture that is neither PNG nor JPEG, or is too large,")) from None
     except Exception as error:  # Pillow's readers raise what they like
         raise ValueError(f"{len(data):,} bytes that are no picture ({error})") from error
 
@@ -353,12 +344,12 @@ def _raw(msg: Image) -> Pixels:
         raise ValueError(f"its encoding is {msg.encoding[:40]!r}; it has to be one of {', '.join(_ENCODINGS)}")
     mode, order, size = _ENCODINGS[msg.encoding]
     width, height, step = msg.width, msg.height, msg.step or msg.width * size
-    if not 0 < width * height <= MOST_PIXELS or step < width * size or len(msg.data) < step * height:
+    if not 0 < width * height <= taken.MOST_PIXELS or step < width * size or len(msg.data) < step * height:
         raise ValueError(f"{width} by {height} pixels of {msg.encoding} in {len(msg.data):,} bytes")
     try:
         from PIL import Image as Pictures
     except ImportError:
-        raise ValueError(needs_pillow("a raw image")) from None
+        raise ValueError(taken.needs_pillow("a raw image")) from None
     return Pictures.frombytes(mode, (width, height), bytes(msg.data), "raw", order, step, 1)
 
 
@@ -366,7 +357,7 @@ def _encoded(pixels: Pixels) -> bytes:
     side = _LONGEST_SIDE
     while True:
         file = io.BytesIO()
-        pixels.resize(fitted(pixels.width, pixels.height, side)).save(file, "JPEG", quality=90)
-        if file.tell() <= LARGEST_PICTURE:
+        pixels.resize(taken.fitted(pixels.width, pixels.height, side)).save(file, "JPEG", quality=90)
+        if file.tell() <= taken.LARGEST_PICTURE:
             return file.getvalue()
         side //= 2
