@@ -14,7 +14,7 @@ from doubles import ScriptedModel, ScriptedWorld
 from people import words_told
 from processes import Processes
 from reactree_interfaces.action import ExecuteSkill, ExecuteTask
-from ros_graph import Graph, HeldWorld
+from ros_graph import Goal, Graph, HeldWorld
 
 from reactree_ros.nodes.planner.planner_node import PlannerNode
 
@@ -75,13 +75,20 @@ def asks(graph: Graph, script: dict[str, list[str]], **parameters: object) -> Pl
     return graph.household(script, **(ASKS | parameters))
 
 
+def asked(graph: Graph, terminal: Terminal, **parameters: object) -> tuple[PlannerNode, Goal]:
+    """Have a run ask at the terminal which apple is meant."""
+    planner = asks(graph, ONE, **parameters)
+    terminal.answers(planner)
+    goal = graph.task()
+    terminal.shows("/reactree_planner: Which apple?")
+    return planner, goal
+
+
 def test_a_question_is_printed_with_who_asks_and_what_for_and_what_is_typed_answers_it(
     graph: Graph, terminal: Terminal
 ) -> None:
-    planner = asks(graph, ONE)
-    terminal.answers(planner)
-    goal = graph.task()
-    terminal.shows("/reactree_planner: Which apple? (root; ", "Type the answer, then Enter.")
+    planner, goal = asked(graph, terminal)
+    terminal.shows(" (root; ", "Type the answer, then Enter.")
     terminal.types("the red one")
     assert goal.result.success
     assert words_told(planner) == ['The person answers: "the red one".']
@@ -149,10 +156,8 @@ def test_what_was_typed_before_a_skill_is_asked_for_is_no_yes_to_it(
 def test_a_question_whose_time_is_over_is_gone_and_what_is_typed_then_is_no_answer(
     graph: Graph, terminal: Terminal
 ) -> None:
-    planner = asks(graph, ONE, answer_timeout=1.0)
-    terminal.answers(planner)
-    goal = graph.task()
-    terminal.shows("Which apple?", "(that question is not open any more)")
+    planner, goal = asked(graph, terminal, answer_timeout=1.0)
+    terminal.shows("(that question is not open any more)")
     assert goal.result.success
     terminal.types("the red one")
     terminal.shows("(no task runs that could take in what you say)")
@@ -227,10 +232,7 @@ def test_one_planner_is_named_with_its_bridge_and_no_other_is_answered(graph: Gr
 
 
 def test_ctrl_c_withdraws_and_the_run_knows_at_once(graph: Graph, terminal: Terminal) -> None:
-    planner = asks(graph, ONE)
-    terminal.answers(planner)
-    goal = graph.task()
-    terminal.shows("Which apple?")
+    planner, goal = asked(graph, terminal)
     terminal.process.interrupt()
     assert goal.result.success
     assert words_told(planner) == ["Nobody answers: the person has left."]
@@ -238,21 +240,8 @@ def test_ctrl_c_withdraws_and_the_run_knows_at_once(graph: Graph, terminal: Term
     assert terminal.process.ended_cleanly(0)
 
 
-def test_where_it_is_killed_while_a_question_is_open_the_run_goes_on(graph: Graph, terminal: Terminal) -> None:
-    planner = asks(graph, ONE)
-    terminal.answers(planner)
-    goal = graph.task()
-    terminal.shows("Which apple?")
-    terminal.process.signal(signal.SIGKILL)
-    assert goal.result.success
-    assert words_told(planner) == ["Nobody answers: whoever was asked has gone."]
-
-
 def test_where_it_is_killed_another_one_has_the_question(graph: Graph, terminal: Terminal) -> None:
-    planner = asks(graph, ONE)
-    terminal.answers(planner)
-    goal = graph.task()
-    terminal.shows("Which apple?")
+    planner, goal = asked(graph, terminal)
     terminal.process.signal(signal.SIGKILL)
     other = Terminal(graph)
     try:
@@ -265,10 +254,7 @@ def test_where_it_is_killed_another_one_has_the_question(graph: Graph, terminal:
 
 
 def test_where_the_terminal_is_closed_it_ends_and_says_so(graph: Graph, terminal: Terminal) -> None:
-    planner = asks(graph, ONE)
-    terminal.answers(planner)
-    goal = graph.task()
-    terminal.shows("Which apple?")
+    planner, goal = asked(graph, terminal)
     terminal.hangs_up()
     assert terminal.ends() == 1
     assert "error: the terminal is closed; run this in one where somebody can type" in terminal.process.output

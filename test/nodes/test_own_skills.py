@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import yaml
-from action_msgs.msg import GoalStatus
 from reactree_interfaces.srv import AvailableSkills, DescribeHousehold
 from robot_house import SKILLS, House, Result
 from ros_graph import Graph
@@ -79,18 +78,6 @@ def test_what_is_no_skill_is_refused_by_what_is_wrong_or_with_the_nearest(at_tab
         nearest.append(refused[1])
     assert all(f"{verb}," in message for message in nearest[-3:] for verb in ("go to", "pick up", "squeeze"))
     assert not any("squeeze" in line for line in at_table.robot.log)
-
-
-def test_its_failures_have_outcomes_by_code_and_a_cancel_goes_through(at_table: House) -> None:
-    at_table.robot.behave["arm"] = ["abort:7", "abort:8"]
-    assert at_table.fails(SQUEEZED)[0] == Result.PRECONDITION
-    outcome, message = at_table.fails(SQUEEZED)
-    assert outcome == Result.EXECUTION
-    assert message.startswith(f"You could not {SQUEEZED}: arm: error code 8")
-    goal = at_table.begins(SQUEEZED, "arm", "hold")
-    goal.cancel()
-    assert goal.status == GoalStatus.STATUS_CANCELED
-    assert "stopped: arm" in at_table.robot.log
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from doubles import ScriptedModel, ScriptedWorld
 from people import PLANNER, Answerer, Stubborn, words_told
 from reactree_interfaces.action import ExecuteTask
 from reactree_interfaces.srv import Hear
-from ros_graph import Graph
+from ros_graph import Goal, Graph
 
 from reactree_ros.nodes.people.answer import askers
 from reactree_ros.nodes.people.ros_person import HINT
@@ -32,16 +32,22 @@ def household(graph: Graph, script: dict[str, list[str]], **parameters: Any) -> 
     return graph.household(script, **{"planner": ASKS, "answer_timeout": 600.0} | parameters)
 
 
+def asked(graph: Graph, *, alone: bool = False, **parameters: Any) -> tuple[Any, Answerer, Goal]:
+    """Have a run ask somebody which apple is meant."""
+    planner, person = household(graph, ONE, **parameters), Answerer(graph, alone=alone)
+    goal = graph.task()
+    person.is_asked()
+    return planner, person, goal
+
+
 # ---------------------------------------------------------------------- a question
 
 
 def test_a_question_is_a_goal_with_what_it_is_for_and_its_time_and_the_answer_is_told(graph: Graph) -> None:
-    planner = household(graph, ONE, answer_timeout=77.0)
-    person = Answerer(graph)
-    goal = graph.task()
-    asked = person.is_asked().question
-    assert (asked.text, asked.goal, asked.skill, asked.asker) == ("Which apple?", "root", "", PLANNER)
-    assert asked.seconds == pytest.approx(77.0, abs=5.0)
+    planner, person, goal = asked(graph, answer_timeout=77.0)
+    put = person.is_asked().question
+    assert (put.text, put.goal, put.skill, put.asker) == ("Which apple?", "root", "", PLANNER)
+    assert put.seconds == pytest.approx(77.0, abs=5.0)
     person.says("the red one")
     result = goal.result
     assert (result.success, result.decisions, result.steps, result.questions) == (True, 1, 0, 1)
@@ -55,10 +61,7 @@ def test_where_nobody_is_there_the_run_is_told_so_at_once_and_how_somebody_could
 
 
 def test_where_nobody_answers_in_time_the_run_goes_on_and_the_question_is_taken_back(graph: Graph) -> None:
-    planner = household(graph, ONE, answer_timeout=1.0)
-    person = Answerer(graph)
-    goal = graph.task()
-    person.is_asked()
+    planner, person, goal = asked(graph, answer_timeout=1.0)
     assert goal.result.success
     assert words_told(planner)[0].startswith("Nobody answers: no")
     graph.until(lambda: not person.desk.open, "it is taken back")
@@ -76,10 +79,7 @@ def test_an_answer_after_its_time_is_none_and_none_to_the_next_question(graph: G
 
 
 def test_a_question_whose_run_is_cancelled_is_taken_back(graph: Graph) -> None:
-    household(graph, ONE)
-    person = Answerer(graph)
-    goal = graph.task()
-    person.is_asked()
+    _, person, goal = asked(graph)
     goal.cancel()
     assert goal.result.error_code == Result.CANCELED
     graph.until(lambda: not person.desk.open, "it is taken back")
@@ -101,20 +101,14 @@ def test_a_question_that_is_cancelled_before_it_was_accepted_is_taken_back(graph
 
 
 def test_who_leaves_answers_nothing_any_more_and_the_run_knows_at_once(graph: Graph) -> None:
-    planner = household(graph, ONE)
-    person = Answerer(graph)
-    goal = graph.task()
-    person.is_asked()
+    planner, person, goal = asked(graph)
     person.desk.leave()
     assert goal.result.success
     assert words_told(planner) == ["Nobody answers: the person has left."]
 
 
 def test_where_who_is_asked_dies_the_run_goes_on(graph: Graph) -> None:
-    planner = household(graph, ONE)
-    person = Answerer(graph, alone=True)
-    goal = graph.task()
-    person.is_asked()
+    planner, person, goal = asked(graph, alone=True)
     person.dies()
     assert goal.result.success
     assert words_told(planner) == ["Nobody answers: whoever was asked has gone."]
@@ -155,10 +149,7 @@ def test_where_one_of_two_leaves_the_other_is_waited_for(graph: Graph, leaves: i
 
 @pytest.mark.parametrize("first_stays", [True, False])
 def test_who_comes_while_a_question_is_open_has_it_too(graph: Graph, first_stays: bool) -> None:
-    planner = household(graph, ONE)
-    first = Answerer(graph, name="first", alone=True)
-    goal = graph.task()
-    first.is_asked()
+    planner, first, goal = asked(graph, alone=True)
     second = Answerer(graph, name="second")
     second.is_asked()
     if not first_stays:

@@ -139,17 +139,6 @@ def test_what_failed_on_the_way_is_tried_again_as_often_as_the_mapping_says(hous
     house.does("open fridge 1")
 
 
-def test_a_goal_that_is_rejected_is_refused_where_the_mapping_says_that_the_goal_is_meant(house: House) -> None:
-    house.add_robot()
-    house.start(in_skill("open", rejected="precondition"))
-    house.does("go to fridge 1")
-    house.robot.behave["arm"] = ["reject"]
-    result = house.skill("open fridge 1").result
-    assert result.outcome == Result.PRECONDITION
-    assert result.message == "You could not open the fridge (1): arm rejected the goal."
-    house.does("open fridge 1")
-
-
 def test_a_switch_is_a_service(house: House) -> None:
     robot = house.add_robot(behave={SWITCH: ["is broken", "The fuse is blown."]})
     house.start()

@@ -56,20 +56,6 @@ def test_a_base_that_reports_an_arrival_elsewhere_has_not_arrived(house: House) 
     house.does("go to bed 1", "go to kitchen 1")
 
 
-def test_a_detection_that_comes_and_goes_is_one_thing_that_can_be_picked_up(house: House) -> None:
-    robot = house.add_robot()
-    house.start()
-    house.does("go to kitchen table 1")
-    robot.blind = True
-    for _ in range(3):
-        robot.see({}, frame="map")
-        robot.see({"pudding": (7.6, 3.12, 0.8)}, frame="map")
-    house.graph.until(lambda: not house.bridge.host.bare._robot.senses._waiting, "they are taken in")
-    assert [item.name for item in house.map.items() if item.word == "pudding"] == ["pudding 1"]
-    robot.blind = False
-    house.does("pick up pudding 1")
-
-
 # ---------------------------------------------------------------------- what ends a skill, and the task
 
 
@@ -108,19 +94,6 @@ def test_a_server_that_was_restarted_before_anybody_looked_has_nothing_of_a_goal
     assert goal.status == GoalStatus.STATUS_CANCELED
     graph.until(lambda: not servers.obstacle(), "nothing is in the way")
     house.does("go to sofa 1")
-
-
-def test_a_door_that_will_not_open_is_said_and_nothing_is_taken_to_be_open(house: House) -> None:
-    robot = house.add_robot()
-    house.start()
-    house.does("go to fridge 1")
-    robot.behave["arm"] = ["abort:7"]
-    result = house.skill("open fridge 1").result
-    assert (result.outcome, result.message) == (
-        Result.EXECUTION,
-        "You could not open the fridge (1): arm: error code 7, as told.",
-    )
-    assert house.map.by_name["fridge 1"].states >= {"CLOSED"}
 
 
 # ---------------------------------------------------------------------- robots of other makes

@@ -311,9 +311,8 @@ def test_no_wording_of_what_is_forbidden_is_carried_out(first: tuple[str, ...]) 
         assert re.search(r"^drive forward by (1\.[1-9]|2) m$|^open .* by (2[1-9]|[34]\d) cm$", question)
 
 
-@pytest.mark.parametrize("first", [AT_COUNTER])
-def test_a_call_that_was_made_by_hand_is_read_before_it_is_judged(first: tuple[str, ...]) -> None:
-    robot, asked = Robot(*first), list[str]()
+def test_a_call_that_was_made_by_hand_is_read_before_it_is_judged() -> None:
+    robot, asked = Robot(*AT_COUNTER), list[str]()
     guard = guarded(robot, asked)
     skills = {skill.name: skill for skill in robot.household.skills}
     forged = [
