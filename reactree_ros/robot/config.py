@@ -298,10 +298,7 @@ class SkillEntry(StepEntry):
 
 
 def most_seconds(limit: Limit, skill: Skill) -> float:
-    """Return the most seconds that a time may be, which may be said by a parameter.
-
-    Raises ValueError: no such parameter says seconds.
-    """
+    """Return the most seconds that a time may be, which a parameter may say. Raises ValueError: none does."""
     if not isinstance(limit, str):
         return limit
     said = skill.parameters.get(limit[1:-1])

@@ -118,11 +118,7 @@ class Stamps:
         return max(0.0, most) + most - min(most, statistics.median(self._ahead))
 
     def ours(self, stamp: float, heard_at: float) -> float:
-        """Return a time by our clock at which something with this stamp was there already, in seconds.
-
-        Args:
-            heard_at: When it was heard, by our clock, in seconds.
-        """
+        """Return a time by our clock at which something that was heard then was there already, in seconds."""
         return min(heard_at, stamp - self.margin)
 
     def forget(self) -> None:

@@ -116,14 +116,7 @@ class MapPerson(MapThing):
 
 
 class House(Scene):
-    """Where the things of a map are, and where the robot is among them.
-
-    Args:
-        in_map: Turns a pose into one in the map's frame; None if that cannot be done.
-
-    Attributes:
-        robot: Where the robot is, in the map's frame; None: unknown.
-    """
+    """Where the things of a map are, and where the robot is among them; ``in_map`` turns poses into the map's frame."""
 
     def __init__(self, document: MapDocument, in_map: Callable[[Pose], Pose | None] | None) -> None:
         self.document, self.frame = document, document.frame

@@ -341,13 +341,7 @@ def parse_yaml(text: str, *, where: str) -> Source:
 
 
 def checked(kind: type[D], source: Source, see: Mapping[str, str] = MappingProxyType({})) -> D:
-    """Check what was read from YAML.
-
-    Raises UserError: a field is wrong; the message says file and line, and names field and value.
-
-    Args:
-        see: By part of the file, where all that may stand there is explained.
-    """
+    """Check what was read; ``see`` says where parts are explained. Raises UserError with file, line and value."""
     try:
         return kind.model_validate(source.values)
     except ValidationError as error:
@@ -357,18 +351,12 @@ def checked(kind: type[D], source: Source, see: Mapping[str, str] = MappingProxy
 
 
 def load_map(path: str | Path) -> MapDocument:
-    """Read a semantic map from a YAML file.
-
-    Raises UserError: the file cannot be used; the message names file, line, field and value.
-    """
+    """Read a semantic map from a YAML file. Raises UserError, which names file, line, field and value."""
     return map_of(read_yaml(path))
 
 
 def map_of(source: Source) -> MapDocument:
-    """Check a semantic map.
-
-    Raises UserError: it cannot be used; the message says where it is from and names line, field and value.
-    """
+    """Check a semantic map. Raises UserError, which says where it is from and names line, field and value."""
     document = checked(MapDocument, source)
     for path, fault in _faults(document):
         raise UserError(f"{source.at(*path)}: {fault}")

@@ -23,18 +23,12 @@ _MOST_CANDIDATES = 100
 
 
 class SemanticMap(House):
-    """Rooms and receptacles of a map, and the objects that were detected.
+    """Rooms and receptacles of a map, and the objects that were detected; times are in seconds.
 
     The place that the robot went to is next to it, with the things in or on that place. The map knows what is held by
     the robot's grasps and releases, and by what a person says. A detection speaks against a grasp only until the grasp
-    is settled.
-
-    Args:
-        now: Time in seconds, as for every method.
-        hands: How many things the robot can hold.
-        in_map: Turns a pose into one in the map's frame; None if that cannot be done.
-        before: The map that this one takes the place of; what was known of objects, doors and switches stays.
-        unknown: What may be done with things of a word that nobody has described: what the robot's skills ask for.
+    is settled. Of the map ``before`` it keeps what was known of objects, doors and switches. What nobody has described
+    may be done with as the robot's skills ask for (``unknown``).
     """
 
     def __init__(
@@ -132,13 +126,7 @@ class SemanticMap(House):
         return ""
 
     def unlike(self, name: str, place: str, *, gone: bool, since: float) -> str:
-        """Say that a thing is not where it should be detected, or is detected though it should be gone; else nothing.
-
-        Args:
-            place: Where it should be detected; empty: anywhere.
-            gone: Whether it should not be detected.
-            since: What was detected before does not count.
-        """
+        """Say that a thing is not detected where it should be, or is though it should be gone, ``since`` a time."""
         item, target = self.by_name.get(name), self.by_name.get(place)
         seen = isinstance(item, Item) and item.seen is not None and item.seen > since
         if not seen:

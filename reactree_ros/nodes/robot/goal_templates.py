@@ -164,11 +164,7 @@ def _steps(kind: Any, path: str, where: str, *, counted: bool = False) -> tuple[
 
 
 def reader(kind: Any, path: str, where: str, *, counted: bool = False) -> tuple[Read, Any]:
-    """Return what reads a field of a message by its path, and the field's type.
-
-    Args:
-        counted: Whether the path may name one of a list, e.g. ``position[0]``; that reads None if the list is shorter.
-    """
+    """Return what reads a field of a message by its path (``counted``: also ``position[0]``, or None), and its type."""
     steps, _, slot = _steps(kind, path, where, counted=counted)
 
     def read(message: Any) -> Any:
@@ -194,12 +190,7 @@ def constants(kind: Any, path: str) -> Mapping[int, str]:
 
 
 def compiled(kind: Any, entries: Mapping[str, Any], where: str, names: Mapping[str, type] = NAMES) -> Fill:
-    """Return what makes a message of a type, filled from templates.
-
-    Args:
-        entries: Fields by name or path (``a.b``) with constants, templates, or entries of their own.
-        names: What templates may name, with what that is.
-    """
+    """Return what makes a message of a type, its fields (also by path, ``a.b``) filled from constants and templates."""
     fields = []
     for path, value in entries.items():
         steps, _, slot = _steps(kind, str(path), where)
@@ -336,11 +327,7 @@ class Field:
         self._fillers = [] if self._range is not None else [filler(slot, one, at, names) for one in several]
 
     def wanted(self, values: Values) -> Holds:
-        """Return what it should hold for the values of one skill.
-
-        Raises:
-            NoValue: A template names something that the skill does not have.
-        """
+        """Return what it should hold for the values of one skill. Raises NoValue."""
         return Holds(self._range or tuple(fill(values) for fill in self._fillers))
 
 

@@ -61,11 +61,7 @@ class MappedCall:
         self._codes = templates.constants(result, entry.code)
 
     def order(self, values: Values) -> Order:
-        """Return it with the values of a skill.
-
-        Raises:
-            NoValue: A template names something that the skill does not have.
-        """
+        """Return it with the values of a skill. Raises NoValue."""
         goal = None if self.entry.kind in _LISTENING else self._fill(values)
         lasting = self.entry.lasting if isinstance(self.entry, StepEntry) else 0.0
         wanted = [(field, field.wanted(values)) for field in self.success]
@@ -206,11 +202,7 @@ class MappedSkill:
             yield from filter(None, (leg.call, leg.cancel))
 
     def orders(self, values: Values) -> list[Asked]:
-        """Return what is asked, one after the other, with the values of a skill.
-
-        Raises:
-            NoValue: A template names something that the skill does not have.
-        """
+        """Return what is asked, one after the other, with the values of a skill. Raises NoValue."""
         return [
             Asked(leg.call.order(values), None if leg.cancel is None else leg.cancel.order(values)) for leg in self.legs
         ]

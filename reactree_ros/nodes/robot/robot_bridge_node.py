@@ -297,12 +297,7 @@ CHARGE_AGAIN, TRIES = 10.0, 3
 
 
 class Charging:
-    """Carries out the skill by which a robot charges when its battery is low, and has tasks hold until it is full.
-
-    Args:
-        entry: What is done; None: nothing.
-        begin: Carries a skill out, whatever the battery's level.
-    """
+    """Carries out the skill by which a robot charges when its battery is low, and has tasks hold until it is full."""
 
     def __init__(
         self, battery: Battery, entry: ChargeEntry | None, begin: Callable[[str], Pending[Observation]], log: Any
@@ -328,12 +323,7 @@ class Charging:
         return self.reason() if self._tries >= TRIES else ""
 
     def look(self, *, active: bool, free: bool) -> None:
-        """Go on; to be called regularly.
-
-        Args:
-            active: Whether the robot may do anything at all.
-            free: Whether nothing else is under way or in the way.
-        """
+        """Go on; to be called regularly. It begins where the robot is active, and free of anything else."""
         entry, level = self._entry, self._battery.level
         if entry is None:
             return

@@ -83,13 +83,7 @@ class _Found(Exception):
 
 
 class Walk:
-    """One check of a robot.
-
-    Args:
-        node: The owner of clients and subscriptions, in the robot's namespace.
-        until: Spins the node.
-        patience: Longest wait for each server, topic and transform, in seconds.
-    """
+    """One check of a robot; each server, topic and transform is waited for at most `patience` seconds."""
 
     def __init__(self, node: Node, until: Until, patience: float) -> None:
         self._node, self._until, self._patience = node, until, patience

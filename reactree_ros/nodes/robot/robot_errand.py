@@ -32,14 +32,7 @@ from reactree_ros.world.port import Observation, Outcome, WorldError
 
 
 class RobotParts:
-    """A robot's parts, of which some may be away.
-
-    Args:
-        eyes: Who looks at pictures, if skills are checked by some.
-        server_timeout: How long a server may be away, or take to accept a goal, in seconds.
-        stop_timeout: How long a goal may take to stop after its time limit or an emergency stop, in seconds.
-        kept: Keeps what is seen from start to start; None: nothing is kept.
-    """
+    """A robot's parts, of which some may be away; nothing is kept from start to start without `kept`."""
 
     def __init__(
         self,
@@ -86,11 +79,7 @@ class RobotParts:
         self.prompts.tell(Names(dict.fromkeys(words)))
 
     def map(self) -> SemanticMap:
-        """Return the semantic map.
-
-        Raises:
-            WorldError: There is none yet.
-        """
+        """Return the semantic map. Raises WorldError: There is none yet."""
         if self.senses.map is None:
             raise WorldError(self._no_map())
         return self.senses.map
@@ -519,12 +508,7 @@ class Errand:
 
 
 class Waiting:
-    """A wait for a condition that is under way; it ends as soon as that holds, or the time is over.
-
-    Args:
-        halted: Says why nothing may go on.
-        after: Words the observation.
-    """
+    """A wait for a condition that is under way; it ends as soon as that holds, or the time is over."""
 
     def __init__(
         self,

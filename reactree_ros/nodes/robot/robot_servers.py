@@ -63,14 +63,7 @@ class Underway:
 
 
 class Server:
-    """A server or a topic.
-
-    Args:
-        ready: Whether it is there.
-        unlike: Says that something of its name is there with another type than the one that is given.
-        service: The name by which servers are counted.
-        called: What errors call it.
-    """
+    """A server or a topic; ``service`` is the name by which servers are counted, ``called`` what errors call it."""
 
     def __init__(
         self,
