@@ -13,17 +13,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, TypeAlias, TypeVar
 
+import pydantic
 import yaml
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    FiniteFloat,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, FiniteFloat
 from typing_extensions import Self
 
 from reactree_ros.agent.parameters import Named, Person, Room, Thing
@@ -63,16 +55,16 @@ Length = Annotated[FiniteFloat, Field(gt=0)]
 ClassId = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, int) else value)]
 
 
-class Document(BaseModel):
+class Document(pydantic.BaseModel):
     """A part of a file that a user writes: what it does not know, it refuses."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
 
     def faults(self) -> Iterator[str]:
         """Yield what is wrong with the fields together, and what to do."""
         yield from ()
 
-    @model_validator(mode="after")
+    @pydantic.model_validator(mode="after")
     def _is_sound(self) -> Self:
         for fault in self.faults():
             raise ValueError(fault)
@@ -343,7 +335,7 @@ def checked(kind: type[D], source: Source, see: Mapping[str, str] = MappingProxy
     """Check what was read; ``see`` says where parts are explained. Raises UserError with file, line and value."""
     try:
         return kind.model_validate(source.values)
-    except ValidationError as error:
+    except pydantic.ValidationError as error:
         fault = fault_of(error, kind)
         more = see.get(str(next(iter(fault.path), "")), "") if fault.unknown else ""
         raise UserError(f"{source.at(*fault.path)}: {fault.with_value}{more and f'; see {more}'}") from None

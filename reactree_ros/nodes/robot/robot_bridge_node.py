@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from reactree_ros.agent.control_flow import ControlFlow, default_flows, flow_named
+from reactree_ros.agent.control_flow import default_flows, flow_named
 from reactree_ros.agent.parameters import Named
 from reactree_ros.agent.skill import Offer, Offered, SkillCall
 from reactree_ros.background.pending import Pending, asked, mapped, pass_on
@@ -77,11 +77,12 @@ class RobotWorld(SharedWorld):
         )
         self._next: _Next | None = None
         self._cancelled: deque[Errand] = deque()
+        flows = (*default_flows(), *map(flow_named, ("repeat_until", "within") if config.conditions else ()))
         self.household = replace(
             WAH_NL,
             skills=(*config.declared, *config.waits),
             actions=(),
-            control_flows={flow.name: flow.text for flow in flows_of(config)},
+            control_flows={flow.name: flow.text for flow in flows},
             rules=ONE_HAND if config.hands == 1 and config.of_household else "",
         )
         self._timer = steady.every(node, PERIOD, self._look_after)
@@ -276,11 +277,6 @@ class RobotWorld(SharedWorld):
             next.pending.fail(WorldError(f"'{next.text}' could not begin within {limit}: {obstacle}"))
         elif not next.pending.done():
             pass_on(asked(self._carry_out, next.text), next.pending)
-
-
-def flows_of(config: RobotConfig) -> Sequence[type[ControlFlow]]:
-    """Return the control flows for a robot: those of the paper, and with conditions what needs them."""
-    return (*default_flows(), *map(flow_named, ("repeat_until", "within") if config.conditions else ()))
 
 
 def conducts_of(config: RobotConfig) -> Sequence[MapSkills]:

@@ -25,7 +25,7 @@ from reactree_ros.household.household import SKILLS, WAH_NL
 from reactree_ros.household.vocabulary import WORDS
 from reactree_ros.llm.settings import model_from_dict
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.calls import Calls, ServerGone
+from reactree_ros.nodes.calls import Calls, ServerGone, count_servers
 from reactree_ros.nodes.mismatch import another_type
 from reactree_ros.nodes.robot.goal_templates import NoValue
 from reactree_ros.nodes.robot.mapped_skill import MappedCall, MappedSkill, Order, values_of
@@ -191,7 +191,7 @@ class Walk:
             said = f"{full} is heard as a latched topic alone, and a skill's message is not latched"
             raise _Found(WRONG, said, "let its node hear it as volatile")
         count = {"action": f"{full}/_action/send_goal", "service": full}.get(kind)
-        if count is not None and (answering := self._calls.count(count)) > 1:
+        if count is not None and (answering := count_servers(self._node, count)) > 1:
             raise _Found(WRONG, f"{answering} servers answer to {full}", "end all but one, or use namespaces")
         return full
 

@@ -21,15 +21,7 @@ from reactree_ros.nodes import steady
 from reactree_ros.nodes.executors import WithInfo
 from reactree_ros.nodes.mismatch import one_type, topic_mismatch
 from reactree_ros.nodes.robot import goal_templates as templates
-from reactree_ros.robot.config import (
-    DETECTION_ARRAY,
-    BatteryTopic,
-    ConditionEntry,
-    DetectionEntry,
-    PoseTopic,
-    RobotConfig,
-    StopEntry,
-)
+from reactree_ros.robot import config as entries
 from reactree_ros.robot.map_file import MapDocument
 from reactree_ros.robot.poses import Pose
 
@@ -112,7 +104,7 @@ NAMED: Mapping[str, type] = {"names": list}
 class DetectionReader:
     """Reads detections from messages or answers of any type."""
 
-    def __init__(self, entry: DetectionEntry, where: str) -> None:
+    def __init__(self, entry: entries.DetectionEntry, where: str) -> None:
         self.entry = entry
         templates.check_name(entry.source, where)
         what = "message" if entry.topic else "action" if entry.action else "service"
@@ -126,7 +118,7 @@ class DetectionReader:
         for path, value in entry.success.items():
             read, slot = templates.reader(answer, path, f"{where}: success")
             self._success.append((read, templates.constant(slot, value, f"{where}: success: field '{path}'")))
-        self._read = _of_array if entry.type == DETECTION_ARRAY else self._reading(answer, where)
+        self._read = _of_array if entry.type == entries.DETECTION_ARRAY else self._reading(answer, where)
 
     def request(self, names: Names) -> Any:
         return None if self._request is None else self._request({"names": names})
@@ -246,7 +238,7 @@ class Battery(ConfiguredTopic):
         charges: Whether what is under way is to charge it, which goes on at any level.
     """
 
-    def __init__(self, node: Node, entry: BatteryTopic | None, *, where: str) -> None:
+    def __init__(self, node: Node, entry: entries.BatteryTopic | None, *, where: str) -> None:
         super().__init__(node, entry, where)
         self.level, self.charges = math.nan, False
         if entry is not None:
@@ -271,7 +263,7 @@ class Battery(ConfiguredTopic):
 class RobotPose(ConfiguredTopic):
     """The robot's pose; ``heard_at`` is when it was heard last, in seconds by the node's clock."""
 
-    def __init__(self, node: Node, entry: PoseTopic, *, where: str) -> None:
+    def __init__(self, node: Node, entry: entries.PoseTopic, *, where: str) -> None:
         super().__init__(node, entry, where)
         self._latest: Any = None
         self._clock, self.heard_at = node.get_clock(), float("-inf")
@@ -301,7 +293,7 @@ class EmergencyStop(ConfiguredTopic):
 
     hearing = None
 
-    def __init__(self, node: Node, entry: StopEntry | None, *, where: str) -> None:
+    def __init__(self, node: Node, entry: entries.StopEntry | None, *, where: str) -> None:
         super().__init__(node, entry, at := f"{where}: emergency_stop")
         self._engaged: bool | None = None  # None: not heard yet
         self._engaged_at = -1  # when the latest engagement was sent, in nanoseconds
@@ -353,7 +345,7 @@ class EmergencyStop(ConfiguredTopic):
 class Condition(ConfiguredTopic):
     hearing = None
 
-    def __init__(self, node: Node, entry: ConditionEntry, *, where: str) -> None:
+    def __init__(self, node: Node, entry: entries.ConditionEntry, *, where: str) -> None:
         super().__init__(node, entry, where)
         self._field = templates.Field(self._kind, entry.field, entry.holds, f"{where}: holds", {})
         self._wanted = self._field.wanted({})
@@ -378,7 +370,7 @@ class Condition(ConfiguredTopic):
 class Conditions(dict[str, Condition]):
     """All conditions of a robot, by name."""
 
-    def __init__(self, node: Node, config: RobotConfig, *, where: str) -> None:
+    def __init__(self, node: Node, config: entries.RobotConfig, *, where: str) -> None:
         for name, entry in config.conditions.items():
             self[name] = Condition(node, entry, where=config.at(where, "conditions", name))
         self.by_wording = {entry.wording: self[name] for name, entry in config.conditions.items()}
