@@ -20,7 +20,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import read_json, shown
 from reactree_ros.household.tasks import parts_of
 from reactree_ros.plugins.installation import check_modules
-from reactree_ros.robot.drawn_map import Corner, DrawnRoom, DrawnThing, box_of, map_values, word_of
+from reactree_ros.robot.made_maps import Corner, DrawnRoom, DrawnThing, box_of, map_values, word_of
 from reactree_ros.robot.map_file import Document, checked, read_yaml
 from reactree_ros.robot.poses import Pose, surrounds
 
