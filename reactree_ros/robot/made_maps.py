@@ -246,12 +246,9 @@ class _Graph:
 
 
 def map_of_scene_graph(path: Path, *, labels: Path | None = None) -> dict[str, Any]:
-    """Return a semantic map as a document of :class:`reactree_ros.robot.map_file.MapDocument`.
+    """Return the values of a semantic map; Hydra's ``labels`` are YAML with ``{7: chair}`` or ``label_names``.
 
-    Raises UserError: it is no scene graph that is known, or no map comes of it; the message is one line.
-
-    Args:
-        labels: For Hydra, the names of its labels: YAML with ``{7: chair}`` or with ``label_names``.
+    Raises UserError, in one line: it is no scene graph that is known, or no map comes of it.
     """
     names = _labels_of(labels) if labels is not None else {}
     graph = read_json(path, "scene graph of a known form", lambda values: _read(values, names))

@@ -60,13 +60,10 @@ class _Shape:
 
 
 def map_of_nav2(path: Path, *, regions: Path | None = None) -> dict[str, Any]:
-    """Return a semantic map as a document of :class:`reactree_ros.robot.map_file.MapDocument`.
+    """Return the values of a semantic map. Raises UserError, in one line: a file cannot be used, or they do not fit.
 
     The robot stands on free cells only: in a room as far from everything as may be, at furniture as near to it as the
-    robot gets. Raises UserError: a file cannot be used, or they do not fit together; the message is one line.
-
-    Args:
-        regions: The file of labelme; by default that of the image's name with ``.json``.
+    robot gets. ``regions`` is labelme's file, by default that of the image's name with ``.json``.
     """
     check_modules("--from nav2", "reactree_ros[pictures]", ["PIL"])
     found = checked(Nav2Map, read_yaml(path))

@@ -231,12 +231,7 @@ class ConfiguredTopic:
 
 
 class Battery(ConfiguredTopic):
-    """Says whether the battery has enough left to go on; without an entry nobody knows.
-
-    Attributes:
-        level: How full it is, in the field's unit; not a number: not heard yet.
-        charges: Whether what is under way is to charge it, which goes on at any level.
-    """
+    """Says whether the battery has enough left to go on, unless what is under way charges it; or nobody knows."""
 
     def __init__(self, node: Node, entry: entries.BatteryTopic | None, *, where: str) -> None:
         super().__init__(node, entry, where)
