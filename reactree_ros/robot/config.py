@@ -371,7 +371,7 @@ class Topic(Document):
 
 
 class ConditionEntry(Topic):
-    """A condition: it holds as long as a field of a topic's latest message is as it should be; before, nobody knows."""
+    """A condition: it holds while a field of a topic's latest message is as it should be; before, nobody knows."""
 
     wording: str  # how it is said, e.g. `the printer has paper`
     holds: Wanted = True  # what the field holds then: a value, one of a list, or numbers `above` and `below` others
