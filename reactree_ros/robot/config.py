@@ -505,7 +505,7 @@ class RobotConfig(Document):
         return f"{where}: {'.'.join(path)}" if self._source is None else self._source.at(*path)
 
     def check_fits(self, document: MapDocument, where: str) -> None:
-        """Raise UserError if what the parameters of skills ask for cannot be on a map, with what may have been meant."""
+        """Raise UserError if what the parameters of skills ask for cannot be on a map, with what may be meant."""
         for passage in (one for room in document.rooms for one in Ways(document).leaving(room.name)):
             for skill in passage.skills:
                 with _located(
