@@ -8,8 +8,7 @@ sent.
 
 from launch import LaunchDescription
 
-from reactree_ros.nodes.launching import NodeArguments, describe, fields
-from reactree_ros.nodes.robot.robot_launch import ROBOT, ROBOTS, robots_of
+from reactree_ros.nodes.launching import ROBOT, ROBOTS, NodeArguments, describe, fields, robots_of
 from reactree_ros.nodes.settings import BridgeSettings, RobotBridgeSettings
 
 OWN = {

@@ -58,6 +58,13 @@ class Waiting:
     life: int | None = None  # the life of that node that got the request; None: unknown
 
 
+def count_servers(node: Node, service: str) -> int:
+    """Return the number of servers of a service that is there; a killed one may be counted for a while yet."""
+    if not hasattr(node, "count_services"):  # before Jazzy
+        return 1
+    return max(1, int(node.count_services(node.resolve_service_name(service))))
+
+
 class Calls:
     """Sends requests as soon as their servers are there, and fails those whose server dies or stays away.
 
@@ -123,12 +130,6 @@ class Calls:
     def later(self, seconds: float, call: Callable[[], object]) -> None:
         self._later.append((steady.now() + seconds, call))
 
-    def count(self, service: str) -> int:
-        """Return the number of servers of a service that is there; a killed one may be counted for a while yet."""
-        if not hasattr(self._node, "count_services"):  # before Jazzy
-            return 1
-        return max(1, int(self._node.count_services(self._node.resolve_service_name(service))))
-
     def wait(self, waiting: Waiting) -> None:
         self._waiting.append(waiting)
         self._look(waiting)
@@ -154,7 +155,7 @@ class Calls:
         self._look_at([waiting for waiting in self._waiting if not waiting.sent_to])
 
     def _look(self, waiting: Waiting) -> None:
-        servers = self.count(waiting.service) if waiting.ready() else 0
+        servers = count_servers(self._node, waiting.service) if waiting.ready() else 0
         life = self.life(waiting.node) if waiting.node else None
         if waiting.sent_to and waiting.life is None:
             waiting.life = life

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import difflib
+import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from launch import LaunchContext, LaunchDescription  # type: ignore[attr-defined]  # not the folder launch/
-from launch.actions import (
-    DeclareLaunchArgument,
-    EmitEvent,
-    ExecuteProcess,
-    LogInfo,
-    OpaqueFunction,
-    RegisterEventHandler,
-)
+from launch import LaunchContext, LaunchDescription, actions  # type: ignore[attr-defined]  # not the folder launch/
 from launch.event_handlers import OnProcessExit, OnShutdown
 from launch.events import Shutdown
 from launch.events.process import ProcessExited
@@ -28,7 +21,10 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 from pydantic.fields import FieldInfo
+from rclpy.exceptions import InvalidNamespaceException
+from rclpy.validate_namespace import validate_namespace
 
+from reactree_ros.errors import UserError
 from reactree_ros.llm.spec import MODELS
 from reactree_ros.nodes.parameters import from_text, refuse_foreign
 from reactree_ros.nodes.settings import InferenceNodeSettings, PlannerNodeSettings, TaskSettings
@@ -36,6 +32,7 @@ from reactree_ros.nodes.spinning import LAST_WATCH
 from reactree_ros.nodes.start import SIGNALS
 from reactree_ros.plugins import Registry
 from reactree_ros.plugins.settings import Settings, choices
+from reactree_ros.robot.config import RobotConfig, StartEntry, load_robot
 
 WATCHDOG = "watchdog"
 VIEWER = "py-trees-tree-viewer"
@@ -144,7 +141,7 @@ class Arguments:
         self._own = {name for name, _, _, _ in own}
         self._of_nodes: dict[str, tuple[str, str]] = {}  # an argument's node and parameter
         self.declared = [
-            DeclareLaunchArgument(name, default_value=default, description=said, choices=list(few) or None)
+            actions.DeclareLaunchArgument(name, default_value=default, description=said, choices=list(few) or None)
             for name, default, said, few in own
         ]
         for node in nodes:
@@ -152,11 +149,11 @@ class Arguments:
                 taken = parameter in self._of_nodes or parameter in self._own
                 name = f"{node.chosen_by}_{parameter}" if taken else parameter
                 self._of_nodes[name] = node.name, parameter
-                self.declared.append(DeclareLaunchArgument(name, default_value="", description=said))
+                self.declared.append(actions.DeclareLaunchArgument(name, default_value="", description=said))
 
-    def described(self, begin: OpaqueFunction) -> LaunchDescription:
+    def described(self, begin: actions.OpaqueFunction) -> LaunchDescription:
         """Return a launch with these arguments and no others; ``begin`` starts the nodes."""
-        refuse = OpaqueFunction(function=refuse_unknown, args=[[one.name for one in self.declared]])
+        refuse = actions.OpaqueFunction(function=refuse_unknown, args=[[one.name for one in self.declared]])
         return LaunchDescription([refuse, *self.declared, begin])
 
     def own(self, context: LaunchContext, name: str) -> str:
@@ -205,7 +202,7 @@ class Arguments:
             **self.kept(context),
         )
 
-    def supervised(self, context: LaunchContext, node: Node, name: str = "") -> RegisterEventHandler:
+    def supervised(self, context: LaunchContext, node: Node, name: str = "") -> actions.RegisterEventHandler:
         """End the launch when a node ends; with ``respawn`` bring the node up again, if it has a name."""
         if self.own(context, "respawn") != "true":
             return at_the_end_of(node, fail(f"{node.node_executable} has ended"))
@@ -216,7 +213,7 @@ class Arguments:
             again = ours("bring_up", arguments=[name], **self.common(context))
             return [at_the_end_of(again, fail(f"'{name}' could not be brought up again"), well=[]), again]
 
-        return at_the_end_of(node, [OpaqueFunction(function=bring_up_again)] if name else [])
+        return at_the_end_of(node, [actions.OpaqueFunction(function=bring_up_again)] if name else [])
 
     def kept(self, context: LaunchContext) -> dict[str, Any]:
         respawn = self.own(context, "respawn") == "true"
@@ -240,17 +237,14 @@ def refuse_unknown(context: LaunchContext, declared: Sequence[str]) -> None:
     """
     given = [name for name in context.launch_configurations if name not in declared]
     file = str(context.get_locals_as_dict().get("current_launch_file_path", ""))
-    own = {one.partition(":=")[0] for one in context.argv if ":=" in one} if _was_started(file) else set()
+    was_started = Path(file).name in (Path(word).name for word in sys.argv[1:])
+    own = {one.partition(":=")[0] for one in context.argv if ":=" in one} if was_started else set()
     free = [name for name in declared if name not in context.launch_configurations]
     for name in given:
         if name in own or difflib.get_close_matches(name, free, n=1, cutoff=ALMOST):
             near = difflib.get_close_matches(name, declared, n=1)
             known = f"did you mean '{near[0]}'?" if near else "--show-args lists those that there are"
             raise ValueError(f"{name}:={context.launch_configurations[name]}: there is no argument '{name}'; {known}")
-
-
-def _was_started(file: str) -> bool:
-    return Path(file).name in (Path(word).name for word in sys.argv[1:])
 
 
 @dataclass(frozen=True)
@@ -276,7 +270,7 @@ def describe(
     robots: Callable[[LaunchContext, Arguments, NodeArguments], Robots],
 ) -> LaunchDescription:
     arguments = Arguments([PLANNER, bridge, INFERENCE], [*own, *DECIDING, *COMMON])
-    return arguments.described(OpaqueFunction(function=start, args=[arguments, bridge, robots]))
+    return arguments.described(actions.OpaqueFunction(function=start, args=[arguments, bridge, robots]))
 
 
 def start(
@@ -299,17 +293,19 @@ def start(
     common = arguments.common(context)
     instruction, task_id = arguments.own(context, "instruction"), arguments.given(context, of_bridge).get("task_id", "")
     names = [*managed, PLANNER.name, WATCHDOG]
+    page = ["--planner-node", PLANNER.name, "--port", arguments.own(context, "view_port")]
     bring_up = ours("bring_up", arguments=[*managed, "--also", PLANNER.name, WATCHDOG], **common)
     task = ours("execute_task", arguments=["--task-id", task_id or "-1", "--", instruction], **common)
     one_task = bool(instruction or task_id)
+    end = [actions.EmitEvent(event=Shutdown(reason="goal reached"))]
     return [
-        *([RegisterEventHandler(OnShutdown(on_shutdown=interrupted))] if one_task else []),
+        *([actions.RegisterEventHandler(OnShutdown(on_shutdown=interrupted))] if one_task else []),
         *[arguments.supervised(context, node, name) for name, node in managed.items()],
         *[arguments.supervised(context, node) for node in (*robots.nodes, planner, watchdog)],
         at_the_end_of(bring_up, fail("the nodes could not be brought up"), well=[task] if one_task else []),
-        at_the_end_of(task, fail("the goal was not reached"), well=[EmitEvent(event=Shutdown(reason="goal reached"))]),
+        at_the_end_of(task, fail("the goal was not reached"), well=end),
         *where_absent(names, [*robots.nodes, *nodes, bring_up, watchdog], common),
-        *([page(context, arguments)] if arguments.own(context, "view") == "true" else []),
+        *([ours("view", arguments=page, **common)] if arguments.own(context, "view") == "true" else []),
         *(viewer() if arguments.own(context, "use_viewer") == "true" else []),
     ]
 
@@ -319,13 +315,13 @@ def where_absent(names: Sequence[str], start: list[Any], common: Mapping[str, An
     return [at_the_end_of(look, fail("nothing was started"), well=start), look]
 
 
-def at_the_end_of(node: Node, badly: list[Any], *, well: list[Any] | None = None) -> RegisterEventHandler:
+def at_the_end_of(node: Node, badly: list[Any], *, well: list[Any] | None = None) -> actions.RegisterEventHandler:
     """Do ``badly`` when a process ends; if ``well`` is given, do that instead after exit code 0."""
 
     def ended(event: ProcessExited, context: LaunchContext) -> list[Any]:
         return badly if event.returncode or well is None else well
 
-    return RegisterEventHandler(OnProcessExit(target_action=node, on_exit=ended))
+    return actions.RegisterEventHandler(OnProcessExit(target_action=node, on_exit=ended))
 
 
 def interrupted(event: Shutdown, context: LaunchContext) -> None:
@@ -338,12 +334,7 @@ def fail(reason: str) -> list[Any]:
         if not context.is_shutdown:
             raise RuntimeError(reason)
 
-    return [OpaqueFunction(function=stop)]
-
-
-def page(context: LaunchContext, arguments: Arguments) -> Node:
-    given = ["--planner-node", PLANNER.name, "--port", arguments.own(context, "view_port")]
-    return ours("view", arguments=given, **arguments.common(context))
+    return [actions.OpaqueFunction(function=stop)]
 
 
 def ours(executable: str, **given: Any) -> Node:
@@ -352,14 +343,11 @@ def ours(executable: str, **given: Any) -> Node:
 
 def before_ours() -> list[Any]:
     blocked = ",".join(one.name.removeprefix("SIG") for one in SIGNALS)
-    return _before("setpriv", "--pdeathsig", "TERM", "env", f"--block-signal={blocked}")
+    return before_others("env", f"--block-signal={blocked}")
 
 
-def before_others() -> list[Any]:
-    return _before("setpriv", "--pdeathsig", "TERM")
-
-
-def _before(*command: str) -> list[Any]:
+def before_others(*own: str) -> list[Any]:
+    command = ("setpriv", "--pdeathsig", "TERM", *own)
     there = shutil.which(command[0]) is not None
     works = there and not subprocess.run([*command, "true"], capture_output=True, check=False).returncode
     return [LaunchConfiguration("launch-prefix", default=""), " ", " ".join(command) if works else ""]
@@ -367,5 +355,97 @@ def _before(*command: str) -> list[Any]:
 
 def viewer() -> list[Any]:
     if shutil.which(VIEWER) is None:
-        return [LogInfo(msg=f"use_viewer: there is no {VIEWER}; install the ROS package py_trees_ros_viewer")]
-    return [ExecuteProcess(cmd=[VIEWER], name=VIEWER, output="screen", prefix=before_others())]
+        return [actions.LogInfo(msg=f"use_viewer: there is no {VIEWER}; install the ROS package py_trees_ros_viewer")]
+    return [actions.ExecuteProcess(cmd=[VIEWER], name=VIEWER, output="screen", prefix=before_others())]
+
+
+#: Launch arguments that name one robot, or several.
+ROBOT = ("robot", "", "a robot of this package, e.g. pyrobosim, instead of a robot_config", ())
+ROBOTS = (
+    "robots",
+    "",
+    "several robots instead of one, each with its robot_config and a bridge in a namespace of its name, "
+    "e.g. tall=/robots/tall.yaml,small=/robots/small.yaml",
+    (),
+)
+
+
+def robots_of(context: LaunchContext, arguments: Arguments, bridge: NodeArguments) -> Robots:
+    """Return the robots of a launch, with the nodes that their configurations start."""
+    given = {
+        "robot": arguments.own(context, ROBOT[0]),
+        "robots": arguments.own(context, ROBOTS[0]),
+        "robot_config": arguments.given(context, bridge).get("robot_config", ""),
+    }
+    said = [f"{name} is '{value}'" for name, value in given.items() if value]
+    if len(said) > 1:
+        raise ValueError(f"{' and '.join(said)}; give one of them")
+    if given["robots"]:
+        configs = _configs_of(given["robots"])
+        bridges = {name: {"robot_config": path} for name, path in configs.items()}
+        loaded = _loaded(configs.values())
+        if own := next((path for path, config in loaded.items() if config.triggers), ""):
+            raise ValueError(f"{own} has triggers, which are for one robot alone; leave them out")
+        if len(voices := [path for path, config in loaded.items() if config.voice is not None]) > 1:
+            raise ValueError(f"{' and '.join(voices)} have a voice, which only one of several robots may have")
+        return Robots(bridges, list(configs), _started(loaded, context, arguments))
+    path = given["robot_config"]
+    if name := given["robot"]:
+        path = str(_config_of(name, Path(FindPackageShare("reactree_ros").perform(context))))
+    loaded = _loaded(filter(None, [path]))
+    return Robots(
+        {"": {"robot_config": path} if name else {}},
+        nodes=_started(loaded, context, arguments),
+        planner={"triggers": path} if any(config.triggers for config in loaded.values()) else {},
+    )
+
+
+def _configs_of(robots: str) -> dict[str, str]:
+    configs: dict[str, str] = {}
+    for one in robots.split(","):
+        name, _, path = (part.strip() for part in one.partition("="))
+        if not (name and path):
+            raise ValueError(f"robots is '{robots}'; '{one}' is not NAME=CONFIG")
+        if name in configs:
+            raise ValueError(f"robots is '{robots}'; there are two called '{name}'")
+        try:
+            validate_namespace(f"/{name}")
+        except InvalidNamespaceException as error:
+            raise ValueError(f"robots is '{robots}'; '{name}' is no namespace: {error}") from None
+        configs[name] = path
+    if len(configs) < 2:
+        raise ValueError(f"robots is '{robots}'; one robot alone is a robot_config")
+    return configs
+
+
+def _loaded(paths: Iterable[str]) -> Mapping[str, RobotConfig]:
+    try:
+        return {path: load_robot(path) for path in paths}
+    except UserError as error:
+        raise ValueError(str(error)) from None
+
+
+def _started(loaded: Mapping[str, RobotConfig], context: LaunchContext, arguments: Arguments) -> list[Node]:
+    entries: list[StartEntry] = []
+    for config in loaded.values():
+        entries += [entry for entry in config.start if entry not in entries]
+    voices = (["--robot-config", path] for path, config in loaded.items() if config.voice is not None)
+    return [
+        *(_node(entry, context, arguments) for entry in entries),
+        *(Node(executable="voice", arguments=given, **arguments.kept(context)) for given in voices),
+    ]
+
+
+def _config_of(name: str, share: Path) -> Path:
+    folder = share / "config" / "robots"
+    path = folder / f"{name}.yaml"
+    known = sorted(one.stem for one in folder.glob("*.yaml") if not one.stem.endswith("_map"))
+    if name not in known:
+        raise ValueError(f"there is no robot '{name}'; there is {', '.join(known)}")
+    return path
+
+
+def _node(entry: StartEntry, context: LaunchContext, arguments: Arguments) -> Node:
+    unset = {name: value for name, value in entry.environment.items() if name not in os.environ}
+    own = {"package": entry.package, "additional_env": unset, "exec_name": entry.executable, "prefix": before_others()}
+    return Node(executable=entry.executable, parameters=[entry.parameters], **(arguments.kept(context) | own))

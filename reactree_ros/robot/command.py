@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import enum
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,32 +16,30 @@ from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.commands import add_more, over_ros
 from reactree_ros.errors import UserError
 from reactree_ros.files.whole_file import write_whole
+from reactree_ros.plugins import Registry
 from reactree_ros.plugins.installation import Level
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Look after a robot's map and configuration.")
 HEADER = "# The semantic map of {source}, made by `reactree robot map --from {kind}`. Metres; yaw in radians.\n"
-
-
-class From(enum.Enum):
-    """What a semantic map can be made from."""
-
-    MAP = "map"
-    PYROBOSIM = "pyrobosim"
-    NAV2 = "nav2"
-    SCENE_GRAPH = "scene-graph"
+#: What a semantic map can be made from: functions from a file, and at most one option, to the values of a map.
+MAPS: Registry[Callable[..., dict[str, Any]]] = Registry(
+    "form of a map", "reactree_ros.maps", object, first=("nav2", "scene-graph", "pyrobosim")
+)
+#: Of what each of these options is.
+OPTIONS = {"robot": "pyrobosim", "regions": "nav2", "labels": "scene-graph"}
 
 
 @app.command("map")
 def robot_map(
     source: Annotated[Path, typer.Argument(help="The file: a semantic map, or what one is made from.")],
     kind: Annotated[
-        From,
+        str,
         typer.Option(
             "--from",
-            help="What the file is: a map; a world of pyrobosim; map_server's YAML of a map of Nav2 with labelled "
-            "regions; or a scene graph as JSON, plain or of VirtualHome, Hydra or ConceptGraphs.",
+            help="What the file is: map; pyrobosim, a world of it (needs reactree_lab); nav2, map_server's YAML of a "
+            "map of Nav2 with labelled regions; or scene-graph, JSON, plain or of VirtualHome, Hydra or ConceptGraphs.",
         ),
-    ] = From.MAP,
+    ] = "map",
     out: Annotated[Path | None, typer.Option(help="Write the map into this file.")] = None,
     robot: Annotated[
         str, typer.Option(help="Of pyrobosim: whose start is the map's; by default the first robot's.")
@@ -62,20 +60,20 @@ def robot_map(
 
     from reactree_ros.robot.map_file import Source, map_of, notes_of, read_yaml
 
-    if kind is From.MAP and out:
+    if kind == "map" and out:
         raise UserError("--out is for a map that is made from something else; say from what with --from")
-    options = (From.PYROBOSIM, "robot", robot), (From.NAV2, "regions", regions), (From.SCENE_GRAPH, "labels", labels)
-    for only, name, value in options:
-        if value and kind is not only:
-            raise UserError(f"--{name} is for --from {only.value}, not for {kind.value}")
-    if kind is From.MAP:
+    given = {name: value for name, value in {"robot": robot, "regions": regions, "labels": labels}.items() if value}
+    for name in given:
+        if kind != OPTIONS[name]:
+            raise UserError(f"--{name} is for --from {OPTIONS[name]}, not for {kind}")
+    if kind == "map":
         read = read_yaml(source)
         document = map_of(read)
     else:
-        values = _made(kind, source, robot=robot, regions=regions, labels=labels)
+        values = MAPS.get(kind)(source, **given)
         read = Source(values, str(source))
         document = map_of(read)
-        text = HEADER.format(source=source.name, kind=kind.value) + yaml.safe_dump(
+        text = HEADER.format(source=source.name, kind=kind) + yaml.safe_dump(
             values, sort_keys=False, default_flow_style=None, width=120
         )
         if out is None:
@@ -90,20 +88,6 @@ def robot_map(
     verdict = f"{len(notes)} to look at" if notes else "all right"
     said = "{} rooms, {} receptacles, {} classes of objects; ".format(*counts)
     console.print(f"{out or source}: {said}{verdict}", markup=False, highlight=False)
-
-
-def _made(kind: From, source: Path, *, robot: str, regions: Path | None, labels: Path | None) -> dict[str, Any]:
-    if kind is From.PYROBOSIM:
-        from reactree_ros.robot.pyrobosim_map import map_of_pyrobosim
-
-        return map_of_pyrobosim(source, robot=robot)
-    if kind is From.NAV2:
-        from reactree_ros.robot.nav2_map import map_of_nav2
-
-        return map_of_nav2(source, regions=regions)
-    from reactree_ros.robot.scene_graph import map_of_scene_graph
-
-    return map_of_scene_graph(source, labels=labels)
 
 
 @app.command("check")

@@ -247,10 +247,7 @@ class SkillEntry(StepEntry):
         return any(part.camera for part in self.parts)
 
     def declared(self, name: str) -> Skill:
-        """Return the skill that it declares.
-
-        Raises ValueError: it is none, or no skill of the household has the name; the message is one line.
-        """
+        """Return the skill that it declares. Raises ValueError, in one line: it is none, or none of the household."""
         if {one for part in self.parts for one in part.result} != set(self.returns):
             raise ValueError(f"result has to name a field for each of returns: {', '.join(self.returns) or 'none'}")
         effect = {what: about for part in [*self.parts, self] for what, about in part.effect.items()}
@@ -298,10 +295,7 @@ class SkillEntry(StepEntry):
 
 
 def most_seconds(limit: Limit, skill: Skill) -> float:
-    """Return the most seconds that a time may be, which may be said by a parameter.
-
-    Raises ValueError: no such parameter says seconds.
-    """
+    """Return the most seconds that a time may be, which a parameter may say. Raises ValueError: none does."""
     if not isinstance(limit, str):
         return limit
     said = skill.parameters.get(limit[1:-1])
@@ -377,10 +371,7 @@ class Topic(Document):
 
 
 class ConditionEntry(Topic):
-    """A condition: it holds as long as a field of a topic's latest message is as it should be.
-
-    Before the first message nobody knows whether it holds.
-    """
+    """A condition: it holds while a field of a topic's latest message is as it should be; before, nobody knows."""
 
     wording: str  # how it is said, e.g. `the printer has paper`
     holds: Wanted = True  # what the field holds then: a value, one of a list, or numbers `above` and `below` others
@@ -514,10 +505,7 @@ class RobotConfig(Document):
         return f"{where}: {'.'.join(path)}" if self._source is None else self._source.at(*path)
 
     def check_fits(self, document: MapDocument, where: str) -> None:
-        """Look whether what the parameters of skills ask for can be on a map.
-
-        Raises UserError: it cannot; the message names the parameter and what may have been meant.
-        """
+        """Raise UserError if what the parameters of skills ask for cannot be on a map, with what may be meant."""
         for passage in (one for room in document.rooms for one in Ways(document).leaving(room.name)):
             for skill in passage.skills:
                 with _located(

@@ -107,7 +107,6 @@ class Stamps:
         self._ahead: deque[float] = deque(maxlen=RECENT)
 
     def heard(self, stamp: float, now: float) -> None:
-        """Take in that something was heard; both times in seconds, the second one by our clock."""
         self._ahead.append(stamp - now)
 
     @property
@@ -119,11 +118,7 @@ class Stamps:
         return max(0.0, most) + most - min(most, statistics.median(self._ahead))
 
     def ours(self, stamp: float, heard_at: float) -> float:
-        """Return a time by our clock at which something with this stamp was there already, in seconds.
-
-        Args:
-            heard_at: When it was heard, by our clock, in seconds.
-        """
+        """Return a time by our clock at which something that was heard then was there already, in seconds."""
         return min(heard_at, stamp - self.margin)
 
     def forget(self) -> None:

@@ -42,7 +42,6 @@ class Room(MapThing):
         self.is_room = True
 
     def surrounds(self, pose: Pose) -> bool:
-        """Whether a position in the map's frame is inside the outline."""
         return surrounds(self.outline, pose)
 
 
@@ -62,7 +61,6 @@ class Receptacle(MapThing):
         return None if self.pose is None else replace(self.pose, z=self.pose.z + self.size[2])
 
     def outline(self, own: Pose) -> tuple[tuple[float, float], ...]:
-        """Return its corners on the floor where it is at a pose."""
         ahead, left = self.size[0] / 2, self.size[1] / 2
         corners = ((ahead, left), (-ahead, left), (-ahead, -left), (ahead, -left))
         placed = (own.placed(Pose(own.frame, *corner)) for corner in corners)
@@ -118,14 +116,7 @@ class MapPerson(MapThing):
 
 
 class House(Scene):
-    """Where the things of a map are, and where the robot is among them.
-
-    Args:
-        in_map: Turns a pose into one in the map's frame; None if that cannot be done.
-
-    Attributes:
-        robot: Where the robot is, in the map's frame; None: unknown.
-    """
+    """Where the things of a map are, and where the robot is among them; ``in_map`` turns poses into the map's frame."""
 
     def __init__(self, document: MapDocument, in_map: Callable[[Pose], Pose | None] | None) -> None:
         self.document, self.frame = document, document.frame
@@ -169,7 +160,6 @@ class House(Scene):
         return (thing for thing in self.things.values() if isinstance(thing, Item))
 
     def place_of(self, thing: Thing) -> Receptacle | None:
-        """Return what a thing is in or on; for a receptacle itself."""
         place = thing if isinstance(thing, Receptacle) else self.container_of(thing) or self.surface_of(thing)
         return place if isinstance(place, Receptacle) else None
 
@@ -209,11 +199,9 @@ class House(Scene):
         return distance if place is None or own is None else min(distance, place.distance(self.robot, own))
 
     def robot_is_at(self, pose: Pose) -> None:
-        """Take in where the robot is, in the map's frame."""
         self.robot, self.agent_room = pose, self.room_around(pose) or self.agent_room
 
     def room_around(self, pose: Pose) -> Room | None:
-        """Return the room that a position in the map's frame is in; None if it is in none."""
         return next((room for room in reversed(self.rooms) if isinstance(room, Room) and room.surrounds(pose)), None)
 
     # ------------------------------------------------------------------ what is at a position
@@ -251,7 +239,6 @@ class House(Scene):
             self._room[item.id] = room.id
 
     def spots(self, things: Iterable[Thing]) -> tuple[Spot, ...]:
-        """Return where the robot is, and each of the things of which that is known."""
         spots = [] if self.robot is None else [Spot("", self.robot.x, self.robot.y, self.robot.yaw)]
         for thing in dict.fromkeys(things):
             pose = self.pose_of(thing)

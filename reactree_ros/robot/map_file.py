@@ -13,17 +13,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, TypeAlias, TypeVar
 
+import pydantic
 import yaml
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    FiniteFloat,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, FiniteFloat
 from typing_extensions import Self
 
 from reactree_ros.agent.parameters import Named, Person, Room, Thing
@@ -63,16 +55,16 @@ Length = Annotated[FiniteFloat, Field(gt=0)]
 ClassId = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, int) else value)]
 
 
-class Document(BaseModel):
+class Document(pydantic.BaseModel):
     """A part of a file that a user writes: what it does not know, it refuses."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
 
     def faults(self) -> Iterator[str]:
         """Yield what is wrong with the fields together, and what to do."""
         yield from ()
 
-    @model_validator(mode="after")
+    @pydantic.model_validator(mode="after")
     def _is_sound(self) -> Self:
         for fault in self.faults():
             raise ValueError(fault)
@@ -340,34 +332,22 @@ def parse_yaml(text: str, *, where: str) -> Source:
 
 
 def checked(kind: type[D], source: Source, see: Mapping[str, str] = MappingProxyType({})) -> D:
-    """Check what was read from YAML.
-
-    Raises UserError: a field is wrong; the message says file and line, and names field and value.
-
-    Args:
-        see: By part of the file, where all that may stand there is explained.
-    """
+    """Check what was read; ``see`` says where parts are explained. Raises UserError with file, line and value."""
     try:
         return kind.model_validate(source.values)
-    except ValidationError as error:
+    except pydantic.ValidationError as error:
         fault = fault_of(error, kind)
         more = see.get(str(next(iter(fault.path), "")), "") if fault.unknown else ""
         raise UserError(f"{source.at(*fault.path)}: {fault.with_value}{more and f'; see {more}'}") from None
 
 
 def load_map(path: str | Path) -> MapDocument:
-    """Read a semantic map from a YAML file.
-
-    Raises UserError: the file cannot be used; the message names file, line, field and value.
-    """
+    """Read a semantic map from a YAML file. Raises UserError, which names file, line, field and value."""
     return map_of(read_yaml(path))
 
 
 def map_of(source: Source) -> MapDocument:
-    """Check a semantic map.
-
-    Raises UserError: it cannot be used; the message says where it is from and names line, field and value.
-    """
+    """Check a semantic map. Raises UserError, which says where it is from and names line, field and value."""
     document = checked(MapDocument, source)
     for path, fault in _faults(document):
         raise UserError(f"{source.at(*path)}: {fault}")
@@ -375,7 +355,6 @@ def map_of(source: Source) -> MapDocument:
 
 
 def _faults(document: MapDocument) -> Iterator[tuple[_Path, str]]:
-    """Yield what is wrong with a map as a whole, each with where it stands."""
     yield from _named_twice(document)
     rooms, receptacles = [room.name for room in document.rooms], [one.name for one in document.receptacles]
     refers: list[tuple[_Path, str, list[str], str]] = [(("start",), document.start, rooms, "room")]

@@ -20,7 +20,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import read_json, shown
 from reactree_ros.household.tasks import parts_of
 from reactree_ros.plugins.installation import check_modules
-from reactree_ros.robot.drawn_map import Corner, DrawnRoom, DrawnThing, box_of, map_values, word_of
+from reactree_ros.robot.made_maps import Corner, DrawnRoom, DrawnThing, box_of, map_values, word_of
 from reactree_ros.robot.map_file import Document, checked, read_yaml
 from reactree_ros.robot.poses import Pose, surrounds
 
@@ -60,13 +60,10 @@ class _Shape:
 
 
 def map_of_nav2(path: Path, *, regions: Path | None = None) -> dict[str, Any]:
-    """Return a semantic map as a document of :class:`reactree_ros.robot.map_file.MapDocument`.
+    """Return the values of a semantic map. Raises UserError, in one line: a file cannot be used, or they do not fit.
 
     The robot stands on free cells only: in a room as far from everything as may be, at furniture as near to it as the
-    robot gets. Raises UserError: a file cannot be used, or they do not fit together; the message is one line.
-
-    Args:
-        regions: The file of labelme; by default that of the image's name with ``.json``.
+    robot gets. ``regions`` is labelme's file, by default that of the image's name with ``.json``.
     """
     check_modules("--from nav2", "reactree_ros[pictures]", ["PIL"])
     found = checked(Nav2Map, read_yaml(path))

@@ -19,7 +19,6 @@ class Pose:
 
     @classmethod
     def upright(cls, frame: str, x: float, y: float, z: float = 0.0, *, yaw: float = 0.0) -> Pose:
-        """Return the pose of something that stands on the floor, turned by an angle in radians."""
         return cls(frame, x, y, z, (0.0, 0.0, math.sin(yaw / 2), math.cos(yaw / 2)))
 
     @property
@@ -29,7 +28,6 @@ class Pose:
         return math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
 
     def distance(self, other: Pose) -> float:
-        """Return the distance between two positions in the same frame, in metres."""
         return math.dist((self.x, self.y, self.z), (other.x, other.y, other.z))
 
     def floor_distance(self, other: Pose) -> float:

@@ -23,18 +23,12 @@ _MOST_CANDIDATES = 100
 
 
 class SemanticMap(House):
-    """Rooms and receptacles of a map, and the objects that were detected.
+    """Rooms and receptacles of a map, and the objects that were detected; times are in seconds.
 
     The place that the robot went to is next to it, with the things in or on that place. The map knows what is held by
     the robot's grasps and releases, and by what a person says. A detection speaks against a grasp only until the grasp
-    is settled.
-
-    Args:
-        now: Time in seconds, as for every method.
-        hands: How many things the robot can hold.
-        in_map: Turns a pose into one in the map's frame; None if that cannot be done.
-        before: The map that this one takes the place of; what was known of objects, doors and switches stays.
-        unknown: What may be done with things of a word that nobody has described: what the robot's skills ask for.
+    is settled. Of the map ``before`` it keeps what was known of objects, doors and switches. What nobody has described
+    may be done with as the robot's skills ask for (``unknown``).
     """
 
     def __init__(
@@ -103,13 +97,11 @@ class SemanticMap(House):
     # ------------------------------------------------------------------ what is where
 
     def things_of(self, call: SkillCall) -> dict[str, MapThing]:
-        """Return what a skill names that is on the map, by parameter."""
         named = [name for name, one in call.skill.parameters.items() if isinstance(one, Named)]
         found = {name: self.by_name.get(str(call.values[name])) for name in named}
         return {name: thing for name, thing in found.items() if isinstance(thing, MapThing)}
 
     def thing_of(self, call: SkillCall) -> MapThing | None:
-        """Return the first thing that a skill names; None if it names none that is on the map."""
         return next(iter(self.things_of(call).values()), None)
 
     def target(self, call: SkillCall) -> Receptacle | None:
@@ -134,13 +126,7 @@ class SemanticMap(House):
         return ""
 
     def unlike(self, name: str, place: str, *, gone: bool, since: float) -> str:
-        """Say that a thing is not where it should be detected, or is detected though it should be gone; else nothing.
-
-        Args:
-            place: Where it should be detected; empty: anywhere.
-            gone: Whether it should not be detected.
-            since: What was detected before does not count.
-        """
+        """Say that a thing is not detected where it should be, or is though it should be gone, ``since`` a time."""
         item, target = self.by_name.get(name), self.by_name.get(place)
         seen = isinstance(item, Item) and item.seen is not None and item.seen > since
         if not seen:
@@ -200,11 +186,7 @@ class SemanticMap(House):
                 return
 
     def robot_is_at(self, pose: Pose, heard: float = float("inf")) -> None:
-        """Take in where the robot is, in the map's frame.
-
-        Args:
-            heard: When that was heard, in seconds; what was heard before it passed a connection is out of date.
-        """
+        """Note where the robot was ``heard`` to be; a pose from before it passed a connection is out of date."""
         if heard > self._passed:
             super().robot_is_at(pose)
 
@@ -215,7 +197,7 @@ class SemanticMap(House):
     # ------------------------------------------------------------------ objects
 
     def take_in(self, detections: Iterable[Detection], stamp: float) -> None:
-        """Take in what was detected at one time; objects keep their numbers by where they are."""
+        """Update the map with what was detected at one time; objects keep their numbers by where they are."""
         if stamp <= self._changed:
             return
         if self._doubt is not None and stamp >= self._doubt[1]:
@@ -271,10 +253,7 @@ class SemanticMap(House):
     def recollect(
         self, name: str, word: str, number: int, *, place: str, pose: Pose | None, own: str, now: float
     ) -> None:
-        """Take in where a thing or a person was before this robot was started, as a kept map knows it.
-
-        Nothing is picked up because of it: what was not detected since is not seen.
-        """
+        """Put on the map what a kept one knows from before this start; nothing is picked up because of it."""
         known, at = self.by_name.get(name), self.by_name.get(place)
         if isinstance(known, MapPerson):
             if pose is not None:
@@ -324,7 +303,7 @@ class SemanticMap(House):
             self.leave()
 
     def clock_was_set_back(self, now: float) -> None:
-        """Take in that the time begins anew, as where a simulation is started again: what was known is of now."""
+        """Date what was known to now: the time begins anew, as where a simulation is started again."""
         self._changed, self._passed = min(self._changed, now), min(self._passed, now)
         for item in self.items():
             item.since, item.seen = min(item.since, now), None
@@ -332,7 +311,6 @@ class SemanticMap(House):
     # ------------------------------------------------------------------ skills
 
     def apply(self, call: SkillCall, now: float) -> None:
-        """Change the map as a skill that went well has changed the house, by its effect."""
         of = {effect: self.by_name.get(call.value(effect)) for effect in call.skill.effect}
         target = self.target(call)
         if "away" in of:
@@ -380,13 +358,12 @@ class SemanticMap(House):
         return rules.statements(self, self.items(), places, dict.fromkeys(persons))
 
     def corrected(self, correction: SkillCall, now: float) -> Observation:
-        """Take in what a person says of the house, and look around; see :meth:`World.correct`."""
         if why := self.correct(correction, now):
             return rules.not_taken_in(why)
         return rules.around_after(self, correction, self.around())
 
     def correct(self, correction: SkillCall, now: float) -> str:
-        """Take in what a person says of the house; returns why it cannot be, or nothing."""
+        """Apply what a person says of the house; returns why it cannot be, or nothing."""
         missing = [name for name in rules.named_in(correction) if name not in self.by_name]
         if missing:
             return f"{missing[0]} is not on the map any more"
@@ -413,7 +390,6 @@ class SemanticMap(House):
         return [item for item in here if item.seen is None or item.seen < since]
 
     def look(self) -> list[Thing]:
-        """Say what is next to the robot now, but for what it holds."""
         anchor = self._anchor
         place = None if anchor is None else self.place_of(anchor)
         if anchor is None:
@@ -428,7 +404,6 @@ class SemanticMap(House):
     # ------------------------------------------------------------------ words
 
     def around(self) -> Observation:
-        """Word what an agent node starts with, and say where everything is that stays where it is."""
         observation = rules.look_around(self)
         return self.located(observation, (*self.rooms, *self.receptacles(), *self.lying))
 

@@ -42,11 +42,7 @@ class MapSkills:
         return call if call == said else f"The skill was not carried out: write it as '{call}'."
 
     def check(self, map: SemanticMap, call: SkillCall, now: float, *, unseen: bool = False) -> tuple[Outcome, str]:
-        """Check what a skill needs; returns ``DONE`` or ``PRECONDITION``, and what is said.
-
-        Args:
-            unseen: Whether what was not detected lately may be taken, as in a dry run.
-        """
+        """Return ``DONE`` or ``PRECONDITION``, and what is said; in a dry run, things may be ``unseen``."""
         if far := map.in_the_way(call):
             return Outcome.PRECONDITION, f"You cannot {call} now: {far}."
         held = map.by_name.get(call.value("held"))
@@ -77,11 +73,7 @@ class MapSkills:
         data: Mapping[str, Value],
         pictures: tuple[Picture, ...] = (),
     ) -> Observation:
-        """Word what is observed after a skill, with its first sentence given.
-
-        Args:
-            pictures: Those that were taken; what is detected is told with them.
-        """
+        """Word what is observed after a skill, with its first sentence given."""
         near = map.look() if outcome is Outcome.DONE and (pictures or looks(call.skill)) else []
         told = [
             text,
@@ -102,7 +94,6 @@ class MapSkills:
 
 
 def looks(skill: Skill) -> bool:
-    """Whether the robot looks what is before it after a skill."""
     return not _LOOKING.isdisjoint(skill.effect)
 
 

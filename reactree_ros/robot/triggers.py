@@ -76,11 +76,7 @@ def _moment(at: str) -> time | datetime:
 
 
 class Occasions:
-    """Says when a trigger is due.
-
-    Args:
-        now: Time in seconds since 1970, as for every method.
-    """
+    """Says when a trigger is due; times are seconds since 1970."""
 
     def __init__(self, entry: TriggerEntry, now: float) -> None:
         self._entry = entry
@@ -92,12 +88,7 @@ class Occasions:
         self._looked, self.next = now, self._after(now)
 
     def due(self, now: float, holds: bool | None = None) -> bool:
-        """Whether it is due now; it is not again for the same occasion.
-
-        Args:
-            now: The time; where that was set back, times are counted anew.
-            holds: Whether its condition holds; None: nobody knows, or it has none.
-        """
+        """Whether it is due now, but not again for the same occasion; nobody may know whether its condition holds."""
         if now < self._looked:
             self._begin(now)
             self._again = None
@@ -120,14 +111,14 @@ class Occasions:
         return new or again
 
     def ended(self, now: float, *, stopped: bool) -> None:
-        """Take in that what it started has ended; stopped by a person, it waits for a new occasion."""
+        """Note the end of what it started; stopped by a person, it waits for a new occasion."""
         if stopped:
             self._again = None
         elif self._entry.again:
             self._again = now + self._entry.again
 
     def refused(self, now: float, seconds: float) -> None:
-        """Take in that what it started was refused: with a condition that still holds it is due again after a time."""
+        """Note a refusal of what it started: with a condition that still holds it is due again after a time."""
         if self._entry.when:
             self._again = now + seconds
 

@@ -86,6 +86,8 @@ class World(abc.ABC):
     rules: Mapping[str, str] = MappingProxyType({})
     #: Whether a skill policy judges each skill before it is carried out; see :func:`~.wrappers.guarded`.
     is_guarded: bool = False
+    #: Whether it tells a kept map what it sees by itself, so that nothing is read from its observations for that.
+    tells_map: bool = False
 
     def names(self, kind: Named) -> Sequence[str] | None:
         """Return the names and words that can ever stand in a place of a skill; None: it cannot say them before."""

@@ -51,9 +51,9 @@ from reactree_ros.record.export import experiences_of, texts_of, training_lines,
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import follow, read_record
 from reactree_ros.robot.config import RobotConfig, load_robot
+from reactree_ros.robot.made_maps import map_of_scene_graph
 from reactree_ros.robot.map_file import MapDocument, load_map
 from reactree_ros.robot.nav2_map import _shapes
-from reactree_ros.robot.scene_graph import map_of_scene_graph
 from reactree_ros.view.exports import export
 from reactree_ros.view.runs import Runs
 from reactree_ros.view.terminal import tree_rows

@@ -41,12 +41,10 @@ AT_ONCE = 5
 
 
 def mapped(config: RobotConfig) -> dict[str, MappedSkill]:
-    """Return how each skill is carried out, by its name."""
     return {one.name: MappedSkill(config.skills[one.name], one.name, one) for one in config.declared}
 
 
 def driving(config: RobotConfig) -> dict[str, str]:
-    """Return the actions that drive the base, with their types."""
     calls = [call for one in mapped(config).values() for call in one.calls if call.entry.kind == "action"]
     return {call.entry.server: call.entry.type for call in calls if drives(call.type)}
 
@@ -64,8 +62,6 @@ def _wanted(call: MappedCall) -> dict[str, Any]:
 
 
 class DeclaredRobot(Robot):
-    """The robot; nothing is said on topics among ``silent``, and services among them do not answer."""
-
     def __init__(
         self, config: RobotConfig, *, drives: bool = True, journal: Journal | None = None, **kwargs: Any
     ) -> None:
@@ -106,11 +102,9 @@ class DeclaredRobot(Robot):
             self.serve(entry.server, call.type, partial(self._act, call, partial(self._came, skill, call)))
 
     def hear(self, topic: str, kind: Any) -> None:
-        """Begin to hear a topic."""
         self.heard[topic] = self.create_subscription(kind, topic, partial(self._hear, topic), 10)
 
     def unhear(self, topic: str) -> Any:
-        """Hear a topic no more; returns its type."""
         subscription = self.heard.pop(topic)
         self.destroy_subscription(subscription)
         return subscription.msg_type
@@ -124,14 +118,12 @@ class DeclaredRobot(Robot):
         return super()._cancel(server, handle)
 
     def _messages(self, skill: MappedSkill, call: MappedCall) -> Iterator[Any]:
-        """Yield what a topic says, for whatever a skill may name."""
         fill = compiled(call.type, _wanted(call), call.entry.server, names_of(skill.skill))
         each = skill.skill.parameters.items()
         for name in self._names:
             yield fill({what: name if isinstance(one, Named) else one.example() for what, one in each})
 
     def _came(self, skill: MappedSkill, call: MappedCall, part: str) -> Any:
-        """Return a result of what went well, or the response of a service."""
         returned = {
             path: skill.skill.returns[name].example() for name, path in getattr(call.entry, "result", {}).items()
         }
@@ -139,7 +131,7 @@ class DeclaredRobot(Robot):
 
     async def _act(self, call: MappedCall, came: Any, handle: Any) -> Any:
         result, server, moves = came("Result"), call.entry.server, drives(call.type)
-        with self._journal.of(server, handle.request):
+        with self._journal.goal(server, handle.request):
             if moves:
                 at = aim(handle.request, Pose2D(x=self.x, y=self.y, theta=self.yaw))
                 self.goal = (at.x, at.y, at.theta)
@@ -155,11 +147,9 @@ class DeclaredRobot(Robot):
 
     @property
     def busy(self) -> bool:
-        """Whether an action of it is under way."""
         return bool(self._running)
 
     def release(self) -> None:
-        """Let services answer that were asked and hold."""
         for answer in self._holding:
             answer.set_result(None)
         self._holding.clear()

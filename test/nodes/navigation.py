@@ -92,7 +92,7 @@ class Navigation(Node):
         self._end("preempted")
         ended = Future()
         self._goal, self._aim = (handle, ended), None
-        with self._journal.of(name, handle.request):
+        with self._journal.goal(name, handle.request):
             await ended
         {"arrived": handle.succeed, "canceled": handle.canceled, "preempted": handle.abort}[ended.result()]()
         return kind.Result()

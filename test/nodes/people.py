@@ -30,8 +30,6 @@ class Answerer:
         self.answering.offer(askers or (PLANNER,))
 
     def is_asked(self, text: str = "", of: str = "") -> Open:
-        """Wait until a question with a text, of a node, is open."""
-
         def found() -> list[Open]:
             return [one for one in self.desk.open if text in one.question.text and of in one.question.asker]
 
@@ -39,7 +37,6 @@ class Answerer:
         return found()[0]
 
     def says(self, words: str, *, to: str = "", of: str = "") -> None:
-        """Answer a question once it is open."""
         self.desk.answer(self.is_asked(to, of).number, words, "test")
 
     def dies(self) -> None:
@@ -73,12 +70,10 @@ class Stubborn:
         return AskPerson.Result(text=text)
 
     def says(self, words: str, *, to: int = -1) -> None:
-        """Answer one of the goals."""
         self._answers[to].set_result(words)
 
 
-def told(planner: PlannerNode, subgoal: str = "root") -> list[str]:
-    """What a goal node of the last run was told by the person."""
+def words_told(planner: PlannerNode, subgoal: str = "root") -> list[str]:
     assert planner._reporter._shown is not None
     assert planner._reporter._shown.episode is not None
     nodes = planner._reporter._shown.episode.context.nodes

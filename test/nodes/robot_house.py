@@ -26,8 +26,6 @@ Change = Callable[[dict[str, Any]], Any]
 
 
 class House:
-    """A robot and its bridge in a test's graph."""
-
     def __init__(self, graph: Graph, folder: Path) -> None:
         self.graph, self.folder = graph, folder
         self.robot: Any = None
@@ -35,7 +33,6 @@ class House:
         self.bridge: Any = None
 
     def config(self, change: Change = lambda config: None) -> Path:
-        """Write a changed config/robot.yaml with the example's map beside it."""
         config = yaml.safe_load((CONFIG / "robot.yaml").read_text())
         change(config)
         (self.folder / "robot.yaml").write_text(yaml.safe_dump(config))
@@ -56,7 +53,6 @@ class House:
         return self.robot
 
     def press(self, pressed: bool) -> None:
-        """Press the emergency stop, or release it."""
         self.button.publish(Bool(data=pressed))
 
     def make_bridge(self, change: Change = lambda config: None, **parameters: Any) -> Any:
@@ -65,12 +61,7 @@ class House:
         return RobotBridgeNode(context=self.graph.context, parameter_overrides=overrides)
 
     def start(
-        self,
-        change: Change = lambda config: None,
-        *,
-        stop_heard: bool = True,
-        alone: bool = False,
-        **parameters: Any,
+        self, change: Change = lambda config: None, *, stop_heard: bool = True, alone: bool = False, **parameters: Any
     ) -> Any:
         """Bring the bridge up; waits until it knows by tf where the robot is, and has heard its emergency stop."""
         self.bridge = self.graph.add(activate(self.make_bridge(change, **parameters)), alone=alone)
@@ -97,7 +88,6 @@ class House:
 
     @property
     def errand(self) -> Any:
-        """The skill that is carried out; None: none is."""
         return self.world._errand
 
     @property
@@ -115,19 +105,16 @@ class House:
         return self.graph.skill(skill, to="robot_bridge")
 
     def does(self, *skills: str) -> Any:
-        """Carry skills out, each with success; returns the last result."""
         for skill in skills:
             result = self.skill(skill).result
             assert result.outcome == Result.DONE, (skill, result.message)
         return result
 
     def fails(self, skill: str) -> tuple[int, str]:
-        """Carry a skill out; returns its outcome and why it was not done."""
         result = self.skill(skill).result
         return result.outcome, result.message
 
     def begins(self, skill: str, server: str, behaviour: str) -> Goal:
-        """Begin a skill whose server behaves somehow; returns when that server has the goal."""
         self.robot.behave[server] = [behaviour]
         before = len(self.robot.log)
         goal = self.skill(skill)
@@ -135,7 +122,6 @@ class House:
         return goal
 
     def goes(self, behaviour: str) -> Goal:
-        """Send the robot off with Nav2 behaving somehow; returns when it is on its way."""
         return self.begins("go to bed 1", "navigate_to_pose", behaviour)
 
 

@@ -69,8 +69,6 @@ VELOCITY_LASTS = 0.3
 
 
 class House:
-    """What is where, and what is open."""
-
     def __init__(self) -> None:
         document = load_map(MAP)
         self.places = {entry.name: entry for entry in document.receptacles}
@@ -78,13 +76,11 @@ class House:
         self.put_back()
 
     def put_back(self) -> None:
-        """Somebody brings everything back to where it was at first, and takes what the robot holds."""
         self.objects = {"apple": (9.6, 1.0, 0.9), "pudding": (7.6, 3.1, 0.8), "cup": (7.3, 2.9, 0.8)}
         self.open = set[str]()
         self.held = ""
 
     def visible(self, x: float, y: float) -> dict[str, tuple[float, float, float]]:
-        """What a camera at a position sees, by class."""
         return {
             name: at
             for name, at in self.objects.items()
@@ -96,7 +92,6 @@ class House:
         return "fridge 1" not in self.open and math.hypot(at[0] - fridge.x, at[1] - fridge.y) < 0.3
 
     def do(self, verb: str, name: str, where: str) -> None:
-        """Have the arm do something."""
         thing = self._classes.get(name.rpartition(" ")[0], "")
         if verb == "pick up":
             self.held = thing
@@ -117,7 +112,6 @@ class StateFile:
         self._path = path
 
     def read(self) -> dict[str, Any]:
-        """Return what was written last; nothing before the first time."""
         return json.loads(self._path.read_text()) if self._path.exists() else {}
 
     def write(self, **state: Any) -> None:
@@ -139,12 +133,10 @@ class Journal:
                 file.write(json.dumps({"at": steady.now(), "server": server, "process": os.getpid(), **said}) + "\n")
 
     def heard(self, server: str, message: Any) -> None:
-        """Note a message on a topic, or a request that takes no time."""
         self.note(server, heard=message_to_ordereddict(message))
 
     @contextmanager
-    def of(self, server: str, goal: Any) -> Iterator[None]:
-        """Note the beginning and the end of a goal."""
+    def goal(self, server: str, goal: Any) -> Iterator[None]:
         self.note(server, begins=message_to_ordereddict(goal))
         try:
             yield
@@ -152,14 +144,11 @@ class Journal:
             self.note(server, ends=True)
 
     def read(self) -> list[dict[str, Any]]:
-        """Return all lines so far."""
         written = self._path.read_text() if self._path is not None and self._path.exists() else ""
         return [json.loads(line) for line in written.splitlines()]
 
 
 class Robot(Node):
-    """The robot; it may navigate by itself, and have an arm and an emergency stop, which is not pressed."""
-
     def __init__(
         self,
         name: str = "robot",
@@ -213,7 +202,6 @@ class Robot(Node):
             self.create_timer(PERIOD, self._tick)
 
     def serve(self, name: str, kind: Any, execute: Callable[[Any], Any]) -> None:
-        """Offer an action."""
         self.servers.append(
             ActionServer(
                 self,
@@ -251,7 +239,6 @@ class Robot(Node):
     async def _ended(
         self, server: str, handle: Any, result: Any, *, moving: bool = False, seconds: float = 0.0
     ) -> bool:
-        """Behave as told; returns whether the goal is to be carried out."""
         behaviour = self.behave[server].pop(0) if self.behave[server] else "succeed"
         self.say(f"{server}: {behaviour}")
         if behaviour.startswith("abort"):
@@ -376,7 +363,6 @@ class Robot(Node):
             self.goal = None
 
     def see(self, objects: dict[str, tuple[float, float, float]], *, frame: str = "", score: float = 0.9) -> None:
-        """Report objects that are given in the map's frame, as a camera does."""
         msg = Detection3DArray()
         seen_from = frame or self.frame
         msg.header.frame_id = self._own + seen_from

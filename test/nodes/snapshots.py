@@ -12,7 +12,6 @@ LATCHED = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 def open_stream(graph: Graph) -> list[BehaviourTree]:
-    """Open a stream of the planner's snapshots; returns a list to which every one is added."""
     opened = graph.call(OpenSnapshotStream, "/reactree_planner/snapshot_streams/open")
     return graph.listen(BehaviourTree, opened.topic_name, LATCHED)
 
@@ -28,7 +27,6 @@ class Viewer:
         self.trees: list[BehaviourTree] = graph.listen(BehaviourTree, opened.topic_name, LATCHED)
 
     def want_board(self, wanted: bool) -> None:
-        """Tick the box for the blackboard, or take the tick away."""
         self._asked.blackboard_data = wanted
         service, topic = "/reactree_planner/snapshot_streams/reconfigure", self._topic
         changed = self._graph.call(ReconfigureSnapshotStream, service, topic_name=topic, parameters=self._asked)
@@ -36,18 +34,14 @@ class Viewer:
 
     @property
     def last(self) -> dict[str, Behaviour]:
-        """The behaviours of the last snapshot by their names."""
         return {behaviour.name: behaviour for behaviour in self.trees[-1].behaviours} if self.trees else {}
 
     def seen(self, name: str) -> list[Behaviour]:
-        """A behaviour in every snapshot in which it is."""
         return [one for tree in self.trees for one in tree.behaviours if one.name == name]
 
     def says(self, name: str, text: str) -> bool:
-        """Whether a behaviour's feedback begins so in the last snapshot."""
         return name in self.last and self.last[name].message.startswith(text)
 
     def board(self) -> dict[str, str]:
-        """The blackboard of the last snapshot."""
         values = {one.key: one.value for one in self.trees[-1].blackboard_on_visited_path} if self.trees else {}
         return {key.removeprefix("/reactree_planner/"): value for key, value in values.items()}

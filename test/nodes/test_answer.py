@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 from doubles import ScriptedModel, ScriptedWorld
-from people import told
+from people import words_told
 from processes import Processes
 from reactree_interfaces.action import ExecuteSkill, ExecuteTask
-from ros_graph import Graph, HeldWorld
+from ros_graph import Goal, Graph, HeldWorld
 
 from reactree_ros.nodes.planner.planner_node import PlannerNode
 
@@ -38,13 +38,11 @@ class Terminal:
         self._seen = 0
 
     def answers(self, *nodes: Any) -> None:
-        """Wait until it answers some nodes, which it finds in any order, and they know it."""
         for said, node in [(f"answers {node.get_fully_qualified_name()}", node) for node in nodes]:
             self._graph.until(lambda said=said: said in self.process.output, f"'{said}' is shown")
             self._graph.until(lambda node=node: node._person.there, "it is known to be there")
 
     def shows(self, *texts: str) -> None:
-        """Wait until it shows some texts, after those that were waited for before."""
         for text in texts:
             self._graph.until(lambda text=text: text in self.process.output[self._seen :], f"'{text}' is shown")
             self._seen = self.process.output.index(text, self._seen) + len(text)
@@ -57,7 +55,6 @@ class Terminal:
         self._person = -1
 
     def ends(self) -> int:
-        """Wait until the command has ended; returns its exit code."""
         self._graph.until(lambda: self.process._process.poll() is not None, "it ends")
         return self.process.end()
 
@@ -78,16 +75,23 @@ def asks(graph: Graph, script: dict[str, list[str]], **parameters: object) -> Pl
     return graph.household(script, **(ASKS | parameters))
 
 
+def asked(graph: Graph, terminal: Terminal, **parameters: object) -> tuple[PlannerNode, Goal]:
+    """Have a run ask at the terminal which apple is meant."""
+    planner = asks(graph, ONE, **parameters)
+    terminal.answers(planner)
+    goal = graph.task()
+    terminal.shows("/reactree_planner: Which apple?")
+    return planner, goal
+
+
 def test_a_question_is_printed_with_who_asks_and_what_for_and_what_is_typed_answers_it(
     graph: Graph, terminal: Terminal
 ) -> None:
-    planner = asks(graph, ONE)
-    terminal.answers(planner)
-    goal = graph.task()
-    terminal.shows("/reactree_planner: Which apple? (root; ", "Type the answer, then Enter.")
+    planner, goal = asked(graph, terminal)
+    terminal.shows(" (root; ", "Type the answer, then Enter.")
     terminal.types("the red one")
     assert goal.result.success
-    assert told(planner) == ['The person answers: "the red one".']
+    assert words_told(planner) == ['The person answers: "the red one".']
 
 
 def test_several_questions_are_put_one_after_the_other(graph: Graph, terminal: Terminal) -> None:
@@ -105,7 +109,7 @@ def test_several_questions_are_put_one_after_the_other(graph: Graph, terminal: T
     terminal.types("the blue one")
     assert first.result.success
     assert second.result.success
-    assert [told(planner)[0] for planner in planners] == [
+    assert [words_told(planner)[0] for planner in planners] == [
         'The person answers: "the red one".',
         'The person answers: "the blue one".',
     ]
@@ -152,14 +156,12 @@ def test_what_was_typed_before_a_skill_is_asked_for_is_no_yes_to_it(
 def test_a_question_whose_time_is_over_is_gone_and_what_is_typed_then_is_no_answer(
     graph: Graph, terminal: Terminal
 ) -> None:
-    planner = asks(graph, ONE, answer_timeout=1.0)
-    terminal.answers(planner)
-    goal = graph.task()
-    terminal.shows("Which apple?", "(that question is not open any more)")
+    planner, goal = asked(graph, terminal, answer_timeout=1.0)
+    terminal.shows("(that question is not open any more)")
     assert goal.result.success
     terminal.types("the red one")
     terminal.shows("(no task runs that could take in what you say)")
-    assert told(planner)[0].startswith("Nobody answers: no")
+    assert words_told(planner)[0].startswith("Nobody answers: no")
 
 
 def test_what_is_typed_while_nothing_is_asked_is_told_to_the_run(graph: Graph, terminal: Terminal) -> None:
@@ -174,7 +176,7 @@ def test_what_is_typed_while_nothing_is_asked_is_told_to_the_run(graph: Graph, t
     terminal.shows("(passed on to the run)")
     world.finish()
     assert goal.result.success
-    assert told(planner) == ['The person says: "not that one, the red one".']
+    assert words_told(planner) == ['The person says: "not that one, the red one".']
 
 
 def test_stop_ends_the_run_also_in_place_of_an_answer(graph: Graph, terminal: Terminal) -> None:
@@ -190,7 +192,7 @@ def test_stop_ends_the_run_also_in_place_of_an_answer(graph: Graph, terminal: Te
     terminal.shows("Which apple?")
     terminal.types("stop")
     assert goal.result.error_code == Result.CANCELED
-    assert told(planner) == []
+    assert words_told(planner) == []
 
 
 def test_of_two_planners_it_is_asked_which_is_meant_but_stop_stops_both(graph: Graph, terminal: Terminal) -> None:
@@ -219,43 +221,27 @@ def test_one_planner_is_named_with_its_bridge_and_no_other_is_answered(graph: Gr
     try:
         terminal.answers(bridges[1], planners[1])
         assert graph.task(to="one/reactree_planner").result.success
-        assert told(planners[0])[0].startswith("Nobody answers: nobody answers /one/reactree_planner/ask_person;")
+        assert words_told(planners[0])[0].startswith("Nobody answers: nobody answers /one/reactree_planner/ask_person;")
         goal = graph.task(to="two/reactree_planner")
         terminal.shows("/two/reactree_planner: Which apple?")
         terminal.types("the red one")
         assert goal.result.success
-        assert told(planners[1]) == ['The person answers: "the red one".']
+        assert words_told(planners[1]) == ['The person answers: "the red one".']
     finally:
         terminal.close()
 
 
 def test_ctrl_c_withdraws_and_the_run_knows_at_once(graph: Graph, terminal: Terminal) -> None:
-    planner = asks(graph, ONE)
-    terminal.answers(planner)
-    goal = graph.task()
-    terminal.shows("Which apple?")
+    planner, goal = asked(graph, terminal)
     terminal.process.interrupt()
     assert goal.result.success
-    assert told(planner) == ["Nobody answers: the person has left."]
+    assert words_told(planner) == ["Nobody answers: the person has left."]
     assert terminal.ends() == 0
     assert terminal.process.ended_cleanly(0)
 
 
-def test_where_it_is_killed_while_a_question_is_open_the_run_goes_on(graph: Graph, terminal: Terminal) -> None:
-    planner = asks(graph, ONE)
-    terminal.answers(planner)
-    goal = graph.task()
-    terminal.shows("Which apple?")
-    terminal.process.signal(signal.SIGKILL)
-    assert goal.result.success
-    assert told(planner) == ["Nobody answers: whoever was asked has gone."]
-
-
 def test_where_it_is_killed_another_one_has_the_question(graph: Graph, terminal: Terminal) -> None:
-    planner = asks(graph, ONE)
-    terminal.answers(planner)
-    goal = graph.task()
-    terminal.shows("Which apple?")
+    planner, goal = asked(graph, terminal)
     terminal.process.signal(signal.SIGKILL)
     other = Terminal(graph)
     try:
@@ -264,19 +250,16 @@ def test_where_it_is_killed_another_one_has_the_question(graph: Graph, terminal:
         assert goal.result.success
     finally:
         other.close()
-    assert told(planner) == ['The person answers: "the red one".']
+    assert words_told(planner) == ['The person answers: "the red one".']
 
 
 def test_where_the_terminal_is_closed_it_ends_and_says_so(graph: Graph, terminal: Terminal) -> None:
-    planner = asks(graph, ONE)
-    terminal.answers(planner)
-    goal = graph.task()
-    terminal.shows("Which apple?")
+    planner, goal = asked(graph, terminal)
     terminal.hangs_up()
     assert terminal.ends() == 1
     assert "error: the terminal is closed; run this in one where somebody can type" in terminal.process.output
     assert goal.result.success
-    assert told(planner) == ["Nobody answers: the terminal was closed."]
+    assert words_told(planner) == ["Nobody answers: the terminal was closed."]
 
 
 def test_as_a_node_it_does_the_same_and_what_is_no_name_is_refused(processes: Processes) -> None:

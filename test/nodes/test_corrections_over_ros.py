@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from doubles import Reader
-from people import PLANNER, Answerer, told
+from people import PLANNER, Answerer, words_told
 from reactree_interfaces.srv import AvailableSkills, CorrectWorld, Hear
 from robot_house import House
 from ros_graph import Graph
@@ -58,7 +58,7 @@ def test_after_pause_and_resume_the_map_and_the_node_know_what_the_person_did(gr
     home.person.says("y")
     result = goal.result
     assert result.success, result.message
-    assert told(home.planner)[1] == "The person confirms it: the mug 1 is with the person."
+    assert words_told(home.planner)[1] == "The person confirms it: the mug 1 is with the person."
     assert "The person has mug (1)." in home.model.requests[0].prompt
     assert home.house.skill("pick up mug 1").result.message == "The person has the mug."
     events = [json.loads(line) for line in Path(result.saved_to).read_text().splitlines()]

@@ -100,36 +100,34 @@ def test_the_decisions_of_queued_and_preempting_goals_are_told_apart_by_the_goal
 
 
 class Diagnoses:
-    """Hears ``/diagnostics``."""
+    """What ``/diagnostics`` says of one name."""
 
-    def __init__(self, graph: Graph) -> None:
-        self._heard = graph.listen(DiagnosticArray, "/diagnostics")
+    def __init__(self, graph: Graph, name: str) -> None:
+        self._graph, self._name, self._heard = graph, name, graph.listen(DiagnosticArray, "/diagnostics")
 
-    def of(self, name: str) -> tuple[bytes, str, dict[str, str]]:
-        """The last report of a name: level, message and values."""
-        for array in reversed(self._heard):
-            for status in array.status:
-                if status.name == name:
-                    return status.level, status.message, {one.key: one.value for one in status.values}
-        return b"", "", {}
+    def become(self, *wanted: Any, **values: str) -> None:
+        """Wait until level and message, as far as they are given, and some values are these."""
+
+        def are() -> bool:
+            told = [one for array in self._heard for one in array.status if one.name == self._name]
+            said = (told[-1].level, told[-1].message) if told else ()
+            found = {one.key: one.value for one in told[-1].values} if told else {}
+            return said[: len(wanted)] == wanted and values.items() <= found.items()
+
+        self._graph.until(are, f"{wanted or values} is told")
 
 
 def test_the_planner_tells_task_decisions_budgets_and_why_it_holds(graph: Graph) -> None:
     world = HeldWorld()
     planner = graph.household({"root": ["Think: a", "Act: open fridge 1"]}, world=world, max_decisions=9, max_steps=5)
-    told = Diagnoses(graph)
-    name = "/reactree_planner: task"
-    graph.until(lambda: told.of(name)[:2] == (DiagnosticStatus.OK, "waits for a goal"), "it waits")
+    told = Diagnoses(graph, "/reactree_planner: task")
+    told.become(DiagnosticStatus.OK, "waits for a goal")
     goal = graph.task()
     graph.until(lambda: world.held, "the skill runs")
-    graph.until(lambda: told.of(name)[2].get("decisions") == "2 of 9", "it is told")
-    level, message, values = told.of(name)
-    assert (level, message) == (DiagnosticStatus.OK, "carries a task out")
-    assert (values["goal"], values["task"], values["steps"]) == (id_of(goal), "'root'", "1 of 5")
-    assert (values["household_bridge"], values["inference"]) == ("lives", "lives")
+    told.become(DiagnosticStatus.OK, "carries a task out", decisions="2 of 9", steps="1 of 5", task="'root'")
+    told.become(goal=id_of(goal), household_bridge="lives", inference="lives")
     graph.call(Trigger, "/reactree_planner/pause")
-    held = (DiagnosticStatus.WARN, "held: somebody has paused it")
-    graph.until(lambda: told.of(name)[:2] == held, "it is told that it holds")
+    told.become(DiagnosticStatus.WARN, "held: somebody has paused it")
     assert planner._control.paused
 
 
@@ -139,14 +137,11 @@ def test_the_planner_warns_of_an_inference_node_that_does_not_live_and_tells_how
     inference = graph.inference(ScriptedModel({"root": ["Act: failure"]}), alone=True)
     graph.bridge(ScriptedWorld())
     graph.planner()
-    told = Diagnoses(graph)
-    name = "/reactree_planner: task"
+    told = Diagnoses(graph, "/reactree_planner: task")
     assert not graph.task().result.success
-    graph.until(lambda: "last goal" in told.of(name)[2] and told.of(name)[2]["last goal"] != "none yet", "it is told")
-    assert told.of(name)[2]["last goal"] == "failure; the planner gave up: gave up at once"
+    told.become(**{"last goal": "failure; the planner gave up: gave up at once"})
     graph.kill(inference)
-    silent = (DiagnosticStatus.WARN, "silent: inference")
-    graph.until(lambda: told.of(name)[:2] == silent, "it is warned of")
+    told.become(DiagnosticStatus.WARN, "silent: inference")
 
 
 def test_a_bridge_tells_world_skill_and_why_nothing_may_move(graph: Graph) -> None:
@@ -158,20 +153,18 @@ def test_a_bridge_tells_world_skill_and_why_nothing_may_move(graph: Graph) -> No
 
     world = StopWorld()
     bridge = graph.bridge(world, active=False)
-    told = Diagnoses(graph)
-    name = "/household_bridge: world"
-    graph.until(lambda: told.of(name)[:2] == (DiagnosticStatus.STALE, "not active"), "it is not active")
+    told = Diagnoses(graph, "/household_bridge: world")
+    told.become(DiagnosticStatus.STALE, "not active")
     activate(bridge)
-    graph.until(lambda: told.of(name)[:2] == (DiagnosticStatus.OK, "waits for a skill"), "it is active")
+    told.become(DiagnosticStatus.OK, "waits for a skill")
     goal = graph.skill("open fridge 1")
     graph.until(lambda: world.held, "the skill runs")
-    graph.until(lambda: told.of(name)[1] == "carries out 'open fridge 1'", "it is told")
-    assert (told.of(name)[2]["world"], told.of(name)[2]["skill policy"]) == ("StopWorld", "none")
+    told.become(DiagnosticStatus.OK, "carries out 'open fridge 1'", world="StopWorld", **{"skill policy": "none"})
     world.finish()
     assert goal.result.outcome == 0
     world.stop = "the emergency stop is engaged"
-    graph.until(lambda: told.of(name)[:2] == (DiagnosticStatus.WARN, world.stop), "it is warned of")
-    assert told.of(name)[2]["last skill"] == "'open fridge 1': done"
+    told.become(DiagnosticStatus.WARN, world.stop)
+    told.become(**{"last skill": "'open fridge 1': done"})
 
 
 def test_the_inference_node_tells_model_requests_errors_and_speed_and_warns_where_the_last_one_failed(
@@ -182,23 +175,16 @@ def test_the_inference_node_tells_model_requests_errors_and_speed_and_warns_wher
             return Pending.failed(ServerUnavailable("the server is gone"))
 
     graph.household({}, model=Failing({}))
-    told = Diagnoses(graph)
+    told = Diagnoses(graph, "/inference: requests")
     assert not graph.task().result.success
-    name = "/inference: requests"
-    failed = (DiagnosticStatus.WARN, "the server is gone")
-    graph.until(lambda: told.of(name)[:2] == failed, "it is warned of")
-    values = told.of(name)[2]
-    assert (values["llm"], values["requests failed"], values["output tokens a second"]) == ("expert", "1", "none yet")
+    numbers = {"requests failed": "1", "output tokens a second": "none yet"}
+    told.become(DiagnosticStatus.WARN, "the server is gone", llm="expert", **numbers)
 
 
 def test_the_watchdog_tells_who_lives_and_warns_of_who_has_fallen_silent(graph: Graph) -> None:
     graph.add(Watchdog(context=graph.context))
     bridge = graph.bridge(ScriptedWorld(), alone=True)
-    told = Diagnoses(graph)
-    name = "/watchdog: nodes"
-    everybody = "/household_bridge, /watchdog"
-    graph.until(lambda: told.of(name)[2].get("live") == everybody, "they live")
-    assert told.of(name)[:2] == (DiagnosticStatus.OK, "all live")
+    told = Diagnoses(graph, "/watchdog: nodes")
+    told.become(DiagnosticStatus.OK, "all live", live="/household_bridge, /watchdog")
     graph.kill(bridge)
-    silent = (DiagnosticStatus.WARN, "silent: /household_bridge")
-    graph.until(lambda: told.of(name)[:2] == silent, "it is warned of")
+    told.become(DiagnosticStatus.WARN, "silent: /household_bridge")

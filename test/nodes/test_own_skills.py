@@ -1,4 +1,4 @@
-"""A robot's own skills over ROS: one entry of `robot.yaml` each, as data from planner to server and back."""
+"""A robot's own skills over ROS, as data from planner to server and back: goals, topics, waits, steps, checks."""
 
 from __future__ import annotations
 
@@ -9,9 +9,18 @@ from typing import Any
 import pytest
 import yaml
 from action_msgs.msg import GoalStatus
+from diagnostic_msgs.msg import KeyValue
+from geometry_msgs.msg import Twist
+from nav2_msgs.action import NavigateToPose
+from rcl_interfaces.msg import Log
+from rclpy.task import Future
 from reactree_interfaces.srv import AvailableSkills, DescribeHousehold
 from robot_house import SKILLS, House, Result
+from robot_servers import LATCHED
 from ros_graph import Graph
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Bool, Int32, String
+from test_robot_check import checked, plans_paths, wrong
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.skill import Offer, SkillCall
@@ -22,13 +31,14 @@ from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.messages import request_from_msg, request_to_msg
 from reactree_ros.nodes.planner.adapters import RosWorld
+from reactree_ros.nodes.robot.goal_templates import Field
 from reactree_ros.world.port import Outcome
+from reactree_ros.world.skill_policy import Range
 
 SQUEEZED = "squeeze pudding 1 by 2.5 N in soft mode"
 
 
 def settled(graph: Graph, pending: Any) -> Any:
-    """Return a pending result once it is there."""
     graph.until(pending.done)
     return pending.take()
 
@@ -80,18 +90,6 @@ def test_what_is_no_skill_is_refused_by_what_is_wrong_or_with_the_nearest(at_tab
         nearest.append(refused[1])
     assert all(f"{verb}," in message for message in nearest[-3:] for verb in ("go to", "pick up", "squeeze"))
     assert not any("squeeze" in line for line in at_table.robot.log)
-
-
-def test_its_failures_have_outcomes_by_code_and_a_cancel_goes_through(at_table: House) -> None:
-    at_table.robot.behave["arm"] = ["abort:7", "abort:8"]
-    assert at_table.fails(SQUEEZED)[0] == Result.PRECONDITION
-    outcome, message = at_table.fails(SQUEEZED)
-    assert outcome == Result.EXECUTION
-    assert message.startswith(f"You could not {SQUEEZED}: arm: error code 8")
-    goal = at_table.begins(SQUEEZED, "arm", "hold")
-    goal.cancel()
-    assert goal.status == GoalStatus.STATUS_CANCELED
-    assert "stopped: arm" in at_table.robot.log
 
 
 @pytest.mark.parametrize(
@@ -159,3 +157,270 @@ def test_a_file_that_fits_no_skill_of_the_robot_is_said_before_anything_moves(ho
     node = house.graph.add(house.make_bridge(own, routine_skills=str(tmp_path)))
     with pytest.raises(UserError, match=r"press.xml:5: <squash>: 'squash' is no node and no skill here"):
         node.take(node.load())
+
+
+KINDS: dict[str, dict[str, Any]] = SKILLS["kinds"]
+#: Where the robot stands at the end of `lay`.
+AT_TABLE = "go to kitchen table 1"
+
+
+def of_kinds(config: dict[str, Any]) -> None:
+    config["skills"] |= KINDS
+    config["look_time"] = 0.5
+
+
+@pytest.fixture
+def home(house: House) -> House:
+    house.start(of_kinds, server_timeout=5.0)
+    return house
+
+
+def failed(home: House, skill: str) -> tuple[int, str]:
+    outcome, message = home.fails(skill)
+    return outcome, message.removeprefix(f"You could not {skill}: ").removesuffix(" You hold pudding (1).")
+
+
+# ---------------------------------------------------------------------- a topic that is published on
+
+
+def test_a_text_is_published_whole_as_soon_as_somebody_hears_it(home: House) -> None:
+    assert failed(home, "say Hello") == (Result.WORLD_UNAVAILABLE, "who hears speech is not there (for 5 s)")
+    heard = home.graph.listen(String, "speech")
+    home.does("say Hello Anna. This is from Bob.")
+    home.until(lambda: heard, "it is heard")
+    assert [one.data for one in heard] == ["Hello Anna. This is from Bob."]
+
+
+def test_what_lasts_is_published_until_it_has_lasted_and_nothing_stops_it(home: House) -> None:
+    heard = home.graph.listen(Twist, "turning")
+    home.does("turn for 1 s")
+    assert {one.angular.z for one in heard} == {0.5}
+    assert len(heard) > 3
+
+
+@pytest.mark.parametrize("by", ["a cancel", "the emergency stop"])
+def test_what_lasts_is_stopped_in_the_middle_by_what_its_cancel_says(home: House, by: str) -> None:
+    heard = home.graph.listen(Twist, "turning")
+    home.does(AT_TABLE)
+    goal = home.skill("turn for 60 s")
+    home.until(lambda: len(heard) > 3, "the robot turns")
+    if by == "a cancel":
+        goal.cancel()
+        assert goal.status == GoalStatus.STATUS_CANCELED
+    else:
+        home.press(True)
+        assert goal.result.outcome == Result.HALTED
+    home.until(lambda: heard[-1].angular.z == 0.0, "it is told to stand")
+    home.press(False)
+    assert [one.angular.z for one in heard][-2:] == [0.5, 0.0]
+    assert home.map.look() == []  # it may have left the table
+    home.does(AT_TABLE)
+    assert heard[-1].angular.z == 0.0
+
+
+# ---------------------------------------------------------------------- a topic that is waited for
+
+
+def test_a_wait_ends_by_a_message_that_has_all_that_is_waited_for(home: House) -> None:
+    says = home.graph.probe.create_publisher(KeyValue, "door_state", 10)
+    goal = home.skill("wait up to 60 s for fridge 1")
+    home.until(says.get_subscription_count, "it is waited for")
+    for door, state in (("fridge 1", "closed"), ("bed 1", "open"), ("fridge 1", "ajar")):
+        says.publish(KeyValue(key=door, value=state))
+    assert goal.result.outcome == Result.DONE
+    home.until(lambda: not says.get_subscription_count(), "nobody waits any more")
+    goal = home.skill("wait up to 60 s for bed 1")
+    home.until(says.get_subscription_count, "it is waited for")
+    goal.cancel()
+    assert goal.status == GoalStatus.STATUS_CANCELED
+    home.graph.probe.create_publisher(KeyValue, "door_state", LATCHED).publish(KeyValue(key="bed 1", value="open"))
+    home.does("wait up to 60 s for bed 1")  # what was latched before counts
+
+
+def test_a_wait_takes_no_longer_than_its_parameter_says_and_tells_what_was_heard(home: House) -> None:
+    late = "it took longer than 5 s and was stopped: door_state"
+    assert failed(home, "wait up to 5 s for bed 1") == (Result.TIMEOUT, f"{late} was silent.")
+    home.graph.probe.create_publisher(KeyValue, "door_state", LATCHED).publish(KeyValue(key="bed 1", value="shut"))
+    assert failed(home, "wait up to 5 s for bed 1") == (Result.TIMEOUT, f"{late}: value is shut.")
+
+
+def test_a_wait_ends_by_a_code_with_its_outcome_or_with_data(home: House) -> None:
+    says = home.graph.probe.create_publisher(Int32, "level", LATCHED)
+    says.publish(Int32(data=-1))
+    assert failed(home, "charge") == (Result.PRECONDITION, "level: error code -1.")
+    says.publish(Int32(data=50))
+    goal = home.skill("charge")
+    home.until(says.get_subscription_count, "it is waited for")
+    says.publish(Int32(data=51))
+    assert "It returned level: 51." in goal.result.observation.text
+
+
+# ---------------------------------------------------------------------- several steps in a row
+
+
+@pytest.fixture
+def holding(home: House) -> House:
+    home.does(AT_TABLE, "pick up pudding 1")
+    home.robot.log.clear()
+    return home
+
+
+LAY = "lay pudding 1 on kitchen table 1"
+
+
+def test_steps_are_done_one_after_the_other_and_one_that_fails_ends_the_skill(holding: House) -> None:
+    robot = holding.robot
+    robot.behave["arm"] = ["abort:7", "hold"]
+    assert failed(holding, LAY) == (Result.EXECUTION, "in step 1 of 2, arm: error code 7, as told.")
+    assert failed(holding, LAY) == (Result.TIMEOUT, "in step 1 of 2, it took longer than 5 s and was stopped.")
+    assert not any("navigate" in line for line in robot.log)
+    assert len(holding.map.held) == 1
+    robot.behave["navigate_to_pose"] = ["abort:8", "abort:9"]
+    reason = "in step 2 of 2, navigate_to_pose: error code 9, as told."
+    assert failed(holding, LAY) == (Result.PRECONDITION, reason)
+    assert robot.log.count("arm: succeed") == 1  # the second step alone was tried again
+    assert holding.map.held == []  # what was done before is known
+    holding.does(AT_TABLE, "pick up pudding 1")
+    robot.log.clear()
+    holding.does(LAY)
+    began = [line for line in robot.log if line.endswith("succeed")]
+    assert began == ["arm: succeed", "navigate_to_pose: succeed"]
+    assert holding.map.held == []
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_steps_are_cancelled_in_the_middle_and_no_other_begins(holding: House, step: int) -> None:
+    server = "arm" if step == 1 else "navigate_to_pose"
+    goal = holding.begins(LAY, server, "hold")
+    goal.cancel()
+    assert goal.status == GoalStatus.STATUS_CANCELED
+    assert holding.robot.log[-1] == f"stopped: {server}"
+    holding.robot.behave["arm"] = []
+    holding.does(AT_TABLE)
+    assert len(holding.map.held) == (1 if step == 1 else 0)
+
+
+@pytest.mark.parametrize("why", ["the stop", "the time"])
+def test_no_step_begins_where_the_one_before_ends_before_anybody_looks_why_it_may_not(holding: House, why: str) -> None:
+    goal = holding.begins(LAY, "arm", "deaf")
+    holding.until(lambda: holding.errand.underway.accepted, "the first step is under way")
+    errand = holding.errand
+    if why == "the stop":
+        holding.stop._hear(Bool(data=True), {"source_timestamp": 2**62})
+    else:
+        errand._limit = 1e-9
+    ended = Future()
+    ended.set_result(NavigateToPose.Impl.GetResultService.Response(status=GoalStatus.STATUS_SUCCEEDED))
+    errand._server._finished(errand.underway, ended)  # before the bridge looks again
+    assert goal.result.outcome == (Result.HALTED if why == "the stop" else Result.TIMEOUT)
+    assert not any("navigate" in line for line in holding.robot.log)
+    assert holding.map.held == []  # the arm has let it go all the same
+
+
+def test_a_cancel_of_ones_own_is_sent_besides(home: House) -> None:
+    goal = home.begins("ring", "arm", "hold")
+    goal.cancel()
+    assert goal.status == GoalStatus.STATUS_CANCELED
+    assert home.robot.log[-1] == "stopped: arm"
+    home.until(lambda: home.robot.switched == [False], "the switch is told")
+
+
+# ---------------------------------------------------------------------- not as reported
+
+
+@pytest.mark.parametrize(("joints", "value"), [([0.0], None), ([0.0, 0.25], 0.25), ([0.0, 0.001], 0.001)])
+def test_one_of_a_list_may_tell_whether_it_was_done(home: House, joints: list[float], value: float | None) -> None:
+    field = Field(JointState, "position[1]", Range(above=-0.01, below=0.01), "squeeze", {})
+    read = field.read(JointState(position=joints))
+    assert read == value
+    assert field.wanted({})(read) == (value == 0.001)
+    if value == 0.001:
+        home.graph.probe.create_publisher(JointState, "joints", LATCHED).publish(JointState(position=joints))
+        home.does("squeeze")
+
+
+def test_what_a_topic_does_not_confirm_was_not_done(home: House) -> None:
+    said = "arm reported success, but answered"
+    assert failed(home, "knock at fridge 1") == (Result.POSTCONDITION, f"{said} was silent (5 s).")
+    answers = home.graph.probe.create_publisher(Bool, "answered", LATCHED)
+    answers.publish(Bool(data=False))
+    assert failed(home, "knock at fridge 1") == (Result.POSTCONDITION, f"{said}: data is False (5 s).")
+    assert home.map.by_name["fridge 1"].states == {"CLOSED", "ON"}
+    answers.publish(Bool(data=True))
+    home.does("knock at fridge 1")
+    assert home.map.by_name["fridge 1"].states == {"OPEN", "ON"}
+
+
+def test_what_a_service_does_not_confirm_was_not_done(home: House) -> None:
+    home.robot.behave["switch"] = ["fail"]
+    reason = "arm reported success, but switch: success is False."
+    assert failed(home, "light bed 1") == (Result.POSTCONDITION, reason)
+    assert "ON" not in home.map.by_name["bed 1"].states
+    home.does("light bed 1")
+    assert "ON" in home.map.by_name["bed 1"].states
+
+
+def test_what_detections_speak_against_was_not_done_whatever_the_skill(home: House) -> None:
+    home.does(AT_TABLE)
+    home.does("show pudding 1 on kitchen table 1")
+    reason = "arm reported success, but the pudding is detected at the kitchen table (1)."
+    assert failed(home, "show pudding 1 on bed 1") == (Result.POSTCONDITION, reason)
+    home.robot.behave["arm"] = ["fail"]
+    reason = "arm reported success, but the pudding is still detected at the kitchen table (1)."
+    assert failed(home, "clear pudding 1 away") == (Result.POSTCONDITION, reason)
+    home.does("clear pudding 1 away")
+    reason = "arm reported success, but the pudding (1) is not detected at the kitchen table (1)."
+    assert failed(home, "show pudding 1 on kitchen table 1") == (Result.POSTCONDITION, reason)
+
+
+# ---------------------------------------------------------------------- before anything moves
+
+
+def test_a_dry_run_logs_all_that_would_be_asked(graph: Graph, tmp_path: Path) -> None:
+    home = House(graph, tmp_path)
+    home.add_robot()
+    home.robot.blind = True
+    said = graph.listen(Log, "/rosout")
+    home.start(of_kinds, dry_run=True)
+    home.does("say Hello", "turn for 2 s", "wait up to 9 s for bed 1", "knock at fridge 1")
+    lines = [
+        'say Hello -> speech (std_msgs/msg/String) {"data": "Hello"}',
+        "} for 2 s; stopped by turning (geometry_msgs/msg/Twist) {",
+        "-> door_state (diagnostic_msgs/msg/KeyValue) until key is bed 1, value is open or ajar, at most 9 s",
+        "knock at fridge 1 -> answered (std_msgs/msg/Bool) until data is True, at most 5 s",
+    ]
+    graph.until(lambda: all(any(line in one.msg for one in said) for line in lines), "all is logged")
+    home.does("go to fridge 1", "pick up apple 1", "go to coffee table 1")  # as if all went well
+    assert home.does("put down apple 1").observation.text == "You put down apple on coffee table"
+    assert home.robot.log == []
+
+
+def test_a_check_looks_for_everyone_that_a_skill_asks(graph: Graph, tmp_path: Path) -> None:
+    home = House(graph, tmp_path)
+    home.add_robot()
+    plans_paths(home)
+    found = {one.what: (one.said, one.remedy) for one in wrong(checked(home, of_kinds))}
+    assert found == {
+        "skill 'say'": ("nobody hears /speech (for 0.6 s)", "start who hears it"),
+        "skill 'turn'": ("nobody hears /turning (for 0.6 s)", "start who hears it"),
+        "skill 'turn', cancel": ("nobody hears /turning (for 0.6 s)", "start who hears it"),
+        "skill 'wait'": ("nobody publishes /door_state (for 0.6 s)", "start who publishes it"),
+        "skill 'charge'": ("nobody publishes /level (for 0.6 s)", "start who publishes it"),
+        "skill 'knock', check": ("nobody publishes /answered (for 0.6 s)", "start who publishes it"),
+        "skill 'squeeze', check": ("nobody publishes /joints (for 0.6 s)", "start who publishes it"),
+    }
+    graph.probe.create_subscription(String, "turning", print, 1)
+    graph.probe.create_subscription(String, "speech", print, LATCHED)
+    graph.probe.create_publisher(String, "door_state", 1)
+    graph.probe.create_publisher(Int32, "level", 1)
+    graph.probe.create_publisher(Bool, "answered", 1)
+    graph.probe.create_publisher(JointState, "joints", 1)
+    home.robot.log.clear()
+    found = {one.what: one.said for one in wrong(checked(home, of_kinds))}
+    assert found == {
+        "skill 'say'": "/speech is heard as a latched topic alone, and a skill's message is not latched",
+        "skill 'turn'": "/turning is of type std_msgs/msg/String, not geometry_msgs/msg/Twist",
+        "skill 'turn', cancel": "/turning is of type std_msgs/msg/String, not geometry_msgs/msg/Twist",
+        "skill 'wait'": "/door_state is of type std_msgs/msg/String, not diagnostic_msgs/msg/KeyValue",
+    }
+    assert home.robot.log == []  # nothing has moved

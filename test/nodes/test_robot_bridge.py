@@ -38,7 +38,6 @@ HEARD_BY = {
 
 
 def warnings(said: list[Log], text: str) -> list[str]:
-    """What was warned of with these words."""
     return [log.msg for log in said if log.level == 30 and text in log.msg]  # 30: rcl_interfaces/Log.WARN, a byte
 
 
@@ -140,17 +139,6 @@ def test_what_failed_on_the_way_is_tried_again_as_often_as_the_mapping_says(hous
     house.does("open fridge 1")
 
 
-def test_a_goal_that_is_rejected_is_refused_where_the_mapping_says_that_the_goal_is_meant(house: House) -> None:
-    house.add_robot()
-    house.start(in_skill("open", rejected="precondition"))
-    house.does("go to fridge 1")
-    house.robot.behave["arm"] = ["reject"]
-    result = house.skill("open fridge 1").result
-    assert result.outcome == Result.PRECONDITION
-    assert result.message == "You could not open the fridge (1): arm rejected the goal."
-    house.does("open fridge 1")
-
-
 def test_a_switch_is_a_service(house: House) -> None:
     robot = house.add_robot(behave={SWITCH: ["is broken", "The fuse is blown."]})
     house.start()
@@ -187,12 +175,7 @@ def test_a_server_that_never_answers_is_given_up_and_its_goal_taken_back_later(h
     [
         ("hold", {"skill_timeout": 0.3}, Result.TIMEOUT, "The skill was not carried out: {late}"),
         ("hold", {}, Result.TIMEOUT, IT),
-        (
-            "deaf",
-            {},
-            Result.WORLD_UNAVAILABLE,
-            f"{IT} It did not stop within 1 s.",
-        ),
+        ("deaf", {}, Result.WORLD_UNAVAILABLE, f"{IT} It did not stop within 1 s."),
     ],
 )
 def test_a_goal_that_never_ends_is_stopped_at_a_time_limit(
@@ -377,7 +360,6 @@ def test_a_stop_that_fails_open_or_none_lets_the_robot_move_and_is_warned_of_at_
 
 @pytest.fixture
 def stranger(graph: Graph) -> Iterator[Any]:
-    """A node of another participant, which may have a topic with another type."""
     context = rclpy.Context()
     rclpy.init(context=context, domain_id=graph.domain_id)
     node = rclpy.create_node("stranger", context=context)

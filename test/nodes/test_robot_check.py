@@ -1,4 +1,4 @@
-"""`reactree robot check`: a robot that is all right, and configurations and robots that are each wrong in one way."""
+"""`reactree robot check`, and what a bridge refuses: robots and configurations that are each wrong in one way."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 from nav2_msgs.action import ComputePathToPose
 from rclpy.action import ActionServer
-from robot_house import Change, House, in_skill, stop, top
+from rclpy.lifecycle import TransitionCallbackReturn
+from robot_house import CONFIG, SKILLS, Change, House, in_skill, stop, top
 from robot_servers import LATCHED
 from std_msgs.msg import Bool, Int32
 
 from reactree_ros.nodes.robot.robot_check import Walk
 from reactree_ros.plugins.installation import Diagnosis, Level
+from reactree_ros.robot.config import load_robot
 
 
 @pytest.fixture
@@ -25,8 +27,6 @@ def house(house: House) -> House:
 
 
 def plans_paths(house: House, but: tuple[float, float] = (-99.0, -99.0)) -> None:
-    """Let the robot have a planner of paths, which finds none to one position."""
-
     def plan(handle: Any) -> ComputePathToPose.Result:
         at = handle.request.goal.pose.position
         if (round(at.x, 2), round(at.y, 2)) == but:
@@ -39,13 +39,10 @@ def plans_paths(house: House, but: tuple[float, float] = (-99.0, -99.0)) -> None
 
 
 def checked(house: House, change: Change = lambda config: None, *, patience: float = 0.6) -> list[Diagnosis]:
-    """Walk through what a changed robot.yaml names."""
     return checked_file(house, house.config(change), patience=patience)
 
 
 def checked_file(house: House, config: Path, *, patience: float) -> list[Diagnosis]:
-    """Walk through what a robot.yaml names."""
-
     def until(done: Callable[[], bool], seconds: float) -> bool:
         end = time.monotonic() + seconds
         while not done():
@@ -80,19 +77,9 @@ GO, STOP, NAV2, MSG = "skill 'go to'", "emergency stop", "nav2_msgs/action", "st
     [
         (top(hand=1), "configuration", "hand: there is no setting 'hand'", "that line"),
         (top(map="none.yaml"), "map", "none.yaml: cannot be read", "that line"),
-        (
-            in_skill("open", type="arm/action/Open"),
-            "skill 'open'",
-            "there is no package 'arm'",
-            "that entry",
-        ),
+        (in_skill("open", type="arm/action/Open"), "skill 'open'", "there is no package 'arm'", "that entry"),
         (in_skill("go to", goal={"poze": "{pose}"}), GO, "has no field 'poze'; its fields are pose,", "that entry"),
-        (
-            in_skill("go to", action="n/navigate_to_pose"),
-            GO,
-            "no action /n/nav",
-            "its name: /navigate_to_pose",
-        ),
+        (in_skill("go to", action="n/navigate_to_pose"), GO, "no action /n/nav", "its name: /navigate_to_pose"),
         (
             in_skill("go to", type=f"{NAV2}/DriveOnHeading", goal={}),
             GO,
@@ -107,12 +94,7 @@ GO, STOP, NAV2, MSG = "skill 'go to'", "emergency stop", "nav2_msgs/action", "st
         ),
         (top(detections="/a/detections"), "detections", "nobody publishes /a/detections", "its name: /detections"),
         (stop(topic="/e_stop"), STOP, "nobody publishes /e_stop", "or write its name: /emergency_stop"),
-        (
-            stop(type=f"{MSG}/String", engaged="x"),
-            STOP,
-            f"{MSG}/Bool, not {MSG}/String",
-            f"type: {MSG}/Bool",
-        ),
+        (stop(type=f"{MSG}/String", engaged="x"), STOP, f"{MSG}/Bool, not {MSG}/String", f"type: {MSG}/Bool"),
         (stop(latched=False, silent_for=0.2), STOP, "has been silent for 0.2 s", "more often than silent_for"),
         (top(pose={"topic": "/p", "type": f"{MSG}/Header"}), "perception", "a pose is one of geometry_", "that entry"),
     ],
@@ -219,3 +201,115 @@ def test_conditions_and_triggers_are_tried_against_who_says_so(house: House) -> 
     assert other.said == "/sheets is of type std_msgs/msg/Int32, not std_msgs/msg/Bool"
     assert "has no field 'sheets'" in field.said
     assert house.robot.log == []
+
+
+OWN, SQUEEZE = SKILLS["kinds"], SKILLS["own"]["squeeze"]
+TO, TURN = "go to", "turn on"
+
+
+def detector(**entries: Any) -> Change:
+    return top(detections={**SKILLS["asked"], **entries})
+
+
+def condition(**entries: Any) -> Change:
+    return top(conditions={"door": {**SKILLS["conditions"]["door"], **entries}})
+
+
+def own(skill: str, **entries: Any) -> Change:
+    return lambda config: config["skills"].update({skill: {**OWN[skill], **entries}})
+
+
+def squeeze(**entries: Any) -> Change:
+    return lambda config: config["skills"].update(squeeze={**SQUEEZE, **entries})
+
+
+def prompts(**entries: Any) -> Change:
+    return top(detections={"topic": "/detections", "prompts": entries})
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        # a skill's type, name and goal
+        (in_skill(TO, type="nav3_msgs/action/Go"), "skills.go to: the type is 'nav3_msgs/action/Go', but there is no"),
+        (in_skill(TO, type="nav2_msgs/action/Fly"), "but the package 'nav2_msgs' has no action 'Fly'"),
+        (in_skill(TO, action="go there!"), "the name 'go there!' is not one that ROS allows: Invalid topic name"),
+        (in_skill(TO, type="nav2_msgs/Fly"), "a type of actions is written like package/action/Type"),
+        (in_skill(TURN, type="nav2_msgs/action/Spin"), "a type of services is written like package/srv/Type"),
+        (in_skill(TO, goal={"poze": "{pose}"}), "field 'poze': nav2_msgs/action/NavigateToPose_Goal has no field"),
+        (in_skill(TO, goal={"pose.header.frame": "map"}), "'pose.header.frame': std_msgs/msg/Header has no field"),
+        (in_skill(TO, goal={"pose": "{place}"}), "goal: field 'pose': the template '{place}' names 'place'; there are"),
+        (in_skill(TO, goal={"pose": "{object.name}"}), "PoseStamped cannot be '{object.name}', which is a text"),
+        (in_skill(TO, goal={"behavior_tree": "{pose}"}), "'{pose}' is a pose, not a text; name a part of it"),
+        (in_skill(TO, goal={"behavior_tree": 3}), "goal: field 'behavior_tree': a string cannot be 3"),
+        (in_skill(TO, goal={"pose.pose.position.x": "far"}), "field 'pose.pose.position.x': double cannot be 'far'"),
+        (in_skill(TO, goal={"pose": 1}), "geometry_msgs/msg/PoseStamped cannot be 1; give its fields or a template"),
+        (in_skill(TO, code="error"), "field 'error': nav2_msgs/action/NavigateToPose_Result has no field"),
+        (in_skill(TURN, code="message"), "skills.turn on: code: field 'message' is no whole number"),
+        (in_skill(TURN, success={"success": "yes"}), "success: field 'success': boolean cannot be 'yes'"),
+        # skills of other kinds, and of the robot's own
+        (own("say", goal={"text": "{text}"}), "say: goal: field 'text': std_msgs/msg/String has no field 'text'"),
+        (own("say", type="std_srvs/srv/Trigger"), "a type of messages is written like package/msg/Type"),
+        (own("turn", cancel={"publish": "turning", "type": "a/msg/B"}), "turn.cancel: the type is 'a/msg/B', but"),
+        (own("wait", success={"open": True}), "wait: success: field 'open': diagnostic_msgs/msg/KeyValue has no field"),
+        (own("wait", success={"key": "{gate}"}), "success: field 'key': the template '{gate}' names 'gate'; there are"),
+        (own("wait", success={"key": {"above": 1}}), "field 'key': a string is no number; above and below are of"),
+        (own("charge", success={"data[0]": 1}), "charge: success: field 'data[0]': 'data' is int32, not a list"),
+        (own("charge", success={"data": [1, "x"]}), "charge: success: field 'data': int32 cannot be 'x'"),
+        (own("lay", steps=[{**OWN["lay"]["steps"][0], "goal": {"order": 1}}]), "lay.steps.0: goal: field 'order'"),
+        (own("knock", check={**OWN["knock"]["check"], "success": {"is": 1}}), "knock.check: success: field 'is'"),
+        (squeeze(goal={"command.data": "{force}"}), "names 'force'; there are {skill}"),
+        (squeeze(goal={"command": "{newton}"}), "cannot be '{newton}', which is a number"),
+        (squeeze(result={"note": "nothing"}, returns={"note": "text"}), "has no field 'nothing'"),
+        (squeeze(parameters={**SQUEEZE["parameters"], "mode": []}), "parameters.mode: [] is no choice"),
+        # the emergency stop
+        (lambda config: config.pop("emergency_stop"), "name the emergency_stop, or say emergency_stop: null where the"),
+        (
+            stop(latched=False),
+            "emergency_stop: a press could be missed; say latched: true (transient local), or silent",
+        ),
+        (stop(fail_open=True, silent_for=1.0), "silent_for stops a robot that fail_open lets move; leave one of them"),
+        (
+            stop(type="std_msgs/msg/Boole"),
+            "the type is 'std_msgs/msg/Boole', but the package 'std_msgs' has no message",
+        ),
+        (stop(field="engaged"), "emergency_stop: field 'engaged': std_msgs/msg/Bool has no field 'engaged'"),
+        (stop(engaged="yes"), "emergency_stop.engaged: boolean cannot be 'yes'"),
+        # what it perceives
+        (detector(objects="sequence_number"), "objects: field 'sequence_number' is no list"),
+        (detector(**{"class": "colour"}), "InteractiveMarker has no field 'colour'"),
+        (detector(pose="name"), "pose: field 'name' is a string; a pose is one of"),
+        (detector(own="pose"), "own: field 'pose' is geometry_msgs/msg/Pose"),
+        (detector(goal={"a": 1}), "GetInteractiveMarkers_Request has no field 'a'"),
+        (prompts(topic="/a", goal={"data": "all"}), "no field has '{names}'"),
+        (prompts(topic="/a", goal={"date": "{names}"}), "field 'date'"),
+        (prompts(topic="/a", type="std_msgs/msg/Nothing"), "std_msgs/msg/Nothing"),
+        (prompts(topic="/a", service="/b"), "name one of topic and service"),
+        (prompts(), "name a topic or a service, or write {names} into a field of goal"),
+        (top(battery={"topic": "/b", "field": "header", "least": 1}), "battery: field 'header' is std_msgs/msg/Header"),
+        (top(pose={"topic": "/p", "type": "std_msgs/msg/Bool"}), "the message is std_msgs/msg/Bool; a pose is one of"),
+        (condition(field="dat"), "conditions.door: holds: field 'dat': std_msgs/msg/Bool has no field 'dat'"),
+        (condition(type="std_msgs/msg/Bol"), "no message 'Bol'"),
+        (condition(holds={"above": 1}), "above and below are of numbers"),
+        (condition(holds="open"), "cannot be 'open'"),
+        (top(vision={"llm": "openai", "modl": "tiny"}), "there is no setting 'modl'"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_its_entry(house: House, change: Change, said: str) -> None:
+    refused = house.refused(change)
+    assert said in refused
+    assert "\n" not in refused
+
+
+def test_a_refusal_names_file_and_line_and_keeps_the_bridge_from_being_configured(house: House) -> None:
+    change = in_skill(TO, goal={"poze": "{pose}"})
+    refused, file = house.refused(change), house.config(change)
+    line = 1 + file.read_text().partition(f"\n  {TO}:")[0].count("\n") + 1
+    assert refused.startswith(f"{file}:{line}: skills.{TO}")
+    assert house.graph.nodes[-1].trigger_configure() == TransitionCallbackReturn.FAILURE
+
+
+def test_the_shipped_stop_is_the_safe_one() -> None:
+    stop = load_robot(CONFIG / "robot.yaml").emergency_stop
+    assert stop is not None
+    assert (stop.latched, stop.fail_open) == (True, False)

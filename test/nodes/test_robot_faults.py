@@ -1,22 +1,26 @@
-"""What robots do that they do not say: each has an outcome, a bounded wait and one sentence."""
+"""Robots that do not do what they report, whose battery runs low, and what they wait for."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from action_msgs.msg import GoalStatus
 from geometry_msgs.msg import PoseStamped
 from nav2_msgs.action import FollowWaypoints
 from nav2_msgs.msg import MissedWaypoint
 from rclpy.action import ActionServer, CancelResponse
 from rclpy.task import Future
+from reactree_interfaces.srv import DescribeHousehold, Observe
 from robot_house import SKILLS, House, Result, top
+from robot_servers import LATCHED
 from ros_graph import activate
 from sensor_msgs.msg import BatteryState
+from std_msgs.msg import Bool, Int32
 from visualization_msgs.msg import InteractiveMarker
 from visualization_msgs.srv import GetInteractiveMarkers
 
-# ---------------------------------------------------------------------- success that did not hold
+from reactree_ros.nodes.robot import robot_bridge_node
 
 
 def test_a_cup_that_is_still_seen_on_the_table_was_not_picked_up(house: House) -> None:
@@ -50,20 +54,6 @@ def test_a_base_that_reports_an_arrival_elsewhere_has_not_arrived(house: House) 
     assert "pick up" not in " ".join(result.skills)
     robot.drift = (0.3, -0.2)  # a little is an arrival
     house.does("go to bed 1", "go to kitchen 1")
-
-
-def test_a_detection_that_comes_and_goes_is_one_thing_that_can_be_picked_up(house: House) -> None:
-    robot = house.add_robot()
-    house.start()
-    house.does("go to kitchen table 1")
-    robot.blind = True
-    for _ in range(3):
-        robot.see({}, frame="map")
-        robot.see({"pudding": (7.6, 3.12, 0.8)}, frame="map")
-    house.graph.until(lambda: not house.bridge.host.bare._robot.senses._waiting, "they are taken in")
-    assert [item.name for item in house.map.items() if item.word == "pudding"] == ["pudding 1"]
-    robot.blind = False
-    house.does("pick up pudding 1")
 
 
 # ---------------------------------------------------------------------- what ends a skill, and the task
@@ -104,19 +94,6 @@ def test_a_server_that_was_restarted_before_anybody_looked_has_nothing_of_a_goal
     assert goal.status == GoalStatus.STATUS_CANCELED
     graph.until(lambda: not servers.obstacle(), "nothing is in the way")
     house.does("go to sofa 1")
-
-
-def test_a_door_that_will_not_open_is_said_and_nothing_is_taken_to_be_open(house: House) -> None:
-    robot = house.add_robot()
-    house.start()
-    house.does("go to fridge 1")
-    robot.behave["arm"] = ["abort:7"]
-    result = house.skill("open fridge 1").result
-    assert (result.outcome, result.message) == (
-        Result.EXECUTION,
-        "You could not open the fridge (1): arm: error code 7, as told.",
-    )
-    assert house.map.by_name["fridge 1"].states >= {"CLOSED"}
 
 
 # ---------------------------------------------------------------------- robots of other makes
@@ -214,3 +191,176 @@ def test_a_robot_without_tf_says_by_a_topic_of_its_own_where_it_is(house: House)
     assert house.map.robot.x == 2.5
     robot.x, robot.y = 7.5, 2.0
     house.until(lambda: house.map.agent_room.name == "kitchen 1", "it is known where the robot is")
+
+
+CONDITIONS: dict[str, Any] = SKILLS["conditions"]
+WAIT = "wait until the printer has paper for up to {} s"
+
+
+@pytest.fixture
+def home(house: House) -> House:
+    house.add_robot()
+    return house
+
+
+def with_conditions(config: dict[str, Any]) -> None:
+    config["conditions"] = CONDITIONS
+
+
+def with_battery(config: dict[str, Any]) -> None:
+    config["skills"]["dock"] = SKILLS["dock"]
+    config["battery"] = SKILLS["battery"]
+
+
+def publisher(home: House, kind: Any, topic: str) -> Any:
+    made = home.graph.probe.create_publisher(kind, topic, 1)
+    home.until(lambda: made.get_subscription_count(), f"{topic} is heard")
+    return made
+
+
+def charge(home: House, battery: Any, level: float) -> None:
+    battery.publish(BatteryState(percentage=level))
+    home.until(lambda: home.parts.battery.level == pytest.approx(level), "the level is heard")
+
+
+def log(home: House) -> list[str]:
+    return [line for line in home.robot.log if line.startswith("arm: dock")]
+
+
+# ---------------------------------------------------------------------- conditions
+
+
+@pytest.mark.parametrize("own", [[], ["repeat_until", "within"]])
+def test_conditions_are_told_at_first_and_when_they_have_changed(home: House, own: list[str]) -> None:
+    home.start(with_conditions if own else lambda config: None)
+    household = home.graph.call(DescribeHousehold, "robot_bridge/household")
+    assert household.control_flows == ["sequence", "fallback", "parallel", *own]
+    seen = home.graph.call(Observe, "robot_bridge/observe").observation.text
+    if not own:
+        assert "Conditions" not in seen
+        assert home.fails(WAIT.format(1))[0] == Result.UNKNOWN_SKILL
+        return
+    assert seen.endswith("Conditions: the door is open: unknown; the printer has paper: unknown.")
+    assert "Conditions" not in home.does("go to kitchen table 1").observation.text
+    paper = publisher(home, Int32, "/paper")
+    paper.publish(Int32(data=3))
+    home.until(lambda: home.parts.conditions.named("paper"), "the paper is heard")
+    changed = "Conditions: the door is open: unknown; the printer has paper: yes."
+    assert home.does("go to bed 1").observation.text.endswith(changed)
+    assert "Conditions" not in home.does("go to kitchen table 1").observation.text
+
+
+def test_a_wait_ends_as_soon_as_its_condition_holds_or_its_time_is_over(home: House) -> None:
+    home.start(with_conditions)
+    outcome, message = home.fails(WAIT.format(0))
+    assert (outcome, "nobody knows whether it is so" in message) == (Result.TIMEOUT, True)
+    paper = publisher(home, Int32, "/paper")
+    goal = home.skill(WAIT.format(600))
+    assert goal.accepted
+    paper.publish(Int32(data=0))
+    home.until(lambda: home.parts.conditions.named("paper") is False, "it is heard")
+    assert home.errand is not None
+    paper.publish(Int32(data=1))
+    assert goal.result.outcome == Result.DONE
+    assert goal.result.observation.text.startswith("You waited until the printer has paper.")
+    paper.publish(Int32(data=0))
+    home.until(lambda: home.parts.conditions.named("paper") is False, "it is heard")
+    outcome, message = home.fails(WAIT.format(1))
+    assert (outcome, "but it is not so" in message) == (Result.TIMEOUT, True)
+
+
+def test_a_wait_is_cancelled_and_halted_as_any_skill(home: House) -> None:
+    home.start(with_conditions)
+    goal = home.skill(WAIT.format(600))
+    home.until(lambda: home.errand is not None, "it waits")
+    goal.cancel()
+    assert goal.status == GoalStatus.STATUS_CANCELED
+    goal = home.skill(WAIT.format(600))
+    home.until(lambda: home.errand is not None, "it waits")
+    home.press(True)
+    assert goal.result.outcome == Result.HALTED
+
+
+def test_a_latched_message_counts_and_silence_is_not_knowing(home: House) -> None:
+    home.graph.probe.create_publisher(Bool, "/door", LATCHED).publish(Bool(data=True))
+    silent = {**CONDITIONS, "quiet": {**CONDITIONS["door"], "wording": "the door was open", "silent_for": 0.2}}
+    home.start(top(conditions=silent))
+    conditions = home.parts.conditions
+    home.until(lambda: conditions.named("door"), "the latched message is heard")
+    home.until(lambda: conditions.named("quiet") is None, "nobody knows any more")
+    assert conditions.named("door") is True
+
+
+# ---------------------------------------------------------------------- the battery
+
+
+def test_at_a_low_battery_the_robot_docks_by_itself_and_tasks_hold_until_it_is_charged(home: House) -> None:
+    home.start(with_battery)
+    battery = publisher(home, BatteryState, "/battery")
+    charge(home, battery, 0.5)
+    assert home.bridge.host.halted() == ""
+    charge(home, battery, 0.25)
+    home.until(lambda: log(home), "it docks")
+    home.until(lambda: "charged up to" in home.bridge.host.halted(), "it charges")
+    halted = home.skill("go to bed 1").result
+    assert halted.outcome == Result.HALTED
+    assert "the battery is at 0.25: it is charged up to 0.8" in halted.message
+    charge(home, battery, 0.5)
+    assert home.bridge.host.halted()
+    charge(home, battery, 0.8)
+    home.until(lambda: not home.bridge.host.halted(), "tasks go on")
+    home.does("go to bed 1")
+    assert len(log(home)) == 1
+
+
+def test_what_is_under_way_ends_first_and_an_emptier_battery_does_not_stop_the_docking(home: House) -> None:
+    home.start(with_battery)
+    battery = publisher(home, BatteryState, "/battery")
+    charge(home, battery, 0.5)
+    going = home.goes("hold")
+    charge(home, battery, 0.25)
+    home.until(lambda: home.bridge.host.halted(), "tasks hold")
+    assert not log(home)
+    home.robot.behave["arm"] = ["hold"]
+    charge(home, battery, 0.05)  # now it has to stop
+    assert going.result.outcome == Result.EXECUTION
+    home.until(lambda: "arm: hold" in home.robot.log, "it docks all the same")
+    charge(home, battery, 0.04)
+    for _ in range(20):
+        home.graph.step()
+    assert "cancel: arm" not in home.robot.log
+    assert "'dock' is carried out" in home.bridge.host.halted()
+
+
+def test_where_it_cannot_dock_it_tries_again_then_a_person_is_told(
+    home: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(robot_bridge_node, "CHARGE_AGAIN", 0.0)
+    home.robot.behave["arm"] = ["abort:7"] * robot_bridge_node.TRIES
+    home.start(with_battery)
+    battery = publisher(home, BatteryState, "/battery")
+    charge(home, battery, 0.2)
+    bare = home.bridge.host.bare
+    home.until(lambda: bare.emergency(), "a person is told")
+    assert "the battery is at 0.2: You could not dock: arm: error code 7" in bare.emergency()
+    assert home.robot.log.count("arm: abort:7") == robot_bridge_node.TRIES
+    charge(home, battery, 0.9)
+    home.until(lambda: not bare.emergency(), "somebody has charged it")
+
+
+def test_it_stops_docking_for_an_emergency_stop_or_an_inactive_bridge_and_goes_on_after_a_stop(home: House) -> None:
+    home.start(with_battery)
+    battery = publisher(home, BatteryState, "/battery")
+    home.robot.behave["arm"] = ["hold", "hold"]
+    charge(home, battery, 0.2)
+    home.until(lambda: "arm: hold" in home.robot.log, "it docks")
+    home.press(True)
+    home.until(lambda: "stopped: arm" in home.robot.log, "it stops")
+    home.press(False)
+    home.until(lambda: home.robot.log.count("arm: hold") == 2, "it docks again")
+    home.bridge.trigger_deactivate()
+    home.until(lambda: home.robot.log.count("stopped: arm") == 2, "it stops")
+    home.until(home.bridge.stopped, "it is at rest")
+    for _ in range(20):
+        home.graph.step()
+    assert sum(line.startswith("arm: ") for line in home.robot.log) == 2

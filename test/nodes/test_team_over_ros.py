@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from doubles import ScriptedModel, ScriptedWorld, expand
-from people import Answerer, told
+from people import Answerer, words_told
 from reactree_interfaces.action import ExecuteSkill, ExecuteTask
 from ros_graph import Graph, HeldWorld
 
@@ -139,5 +139,5 @@ def test_two_robots_ask_at_the_same_time_and_each_has_its_own_answer(graph: Grap
     result = goal.result
     assert (result.success, result.questions) == (True, 2)
     planner = next(node for node in graph.nodes if node.get_name() == "reactree_planner")
-    assert 'The person answers: "the red one".' in told(planner, "a")[0]
-    assert 'The person answers: "the blue one".' in told(planner, "b")[0]
+    assert 'The person answers: "the red one".' in words_told(planner, "a")[0]
+    assert 'The person answers: "the blue one".' in words_told(planner, "b")[0]

@@ -49,17 +49,14 @@ class Printer:
         self._topic.publish(Bool(data=empty))
 
     def begins(self, number: int = 1) -> Any:
-        """Wait until so many skills have begun; returns the goal that runs."""
         self.graph.until(lambda: len(self.world.executed) == number and self.world.held, "a run begins")
         return self.queue.running.goal_handle.request
 
     def ends(self) -> None:
-        """Let the run end well."""
         self.world.finish()
         self.graph.until(lambda: self.queue.running is None, "the run ends")
 
     def rests(self) -> None:
-        """Let the triggers be looked at often, and see that none starts anything."""
         for _ in range(100):
             self.graph.step()
             assert self.queue.running is None
@@ -70,7 +67,6 @@ class Printer:
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have triggers looked at often, and what was refused sent again soon."""
     monkeypatch.setattr(triggers, "PERIOD", 0.01)
     monkeypatch.setattr(triggers, "AGAIN", 0.05)
 

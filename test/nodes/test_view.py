@@ -19,7 +19,7 @@ import pytest
 from action_msgs.msg import GoalStatus
 from command_line import Cli
 from doubles import ScriptedModel, ScriptedWorld
-from people import told as told_by_the_person
+from people import words_told
 from processes import LONGEST, Patience, Process, Processes
 from reactree_interfaces.action import ExecuteTask
 from reactree_interfaces.msg import RecordPart
@@ -43,7 +43,6 @@ def follow(graph: Graph, folder: Path, planner: str = "reactree_planner") -> Rec
 
 
 def copies(folder: Path) -> list[Path]:
-    """The copies, the first run's first."""
     return sorted(folder.iterdir(), key=lambda path: path.stat().st_ctime_ns)
 
 
@@ -319,7 +318,7 @@ def test_words_on_the_page_go_to_the_run_and_why_they_do_not_is_told(graph: Grap
     graph.until(lambda: not follower.course_of(record).notice, "it is taken in")
     world.finish()
     assert goal.result.success
-    assert told_by_the_person(planner) == ['The person says: "the red one".']
+    assert words_told(planner) == ['The person says: "the red one".']
 
 
 def test_a_question_is_asked_on_the_page_and_stop_in_its_place_ends_the_run(graph: Graph, tmp_path: Path) -> None:
@@ -393,7 +392,7 @@ def test_a_question_is_answered_on_the_page_by_http(graph: Graph) -> None:
         processes.kill_all()
     answers = [(event["text"], event["by"]) for event in page.events if event["e"] == "answer"]
     assert answers == [("the red one", "page")]
-    assert told_by_the_person(planner) == ['The person answers: "the red one".']
+    assert words_told(planner) == ['The person answers: "the red one".']
 
 
 # ------------------------------------------------------------------ the commands
@@ -414,7 +413,7 @@ def asked(url: str, path: str, command: dict[str, str] | None = None) -> bytes:
         return bytes(answer.read())
 
 
-def told(url: str, *, runs: int = 1) -> Sequence[dict[str, Any]]:
+def followed(url: str, *, runs: int = 1) -> Sequence[dict[str, Any]]:
     """Follow the latest of so many runs to its end as the page does."""
     patience = Patience()
     while len(found := json.loads(asked(url, "api/runs"))["runs"]) < runs:
@@ -424,7 +423,6 @@ def told(url: str, *, runs: int = 1) -> Sequence[dict[str, Any]]:
 
 
 def carry_out(processes: Processes) -> Process:
-    """Send a task to a planner that may have to be started again first, on however busy a machine."""
     return processes.start("ros2", "run", "reactree_ros", "execute_task", APPLE, "--timeout", f"{LONGEST:g}")
 
 
@@ -441,7 +439,7 @@ def test_a_launch_shows_its_runs_on_a_page(processes: Processes) -> None:
     launch.wait_until_up(6)
     task = carry_out(processes)
     assert task.end() == 0
-    found = told(url)
+    found = followed(url)
     assert (found[0]["instruction"], found[-1]["result"]["end"]) == (APPLE, "done")
     launch.interrupt()
     assert launch.end() in (0, 1)
@@ -459,7 +457,7 @@ def test_a_page_stays_when_the_planner_is_killed_and_started_again(processes: Pr
             os.kill(launch.pid_of("planner_node"), signal.SIGKILL)
             launch.wait_for("process has died")
         assert carry_out(processes).end() == 0
-        assert told(url, runs=runs)[-1]["result"]["end"] == "done"
+        assert followed(url, runs=runs)[-1]["result"]["end"] == "done"
 
 
 @pytest.mark.usefixtures("page")
@@ -469,7 +467,7 @@ def test_the_command_joins_late_and_ends_by_an_interrupt(processes: Processes) -
     task = carry_out(processes)
     assert task.end() == 0
     view = processes.start("python3", "-m", "reactree_ros.cli", "view", "--ros")
-    assert told(url_of(view))[-1]["result"]["end"] == "done"
+    assert followed(url_of(view))[-1]["result"]["end"] == "done"
     view.interrupt()
     assert view.ended_cleanly(130)
     launch.interrupt()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from diagnostic_msgs.msg import KeyValue
 from doubles import ScriptedModel
-from people import told
+from people import words_told
 from rclpy.action import ActionServer, CancelResponse
 from rclpy.task import Future
 from reactree_interfaces.action import ExecuteTask
@@ -57,7 +57,6 @@ class Speech:
         self.graph.until(lambda: text in self.saying, f"'{text}' is said")
 
     def ends(self, text: str) -> None:
-        """Let it end to say a text."""
         self.says(text)
         self._end.set_result(None)
         self.graph.until(lambda: text not in self.saying, f"'{text}' was said")
@@ -68,8 +67,6 @@ class Speech:
 
 
 class Room:
-    """A robot with a voice, and a person who speaks with it."""
-
     def __init__(self, graph: Graph, **entry: Any) -> None:
         self.graph, self.entry = graph, VoiceEntry(**entry)
         self.node = graph.add(VoiceNode(self.entry, context=graph.context))
@@ -121,7 +118,7 @@ def test_a_question_is_said_and_answered(graph: Graph) -> None:
     room.is_asked("Which apple?")
     room.heard("the red one")
     assert goal.result.success
-    assert told(planner) == ['The person answers: "the red one".']
+    assert words_told(planner) == ['The person answers: "the red one".']
 
 
 @pytest.mark.parametrize("answer", ["yes", "stop"])
@@ -153,7 +150,7 @@ def test_words_during_a_task_go_to_it(graph: Graph) -> None:
     graph.until(lambda: planner._queue.running.steering._running().context.words, "the planner hears")
     world.finish()
     assert goal.result.success
-    assert told(planner) == ['The person says: "mind the cat".']
+    assert words_told(planner) == ['The person says: "mind the cat".']
 
 
 def test_only_what_begins_with_its_name_is_an_instruction(graph: Graph) -> None:
@@ -184,7 +181,7 @@ def test_the_robot_does_not_answer_itself_and_hears_stop_while_it_speaks(graph: 
     room.heard("which apple")  # its echo
     room.heard("the red one")
     assert goal.result.success
-    assert told(planner) == ['The person answers: "the red one".']
+    assert words_told(planner) == ['The person answers: "the red one".']
     goal = graph.task("once more")
     speech.says("Which apple?")
     room.heard("no stop!")

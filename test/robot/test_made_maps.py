@@ -12,8 +12,8 @@ import yaml
 from robot.drawings import GRAPHS, HYDRA, LABELLED, PLAIN, write_nav2
 
 from reactree_ros.errors import UserError
+from reactree_ros.robot.made_maps import map_of_scene_graph
 from reactree_ros.robot.map_file import load_map, notes_of, read_yaml
-from reactree_ros.robot.scene_graph import map_of_scene_graph
 from reactree_ros.robot.semantic_map import SemanticMap
 
 if TYPE_CHECKING:

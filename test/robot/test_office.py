@@ -267,35 +267,6 @@ def test_a_policy_judges_by_parameter(office: OfficeWorld, said: str, verdict: s
     assert judged is Verdict(verdict), reason
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "said",
-    [
-        *("Drive forward by 1.5 m", "drive  forward by 1.5 m", "drive forward by 1.50 m", "drive forward by 150 cm"),
-        *(
-            "drive forward by 1.5 m and take a picture",
-            "drive forward by \uff11.5 m",
-            "drive forward by 1 m\ntake a picture",
-        ),
-        *("grip cup 1 with HIGH force", "grip cup 1 with high  force", "take a picture.", "take a  picture"),
-    ],
-)
-def test_no_other_way_to_write_a_skill_leads_past_the_policy(said: str) -> None:
-    office = OfficeWorld()
-    done(office, "navigate to counter 1")
-    asked: list[str] = []
-
-    def never(skill: str, reason: str) -> Pending[str]:
-        asked.append(skill)
-        return Pending.ready("no")
-
-    guarded = PolicyGuard(office, policy(), never)
-    before = list(office.calls)
-    assert guarded.execute(said).take().outcome in (Outcome.UNKNOWN_SKILL, Outcome.REFUSED_BY_POLICY)
-    assert office.calls == before
-    assert asked == []
-
-
 def test_what_a_policy_denies_altogether_is_not_offered(office: OfficeWorld) -> None:
     guarded = PolicyGuard(office, policy(), lambda skill, reason: Pending.ready(""))
     offered = {one.skill.name for one in guarded.available_skills().take() if isinstance(one, Offer)}

@@ -254,7 +254,7 @@ def guarded(world: Robot, asked: list[str]) -> PolicyGuard:
     return PolicyGuard(world, policy_from_list(RULES, where="the test"), no)
 
 
-def said(reply: str, world: Robot) -> str | None:
+def skill_in(reply: str, world: Robot) -> str | None:
     """Return the skill that a model's reply is taken for; None if it is refused."""
     try:
         decision = read(reply, DecisionGrammar(("done", "failure"), (), offers=world.offers()))[-1].decision
@@ -298,7 +298,7 @@ def test_no_wording_of_what_is_forbidden_is_carried_out(first: tuple[str, ...]) 
     for (before, text, is_reply), name in ATTACKS.items():
         if before != first:
             continue
-        skill = said(text, robot) if is_reply else text
+        skill = skill_in(text, robot) if is_reply else text
         if skill is not None:
             outcome = guard.execute(skill).take().outcome
             of_a_line = is_reply and len(text.splitlines()) > 1  # a reply's first decision is taken by itself
@@ -311,9 +311,8 @@ def test_no_wording_of_what_is_forbidden_is_carried_out(first: tuple[str, ...]) 
         assert re.search(r"^drive forward by (1\.[1-9]|2) m$|^open .* by (2[1-9]|[34]\d) cm$", question)
 
 
-@pytest.mark.parametrize("first", [AT_COUNTER])
-def test_a_call_that_was_made_by_hand_is_read_before_it_is_judged(first: tuple[str, ...]) -> None:
-    robot, asked = Robot(*first), list[str]()
+def test_a_call_that_was_made_by_hand_is_read_before_it_is_judged() -> None:
+    robot, asked = Robot(*AT_COUNTER), list[str]()
     guard = guarded(robot, asked)
     skills = {skill.name: skill for skill in robot.household.skills}
     forged = [

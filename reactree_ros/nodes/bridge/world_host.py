@@ -12,7 +12,6 @@ from reactree_ros.episode.eyes import Remembering
 from reactree_ros.errors import UserError
 from reactree_ros.memory.house_map import HouseMap
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.robot.robot_world import RobotWorld
 from reactree_ros.nodes.settings import BridgeSettings
 from reactree_ros.routine.skills import RoutineSkills, routines_in
 from reactree_ros.world.port import World
@@ -79,7 +78,7 @@ class WorldHost:
         limit = settings.skill_timeout
         hosted: World = SkillTimeLimit(world, limit, settings.stop_timeout, answer_seconds=limit)
         if (kept := self.kept()) is not None:
-            hosted = Remembering(hosted, kept, robot=self._robot, feeds=not isinstance(unwrapped(world), RobotWorld))
+            hosted = Remembering(hosted, kept, robot=self._robot, feeds=not unwrapped(world).tells_map)
         if policy is not None and not world.words and any(rule.object for rule in policy.rules):
             self._log.warning(f"{policy.where}: the world does not say its words: the objects are not checked")
         hosted = guarded(hosted, policy, self._confirm, self._log.warning)

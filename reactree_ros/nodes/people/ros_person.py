@@ -23,7 +23,7 @@ from unique_identifier_msgs.msg import UUID
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.calls import ask, settled
+from reactree_ros.nodes.calls import ask, count_servers, settled
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.waiting import Handover
 from reactree_ros.person.port import Answer, NobodyAnswers, Person, Question, is_stop
@@ -128,11 +128,7 @@ class RosPerson(Person):
             one.answer.fail(NobodyAnswers(one.nobody or "whoever was asked has gone"))
 
     def _servers(self) -> int:
-        if not self.there:
-            return 0
-        if not hasattr(self._node, "count_services"):  # before Jazzy
-            return 1
-        return max(1, int(self._node.count_services(self._send.srv_name)))
+        return count_servers(self._node, self._send.srv_name) if self.there else 0
 
     def _put(self, one: _Asked, now: float) -> None:
         first, one.put_at = one.put_at is None, now

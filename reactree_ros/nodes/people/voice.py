@@ -131,11 +131,7 @@ LONGEST = 2000
 #: The origin of answers.
 BY = "voice"
 #: States of a goal that has not ended.
-_LIVES = (
-    GoalStatus.STATUS_ACCEPTED,
-    GoalStatus.STATUS_EXECUTING,
-    GoalStatus.STATUS_CANCELING,
-)
+_LIVES = (GoalStatus.STATUS_ACCEPTED, GoalStatus.STATUS_EXECUTING, GoalStatus.STATUS_CANCELING)
 
 
 class Ears(ConfiguredTopic):
@@ -194,7 +190,7 @@ class VoiceNode(AnswerNode):
         super().destroy_node()
 
     def hears(self, words: str, so_far: str = "") -> None:
-        """Take in what was heard; ``so_far`` is a sentence that has not ended."""
+        """Act on what was heard; ``so_far`` is a sentence that has not ended."""
         meant = addressed(words, self._called)
         if any(is_stop(one) for one in (words, so_far, meant or "", addressed(so_far, self._called) or "")):
             self._stop(words or so_far)

@@ -12,15 +12,7 @@ from typing import Any
 
 from rclpy.exceptions import InvalidTopicNameException
 from rclpy.validate_topic_name import validate_topic_name
-from rosidl_parser.definition import (
-    AbstractGenericString,
-    AbstractNestedType,
-    AbstractString,
-    Array,
-    BasicType,
-    BoundedSequence,
-    NamespacedType,
-)
+from rosidl_parser import definition as idl
 
 from reactree_ros.agent.parameters import Named, Number
 from reactree_ros.agent.skill import Skill
@@ -109,7 +101,6 @@ def resolve(kind: str, name: str, where: str) -> Any:
 
 
 def check_name(name: str, where: str) -> None:
-    """Check the name of a server or a topic."""
     try:
         validate_topic_name(name)
     except InvalidTopicNameException as error:
@@ -118,15 +109,15 @@ def check_name(name: str, where: str) -> None:
 
 
 def is_text(slot: Any) -> bool:
-    return isinstance(slot, AbstractGenericString)
+    return isinstance(slot, idl.AbstractGenericString)
 
 
 def is_whole_number(slot: Any) -> bool:
-    return isinstance(slot, BasicType) and slot.typename in _INTEGERS
+    return isinstance(slot, idl.BasicType) and slot.typename in _INTEGERS
 
 
 def is_number(slot: Any) -> bool:
-    return is_whole_number(slot) or (isinstance(slot, BasicType) and slot.typename in ("float", "double"))
+    return is_whole_number(slot) or (isinstance(slot, idl.BasicType) and slot.typename in ("float", "double"))
 
 
 def type_name(kind: Any) -> str:
@@ -136,19 +127,18 @@ def type_name(kind: Any) -> str:
 
 
 def message_class(slot: Any, where: str) -> Any:
-    """Return the class of the messages that a field holds."""
-    if not isinstance(slot, NamespacedType):
+    if not isinstance(slot, idl.NamespacedType):
         raise UserError(f"{where}: {described(slot)} has no fields of its own")
     return getattr(importlib.import_module(".".join(slot.namespaces)), slot.name)
 
 
 def described(slot: Any) -> str:
     """Say what a field holds, e.g. ``a list of geometry_msgs/msg/Pose``."""
-    if isinstance(slot, NamespacedType):
+    if isinstance(slot, idl.NamespacedType):
         return "/".join(slot.namespaced_name())
-    if isinstance(slot, AbstractNestedType):
+    if isinstance(slot, idl.AbstractNestedType):
         return f"a list of {described(slot.value_type)}"
-    return slot.typename if isinstance(slot, BasicType) else "a string"
+    return slot.typename if isinstance(slot, idl.BasicType) else "a string"
 
 
 def _steps(kind: Any, path: str, where: str, *, counted: bool = False) -> tuple[list[tuple[str, int | None]], Any, Any]:
@@ -166,7 +156,7 @@ def _steps(kind: Any, path: str, where: str, *, counted: bool = False) -> tuple[
             raise UserError(f"{at}: {type_name(owner)} has no field '{name}'; its fields are {there}")
         slot = fields[name]
         if match is not None:
-            if not isinstance(slot, AbstractNestedType):
+            if not isinstance(slot, idl.AbstractNestedType):
                 raise UserError(f"{at}: '{name}' is {described(slot)}, not a list")
             slot = slot.value_type
         steps.append((name, None if match is None else int(match[2])))
@@ -174,11 +164,7 @@ def _steps(kind: Any, path: str, where: str, *, counted: bool = False) -> tuple[
 
 
 def reader(kind: Any, path: str, where: str, *, counted: bool = False) -> tuple[Read, Any]:
-    """Return what reads a field of a message by its path, and the field's type.
-
-    Args:
-        counted: Whether the path may name one of a list, e.g. ``position[0]``; that reads None if the list is shorter.
-    """
+    """Return what reads a field of a message by its path (``counted``: also ``position[0]``, or None), and its type."""
     steps, _, slot = _steps(kind, path, where, counted=counted)
 
     def read(message: Any) -> Any:
@@ -204,12 +190,7 @@ def constants(kind: Any, path: str) -> Mapping[int, str]:
 
 
 def compiled(kind: Any, entries: Mapping[str, Any], where: str, names: Mapping[str, type] = NAMES) -> Fill:
-    """Return what makes a message of a type, filled from templates.
-
-    Args:
-        entries: Fields by name or path (``a.b``) with constants, templates, or entries of their own.
-        names: What templates may name, with what that is.
-    """
+    """Return what makes a message of a type, its fields (also by path, ``a.b``) filled from constants and templates."""
     fields = []
     for path, value in entries.items():
         steps, _, slot = _steps(kind, str(path), where)
@@ -225,11 +206,11 @@ def compiled(kind: Any, entries: Mapping[str, Any], where: str, names: Mapping[s
 
 
 def filler(slot: Any, value: Any, where: str, names: Mapping[str, type]) -> Fill:
-    if isinstance(slot, AbstractNestedType):
+    if isinstance(slot, idl.AbstractNestedType):
         return _list_filler(slot, value, where, names)
     if isinstance(value, str) and _PLACEHOLDER.search(value):
         return _template(slot, value, where, names)
-    if isinstance(slot, NamespacedType):
+    if isinstance(slot, idl.NamespacedType):
         if not isinstance(value, Mapping):
             raise UserError(f"{where}: {described(slot)} cannot be {value!r}; give its fields or a template")
         return compiled(message_class(slot, where), value, where, names)
@@ -239,12 +220,12 @@ def filler(slot: Any, value: Any, where: str, names: Mapping[str, type]) -> Fill
 
 def _list_filler(slot: Any, value: Any, where: str, names: Mapping[str, type]) -> Fill:
     match = _PLACEHOLDER.fullmatch(value) if isinstance(value, str) else None
-    if match is not None and names.get(match[1]) is list and isinstance(slot.value_type, AbstractString):
+    if match is not None and names.get(match[1]) is list and isinstance(slot.value_type, idl.AbstractString):
         return lambda values: list(values[match[1]])
     if not isinstance(value, list):
         raise UserError(f"{where}: {described(slot)} cannot be {value!r}; give a list")
-    size = slot.size if isinstance(slot, Array) else None
-    most = slot.maximum_size if isinstance(slot, BoundedSequence) else None
+    size = slot.size if isinstance(slot, idl.Array) else None
+    most = slot.maximum_size if isinstance(slot, idl.BoundedSequence) else None
     if (size is not None and len(value) != size) or (most is not None and len(value) > most):
         raise UserError(f"{where}: the list has {len(value)} entries; it must have {size or f'at most {most}'}")
     fillers = [filler(slot.value_type, one, f"{where}[{index}]", names) for index, one in enumerate(value)]
@@ -252,8 +233,7 @@ def _list_filler(slot: Any, value: Any, where: str, names: Mapping[str, type]) -
 
 
 def constant(slot: Any, value: Any, where: str) -> Any:
-    """Return a constant as a field of a type holds it."""
-    kind = slot.typename if isinstance(slot, BasicType) else ""
+    kind = slot.typename if isinstance(slot, idl.BasicType) else ""
     if is_text(slot):
         fits = isinstance(value, str) and len(value) <= getattr(slot, "maximum_size", math.inf)
     elif kind == "boolean" or isinstance(value, bool):
@@ -336,8 +316,6 @@ def fill_pose(message: Any, pose: Pose) -> Any:
 
 
 class Field:
-    """A field of a result or a message, and what it should hold."""
-
     def __init__(self, kind: Any, path: str, wanted: Wanted, where: str, names: Mapping[str, type]) -> None:
         self.path = path
         self.read, slot = reader(kind, path, where, counted=True)
@@ -349,18 +327,12 @@ class Field:
         self._fillers = [] if self._range is not None else [filler(slot, one, at, names) for one in several]
 
     def wanted(self, values: Values) -> Holds:
-        """Return what it should hold for the values of one skill.
-
-        Raises:
-            NoValue: A template names something that the skill does not have.
-        """
+        """Return what it should hold for the values of one skill. Raises NoValue."""
         return Holds(self._range or tuple(fill(values) for fill in self._fillers))
 
 
 @dataclass(frozen=True)
 class Holds:
-    """What a value should be: within bounds, or one of several."""
-
     wanted: Range | Sequence[Any]
 
     def __call__(self, value: Any) -> bool:

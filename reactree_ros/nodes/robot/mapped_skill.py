@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from action_msgs.msg import GoalStatus
+from sensor_msgs.msg import CompressedImage, Image
 
+from reactree_ros.agent import picture as taken
 from reactree_ros.agent.parameters import Named, Number, Parameter, ParameterError, Text, Value
 from reactree_ros.agent.picture import Picture, PictureCheck
 from reactree_ros.agent.skill import Skill, SkillCall, effect_of
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.errors import UserError
+from reactree_ros.nodes.messages import seconds_of
 from reactree_ros.nodes.robot import goal_templates as templates
-from reactree_ros.nodes.robot.camera import picture_from_camera
 from reactree_ros.nodes.robot.goal_templates import Field, Fill, Holds, Values
 from reactree_ros.robot.config import CallEntry, CheckEntry, SeeingEntry, SkillEntry, StepEntry, error_code
 from reactree_ros.robot.house import MapThing
 from reactree_ros.robot.poses import Pose
 from reactree_ros.robot.semantic_map import SemanticMap
 from reactree_ros.world.port import Outcome
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as Pixels
 
 #: Which part of an action or a service is sent, and which comes back.
 _PARTS: Mapping[str, tuple[str, str]] = {"action": ("Goal", "Result"), "service": ("Request", "Response")}
@@ -55,11 +61,7 @@ class MappedCall:
         self._codes = templates.constants(result, entry.code)
 
     def order(self, values: Values) -> Order:
-        """Return it with the values of a skill.
-
-        Raises:
-            NoValue: A template names something that the skill does not have.
-        """
+        """Return it with the values of a skill. Raises NoValue."""
         goal = None if self.entry.kind in _LISTENING else self._fill(values)
         lasting = self.entry.lasting if isinstance(self.entry, StepEntry) else 0.0
         wanted = [(field, field.wanted(values)) for field in self.success]
@@ -91,7 +93,6 @@ class MappedCall:
         return {name: value for name, value in came.items() if value is not None}
 
     def pictures(self, result: Any) -> tuple[Picture, ...]:
-        """Return the picture that a result is."""
         camera = self.entry.camera if isinstance(self.entry, SeeingEntry) else ""
         try:
             return (picture_from_camera(result, camera),) if camera else ()
@@ -153,7 +154,6 @@ class Leg:
 
     @property
     def moves(self) -> bool:
-        """Whether the robot may leave where it stands."""
         return not {"at", "away"}.isdisjoint(self.effect)
 
     @property
@@ -162,7 +162,6 @@ class Leg:
 
     @property
     def rejected(self) -> Outcome:
-        """What it stands for that a server does not accept its goal."""
         entry = self.call.entry
         return Outcome(entry.rejected) if isinstance(entry, StepEntry) else Outcome.WORLD_UNAVAILABLE
 
@@ -203,11 +202,7 @@ class MappedSkill:
             yield from filter(None, (leg.call, leg.cancel))
 
     def orders(self, values: Values) -> list[Asked]:
-        """Return what is asked, one after the other, with the values of a skill.
-
-        Raises:
-            NoValue: A template names something that the skill does not have.
-        """
+        """Return what is asked, one after the other, with the values of a skill. Raises NoValue."""
         return [
             Asked(leg.call.order(values), None if leg.cancel is None else leg.cancel.order(values)) for leg in self.legs
         ]
@@ -286,10 +281,75 @@ def values_of(map: SemanticMap, call: SkillCall) -> Values:
 
 
 def missing(map: SemanticMap, call: SkillCall, name: str) -> str:
-    """Say why a template has no value."""
     poses, thing = _poses(map, call), map.thing_of(call)
     pose = poses.get(name) or poses.get(name.rpartition(".")[0])
     if pose is not None:
         return f"there is no transform from '{pose.frame}' to '{map.frame}'"
     owner = "" if thing is None else f" of {thing.worded()}"
     return f"its goal needs {{{name}}}, which is not known{owner}"
+
+
+# ---- pictures of cameras -------------------------------------------------------------------------------------------
+
+#: Encodings of raw images: Pillow's mode, how the bytes are ordered, and bytes of a pixel.
+_ENCODINGS = {
+    "rgb8": ("RGB", "RGB", 3),
+    "bgr8": ("RGB", "BGR", 3),
+    "rgba8": ("RGB", "RGBX", 4),
+    "bgra8": ("RGB", "BGRX", 4),
+    "mono8": ("L", "L", 1),
+}
+#: The longest side of a picture that is encoded here.
+_LONGEST_SIDE = 2048
+
+
+def picture_from_camera(msg: CompressedImage | Image, camera: str) -> Picture:
+    """Keep the picture in a camera's message; JPEG and PNG stay as they are, all else becomes a JPEG."""
+    about: dict[str, Any] = {
+        "camera": camera,
+        "frame": msg.header.frame_id,
+        "time": seconds_of(msg.header.stamp) or None,
+    }
+    if isinstance(msg, Image):
+        return taken.picture_of(_encoded(_raw(msg)), **about)
+    data = bytes(msg.data)
+    try:
+        return taken.picture_of(data, **about)
+    except ValueError:
+        return taken.picture_of(_encoded(_read(data)), **about)
+
+
+def _read(data: bytes) -> Pixels:
+    try:
+        found = taken.opened(data, taken.READ_FORMS)
+        if found.width * found.height > taken.MOST_PIXELS:
+            raise ValueError(f"{found.width} by {found.height} pixels are too many")
+        return found.convert("RGB")
+    except ImportError:
+        raise ValueError(taken.needs_pillow("a picture that is neither PNG nor JPEG, or is too large,")) from None
+    except Exception as error:  # Pillow's readers raise what they like
+        raise ValueError(f"{len(data):,} bytes that are no picture ({error})") from error
+
+
+def _raw(msg: Image) -> Pixels:
+    if msg.encoding not in _ENCODINGS:
+        raise ValueError(f"its encoding is {msg.encoding[:40]!r}; it has to be one of {', '.join(_ENCODINGS)}")
+    mode, order, size = _ENCODINGS[msg.encoding]
+    width, height, step = msg.width, msg.height, msg.step or msg.width * size
+    if not 0 < width * height <= taken.MOST_PIXELS or step < width * size or len(msg.data) < step * height:
+        raise ValueError(f"{width} by {height} pixels of {msg.encoding} in {len(msg.data):,} bytes")
+    try:
+        from PIL import Image as Pictures
+    except ImportError:
+        raise ValueError(taken.needs_pillow("a raw image")) from None
+    return Pictures.frombytes(mode, (width, height), bytes(msg.data), "raw", order, step, 1)
+
+
+def _encoded(pixels: Pixels) -> bytes:
+    side = _LONGEST_SIDE
+    while True:
+        file = io.BytesIO()
+        pixels.resize(taken.fitted(pixels.width, pixels.height, side)).save(file, "JPEG", quality=90)
+        if file.tell() <= taken.LARGEST_PICTURE:
+            return file.getvalue()
+        side //= 2

@@ -25,7 +25,7 @@ from reactree_ros.household.household import SKILLS, WAH_NL
 from reactree_ros.household.vocabulary import WORDS
 from reactree_ros.llm.settings import model_from_dict
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.calls import Calls, ServerGone
+from reactree_ros.nodes.calls import Calls, ServerGone, count_servers
 from reactree_ros.nodes.mismatch import another_type
 from reactree_ros.nodes.robot.goal_templates import NoValue
 from reactree_ros.nodes.robot.mapped_skill import MappedCall, MappedSkill, Order, values_of
@@ -34,7 +34,7 @@ from reactree_ros.nodes.robot.robot_servers import Rejected, Servers
 from reactree_ros.nodes.robot.robot_topics import Battery, Condition, EmergencyStop
 from reactree_ros.nodes.spinning import Spinner, interruptible
 from reactree_ros.plugins.installation import Diagnosis, Level
-from reactree_ros.robot.config import CallEntry, RobotConfig, SkillEntry, StopEntry, load_robot
+from reactree_ros.robot.config import BatteryTopic, CallEntry, RobotConfig, SkillEntry, StopEntry, load_robot
 from reactree_ros.robot.map_file import MapDocument, map_of, notes_of, read_yaml
 from reactree_ros.robot.semantic_map import SemanticMap
 from reactree_ros.robot.triggers import Occasions, TriggerEntry
@@ -46,8 +46,15 @@ from reactree_ros.world.tool_servers import check_programs, with_tools
 _GO_TO = next(skill for skill in SKILLS if skill.moves)
 #: Spins the node until a condition holds, at most for some seconds; returns whether it holds.
 Until = Callable[[Callable[[], bool], float], bool]
-#: Names with their types.
-_Names = Mapping[str, Sequence[str]]
+_PUBLISHED = ("nobody publishes", "who publishes it", "field")
+#: What is sought for each kind of entry: how it is missed, who has to be started, and what a type goes with.
+_SOUGHT = {
+    "action": ("there is no action", "its server", "fields"),
+    "service": ("there is no service", "its server", "fields"),
+    "publish": ("nobody hears", "who hears it", "fields"),
+    "wait_for": _PUBLISHED,
+    "camera": _PUBLISHED,
+}
 RIGHT, NOTE, WRONG = Level.RIGHT, Level.NOTE, Level.WRONG
 
 
@@ -71,20 +78,12 @@ def check_robot(
 
 
 class _Found(Exception):
-    """What is wrong, or should be known, of the thing that is being looked at."""
-
     def __init__(self, level: Level, said: str, remedy: str = "") -> None:
         super().__init__(level, said, remedy)
 
 
 class Walk:
-    """One check of a robot.
-
-    Args:
-        node: The owner of clients and subscriptions, in the robot's namespace.
-        until: Spins the node.
-        patience: Longest wait for each server, topic and transform, in seconds.
-    """
+    """One check of a robot; each server, topic and transform is waited for at most `patience` seconds."""
 
     def __init__(self, node: Node, until: Until, patience: float) -> None:
         self._node, self._until, self._patience = node, until, patience
@@ -109,8 +108,9 @@ class Walk:
             self._skill(verb, entry, where=config.at(where, "skills", verb))
         with self._looking_at("emergency stop"):
             self._stop(config.emergency_stop, where=where)
-        with self._looking_at("battery"):
-            self._battery(config, where=where)
+        if config.battery is not None:
+            with self._looking_at("battery"):
+                self._battery(config.battery, where=config.at(where, "battery"))
         self._conditions(config, where=where)
         for name, trigger in config.triggers.items():
             with self._looking_at(f"trigger '{name}'"):
@@ -170,57 +170,44 @@ class Walk:
 
     def _there(self, what: str, entry: CallEntry) -> bool:
         with self._looking_at(what):
-            if entry.kind in ("wait_for", "camera"):
-                self._published(entry.server, entry.type)
-                full = self._node.resolve_topic_name(entry.server)
-            elif entry.kind == "publish":
-                full = self._heard(entry.server, entry.type)
-            else:
-                full = self._server(entry.action, entry.service, entry.type)
-            self._right(what, f"{full} ({entry.type})")
+            self._right(what, f"{self._seek(entry.kind, entry.server, entry.type)} ({entry.type})")
             return True
         return False
 
-    def _offered(self, full: str, kind: str, names: Callable[[], _Names], nobody: str, start: str, write: str) -> None:
-        """Wait until a name is there with its type; what is published has to have no other."""
-        self._until(lambda: full in names(), max(0.0, self._patience - (steady.now() - self._begun)))
-        there = names()
+    def _seek(self, kind: str, name: str, of_type: str) -> str:
+        """Wait until a name is there with its type; returns it in full. What is published has to have no other."""
+        (nobody, who, write), node = _SOUGHT[kind], self._node
+        full = node.resolve_service_name(name) if kind == "service" else node.resolve_topic_name(name)
+        self._until(lambda: full in self._names(kind), max(0.0, self._patience - (steady.now() - self._begun)))
+        there = self._names(kind)
         if full not in there:
-            alike = _perhaps(full, [name for name, kinds in there.items() if kind in kinds])
-            raise _Found(WRONG, f"{nobody} {full} (for {self._patience:g} s)", f"start {start}{alike}")
-        others = sorted(set(there[full]) - {kind})
-        if others and (kind not in there[full] or nobody == "nobody publishes"):
-            raise _Found(WRONG, another_type(full, others, kind), f"write type: {', '.join(others)}, with its {write}")
-
-    def _topics(self, ends: Callable[[str], list[Any]]) -> _Names:
-        """Return the topics that have some ends, with the types of these."""
-        found = {name: [one.topic_type for one in ends(name)] for name, _ in self._node.get_topic_names_and_types()}
-        return {name: kinds for name, kinds in found.items() if kinds}
-
-    def _heard(self, topic: str, kind: str) -> str:
-        full, ends = self._node.resolve_topic_name(topic), self._node.get_subscriptions_info_by_topic
-        self._offered(full, kind, lambda: self._topics(ends), "nobody hears", "who hears it", "fields")
-        if all(_latched(one.qos_profile) for one in ends(full)):
+            alike = _perhaps(full, [other for other, kinds in there.items() if of_type in kinds])
+            raise _Found(WRONG, f"{nobody} {full} (for {self._patience:g} s)", f"start {who}{alike}")
+        others = sorted(set(there[full]) - {of_type})
+        if others and (of_type not in there[full] or nobody == "nobody publishes"):
+            remedy = f"write type: {', '.join(others)}, with its {write}"
+            raise _Found(WRONG, another_type(full, others, of_type), remedy)
+        if kind == "publish" and all(_latched(one.qos_profile) for one in self._ends(kind, full)):
             said = f"{full} is heard as a latched topic alone, and a skill's message is not latched"
             raise _Found(WRONG, said, "let its node hear it as volatile")
-        return full
-
-    def _published(self, topic: str, kind: str) -> list[Any]:
-        full, ends = self._node.resolve_topic_name(topic), self._node.get_publishers_info_by_topic
-        self._offered(full, kind, lambda: self._topics(ends), "nobody publishes", "who publishes it", "field")
-        return list(ends(full))
-
-    def _server(self, action: str, service: str, kind: str) -> str:
-        node = self._node
-        full = node.resolve_topic_name(action) if action else node.resolve_service_name(service)
-
-        def names() -> _Names:
-            return dict(get_action_names_and_types(node) if action else node.get_service_names_and_types())
-
-        self._offered(full, kind, names, f"there is no {'action' if action else 'service'}", "its server", "fields")
-        if (answering := self._calls.count(f"{full}/_action/send_goal" if action else full)) > 1:
+        count = {"action": f"{full}/_action/send_goal", "service": full}.get(kind)
+        if count is not None and (answering := count_servers(self._node, count)) > 1:
             raise _Found(WRONG, f"{answering} servers answer to {full}", "end all but one, or use namespaces")
         return full
+
+    def _names(self, kind: str) -> Mapping[str, Sequence[str]]:
+        if kind == "action":
+            return dict(get_action_names_and_types(self._node))
+        if kind == "service":
+            return dict(self._node.get_service_names_and_types())
+        topics = (name for name, _ in self._node.get_topic_names_and_types())
+        found = {name: [one.topic_type for one in self._ends(kind, name)] for name in topics}
+        return {name: kinds for name, kinds in found.items() if kinds}
+
+    def _ends(self, kind: str, full: str) -> list[Any]:
+        node = self._node
+        ends = node.get_subscriptions_info_by_topic if kind == "publish" else node.get_publishers_info_by_topic
+        return list(ends(full))
 
     # ------------------------------------------------------------------ topics
 
@@ -231,10 +218,11 @@ class Walk:
         with closing(EmergencyStop(self._node, entry, where=where)) as stop:
             if entry.fail_open and not self._node.count_publishers(full):
                 raise _Found(NOTE, f"nobody publishes {full}, and fail_open lets the robot move all the same")
-            publishers = self._published(entry.topic, entry.type)
+            self._seek("wait_for", entry.topic, entry.type)
             stop.listen()  # not before: some middleware refuses a subscription of another type
-            if entry.latched and (volatile := [one for one in publishers if not _latched(one.qos_profile)]):
-                who = ", ".join(sorted({one.node_name for one in volatile}))
+            publishers = self._ends("wait_for", full)
+            who = ", ".join(sorted({one.node_name for one in publishers if not _latched(one.qos_profile)}))
+            if entry.latched and who:
                 said = f"{full} is not latched by {who}: a press before the start would be missed"
                 remedy = (
                     "publish it reliable and transient local, or write silent_for: SECONDS instead of latched: true"
@@ -250,12 +238,9 @@ class Walk:
             raise _Found(NOTE, f"{engaged}: nothing moves until it is released")
         self._right("emergency stop", f"{full}: released")
 
-    def _battery(self, config: RobotConfig, *, where: str) -> None:
-        entry = config.battery
-        with closing(Battery(self._node, entry, where=config.at(where, "battery"))) as battery:
-            if entry is None:
-                return
-            self._published(entry.topic, entry.type)
+    def _battery(self, entry: BatteryTopic, *, where: str) -> None:
+        with closing(Battery(self._node, entry, where=where)) as battery:
+            self._seek("wait_for", entry.topic, entry.type)
             battery.listen()
             heard = self._until(lambda: "not heard" not in battery.in_words(), self._patience)
             low, level = battery.too_low(), battery.in_words()
@@ -271,7 +256,7 @@ class Walk:
         for name, entry in config.conditions.items():
             with self._looking_at(what := f"condition '{name}'"):
                 condition = Condition(self._node, entry, where=config.at(where, "conditions", name))
-                self._published(entry.topic, entry.type)
+                self._seek("wait_for", entry.topic, entry.type)
                 condition.listen()
                 heard[what] = condition
         self._until(lambda: all(one.holds() is not None for one in heard.values()), self._patience)
@@ -306,7 +291,8 @@ class Walk:
     def _map_of(self, config: RobotConfig, perception: Perception) -> SemanticMap:
         topic = config.map_topic
         if topic:
-            if not all(_latched(one.qos_profile) for one in self._published(topic, "std_msgs/msg/String")):
+            publishers = self._ends("wait_for", self._seek("wait_for", topic, "std_msgs/msg/String"))
+            if not all(_latched(one.qos_profile) for one in publishers):
                 said = f"{topic} is not latched: the bridge would wait for the next one"
                 raise _Found(WRONG, said, "publish it reliable and transient local")
             if not self._until(lambda: perception.map is not None, self._patience):
@@ -316,7 +302,7 @@ class Walk:
 
     def _robot(self, config: RobotConfig, perception: Perception, map: SemanticMap) -> None:
         if config.pose is not None:
-            self._published(config.pose.topic, config.pose.type)
+            self._seek("wait_for", config.pose.topic, config.pose.type)
         begin = steady.now()
 
         def known() -> bool:
@@ -343,10 +329,10 @@ class Walk:
         if detector is None or entry is None:
             raise _Found(NOTE, "there are none: only what the map expects is known")
         if not entry.topic:
-            full = self._server(entry.action, entry.service, entry.type)
+            full = self._seek("action" if entry.action else "service", entry.source, entry.type)
             self._right("detections", f"{full} ({entry.type})")
             return
-        self._published(entry.topic, entry.type)
+        self._seek("wait_for", entry.topic, entry.type)
         heard: list[Any] = []
         hears = self._node.create_subscription(detector.kind, entry.topic, heard.append, qos_profile_sensor_data)
         self._until(lambda: bool(heard), self._patience)

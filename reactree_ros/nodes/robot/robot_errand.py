@@ -1,12 +1,14 @@
-"""One skill of a robot that is being carried out: its goal, what comes of it, and when that is tried again."""
+"""A skill that a robot carries out: the robot's parts, the goal, what comes of it, and when it is tried again."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
+
+from rclpy.node import Node
 
 from reactree_ros.agent.parameters import ParameterError, Value
 from reactree_ros.agent.picture import Glance, Picture
@@ -14,15 +16,104 @@ from reactree_ros.agent.skill import SkillCall
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.eyes import Eyes, Sight
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.calls import ServerGone, ServerLost
+from reactree_ros.nodes.calls import Calls, ServerGone, ServerLost
+from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.robot.goal_templates import NoValue, Values
 from reactree_ros.nodes.robot.mapped_skill import Leg, MappedSkill, Order, values_of
-from reactree_ros.nodes.robot.robot_parts import RobotParts
-from reactree_ros.nodes.robot.robot_servers import Rejected, Server
-from reactree_ros.nodes.robot.robot_topics import Conditions
+from reactree_ros.nodes.robot.robot_perception import DetectorClient, KeptSightings, Perception, Prompts
+from reactree_ros.nodes.robot.robot_servers import Rejected, Server, Servers
+from reactree_ros.nodes.robot.robot_topics import Battery, Conditions, EmergencyStop, Names
+from reactree_ros.robot.config import RobotConfig
+from reactree_ros.robot.detections import named_in
+from reactree_ros.robot.map_file import load_map
 from reactree_ros.robot.semantic_map import SemanticMap
 from reactree_ros.robot.skills import MapSkills, looks
 from reactree_ros.world.port import Observation, Outcome, WorldError
+
+
+class RobotParts:
+    """A robot's parts, of which some may be away; nothing is kept from start to start without `kept`."""
+
+    def __init__(
+        self,
+        node: Node,
+        config: RobotConfig,
+        mapped: Iterable[MappedSkill],
+        heartbeat: Heartbeat,
+        *,
+        where: str,
+        dry_run: bool,
+        eyes: Eyes | None,
+        server_timeout: float,
+        stop_timeout: float,
+        kept: KeptSightings | None,
+    ) -> None:
+        self.node, self.config, self.dry_run, self.eyes = node, config, dry_run, eyes
+        self.server_timeout, self.stop_timeout = server_timeout, stop_timeout
+        document = load_map(config.map) if config.map else None
+        self.stop = EmergencyStop(node, config.emergency_stop, where=where)
+        self.senses = Perception(node, config, document, where=where, kept=kept)
+        self.battery = Battery(node, config.battery, where=config.at(where, "battery"))
+        self.conditions = Conditions(node, config, where=where)
+        for topics in (self.stop, self.battery, self.conditions):
+            topics.listen()
+        self._calls = Calls(node, patience=server_timeout)
+        self.looks: DetectorClient | None = None
+        self.prompts: Prompts | None = None
+        detector, heard, ended = self.senses.detector, self.senses.note, self.senses.looked
+        if not dry_run and detector is not None and not detector.entry.topic:
+            self.looks = DetectorClient(node, self._calls, detector, heartbeat, heard=heard, ended=ended)
+        calls = [] if dry_run else [call for one in mapped for call in one.calls]
+        self.servers = Servers(node, self._calls, calls, heartbeat, stop_timeout=stop_timeout)
+        if not dry_run and detector is not None and detector.entry.prompts is not None:
+            at = config.at(where, "detections", "prompts")
+            self.prompts = Prompts(node, self._calls, detector.entry.prompts, self.looks, where=at)
+
+    def attend(self, goal: str) -> None:
+        """Have the detector look for what a goal names, besides all that the map has words for."""
+        if self.prompts is None or self.senses.map is None:
+            return
+        map, document = self.senses.map, self.senses.map.document
+        stay = [thing.name for thing in (*map.rooms, *map.receptacles(), *map.persons)]
+        words = (*named_in(goal, stay), *document.objects.classes.values())
+        self.prompts.tell(Names(dict.fromkeys(words)))
+
+    def map(self) -> SemanticMap:
+        """Return the semantic map. Raises WorldError: There is none yet."""
+        if self.senses.map is None:
+            raise WorldError(self._no_map())
+        return self.senses.map
+
+    def _no_map(self) -> str:
+        return f"there is no semantic map on {self.config.map_topic} yet"
+
+    def watch(self) -> None:
+        self._calls.watch()
+        if self.looks is not None:
+            self.looks.watch()
+        self.servers.watch()
+
+    def lacks(self) -> str:
+        away = [*self.servers.away(), *(one.lacks() for one in (self.looks, self.prompts) if one is not None)]
+        unlike = [*self.senses.mismatches(), *self.conditions.mismatches()]
+        if self.senses.map is None and not any(self.config.map_topic in one for one in unlike):
+            away.append(self._no_map())
+        return "; ".join(filter(None, [*away, *unlike, self.stop.mismatch(), self.battery.mismatch()]))
+
+    def status(self) -> Mapping[str, str]:
+        return {
+            "emergency stop": self.stop.in_words(),
+            "battery": self.battery.in_words(),
+            "conditions": self.conditions.in_words() or "none",
+            **self.servers.status(),
+            "map": "there is none yet" if self.senses.map is None else f"in frame '{self.senses.map.frame}'",
+        }
+
+    def close(self) -> None:
+        for one in (self.senses, self.stop, self.battery, self.conditions, self.looks, self.prompts, self.servers):
+            if one is not None:
+                one.close()
+
 
 #: Time before a goal is sent again that a server has rejected or lost, in seconds.
 AGAIN = 0.5
@@ -36,8 +127,6 @@ Steps = Generator[None, None, None]
 
 
 class _Ended(Exception):
-    """How a skill has ended, and the reason or the first sentence of the observation in words."""
-
     def __init__(self, outcome: Outcome, words: str) -> None:
         super().__init__(outcome, words)
         self.outcome, self.words = outcome, words
@@ -221,7 +310,6 @@ class Errand:
             yield from self._halt(*end)
 
     def _halt(self, outcome: Outcome, reason: str) -> Steps:
-        """Stop the goal, and end when it has stopped."""
         words, since, limit = self._failed(reason), steady.now(), self._robot.stop_timeout
         self._stop()
         while not self.underway.over:
@@ -303,7 +391,6 @@ class Errand:
             self._unsure = f" {unseen[:1].upper()}{unseen[1:]}."
 
     def _look_once(self, eyes: Eyes, question: str) -> Generator[None, None, tuple[Any, ...]]:
-        """Return what was seen, and the picture if one was looked at."""
         if late := (yield from self._until(self.underway.result)):
             return (Glance(question, error=late),)
         try:
@@ -318,7 +405,6 @@ class Errand:
         return (Glance(question, error=late),) if late else (answer.take(), picture)
 
     def _until(self, done: Pending[Any]) -> Generator[None, None, str]:
-        """Wait for a result; returns why that took too long."""
         while not done.done():
             if late := self._late():
                 return late
@@ -422,12 +508,7 @@ class Errand:
 
 
 class Waiting:
-    """A wait for a condition that is under way; it ends as soon as that holds, or the time is over.
-
-    Args:
-        halted: Says why nothing may go on.
-        after: Words the observation.
-    """
+    """A wait for a condition that is under way; it ends as soon as that holds, or the time is over."""
 
     def __init__(
         self,

@@ -43,17 +43,7 @@ def stamp_of(msg: Any) -> Time:
 
 
 class Perception:
-    """Keeps a semantic map up to date.
-
-    Args:
-        document: Its map; None: it comes from a topic.
-        kept: Keeps what is seen from start to start; None: nothing is kept.
-
-    Attributes:
-        map: The map; None: there is none yet.
-        detector: Reads detections; None: there are none.
-        detected: Stamp of the newest detections on the map, in seconds.
-    """
+    """Keeps a semantic map up to date; without a document the map comes from a topic, and is None till then."""
 
     def __init__(
         self,
@@ -148,7 +138,6 @@ class Perception:
     # ------------------------------------------------------------------ detections
 
     def note(self, msg: Any) -> None:
-        """Keep a detector's message until the next :meth:`look`."""
         now, stamp = self.now(), stamp_of(msg)
         if stamp.nanoseconds:
             self._stamps.heard(stamp.nanoseconds / 1e9, now)
@@ -160,11 +149,7 @@ class Perception:
         self.detected = max(self.detected, self.now())
 
     def look(self, *, forget: bool) -> None:
-        """Update the map with the robot's pose and the detections; to be called regularly.
-
-        Args:
-            forget: Whether to forget objects that were not detected for too long; nothing is where nothing is detected.
-        """
+        """Update the map with the robot's pose and the detections, and `forget` what was not seen for too long."""
         if self.map is None:
             return
         self._note_clock(self.map)
@@ -233,17 +218,7 @@ class Perception:
 
 
 class DetectorClient:
-    """Asks a detector, which has an action or a service, for the objects before the robot.
-
-    Looking moves nothing: no skill waits for a look that does not end, and the next look replaces it.
-
-    Args:
-        heard: Called with an answer that has detections.
-        ended: Called when a look has ended, whatever came of it.
-
-    Attributes:
-        names: What it is asked for, if it takes names.
-    """
+    """Asks a detector, which has an action or a service, for the objects before the robot; no skill waits for that."""
 
     def __init__(
         self,
@@ -262,7 +237,6 @@ class DetectorClient:
         self._looks: list[Underway] = []
 
     def begin(self) -> None:
-        """Begin a look; one that is under way is given up."""
         self.stop()
         if len(self._looks) >= MOST:
             self._warn(f"{self.server.name} is not asked: it has not answered {MOST} times")

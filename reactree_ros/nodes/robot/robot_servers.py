@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -61,15 +60,25 @@ class Underway:
             self.result.fail(error)
 
 
-class Server(abc.ABC):
+class Server:
     """A server or a topic; ``service`` is the name by which servers are counted, ``called`` what errors call it."""
 
-    def __init__(self, node: Node, calls: Calls, name: str, *, service: str = "", called: str = "") -> None:
-        self.node, self.calls, self.name = node, calls, name
-        self._service, self._called = service or name, called or name
+    def __init__(
+        self,
+        node: Node,
+        calls: Calls,
+        name: str,
+        *,
+        ready: Callable[[], bool],
+        unlike: Callable[[str], str],
+        close: Callable[[], object],
+        service: str = "",
+        called: str = "",
+    ) -> None:
+        self.node, self.calls, self.name, self.ready, self.close = node, calls, name, ready, close
+        self._unlike, self._service, self._called = unlike, service or name, called or name
 
     def send(self, what: str, goal: Any) -> Underway:
-        """Send a goal as soon as the server is there."""
         underway = Underway(what, self.name)
 
         def begin() -> None:
@@ -116,30 +125,21 @@ class Server(abc.ABC):
     def lacks(self, kind: str, role: str) -> str:
         return "" if self.ready() else self._unlike(kind) or f"{self._called} ({role}) is not there"
 
-    @abc.abstractmethod
-    def ready(self) -> bool:
-        """Whether the server is there."""
+    def _begin(self, underway: Underway, goal: Any) -> None:
+        raise NotImplementedError
 
-    @abc.abstractmethod
-    def _begin(self, underway: Underway, goal: Any) -> None: ...
-
-    @abc.abstractmethod
-    def _stop(self, underway: Underway) -> None: ...
-
-    @abc.abstractmethod
-    def _unlike(self, kind: str) -> str:
-        """Say that something of its name is there with another type than the robot's configuration says."""
-
-    @abc.abstractmethod
-    def close(self) -> None: ...
+    def _stop(self, underway: Underway) -> None:
+        """Tell the server to stop; what a service was asked for cannot be, only be waited for."""
 
 
 class ActionOf(Server):
     """An action server of the robot; a heartbeat tells of its goals, for a watchdog."""
 
     def __init__(self, node: Node, calls: Calls, name: str, kind: Any, heartbeat: Heartbeat | None) -> None:
-        super().__init__(node, calls, name, service=f"{name}/_action/send_goal")
         self._heartbeat, self._client = heartbeat, OneAnswer(node, kind, name)
+        ready, unlike = self._client.server_is_ready, partial(server_mismatch, node, name, action=True)
+        close, service = self._client.destroy, f"{name}/_action/send_goal"
+        super().__init__(node, calls, name, ready=ready, unlike=unlike, close=close, service=service)
 
     def _begin(self, underway: Underway, goal: Any) -> None:
         id = None if self._heartbeat is None else self._heartbeat.goal(self.name, lambda: underway.over)
@@ -187,22 +187,15 @@ class ActionOf(Server):
         else:
             self._doubt(underway)  # restarted so fast that it never seemed to be away
 
-    def ready(self) -> bool:
-        return bool(self._client.server_is_ready())
-
-    def _unlike(self, kind: str) -> str:
-        return server_mismatch(self.node, self.name, kind, action=True)
-
-    def close(self) -> None:
-        self._client.destroy()
-
 
 class ServiceOf(Server):
     """A service of the robot; what it was asked for cannot be stopped, only be waited for."""
 
     def __init__(self, node: Node, calls: Calls, name: str, kind: Any) -> None:
         self._client = node.create_client(kind, name)
-        super().__init__(node, calls, name, service=self._client.srv_name)
+        ready, unlike = self._client.service_is_ready, partial(server_mismatch, node, name, action=False)
+        close, service = partial(node.destroy_client, self._client), self._client.srv_name
+        super().__init__(node, calls, name, ready=ready, unlike=unlike, close=close, service=service)
 
     def _begin(self, underway: Underway, goal: Any) -> None:
         underway.accepted = True
@@ -213,26 +206,20 @@ class ServiceOf(Server):
         if (response := _taken(future, underway.end)) is not None:
             underway.result.succeed((GoalStatus.STATUS_SUCCEEDED, response))
 
-    def _stop(self, underway: Underway) -> None:
-        """Wait for its answer."""
-
-    def ready(self) -> bool:
-        return bool(self._client.service_is_ready())
-
-    def _unlike(self, kind: str) -> str:
-        return server_mismatch(self.node, self.name, kind, action=False)
-
-    def close(self) -> None:
-        self.node.destroy_client(self._client)
-
 
 class Publishing(Server):
     """Publishes a message as soon as somebody hears the topic; one that lasts ends at once if it is stopped."""
 
     def __init__(self, node: Node, calls: Calls, name: str, kind: Any) -> None:
-        super().__init__(node, calls, name, called=f"who hears {name}")
         with one_type(node, name, type_name(kind)):
             self._publisher = node.create_publisher(kind, name, 10)
+        heard, full = self._publisher.get_subscription_count, node.resolve_topic_name(name)
+
+        def unlike(kind: str) -> str:
+            return another_type(full, (one.topic_type for one in node.get_subscriptions_info_by_topic(full)), kind)
+
+        close, called = partial(node.destroy_publisher, self._publisher), f"who hears {name}"
+        super().__init__(node, calls, name, ready=lambda: heard() > 0, unlike=unlike, close=close, called=called)
         self._orders: dict[Underway, Order] = {}
 
     def _begin(self, underway: Underway, goal: Order) -> None:
@@ -261,22 +248,14 @@ class Publishing(Server):
         self._orders.pop(underway, None)
         underway.end()
 
-    def ready(self) -> bool:
-        return bool(self._publisher.get_subscription_count())
-
-    def _unlike(self, kind: str) -> str:
-        full = self.node.resolve_topic_name(self.name)
-        return another_type(full, (one.topic_type for one in self.node.get_subscriptions_info_by_topic(full)), kind)
-
-    def close(self) -> None:
-        self.node.destroy_publisher(self._publisher)
-
 
 class Listening(Server):
     """Waits for a message; hears the topic only meanwhile, so that no message from before counts but a latched one."""
 
     def __init__(self, node: Node, calls: Calls, name: str, kind: Any) -> None:
-        super().__init__(node, calls, name, called=f"who publishes {name}")
+        full, unlike = node.resolve_topic_name(name), partial(topic_mismatch, node, name)
+        ready, called = lambda: node.count_publishers(full) > 0, f"who publishes {name}"
+        super().__init__(node, calls, name, ready=ready, unlike=unlike, close=self._end_all, called=called)
         self._kind = kind
         self._hearing: dict[Underway, list[Any]] = {}
 
@@ -306,13 +285,7 @@ class Listening(Server):
         self._end(underway)
         underway.end()
 
-    def ready(self) -> bool:
-        return bool(self.node.count_publishers(self.node.resolve_topic_name(self.name)))
-
-    def _unlike(self, kind: str) -> str:
-        return topic_mismatch(self.node, self.name, kind)
-
-    def close(self) -> None:
+    def _end_all(self) -> None:
         for underway in list(self._hearing):
             self._end(underway)
 
@@ -323,7 +296,6 @@ def _give_up(underway: Underway) -> None:
 
 
 def _taken(future: Any, failed: Callable[[BaseException], object]) -> Any:
-    """Return the result of a future; None if it has failed or was cancelled."""
     try:
         return settled(future).take()
     except BaseException as error:
@@ -371,7 +343,6 @@ class Servers:
         return self._servers[_key(call)]
 
     def send(self, what: str, order: Order) -> Underway:
-        """Send what is asked for as soon as its server is there."""
         server = self.server_for(order.call)
         underway = server.send(what, order if isinstance(server, Publishing | Listening) else order.goal)
         self._underway.append((server, underway))

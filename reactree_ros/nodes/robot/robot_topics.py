@@ -20,30 +20,8 @@ from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.executors import WithInfo
 from reactree_ros.nodes.mismatch import one_type, topic_mismatch
-from reactree_ros.nodes.robot.goal_templates import (
-    Field,
-    Read,
-    check_name,
-    compiled,
-    constant,
-    described,
-    is_number,
-    is_text,
-    is_whole_number,
-    message_class,
-    reader,
-    resolve,
-    type_name,
-)
-from reactree_ros.robot.config import (
-    DETECTION_ARRAY,
-    BatteryTopic,
-    ConditionEntry,
-    DetectionEntry,
-    PoseTopic,
-    RobotConfig,
-    StopEntry,
-)
+from reactree_ros.nodes.robot import goal_templates as templates
+from reactree_ros.robot import config as entries
 from reactree_ros.robot.map_file import MapDocument
 from reactree_ros.robot.poses import Pose
 
@@ -91,11 +69,11 @@ def _pose(msg: Any, frame: str) -> Pose | None:
 
 def pose_reader(kind: Any, path: str, where: str) -> PoseReader:
     """Return a reader of the pose in a field of a message; without a field, of the message itself."""
-    name, what = type_name(kind), "the message"
-    read: Read = lambda msg: msg  # noqa: E731
+    name, what = templates.type_name(kind), "the message"
+    read: templates.Read = lambda msg: msg  # noqa: E731
     if path:
-        read, slot = reader(kind, path, where)
-        name, what = described(slot), f"field '{path}'"
+        read, slot = templates.reader(kind, path, where)
+        name, what = templates.described(slot), f"field '{path}'"
     if name not in _POSES:
         raise UserError(f"{where}: {what} is {name}; a pose is one of {', '.join(_POSES)}")
     return lambda msg, frame: _pose(read(msg), frame)
@@ -126,21 +104,21 @@ NAMED: Mapping[str, type] = {"names": list}
 class DetectionReader:
     """Reads detections from messages or answers of any type."""
 
-    def __init__(self, entry: DetectionEntry, where: str) -> None:
+    def __init__(self, entry: entries.DetectionEntry, where: str) -> None:
         self.entry = entry
-        check_name(entry.source, where)
+        templates.check_name(entry.source, where)
         what = "message" if entry.topic else "action" if entry.action else "service"
-        self.kind = resolve(what, entry.type, where)
+        self.kind = templates.resolve(what, entry.type, where)
         goal, answer = None, self.kind
         if not entry.topic:
             parts = ("Goal", "Result") if entry.action else ("Request", "Response")
             goal, answer = (getattr(self.kind, part) for part in parts)
-        self._request = None if goal is None else compiled(goal, entry.goal, f"{where}: goal", NAMED)
+        self._request = None if goal is None else templates.compiled(goal, entry.goal, f"{where}: goal", NAMED)
         self._success = []
         for path, value in entry.success.items():
-            read, slot = reader(answer, path, f"{where}: success")
-            self._success.append((read, constant(slot, value, f"{where}: success: field '{path}'")))
-        self._read = _of_array if entry.type == DETECTION_ARRAY else self._reading(answer, where)
+            read, slot = templates.reader(answer, path, f"{where}: success")
+            self._success.append((read, templates.constant(slot, value, f"{where}: success: field '{path}'")))
+        self._read = _of_array if entry.type == entries.DETECTION_ARRAY else self._reading(answer, where)
 
     def request(self, names: Names) -> Any:
         return None if self._request is None else self._request({"names": names})
@@ -163,14 +141,14 @@ class DetectionReader:
 
     def _reading(self, answer: Any, where: str) -> Callable[[Any, str], Any]:
         entry = self.entry
-        objects, slot = reader(answer, entry.objects, f"{where}: objects")
+        objects, slot = templates.reader(answer, entry.objects, f"{where}: objects")
         value = slot.value_type if isinstance(slot, AbstractNestedType) else None
         if not isinstance(value, NamespacedType):
             raise UserError(f"{where}: objects: field '{entry.objects}' is no list of messages")
-        one = message_class(value, where)
-        kind = _field(one, entry.class_, lambda slot: is_text(slot) or is_whole_number(slot), f"{where}: class")
-        own = _field(one, entry.own, is_text, f"{where}: own") if entry.own else lambda each: ""
-        score = _field(one, entry.score, is_number, f"{where}: score") if entry.score else lambda each: 1.0
+        one = templates.message_class(value, where)
+        kind = _field(one, entry.class_, f"{where}: class", templates.is_text, templates.is_whole_number)
+        own = _field(one, entry.own, f"{where}: own", templates.is_text) if entry.own else lambda each: ""
+        score = _field(one, entry.score, f"{where}: score", templates.is_number) if entry.score else lambda each: 1.0
         pose = pose_reader(one, entry.pose, f"{where}: pose")
 
         def read(msg: Any, frame: str) -> Any:
@@ -181,10 +159,10 @@ class DetectionReader:
         return read
 
 
-def _field(kind: Any, path: str, fits: Callable[[Any], bool], where: str) -> Read:
-    read, slot = reader(kind, path, where)
-    if not fits(slot):
-        raise UserError(f"{where}: field '{path}' is {described(slot)}")
+def _field(kind: Any, path: str, where: str, *fits: Callable[[Any], bool]) -> templates.Read:
+    read, slot = templates.reader(kind, path, where)
+    if not any(one(slot) for one in fits):
+        raise UserError(f"{where}: field '{path}' is {templates.described(slot)}")
     return read
 
 
@@ -209,7 +187,7 @@ def hear_all(node: Node, kind: Any, topic: str, hear: Callable[..., None]) -> li
     A message that was latched comes, too. Returns the subscriptions.
     """
     quiet = SubscriptionEventCallbacks(use_default_callbacks=False)  # another one hears what this one cannot
-    with one_type(node, topic, type_name(kind)):
+    with one_type(node, topic, templates.type_name(kind)):
         return [node.create_subscription(kind, topic, hear, offer, event_callbacks=quiet) for offer in OFFERS]
 
 
@@ -227,8 +205,8 @@ class ConfiguredTopic:
         self._node, self._entry, self._kind = node, entry, None
         self._subscriptions: list[Any] = []
         if entry is not None:
-            check_name(entry.topic, where)
-            self._kind = resolve("message", entry.type, where)
+            templates.check_name(entry.topic, where)
+            self._kind = templates.resolve("message", entry.type, where)
 
     def subscribe(self, hear: Callable[..., None], qos: QoSProfile | int) -> None:
         with one_type(self._node, self._entry.topic, self._entry.type):
@@ -253,18 +231,13 @@ class ConfiguredTopic:
 
 
 class Battery(ConfiguredTopic):
-    """Says whether the battery has enough left to go on; without an entry nobody knows.
+    """Says whether the battery has enough left to go on, unless what is under way charges it; or nobody knows."""
 
-    Attributes:
-        level: How full it is, in the field's unit; not a number: not heard yet.
-        charges: Whether what is under way is to charge it, which goes on at any level.
-    """
-
-    def __init__(self, node: Node, entry: BatteryTopic | None, *, where: str) -> None:
+    def __init__(self, node: Node, entry: entries.BatteryTopic | None, *, where: str) -> None:
         super().__init__(node, entry, where)
         self.level, self.charges = math.nan, False
         if entry is not None:
-            self._field = _field(self._kind, entry.field, is_number, where)
+            self._field = _field(self._kind, entry.field, where, templates.is_number)
 
     def _hear(self, msg: Any) -> None:
         self.level = float(self._field(msg))
@@ -285,7 +258,7 @@ class Battery(ConfiguredTopic):
 class RobotPose(ConfiguredTopic):
     """The robot's pose; ``heard_at`` is when it was heard last, in seconds by the node's clock."""
 
-    def __init__(self, node: Node, entry: PoseTopic, *, where: str) -> None:
+    def __init__(self, node: Node, entry: entries.PoseTopic, *, where: str) -> None:
         super().__init__(node, entry, where)
         self._latest: Any = None
         self._clock, self.heard_at = node.get_clock(), float("-inf")
@@ -315,7 +288,7 @@ class EmergencyStop(ConfiguredTopic):
 
     hearing = None
 
-    def __init__(self, node: Node, entry: StopEntry | None, *, where: str) -> None:
+    def __init__(self, node: Node, entry: entries.StopEntry | None, *, where: str) -> None:
         super().__init__(node, entry, at := f"{where}: emergency_stop")
         self._engaged: bool | None = None  # None: not heard yet
         self._engaged_at = -1  # when the latest engagement was sent, in nanoseconds
@@ -323,8 +296,8 @@ class EmergencyStop(ConfiguredTopic):
         if entry is None:
             node.get_logger().warning(f"{where}: emergency_stop is null: nothing but a cancel stops the robot")
             return
-        self._field, slot = reader(self._kind, entry.field, at)
-        self._value = constant(slot, entry.engaged, f"{at}.engaged")
+        self._field, slot = templates.reader(self._kind, entry.field, at)
+        self._value = templates.constant(slot, entry.engaged, f"{at}.engaged")
         if entry.fail_open:
             node.get_logger().warning(
                 f"{at}: fail_open is true: the robot moves as long as {entry.topic} is not heard to be engaged, also "
@@ -367,9 +340,9 @@ class EmergencyStop(ConfiguredTopic):
 class Condition(ConfiguredTopic):
     hearing = None
 
-    def __init__(self, node: Node, entry: ConditionEntry, *, where: str) -> None:
+    def __init__(self, node: Node, entry: entries.ConditionEntry, *, where: str) -> None:
         super().__init__(node, entry, where)
-        self._field = Field(self._kind, entry.field, entry.holds, f"{where}: holds", {})
+        self._field = templates.Field(self._kind, entry.field, entry.holds, f"{where}: holds", {})
         self._wanted = self._field.wanted({})
         self._latest: bool | None = None
         self._sent_at, self._heard_at = -1, 0.0  # in nanoseconds by the sender's clock; by ours
@@ -392,7 +365,7 @@ class Condition(ConfiguredTopic):
 class Conditions(dict[str, Condition]):
     """All conditions of a robot, by name."""
 
-    def __init__(self, node: Node, config: RobotConfig, *, where: str) -> None:
+    def __init__(self, node: Node, config: entries.RobotConfig, *, where: str) -> None:
         for name, entry in config.conditions.items():
             self[name] = Condition(node, entry, where=config.at(where, "conditions", name))
         self.by_wording = {entry.wording: self[name] for name, entry in config.conditions.items()}

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.worlds
 
 from pyrobosim.utils.general import get_data_folder  # noqa: E402
 
-from reactree_ros.robot.pyrobosim_map import in_words, map_of_pyrobosim  # noqa: E402
+from reactree_lab.worlds.pyrobosim.map import in_words, map_of_pyrobosim  # noqa: E402
 
 DATA = Path(get_data_folder())
 SHIPPED = Path(__file__).parents[5] / "config/robots/pyrobosim_map.yaml"

@@ -13,7 +13,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.household.vocabulary import class_of_word
 from reactree_ros.plugins.installation import check_modules
 from reactree_ros.plugins.settings import or_nearest
-from reactree_ros.robot.drawn_map import rounded
+from reactree_ros.robot.made_maps import rounded
 from reactree_ros.robot.map_file import Source, map_of, read_yaml
 from reactree_ros.robot.poses import Pose
 
