@@ -24,7 +24,7 @@ import reactree_ros as here
 from reactree_ros.doctor.probe import ProbeFailed, in_a_process
 from reactree_ros.errors import UserError
 from reactree_ros.llm.spec import MODELS, ModelSpec
-from reactree_ros.plugins import REGISTRIES
+from reactree_ros.plugins import BESIDE, REGISTRIES
 from reactree_ros.plugins.installation import Diagnosis, Level, extras, install_line, install_requirements, lacking
 
 RIGHT, NOTE, WRONG = Level.RIGHT, Level.NOTE, Level.WRONG
@@ -67,6 +67,10 @@ def reactree_ros() -> Iterator[Diagnosis]:
         problem = f"{found} does not fit" if found else "is missing"
         yield Diagnosis(requirement, WRONG, problem, install_requirements(requirement))
     yield _py_trees()
+    absent = [one for one in BESIDE if importlib.util.find_spec(one) is None]
+    remedy = install_requirements(*(f"./ros2_ws/src/{one}" for one in absent)) if absent else ""
+    state = f"{', '.join(absent)} absent" if absent else f"{', '.join(BESIDE)} installed"
+    yield Diagnosis("siblings", NOTE if absent else RIGHT, state, remedy)
 
 
 def _installed() -> Diagnosis:

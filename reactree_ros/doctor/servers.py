@@ -73,7 +73,7 @@ def servers(base_url: str, models: Path | None) -> Iterator[Diagnosis]:
 
 def _chosen(models: Path) -> list[tuple[Any, Any]]:
     # the language models in a file, with their settings; a fallback gives its members
-    from reactree_ros.llm.settings import load_models_file, model_from_dict
+    from reactree_ros.llm.spec import load_models_file, model_from_dict
 
     spec, settings = load_models_file(models)
     members: Any = settings

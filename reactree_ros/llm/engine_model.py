@@ -198,11 +198,13 @@ class EngineModel(LanguageModel):
         soon = self._loop.call_later(SOON, self._announce, pending)
         try:
             return await self._working(work)
-        except asyncio.CancelledError:
+        except BaseException as error:
+            if pending.cancelled():  # nobody reads the error any more, and asyncio would log it
+                raise asyncio.CancelledError from None
+            if not isinstance(error, asyncio.CancelledError):
+                raise
             if self._closed:
                 raise self._is_closed() from None
-            if pending.cancelled():
-                raise
             raise ServerUnavailable(f"{self.engine.name} failed: it cancelled the request") from None
         finally:
             soon.cancel()

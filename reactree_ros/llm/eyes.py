@@ -12,8 +12,7 @@ from reactree_ros.agent.turns import About, Saw, Told
 from reactree_ros.background.pending import Pending, asked, followed, pass_on, where_late
 from reactree_ros.llm.engine_settings import EngineSettings
 from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, MaySay, NoAnswerInTime, Reply
-from reactree_ros.llm.settings import make_model
-from reactree_ros.llm.spec import ModelSpec
+from reactree_ros.llm.spec import ModelSpec, make_model
 from reactree_ros.plugins.settings import Settings
 
 #: Longest answer in tokens, and what ends one that is free.
@@ -58,7 +57,7 @@ class Eyes:
         self._asked, self._failed = 0, False
 
     @classmethod
-    def of(cls, spec: ModelSpec, settings: Settings) -> Eyes:
+    def from_settings(cls, spec: ModelSpec, settings: Settings) -> Eyes:
         """Return eyes that a language model and its settings make; it begins to load or connect."""
         patience = getattr(settings, "request_timeout", EngineSettings.model_fields["request_timeout"].default)
         model = make_model(spec, settings)

@@ -27,8 +27,7 @@ from reactree_ros.llm.port import (
     ServerUnavailable,
     Wait,
 )
-from reactree_ros.llm.settings import make_model, model_from_dict, reaching_of_model, read_yaml
-from reactree_ros.llm.spec import ModelSpec
+from reactree_ros.llm.spec import ModelSpec, make_model, model_from_dict, reaching_of_model, read_yaml
 from reactree_ros.plugins.settings import Harmless, Settings
 
 #: How long a model that failed is skipped, in seconds.

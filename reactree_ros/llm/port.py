@@ -249,8 +249,7 @@ class Tally:
     refused_tokens: int | None = 0  # tokens generated for refused requests; None if the model does not count
 
     @classmethod
-    def of(cls, replies: Iterable[Reply]) -> Tally:
-        """Count the requests for replies."""
+    def from_replies(cls, replies: Iterable[Reply]) -> Tally:
         some = list(replies)
         sent = list[Attempt]()
         for one in some:

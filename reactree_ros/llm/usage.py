@@ -141,7 +141,7 @@ class Usage:
         return generated
 
     def refused(self, objection: str) -> None:
-        """Take in why the latest words were not taken; several requests may have brought them."""
+        """Note why the latest words were not taken; several requests may have brought them."""
         self._attempts = [one if one.objection else replace(one, objection=objection) for one in self._attempts]
 
     def _check_room(self, generation: Generation, generated: Generated) -> None:

@@ -95,7 +95,7 @@ class Pace:
         self._measure(reply.seconds, unread + GENERATED * output)
 
     def late(self, prompt: str, seconds: float) -> None:
-        """Take in that a reply did not come in that time: the next one is given longer."""
+        """Give the next one longer: a reply did not come in that time."""
         work = self._work(prompt)
         self._measure(max(seconds, 2 * work * self._slowest), work)
 

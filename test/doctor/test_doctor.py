@@ -128,10 +128,18 @@ def test_a_source_tree_that_is_not_installed_is_told_with_what_installs_it(monke
 
     monkeypatch.setattr(metadata.Distribution, "from_name", others)
     found = by_name(installation.reactree_ros())
-    assert set(found) == {"version", "installed", "py_trees"}
+    assert set(found) == {"version", "installed", "py_trees", "siblings"}
     assert found["installed"].level is NOTE
     assert found["installed"].remedy.endswith(f"-m pip install -e {ROOT}")
     assert only(installation.installed_extras()).remedy == found["installed"].remedy
+
+
+def test_the_siblings_that_are_absent_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert by_name(installation.reactree_ros())["siblings"].level is RIGHT
+    monkeypatch.setattr(installation, "BESIDE", ("reactree_lab", "reactree_gone"))
+    found = by_name(installation.reactree_ros())["siblings"]
+    assert (found.level, found.said) == (NOTE, "reactree_gone absent")
+    assert found.remedy.endswith("-m pip install ./ros2_ws/src/reactree_gone")
 
 
 def test_the_tested_py_trees_are_those_that_ci_tries() -> None:

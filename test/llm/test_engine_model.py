@@ -177,6 +177,31 @@ def test_a_request_that_is_broken_off_before_it_begins_leaves_nothing_behind(
     assert [str(one.message) for one in recwarn if "never awaited" in str(one.message)] == []
 
 
+def test_an_engine_that_fails_when_nobody_waits_any_more_leaves_no_error_that_nobody_reads(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Gone(Moody):
+        begun = threading.Event()
+
+        async def generate(self, generation: Generation) -> Generated:
+            try:
+                self.begun.set()
+                return await super().generate(generation)
+            except asyncio.CancelledError:
+                raise ServerUnavailable("gone") from None
+
+    engine = Gone()
+    engine.mood = None
+    with closing(EngineModel(engine)) as one:
+        pending = one.decide(REQUEST)
+        assert engine.begun.wait(PATIENCE)
+        assert pending.cancel()
+        engine.mood = "Act: done"
+        assert one.decide(REQUEST).result(PATIENCE).text == "Act: done"
+        gc.collect()
+    assert [record.message for record in caplog.records if record.name == "asyncio"] == []
+
+
 def test_what_failed_tells_of_every_request_and_why_it_brought_nothing(engine: Moody) -> None:
     model = EngineModel(engine, request_timeout=0.05)
     for mood, problem in (

@@ -17,8 +17,7 @@ from reactree_ros.llm.engine_settings import EngineSettings
 from reactree_ros.llm.fallback import FallbackModel, FallbackSettings
 from reactree_ros.llm.openai.settings import OpenAISettings
 from reactree_ros.llm.port import DecisionRequest, LanguageModel
-from reactree_ros.llm.settings import load_models_file, make_model, model_from_dict, model_settings, model_to_dict
-from reactree_ros.llm.spec import MODELS
+from reactree_ros.llm.spec import MODELS, load_models_file, make_model, model_from_dict, model_settings, model_to_dict
 from reactree_ros.llm.vllm_engine import VllmSettings
 from reactree_ros.plugins.installation import install_line
 

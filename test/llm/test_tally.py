@@ -24,7 +24,7 @@ GONE = Attempt(objection="It is gone.", finish_reason=FAILED, asked="c")
     ],
 )
 def test_requests_are_counted_by_what_came_of_them(replies: list[Reply], counts: tuple[int | None, ...]) -> None:
-    one = Tally.of(replies)
+    one = Tally.from_replies(replies)
     found = (one.replies, one.attempts, one.refused_attempts, one.repeated_attempts, one.refused_tokens)
     assert found == counts
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reactree_ros.llm.trained import as_trained, strange
+from reactree_ros.llm.spec import as_trained, strange
 
 TRAINED = ("reactree_wm:system_text=false", "react:system_text=false", "react:fixed_example=false")
 

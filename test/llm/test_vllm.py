@@ -47,7 +47,7 @@ from reactree_ros.llm.port import (
     ServerUnavailable,
     prompt_text,
 )
-from reactree_ros.llm.settings import make_model, model_settings
+from reactree_ros.llm.spec import make_model, model_settings
 from reactree_ros.llm.vllm_engine import VllmEngine
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.options import TreeOptions

@@ -11,7 +11,7 @@ from docs.blocks import ROOT, blocks_of
 
 from reactree_ros.agent.picture import PictureCheck
 from reactree_ros.errors import UserError
-from reactree_ros.llm.settings import model_from_dict
+from reactree_ros.llm.spec import model_from_dict
 from reactree_ros.robot.config import LOOK_TIME, PICTURE_TIME, RobotConfig, SkillEntry, load_robot
 
 CONFIG = Path(__file__).parents[2] / "config/robots/office.yaml"

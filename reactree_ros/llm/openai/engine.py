@@ -25,7 +25,7 @@ from reactree_ros.llm.engine import Constraint, Engine, Generated, Generation, c
 from reactree_ros.llm.openai.answer import Parts, Until, read_answer
 from reactree_ros.llm.openai.connection import Connection, read_key, read_url
 from reactree_ros.llm.openai.dialects import DIALECTS, TRIED, Dialect, DialectName, dialect_of, with_images
-from reactree_ros.llm.openai.refusal import LIMIT, STREAM, Parameters, Refused, speaks_of_pictures, speaks_of_roles
+from reactree_ros.llm.openai.refusal import LIMIT, OF_PICTURES, OF_ROLES, STREAM, Parameters, Refused
 from reactree_ros.llm.port import LanguageModelError, PromptTooLong, RequestRejected, ServerUnavailable
 from reactree_ros.llm.reasoning import Reasoning, split_reasoning
 from reactree_ros.llm.seeing import Seeing, Showing
@@ -125,7 +125,7 @@ class OpenAIEngine(Engine):
         refused: Refused | None = None
         try:
             # Without need of the list, the chat requests retry often enough.
-            listed = await self._connection.get("/models", retries=0 if self._named else None)
+            listed = await self._connection.get("/models", **({"max_retries": 0} if self._named else {}))
         except Refused as error:
             refused = error
         models = _models_of(listed)
@@ -176,7 +176,7 @@ class OpenAIEngine(Engine):
                 return None
             except RequestRejected as error:
                 refused = refused or error
-            if not speaks_of_roles(str(refused)):
+            if not OF_ROLES.search(str(refused)):
                 break
         return refused
 
@@ -309,7 +309,7 @@ class OpenAIEngine(Engine):
         try:
             generated = await ask(showing)
         except (RequestRejected, ServerUnavailable) as error:
-            if isinstance(error, ServerUnavailable) and not speaks_of_pictures(str(error)):
+            if isinstance(error, ServerUnavailable) and not OF_PICTURES.search(str(error)):
                 raise
             refused = error
         else:
@@ -406,7 +406,7 @@ class OpenAIEngine(Engine):
         _log.warning("%s; from now on %s", self._told(refused), changes)
 
     def _told(self, refused: Refused) -> LanguageModelError:
-        told = refused.told(self._connection.name, self._connection.redacted(refused.message))
+        told = refused.as_error(self._connection.name, self._connection.redacted(refused.message))
         if any(kind.value in str(told) for kind in self._held):
             return type(told)(f"{told}; if it takes no constraints, set dialect=none")
         of_model = refused.status == 404 or refused.mentions(self._model)

@@ -9,7 +9,7 @@ from typing import Any
 
 from reactree_ros.episode.eyes import with_eyes
 from reactree_ros.llm.eyes import Eyes
-from reactree_ros.llm.settings import model_from_dict
+from reactree_ros.llm.spec import model_from_dict
 from reactree_ros.nodes.bridge.bridge import Bridge
 from reactree_ros.nodes.parameters import declare, settings_of
 from reactree_ros.nodes.robot.mapped_skill import MappedSkill

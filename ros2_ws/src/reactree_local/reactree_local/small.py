@@ -13,8 +13,7 @@ from reactree_local.engine import InProcessEngine
 from reactree_ros.llm.engine_model import EngineModel, FairQueue
 from reactree_ros.llm.engine_settings import AnsweringLimits
 from reactree_ros.llm.port import LanguageModel, ServerUnavailable
-from reactree_ros.llm.spec import ModelSpec
-from reactree_ros.llm.trained import trained_for
+from reactree_ros.llm.spec import ModelSpec, trained_for
 
 #: Folder of the model that comes with the package.
 PACKAGED = Path(__file__).parent / "weights/small"

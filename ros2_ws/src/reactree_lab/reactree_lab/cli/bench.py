@@ -21,8 +21,7 @@ from reactree_ros.cli.options import (
 )
 from reactree_ros.cli.run import UNNAMED
 from reactree_ros.errors import UserError
-from reactree_ros.llm.settings import model_to_dict
-from reactree_ros.llm.trained import as_trained
+from reactree_ros.llm.spec import as_trained, model_to_dict
 from reactree_ros.memory.spec import NamedMemory
 from reactree_ros.tree.options import RunOptions
 

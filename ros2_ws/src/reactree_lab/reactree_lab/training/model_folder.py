@@ -15,7 +15,7 @@ from reactree_lab.training.loop import CHECKPOINT, TOKENIZER
 from reactree_lab.training.settings import ADAPTER, TrainSettings
 from reactree_lab.training.vocabulary import END
 from reactree_ros.files.whole_file import whole_folder
-from reactree_ros.llm.trained import ABOUT
+from reactree_ros.llm.spec import ABOUT
 
 #: The model's folder, in the training's folder.
 MODEL = "model"
