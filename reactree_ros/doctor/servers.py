@@ -94,7 +94,7 @@ def _installed(where: str, spec: Any) -> Diagnosis:
 def _connected(server: Server) -> Connection:
     # as a run would connect; loading the client does not count against the time limit
     from reactree_ros.llm.openai.connection import Connection, read_key, read_url
-    from reactree_ros.llm.openai.settings import SPEC
+    from reactree_ros.llm.openai.engine import SPEC
 
     SPEC.check_installed()
     url, key = read_url(server.base_url), read_key(server.api_key_file)

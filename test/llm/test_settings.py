@@ -15,7 +15,7 @@ from reactree_ros.agent.turns import Saw, Told
 from reactree_ros.errors import UserError
 from reactree_ros.llm.engine_settings import EngineSettings
 from reactree_ros.llm.fallback import FallbackModel, FallbackSettings
-from reactree_ros.llm.openai.settings import OpenAISettings
+from reactree_ros.llm.openai.engine import OpenAISettings
 from reactree_ros.llm.port import DecisionRequest, LanguageModel
 from reactree_ros.llm.spec import (
     MODELS,
