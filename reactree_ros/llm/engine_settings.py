@@ -103,7 +103,6 @@ class EngineSettings(AnsweringLimits):
         return {"chat": self.chat, "examples": self.examples, "reasoning": self.reasoning}
 
     def queue(self, engine: Engine) -> LanguageModel:
-        """Return the language model on top of an engine, with a queue in front."""
         model = EngineModel(engine, method=self.method, request_timeout=self.request_timeout)
         return FairQueue(model, self.max_concurrent)
 

@@ -30,8 +30,6 @@ _NO_PICTURE = "there was no picture to look at"
 
 @dataclass(frozen=True)
 class Sight:
-    """What came of a check."""
-
     check: PictureCheck
     glances: tuple[Glance, ...] = ()  # what was asked and answered, in order
     pictures: tuple[Picture, ...] = ()  # what was looked at
@@ -75,7 +73,6 @@ class Eyes:
         return self._ask(_CAPTION, _CAPTION, picture, FreeText(_STOPS))
 
     def where(self, thing: str, picture: Picture) -> Pending[Glance]:
-        """Ask where a thing is; the glance's box says it, and its answer in words."""
         question = f"Where is the {thing}?"
         glance = self._ask(question, _WHERE.format(thing=thing), picture, FreeText(_STOPS))
         return followed(glance, lambda said: Pending.of(_placed(said, thing, picture)))

@@ -38,8 +38,6 @@ _SHARE = 0.95
 
 @dataclass(frozen=True)
 class Backup:
-    """One of several language models."""
-
     model: LanguageModel
     name: str  # its name in replies, errors and diagnostics
     time_limit: float  # longest wait for its answer, in seconds; the asker's patience may shorten it

@@ -58,7 +58,6 @@ def _is_a_key(text: str) -> bool:
 
 
 def may_hold_a_key(base_url: str) -> bool:
-    """Return whether a URL has a part that may hold a key."""
     return "@" in base_url or "?" in base_url
 
 
@@ -211,7 +210,6 @@ class Connection:
         )
 
     def redacted(self, message: str) -> str:
-        """Return a message without this key or any other."""
         return redacted(message.replace(self._key, HIDDEN) if self._key else message)
 
     async def close(self) -> None:

@@ -114,7 +114,6 @@ class Refused(Exception):
         return largest - max_tokens if largest - max_tokens in numbers else largest
 
     def as_error(self, server: str, message: str) -> LanguageModelError:
-        """Return the refusal as an error of the port."""
         if self.status in (401, 403):
             return RequestRejected(
                 f"{server} does not accept the key (HTTP {self.status}); set OPENAI_API_KEY or api_key_file"
@@ -169,7 +168,6 @@ class Parameters:
         self._taken = set[tuple[str, str]]()  # names and values that an answered request contained
 
     def named(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return parameters under this server's names."""
         out = self._left_out | (self._streaming if STREAM in self._left_out else set())
         limit = self._limits[0] if self._limits else ""
         sent = {limit if name == LIMIT else name: value for name, value in values.items() if name not in out}
@@ -208,7 +206,6 @@ class Parameters:
         self._left_out |= set(names)
 
     def status(self) -> dict[str, str]:
-        """Return which parameters are left out or renamed."""
         out = [one for one in (*OPTIONAL, *sorted(self._streaming)) if one in self._left_out]
         words = {"left out": ", ".join(out if self._limits else [*out, self._first])}
         if self._limits and self._limits[0] != self._first:
