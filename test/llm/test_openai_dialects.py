@@ -36,8 +36,7 @@ from reactree_ros.agent.turns import About, Said, Saw, Told, ToldStart
 from reactree_ros.background.pending import Pending
 from reactree_ros.cli.llm import lesson
 from reactree_ros.episode import Episode, EpisodeResult
-from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.expert.policy import decide
+from reactree_ros.household.expert.model import ExpertModel, decide
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import load_tasks
