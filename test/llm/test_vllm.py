@@ -202,12 +202,12 @@ def test_a_choice_and_a_decision_are_what_may_be_said_in_every_notation(
 
 
 def test_fields_of_older_servers_hold_it_to_nothing(vllm: Served) -> None:
-    def said(**fields: Any) -> str:
+    def says(**fields: Any) -> str:
         body = {"model": vllm.status()["model"], "prompt": "Say a word: ", "max_tokens": 16, "temperature": 0, **fields}
         return str(vllm.post("/v1/completions", body)["choices"][0]["text"])
 
-    assert said(structured_outputs={"choice": ["Zq7kx"]}) == "Zq7kx"
-    assert said(guided_choice=["Zq7kx"]) != "Zq7kx"
+    assert says(structured_outputs={"choice": ["Zq7kx"]}) == "Zq7kx"
+    assert says(guided_choice=["Zq7kx"]) != "Zq7kx"
 
 
 def test_markers_in_what_is_seen_become_no_tokens_of_the_servers_own(vllm: Served) -> None:
