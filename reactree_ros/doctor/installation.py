@@ -5,23 +5,27 @@ What is around is the terminal, and free space on the disks that this package us
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
 import platform
 import re
 import shutil
+import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from rich.console import Console
 
 import reactree_ros as here
-from reactree_ros.doctor.probe import ProbeFailed, in_a_process
+from reactree_ros.background.worker_process import python_command
 from reactree_ros.errors import UserError
 from reactree_ros.llm.spec import MODELS, ModelSpec
 from reactree_ros.plugins import BESIDE, REGISTRIES, misspelt_groups
@@ -49,6 +53,37 @@ print(json.dumps({
     "gpus": [f"{gpu.name}, {gpu.total_memory / 2**30:.0f} GiB" for gpu in gpus],
 }))
 """
+
+
+class ProbeFailed(Exception):
+    pass
+
+
+def in_a_process(code: str, *, seconds: float) -> Any:
+    """Run Python code that prints JSON at its end in its own process; no process that it starts outlives it."""
+    with subprocess.Popen(
+        python_command(code),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+        start_new_session=True,
+    ) as process:
+        try:
+            out, errors = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            raise ProbeFailed(f"did not end within {seconds:g} s") from None
+        finally:
+            with contextlib.suppress(OSError):  # it has ended completely
+                os.killpg(process.pid, signal.SIGKILL)
+    if process.returncode:
+        last = next((line for line in reversed(errors.splitlines()) if line.strip()), "")
+        raise ProbeFailed(last or f"ended with {process.returncode}")
+    try:
+        return json.loads(out.splitlines()[-1])
+    except (IndexError, ValueError):
+        raise ProbeFailed(f"printed {out[-200:]!r}") from None
 
 
 def python() -> Iterator[Diagnosis]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reactree_ros.background.pending import in_a_thread
+from reactree_ros.doctor.installation import NOTE, RIGHT, WRONG
 from reactree_ros.errors import UserError
 from reactree_ros.plugins.installation import Diagnosis, Level
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from reactree_ros.llm.openai.connection import Connection
     from reactree_ros.llm.openai.refusal import Refused
 
-RIGHT, NOTE, WRONG = Level.RIGHT, Level.NOTE, Level.WRONG
 #: Longest time for all servers together, in seconds.
 PATIENCE = 5.0
 _NAME_IT = "if it has no list of models, name the model (--model NAME) when you use it"

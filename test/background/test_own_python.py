@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reactree_ros.background.worker_process import deaf_to_the_terminal, python_module
-from reactree_ros.doctor.probe import in_a_process
+from reactree_ros.doctor.installation import in_a_process
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from openai_peer import Exchange, Peer, answers, babbles, fails, never_answers
 
 from reactree_ros.agent.turns import Saw
 from reactree_ros.doctor import episodic_memory as look_at
-from reactree_ros.doctor import installation, probe, ros, servers
+from reactree_ros.doctor import installation, ros, servers
 from reactree_ros.files.secrecy import redacted
 from reactree_ros.memory.embedding import DEFAULT_MODEL
 from reactree_ros.memory.experience import End, Experience
@@ -217,7 +217,7 @@ def test_what_a_look_started_ends_with_it() -> None:
             f"child = s.Popen([sys.executable, '-c', {waits!r}], stdout=s.PIPE, stderr=s.DEVNULL)\n"
             "print(child.stdout.readline().decode().strip())"
         )
-        assert probe.in_a_process(starts, seconds=60.0) == 1
+        assert installation.in_a_process(starts, seconds=60.0) == 1
         connection, _ = server.accept()
         with connection:
             connection.settimeout(60.0)
