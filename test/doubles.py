@@ -137,6 +137,17 @@ class ScriptedWorld(SharedWorld):
             pending.succeed(observation)
 
 
+class Crew(ScriptedWorld):
+    """A scripted world of several robots, each of them a scripted world."""
+
+    def __init__(self, **robots: SharedWorld) -> None:
+        super().__init__()
+        self.robots = robots
+
+    def team(self) -> Mapping[str, SharedWorld]:
+        return self.robots
+
+
 class Heard(Listener):
     """Keeps what it is told."""
 
@@ -222,3 +233,13 @@ def siblings(goal: str, *subgoals: str) -> Siblings:
     """Where a child stands under a sequence."""
 
     return Siblings(goal, SequenceFlow(), subgoals)
+
+
+def takes(grammar: str, text: str) -> bool:
+    """Return whether a grammar engine takes a text as a whole."""
+    import llguidance  # which not every environment has
+
+    matcher = llguidance.LLMatcher(llguidance.LLTokenizer("byte"), grammar)
+    assert not matcher.is_error(), matcher.get_error()
+    tokens = list(text.encode())
+    return bool(matcher.try_consume_tokens(tokens) == len(tokens) and matcher.is_accepting())

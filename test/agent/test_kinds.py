@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 import llguidance
 import pytest
-from doubles import ScriptedModel, ScriptedWorld, expand
+from doubles import ScriptedModel, ScriptedWorld, expand, takes
 
 from reactree_lab.bench.results import told_by
 from reactree_lab.dataset.lines import Run, kind_of, lines_of
@@ -138,14 +138,6 @@ SAID = (
     Ask("Which cup?"), Sing("la la"), Blink("red", 5, "it is hot"),
 )  # fmt: skip
 each = pytest.mark.parametrize("decision", SAID, ids=str)
-
-
-def takes(grammar: str, text: str) -> bool:
-    tokenizer = llguidance.LLTokenizer("byte")
-    matcher = llguidance.LLMatcher(tokenizer, grammar)
-    assert not matcher.is_error(), matcher.get_error()
-    tokens = tokenizer.tokenize_str(text)
-    return bool(matcher.try_consume_tokens(tokens) == len(tokens) and matcher.is_accepting())
 
 
 @each

@@ -174,4 +174,4 @@ def test_a_record_with_too_many_bytes_of_pictures_is_refused(
 
 def test_a_picture_in_words_is_the_same_line_for_every_model() -> None:
     seen = Observation("You look.", pictures=(picture_of(png()), drawn(1, words="a cup"), drawn(2, camera="hand")))
-    assert seen.told == "You look.\nPicture: a cup"
+    assert seen.full_text == "You look.\nPicture: a cup"

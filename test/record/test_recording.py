@@ -44,7 +44,7 @@ from reactree_ros.record.schema import skills_after, skills_difference
 from reactree_ros.record.writer import Recorder, RecordFile
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import DEEPEST, TreeOptions
-from reactree_ros.tree.program import Program
+from reactree_ros.tree.program_node import Program
 from reactree_ros.view.exports import write_exports
 from reactree_ros.world.port import Observation, World
 from reactree_ros.world.wrappers import WorldWrapper

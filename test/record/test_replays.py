@@ -36,7 +36,7 @@ from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import Record
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.tree.program import Program
+from reactree_ros.tree.program_node import Program
 from reactree_ros.world.port import Observation, Outcome, Score, Seen, World, WorldError
 from reactree_ros.world.wrappers import WorldWrapper
 

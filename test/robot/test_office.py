@@ -218,7 +218,7 @@ def test_skills_are_carried_out_and_change_what_is_known() -> None:
 def test_the_prompt_lists_each_skill_as_it_is_said_and_what_its_places_take(office: OfficeWorld) -> None:
     listed = system_text(office.household)
     assert "navigate to, drive forward by {distance} m, place {thing} {relation} {place} on the {side}" in listed
-    assert "distance is a number from -2 to 2 m by 0.1" in office.household.told
+    assert "distance is a number from -2 to 2 m by 0.1" in office.household.rules_text
 
 
 # ---- the policy, by parameter

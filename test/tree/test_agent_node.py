@@ -8,17 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from doubles import (
-    EVERYTHING,
-    START,
-    Clock,
-    Heard,
-    ScriptedModel,
-    ScriptedWorld,
-    expand,
-    goal_of,
-    scripted_episode,
-)
+from doubles import EVERYTHING, START, Clock, Heard, ScriptedModel, ScriptedWorld, expand, goal_of, scripted_episode
 from office import OfficeWorld
 from py_trees.common import Status
 
@@ -354,11 +344,7 @@ def test_after_a_limit_later_siblings_start_and_end_at_once() -> None:
     script = {"root": [expand("parallel", "a", "b")], "a": ["Think: 1", "Think: 2"]}
     run = scripted_episode(script, options=TreeOptions(max_decisions=2))
     run.run()
-    assert [node.text.rpartition("\n")[2] for node in run.context.nodes] == [
-        "",
-        "Max decisions",
-        "Max decisions",
-    ]
+    assert [node.text.rpartition("\n")[2] for node in run.context.nodes] == ["", "Max decisions", "Max decisions"]
 
 
 class Fails(ScriptedModel):

@@ -34,7 +34,7 @@ from mcp_types import (
 from pydantic import TypeAdapter
 
 from reactree_doors.tools.schema import Tool, said_schema
-from reactree_ros.agent.foreign import cleaned
+from reactree_ros.agent.labels import cleaned
 from reactree_ros.agent.text import in_one_line, shortened_line
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from reactree_doors.tools.client import CallFailed, ToolServer, names_of
 from reactree_doors.tools.schema import Tool, tool_of
 from reactree_ros.agent.decision import RECALL
-from reactree_ros.agent.foreign import QUOTE, cleaned
+from reactree_ros.agent.labels import QUOTE, cleaned
 from reactree_ros.agent.picture import LARGEST_PICTURE, Picture, picture_of
 from reactree_ros.agent.skill import Skill, SkillCall
 from reactree_ros.agent.text import bounded
