@@ -30,7 +30,7 @@ from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
-from reactree_ros.llm.settings import make_model, model_settings
+from reactree_ros.llm.spec import make_model, model_settings
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "test" / "llm"))
 from tiny import make_tiny_model

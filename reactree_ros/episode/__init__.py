@@ -322,7 +322,7 @@ class Episode:
             undone=[*lacking[:MOST_NAMED], *([f"{len(lacking) - MOST_NAMED} more"] if lacking[MOST_NAMED:] else [])],
             untouched=[] if root.holds_own_tree else context.untouched(self.instruction),
             **dataclasses.asdict(
-                Tally.of(one.refused_for(context.refusals.get(at, "")) for at, one in enumerate(replies))
+                Tally.from_replies(one.refused_for(context.refusals.get(at, "")) for at, one in enumerate(replies))
             ),
         )
 

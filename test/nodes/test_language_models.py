@@ -32,7 +32,7 @@ from reactree_ros.llm.port import (
     RequestRejected,
     ServerUnavailable,
 )
-from reactree_ros.llm.trained import trained_for
+from reactree_ros.llm.spec import trained_for
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.planner.adapters import RosLanguageModel
 from reactree_ros.plugins.installation import install_line

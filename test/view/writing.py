@@ -12,8 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.llm.port import LanguageModel
-from reactree_ros.llm.settings import make_model
-from reactree_ros.llm.spec import MODELS
+from reactree_ros.llm.spec import MODELS, make_model
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.writer import Recorder, RecordFile
 from reactree_ros.view.steering import Steering

@@ -14,9 +14,7 @@ from reactree_lab.household.person import person_from_dict, person_to_dict
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import read_yaml
 from reactree_ros.files.secrecy import without_credentials
-from reactree_ros.llm.settings import model_from_dict, model_to_dict
-from reactree_ros.llm.spec import MODELS
-from reactree_ros.llm.trained import strange
+from reactree_ros.llm.spec import MODELS, model_from_dict, model_to_dict, strange
 from reactree_ros.memory.spec import memory
 from reactree_ros.planners.spec import planner
 from reactree_ros.plugins.settings import nearest, read_settings
@@ -55,7 +53,7 @@ class BenchSettings:
     planners: tuple[str, ...]
     seeds: int = 1  # number of seeds: 0, 1, …
     limit: int = 0  # number of tasks, from the first; 0 for all
-    #: The language model and its settings, as :func:`reactree_ros.llm.settings.model_to_dict` writes them.
+    #: The language model and its settings, as :func:`reactree_ros.llm.spec.model_to_dict` writes them.
     llm: Mapping[str, Any] = field(default_factory=lambda: {"llm": MODELS.default})
     memory: str = ""  # the episodic memory for examples; empty for the one that comes with the household
     experiences: int = 0  # number of experiences in it

@@ -50,7 +50,7 @@ from reactree_ros.household.tasks import Task, parse_tasks
 from reactree_ros.household.vocabulary import NEVER_OPEN
 from reactree_ros.llm.chat import chat_messages
 from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, LanguageModelError, MaySay, Reply
-from reactree_ros.llm.settings import make_model, model_from_dict
+from reactree_ros.llm.spec import make_model, model_from_dict
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.memory.spec import memory
 from reactree_ros.plugins.settings import read_settings

@@ -20,7 +20,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.llm.port import DecisionRequest
-from reactree_ros.llm.settings import make_model, model_settings
+from reactree_ros.llm.spec import make_model, model_settings
 from reactree_ros.planners.spec import planner
 
 pytestmark = pytest.mark.train
