@@ -32,7 +32,7 @@ from reactree_ros.record.reader import Record
 from reactree_ros.record.schema import Event
 from reactree_ros.record.verdict import EpisodeEnd
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.world.port import Score, World
+from reactree_ros.world.port import World
 from reactree_ros.world.wrappers import SkillTimeLimit
 
 _LIMITS = {limit.end: limit for limit in Limit}
@@ -179,7 +179,7 @@ class WayBack:
             self.episode = along_script(
                 spec,
                 self._script,
-                world=ScriptedWorld(self._script, record, _no_score, beside),
+                world=ScriptedWorld(self._script, record, lambda: Pending.of(None), beside),
                 model=ScriptedModel(self._script, SaysFirst(says, model) if says else model),
                 memory=memory,
                 examples=examples_from(memory, model, spec.options),
@@ -266,10 +266,6 @@ def _place_of(seen: Seen) -> str:
 def _moved(before: Seen, now: Seen) -> bool:
     elsewhere = now.place is not None and before.place is not None and now.place != before.place
     return before.held != now.held or before.room != now.room or elsewhere
-
-
-def _no_score() -> Pending[Score | None]:
-    return Pending.of(None)
 
 
 def carry_out_again(

@@ -292,17 +292,15 @@ def tasks_of(settings: VirtualHomeSettings) -> dict[int, Task]:
     return {task.task_id: task for task in load_tasks(path)}
 
 
-def _make(settings: SymbolicSettings, task: Task, *, scored: bool = True) -> SymbolicWorld:
-    return SymbolicWorld(task, scored=scored, robots=settings.robots, pictures=settings.pictures)
-
-
 SPEC = WorldSpec(
     name="virtualhome",
     summary="VirtualHome's households on their scene graphs, without a simulator",
     settings=SymbolicSettings,
     household=WAH_NL,
     load_tasks=tasks_of,
-    make=_make,
+    make=lambda settings, task, *, scored=True: SymbolicWorld(
+        task, scored=scored, robots=settings.robots, pictures=settings.pictures
+    ),
     moved=moved,
     flags=("house", "tasks", "task_id"),
     checks=CHECKS,

@@ -357,7 +357,7 @@ class Kept:
 
 def is_trusted(routine: model.Routine) -> bool:
     """Whether a routine is used: it has not failed too often."""
-    return (routine.counts.successes + 1) / (routine.counts.uses + 2) >= _LEAST_MERIT
+    return _merit(routine) >= _LEAST_MERIT
 
 
 def _read(name: str, text: object) -> model.Routine | None:
