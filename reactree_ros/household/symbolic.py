@@ -121,11 +121,14 @@ class SymbolicWorld(SharedWorld):
         if not self._has_camera:
             return Pending.of(())
         own = () if camera == pictures.ABOVE else (self._picture(),)
-        above = () if camera == pictures.OWN else (pictures.from_above(self.scene),)
+        above = (
+            () if camera == pictures.OWN else (pictures.drawing_of(self.scene, self.scene.visible(), pictures.ABOVE),)
+        )
         return Pending.of((*own, *above))
 
     def _picture(self) -> Picture:
-        return pictures.from_agent(self.scene, list(self._next_to_agent()))
+        near = list(self._next_to_agent()) or rules.room_items(self.scene)
+        return pictures.drawing_of(self.scene, near, pictures.OWN)
 
     def score(self) -> Pending[Score | None]:
         return Pending.of(rules.score(self._task.goal, self.scene) if self._scored else None)
