@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from reactree_lab.planners.hiagent.chunks import (
+from reactree_lab.planners.hiagent.planner import (
     Chunk,
     ChunkMemory,
     acted,

@@ -31,15 +31,13 @@ from reactree_lab.worlds.alfworld.games import TASK_TYPES
 from reactree_lab.worlds.alfworld.games import made_up as made_up_game
 from reactree_lab.worlds.alfworld.world import AlfworldWorld
 from reactree_lab.worlds.jericho.world import JerichoWorld
-from reactree_lab.worlds.pddl.engine import read_problem
-from reactree_lab.worlds.pddl.problems import MAKERS
+from reactree_lab.worlds.pddl.engine import MAKERS, read_problem
 from reactree_lab.worlds.pddl.world import PddlWorld, made_up
 from reactree_lab.worlds.pyrobosim.export import tasks_as_pyrobosim
 from reactree_lab.worlds.pyrobosim.player import Player
 from reactree_lab.worlds.pyrobosim.world import SPEC as PYROBOSIM
 from reactree_lab.worlds.pyrobosim.world import PyrobosimSettings
-from reactree_lab.worlds.scienceworld.engine import borrowed
-from reactree_lab.worlds.scienceworld.world import ScienceWorld, described
+from reactree_lab.worlds.scienceworld.world import ScienceWorld, borrowed, described
 from reactree_lab.worlds.webshop.world import WebShop, WebShopTask
 from reactree_ros.errors import UserError
 from reactree_ros.world.port import World

@@ -11,7 +11,7 @@ FOLDERS = {name: Path(str(import_module(name).__file__)).parent for name in ("re
 
 
 def sources(*suffixes: str) -> dict[str, Path]:
-    """The files of these suffixes, by default modules, by name: of a sibling with its own, `reactree_lab/runs.py`."""
+    """The files of these suffixes, by default modules, by name: of a sibling with its own, `reactree_lab/x.py`."""
     return {
         path.relative_to(folder if name == "reactree_ros" else folder.parent).as_posix(): path
         for name, folder in FOLDERS.items()

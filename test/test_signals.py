@@ -57,7 +57,7 @@ import os, signal
 from reactree_lab import bootstrap
 from reactree_lab.bench import folder
 from reactree_ros.cli import main
-from reactree_lab.dataset import workers
+from reactree_lab.dataset import making
 from reactree_ros.memory import embedding
 from word_hash_embedder import WordHashEmbedder
 
@@ -75,7 +75,7 @@ def disturbed(file, line, append=folder.append_line):
     if file.name.endswith("results.jsonl"):
         {what}
 
-workers.made_parts = after_the_first(workers.made_parts)
+making.made_parts = after_the_first(making.made_parts)
 bootstrap.Bootstrap.attempts = after_the_first(bootstrap.Bootstrap.attempts)
 folder.append_line = disturbed
 main()

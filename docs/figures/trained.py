@@ -16,7 +16,6 @@ from method import put
 
 from reactree_lab.bench.comparison import Estimate, wilson
 from reactree_lab.bench.plots import success_by
-from reactree_lab.training.curves import as_plot
 
 MEASURED = Path(__file__).with_suffix(".csv")
 
@@ -33,7 +32,7 @@ def write(folder: Path) -> None:
     for curves in MEASURED.parent.glob("learning_*.csv"):
         with curves.open(encoding="utf-8") as file:
             points = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
-        put(folder / f"{curves.stem}.svg", as_plot(points))
+        put(folder / f"{curves.stem}.svg", curves(points))
 
 
 if __name__ == "__main__":

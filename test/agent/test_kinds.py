@@ -14,9 +14,9 @@ import llguidance
 import pytest
 from doubles import ScriptedModel, ScriptedWorld, expand
 
-from reactree_lab.bench.events import told_by
+from reactree_lab.bench.results import told_by
 from reactree_lab.dataset.lines import Run, kind_of, lines_of
-from reactree_lab.training.allowed import MaySay
+from reactree_lab.training.vocabulary import MaySay
 from reactree_ros import plugins
 from reactree_ros.agent.decision import (
     DECISIONS,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactree_lab.worlds.ai2thor.household import ALFRED
+from reactree_lab.worlds.ai2thor.wording import ALFRED
 from reactree_ros.agent.budget import Budget, Limit
 from reactree_ros.agent.control_flow import ControlFlow
 from reactree_ros.agent.decision import Counts

@@ -21,11 +21,10 @@ from recorded_runs import recorded_episode
 from robot.drawings import GRAPHS, LABELLED
 from view.writing import Wide, demo
 
-from reactree_lab.bench.events import told_by
 from reactree_lab.bench.folder import BROKEN, RESULTS, read_broken, read_results
 from reactree_lab.bench.folder import SETTINGS as BENCH
 from reactree_lab.bench.folder import read_settings as read_bench_settings
-from reactree_lab.bench.results import Condition, Goal, RunLine, goal_as_json, read_goal
+from reactree_lab.bench.results import Condition, Goal, RunLine, goal_as_json, read_goal, told_by
 from reactree_lab.bootstrap import Attempt
 from reactree_lab.dataset.lines import Run, lines_of
 from reactree_lab.dataset.making import house_of, whole

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from llm.talker import Talker
 
-from reactree_lab.dataset.teaching import Teacher
+from reactree_lab.dataset.making import Teacher
 from reactree_lab.household.generator import generate_house
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar

@@ -11,7 +11,7 @@ import pytest
 
 from reactree_lab.bench.lapses import LapsingModel, LapsingSettings
 from reactree_lab.household.generator import generate_house
-from reactree_lab.worlds.ai2thor.household import ALFRED
+from reactree_lab.worlds.ai2thor.wording import ALFRED
 from reactree_ros.agent.grammar import parse_decision
 from reactree_ros.agent.prompt import start_turn, system_text
 from reactree_ros.agent.transcript import Example

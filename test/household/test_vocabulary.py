@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactree_lab.worlds.ai2thor.household import ALFRED
+from reactree_lab.worlds.ai2thor.wording import ALFRED
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.household import Household, split_skill
 from reactree_ros.agent.prompt import prompt

@@ -110,7 +110,7 @@ def tiny_tokenizer() -> Any:
 
 def _household_texts() -> Iterator[str]:
     """System texts, and what a walk through the shipped houses shows."""
-    from reactree_lab.worlds.ai2thor.household import ALFRED
+    from reactree_lab.worlds.ai2thor.wording import ALFRED
     from reactree_ros.agent.prompt import start_turn, system_text, task_turn
     from reactree_ros.agent.turns import Saw
     from reactree_ros.household.household import WAH_NL

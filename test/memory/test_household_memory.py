@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from memory.word_hash_embedder import experience
 
-from reactree_lab.examples import LONGEST, LONGEST_WHOLE, make_examples
+from reactree_lab.bootstrap import LONGEST, LONGEST_WHOLE, make_examples
 from reactree_ros.agent.control_flow import PAPER
 from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.prompt import flow_told

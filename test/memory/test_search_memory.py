@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactree_lab.worlds.ai2thor.household import ALFRED
+from reactree_lab.worlds.ai2thor.wording import ALFRED
 from reactree_ros.agent.turns import About, Place, Searched, ToldSearched
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.memory.working import SearchMemory

@@ -10,7 +10,7 @@ from doubles import ScriptedModel, ScriptedWorld
 from reactree_interfaces.action import ExecuteTask
 from ros_graph import Graph
 
-from reactree_lab.worlds.ai2thor.household import ALFRED
+from reactree_lab.worlds.ai2thor.wording import ALFRED
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.prompt import prompt
 from reactree_ros.background.pending import Pending

@@ -8,11 +8,8 @@ import json
 import logging
 import multiprocessing
 import random
-import resource
 import shutil
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +19,9 @@ from doubles import START, Builds, ScriptedModel, ScriptedWorld, expand, goal_of
 from drawn import drawn
 from py_trees.common import Status
 from pydantic import ValidationError
-from recorded_runs import Kept, assert_replays, recorded_episode
+from recorded_runs import Kept, assert_replays, files_of_at_most, recorded_episode
 
-from reactree_lab.bench.events import told_by
+from reactree_lab.bench.results import told_by
 from reactree_lab.household.generator import generate_house
 from reactree_ros.agent.turns import Told
 from reactree_ros.background.pending import Pending
@@ -163,18 +160,6 @@ def test_a_record_that_gzip_has_packed_is_read_as_it_was(tmp_path: Path) -> None
 
 
 # ---------------------------------------------------------------------- disks
-
-
-@contextmanager
-def files_of_at_most(size: int) -> Iterator[None]:
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # it would be cut, and kept
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        sys.dont_write_bytecode = bytecode
 
 
 @pytest.mark.parametrize("size", [100, 7000, 20001])

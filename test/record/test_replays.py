@@ -13,8 +13,7 @@ from drawn import data_of, drawn
 from recorded_runs import Kept, assert_replays, recorded_episode
 
 from reactree_lab.household.generator import generate_house
-from reactree_lab.recordings import load_recording
-from reactree_lab.replay_recordings import episode_of
+from reactree_lab.recordings import episode_of, load_recording
 from reactree_ros.agent.observation import Spot
 from reactree_ros.agent.turns import Told
 from reactree_ros.background.pending import Pending

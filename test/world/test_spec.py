@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reactree_lab.household.generator import generate_house
-from reactree_lab.worlds.ai2thor.household import ALFRED
+from reactree_lab.worlds.ai2thor.wording import ALFRED
 from reactree_lab.worlds.ai2thor.world import SPEC as AI2THOR
 from reactree_ros.agent.observation import Seen
 from reactree_ros.agent.transcript import parse_transcript
@@ -33,7 +33,7 @@ def settings(name: str, **values: Any) -> WorldSettings:
 
 
 def place(**values: Any) -> Place:
-    return Place.of(VIRTUALHOME, settings("virtualhome", **values))
+    return Place.from_settings(VIRTUALHOME, settings("virtualhome", **values))
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def two(tmp_path: Path) -> Place:
 
 
 def named(two: Place, task_id: int) -> Place:
-    return Place.of(VIRTUALHOME, two.settings.model_copy(update={"task_id": task_id}))
+    return Place.from_settings(VIRTUALHOME, two.settings.model_copy(update={"task_id": task_id}))
 
 
 @pytest.mark.parametrize(

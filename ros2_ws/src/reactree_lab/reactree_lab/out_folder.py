@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from reactree_ros.errors import UserError
+from reactree_ros.files import whole_file
 
 
 def check_place(out: Path, what: str, *, begun: bool, leftovers: Collection[str] = ()) -> None:
@@ -54,3 +55,9 @@ def writing(path: Path) -> Iterator[None]:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         hint = "make room, then repeat the command to continue" if full else "repeat the command to continue"
         raise UserError(f"{path}: cannot be written: {error.strerror or error}; {hint}") from error
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file in one go; if it cannot be written, the earlier file is still there."""
+    with writing(path):
+        whole_file.write_whole(path, content)

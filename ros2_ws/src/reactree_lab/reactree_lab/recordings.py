@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
 
-from reactree_lab.worlds.ai2thor.household import ALFRED
+from reactree_lab.worlds.ai2thor.wording import ALFRED
 from reactree_ros.agent.household import Household
+from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.transcript import Transcript, TranscriptError, parse_transcript
+from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
+from reactree_ros.background.pending import Pending
+from reactree_ros.episode import Episode
+from reactree_ros.episode.assembly import assemble
+from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import read_json
 from reactree_ros.household.household import WAH_NL
+from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.household.tasks import ROOMS, Task
+from reactree_ros.household.vocabulary import class_of_word
+from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, RequestRejected
+from reactree_ros.tree.goal import Goal
+from reactree_ros.tree.options import AS_RECORDED
+from reactree_ros.world.port import World
+from reactree_ros.world.recorded import RecordedWorld
 
 #: Recorded variants: without and with expansion, each without and with working memory.
 VARIANTS = ("react", "react_wm", "reactree", "reactree_wm")
@@ -136,3 +153,203 @@ def load_outcomes(path: str | Path, variant: str) -> dict[int, bool]:
         )
     except UserError as error:
         raise ReplayError(str(error)) from None
+
+
+class RecordingModel(LanguageModel):
+    """Repeats the decisions of a recorded run, one after the other, whatever the prompt."""
+
+    def __init__(self, said: Iterable[str]) -> None:
+        self._said = tuple(said)
+        self._next = 0
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        """Answer at once with the next recorded decision; fails after the last one."""
+        if self._next >= len(self._said):
+            ended = f"the recording ends after {self._next} decisions, but one more was asked for"
+            return Pending.failed(RequestRejected(ended))
+        self._next += 1
+        return Pending.of(Reply(self._said[self._next - 1]))
+
+
+def episode_of(
+    recorded: RecordedRun,
+    variant: str,
+    *,
+    world: World | None = None,
+    **recording: Any,
+) -> Episode:
+    """Make the episode of a recorded run, which repeats the recorded decisions."""
+    transcripts = [node.transcript for node in recorded.nodes]
+    decisions, steps = recorded.limits
+    spec = RunSpec(
+        instruction=recorded.instruction,
+        planner=f"{variant}:fixed_example=false",
+        options=AS_RECORDED.model_copy(update={"max_decisions": decisions, "max_steps": steps}),
+        working_memory=None if world is not None else False,
+        task_id=None if isinstance(recorded.run, str) else recorded.run,
+        task_name=recorded.run if isinstance(recorded.run, str) else "instruction",
+    )
+    return assemble(
+        spec,
+        model=RecordingModel(said.text for transcript in transcripts for said in transcript.said),
+        world=world or RecordedWorld(transcripts, recorded.household),
+        **recording,
+    )
+
+
+@dataclass
+class Report:
+    runs: int = 0  # runs replayed
+    runs_identical: int = 0  # runs with all agent nodes as recorded, except for overwritten files
+    runs_overwritten: int = 0  # runs among those in which later files of the recording overwrote earlier ones
+    nodes: int = 0  # agent nodes recorded
+    nodes_identical: int = 0  # agent nodes with header, starting decision count, depth, order and end as recorded
+    lines: int = 0  # observation lines compared
+    lines_identical: int = 0  # observation lines as recorded
+    by_kind: dict[str, list[int]] = field(default_factory=dict)  # the same by kind of line: ``[lines, identical]``
+    successes_recorded: int | None = None  # runs recorded as successes; None if unknown or not asked for
+    successes_reproduced: int | None = None  # runs among those that reach the goal in the replay
+    differences: list[str] = field(default_factory=list)  # differences to the recording, one line each
+    overwritten: list[str] = field(default_factory=list)  # runs with overwritten files, one line each
+
+
+class Replay:
+    """Replays runs one by one and keeps the report."""
+
+    def __init__(
+        self,
+        *,
+        tasks: Mapping[int, Task],
+        variant: str,
+        symbolic: bool,
+        outcomes: Mapping[int, bool] | None = None,
+        honour_quirks: bool = True,
+    ) -> None:
+        self.report = Report()
+        if outcomes is not None and symbolic:
+            self.report.successes_recorded = self.report.successes_reproduced = 0
+        self._tasks, self._symbolic, self._outcomes = tasks, symbolic, outcomes
+        self._honour_quirks = honour_quirks
+        self._variant = variant
+
+    def replay(self, recorded: RecordedRun) -> None:
+        world = SymbolicWorld(self._task(recorded), honour_quirks=self._honour_quirks) if self._symbolic else None
+        episode = episode_of(recorded, self._variant, world=world)
+        result = episode.run()
+        self._compare(recorded, episode.context.nodes)
+        if self._symbolic and self._outcomes is not None and self._outcomes.get(int(recorded.run)):
+            report = self.report
+            report.successes_recorded = (report.successes_recorded or 0) + 1
+            report.successes_reproduced = (report.successes_reproduced or 0) + int(result.gsr == 1.0)
+            if result.gsr != 1.0:
+                report.differences.append(f"{recorded.name}: recorded as a success, but the goal is not reached")
+
+    def _task(self, recorded: RecordedRun) -> Task:
+        if isinstance(recorded.run, str):
+            raise ReplayError(f"the recording is of {recorded.name} of ALFRED, which the symbolic world cannot replay")
+        if recorded.run not in self._tasks:
+            raise ReplayError(f"the recording has task {recorded.run}, the task file does not")
+        return self._tasks[recorded.run]
+
+    def _compare(self, recorded: RecordedRun, nodes: Sequence[Goal]) -> None:
+        report = self.report
+        report.runs += 1
+        report.nodes += len(recorded.nodes)
+        ours = list(nodes)
+        identical, overwritten = True, 0
+        for node in recorded.nodes:
+            while ours and not _same_place(ours[0], node) and _only_header(ours[0]):
+                ours.pop(0)
+                overwritten += 1
+            if not ours:
+                report.differences.append(f"{recorded.name}: {node.file} was recorded, but did not start")
+                identical = False
+                continue
+            mine = ours.pop(0)
+            difference = self._difference(mine, node)
+            if difference is None:
+                report.nodes_identical += 1
+            else:
+                identical = False
+                report.differences.append(f"{recorded.name}: {node.file}: {difference}")
+            for (kind, theirs), (_, line) in zip(
+                _observations(node.transcript.turns), _observations(mine.turns), strict=False
+            ):
+                self._count_line(kind, theirs == line)
+        overwritten += sum(map(_only_header, ours))
+        extra = sum(not _only_header(node) for node in ours)
+        if extra:
+            identical = False
+            report.differences.append(f"{recorded.name}: {extra} agent nodes started that were not recorded")
+        report.runs_identical += identical
+        if overwritten:
+            report.runs_overwritten += 1
+            report.overwritten.append(
+                f"{recorded.name}: {overwritten} agent nodes that started after the limit have no file of their own"
+            )
+
+    def _difference(self, mine: Goal, node: RecordedNode) -> str | None:
+        if mine.start != node.decision:
+            return f"starts at decision {mine.start}, recorded at {node.decision}"
+        if mine.depth != node.depth:
+            return f"is at depth {mine.depth}, recorded at {node.depth}"
+        if mine.turns[0].text != node.transcript.header:
+            return f"header {mine.turns[0].text!r}, recorded {node.transcript.header!r}"
+        if _said(mine.turns) != _said(node.transcript.turns):
+            return "decisions differ"
+        ours, theirs = _limit(mine.turns), _limit(node.transcript.turns)
+        if ours != theirs:
+            return f"ends by {ours}, recorded by {theirs}"
+        if not self._symbolic and mine.text != node.text:
+            return "text differs"
+        return None
+
+    def _count_line(self, kind: str, identical: bool) -> None:
+        report = self.report
+        report.lines += 1
+        report.lines_identical += identical
+        counts = report.by_kind.setdefault(kind, [0, 0])
+        counts[0] += 1
+        counts[1] += identical
+
+
+def _same_place(mine: Goal, node: RecordedNode) -> bool:
+    return (mine.start, mine.depth, mine.turns[0].text) == (node.decision, node.depth, node.transcript.header)
+
+
+def _only_header(mine: Goal) -> bool:
+    return not _said(mine.turns)
+
+
+def _said(turns: Sequence[Turn]) -> list[str]:
+    return [turn.text for turn in turns if isinstance(turn, Said)]
+
+
+def _limit(turns: Sequence[Turn]) -> str:
+    last = turns[-1]
+    return f"'{last.text}'" if isinstance(last, Told) and last.about is About.LIMIT else "its own decision"
+
+
+def _observations(turns: Sequence[Turn]) -> Iterator[tuple[str, str]]:
+    """Yield every observation with its kind; the text of a refusal counts as the observation of its act."""
+    for before, turn in pairwise(turns):
+        if isinstance(before, Told) and isinstance(turn, Saw):
+            yield "node start", turn.text
+        elif isinstance(before, Said) and isinstance(before.decision, Act) and not isinstance(turn, Said):
+            yield _kind(before.decision), turn.text
+
+
+def _kind(act: Act) -> str:
+    """Return the kind of a skill: its verb and, for a walk, the kind of its target."""
+    if act.recalls:
+        return "recall"
+    verb, name = WAH_NL.split_skill(act.skill)
+    if verb != "go to":
+        return verb or (ALFRED.split_skill(act.skill)[0] or "other")
+    try:
+        thing = class_of_word(name.rpartition(" ")[0])
+    except ValueError:  # of another household
+        return verb
+    if thing.category == ROOMS:
+        return "room view"
+    return "go to object" if thing.category == "Placable" and "GRABBABLE" in thing.properties else "go to receptacle"

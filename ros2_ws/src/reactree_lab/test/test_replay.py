@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reactree_lab.recordings import VARIANTS, RecordedRun, ReplayError, load_outcomes, load_recording
-from reactree_lab.replay_recordings import Replay
+from reactree_lab.recordings import VARIANTS, RecordedRun, Replay, ReplayError, load_outcomes, load_recording
 from reactree_ros.household.tasks import Task, load_tasks
 
 TREES = ("reactree", "reactree_wm")

@@ -45,7 +45,6 @@ _ROLES = ("thing", "place", "room", "person", "number", "text")
 def read_routine(
     path: Path, skills: Iterable[Declared] = (), *, goal: str = "", names: Names = any_name
 ) -> model.Routine:
-    """Read a file of XML; see :func:`routine_of_xml`."""
     return routine_of_xml(text_of(path, most=LARGEST_XML), skills, goal=goal, where=str(path), names=names)
 
 

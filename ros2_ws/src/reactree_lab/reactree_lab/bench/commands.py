@@ -83,10 +83,10 @@ def bench(
 
 def _workers(settings: BenchSettings, count: int, at_once: int, ray: str | None) -> Workers:
     if ray is not None:
-        from reactree_lab.bench.ray_workers import RayWorkers
+        from reactree_lab.bench.workers import RayWorkers
 
         return RayWorkers(settings, count, at_once, address=ray)
-    from reactree_lab.bench.local_workers import LocalWorkers
+    from reactree_lab.bench.workers import LocalWorkers
 
     return LocalWorkers(settings, count, at_once)
 

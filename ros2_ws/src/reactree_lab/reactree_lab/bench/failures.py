@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from reactree_lab.bench.events import Event
-from reactree_lab.bench.results import Condition, Goal
+from reactree_lab.bench.results import Condition, Event, Goal
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.vocabulary import RECALLABLE, named
 from reactree_ros.record.verdict import EpisodeEnd

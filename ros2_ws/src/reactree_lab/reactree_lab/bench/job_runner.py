@@ -5,16 +5,16 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import json
+import threading
 import time
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from reactree_lab.bench.events import told_by
 from reactree_lab.bench.jobs import BenchSettings, Job
-from reactree_lab.bench.results import RunLine, broken_line, goal_as_json, line_of
+from reactree_lab.bench.results import RunLine, broken_line, goal_as_json, line_of, told_by
 from reactree_lab.household.person import SimulatedPerson, person_from_dict
-from reactree_lab.runs import Runs
+from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.episode.assembly import assemble
 from reactree_ros.episode.run_spec import RunSpec, Selection
 from reactree_ros.errors import UserError
@@ -142,3 +142,29 @@ class JobRunner:
             return None
         settings = person_from_dict(self._settings.person)
         return SimulatedPerson(self._suite.conditions(job.task), settings, of=f"{job.key.task_id} {job.key.seed}")
+
+
+class Runs:
+    """The runs under way; any thread may carry out one, or cancel all."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # a run begins before all are cancelled, or is cancelled itself
+        self._under_way: set[Episode] = set()
+        self._canceled = False
+
+    def carry_out(self, episode: Episode) -> EpisodeResult:
+        with self._lock:
+            self._under_way.add(episode)
+            if self._canceled:
+                episode.cancel()
+        try:
+            return episode.run()
+        finally:
+            with self._lock:
+                self._under_way.discard(episode)
+
+    def cancel(self) -> None:
+        with self._lock:
+            self._canceled = True
+            for episode in self._under_way:
+                episode.cancel()

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from reactree_lab.bench.comparison import Estimate
-from reactree_lab.bench.events import Event
-from reactree_lab.bench.results import RunLine
+from reactree_lab.bench.results import Event, RunLine
 
 #: A curve over the course of runs ends when fewer than this share of a planner's runs continue.
 STILL_RUNNING = 0.1
@@ -115,3 +114,17 @@ def svg(draw: Draw) -> bytes:
         buffer = io.BytesIO()
         figure.savefig(buffer, format="svg", metadata={"Date": None})
     return buffer.getvalue()
+
+
+def curves(points: Sequence[Mapping[str, float]]) -> bytes:
+    """Draw the curves of a training."""
+
+    def draw(axes: Any) -> None:
+        tokens = [point["tokens"] / 1e6 for point in points]
+        for name in [one for one in points[0] if one.startswith("exact")]:
+            axes.plot(tokens, [point[name] for point in points], label=name.replace("_", ": "))
+        for name in ("loss", "held_out_loss"):
+            axes.plot(tokens, [point[name] for point in points], label=name.replace("_", " "), linewidth=1.0)
+        axes.set(xlabel="million tokens", ylabel="share of exact decisions; loss", ylim=(0, 1.02), xlim=(0, None))
+
+    return svg(draw)

@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import abc
+import contextlib
+import dataclasses
+import os
+import signal
+import socket
+import sys
+import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from multiprocessing import connection
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from typing import Any
+from urllib.parse import urlsplit
 
 from reactree_lab.bench.folder import BenchFolder
-from reactree_lab.bench.job_runner import Finished
-from reactree_lab.bench.jobs import Job, Key
+from reactree_lab.bench.job_runner import Finished, JobRunner
+from reactree_lab.bench.jobs import BenchSettings, Job, Key
 from reactree_lab.bench.results import RunLine
+from reactree_ros.background.worker_process import end_workers, serve_the_parent, start_worker
+from reactree_ros.episode.telemetry import exporting
 from reactree_ros.errors import UserError
+from reactree_ros.plugins.installation import install_line
 from reactree_ros.record.verdict import UNANSWERED, EpisodeEnd
 
 #: Runs in a row without a language model, after which no more are started: the others would fail, too.
@@ -145,3 +161,242 @@ def carry_out(
         raise
     workers.close()
     return given_up
+
+
+@dataclasses.dataclass(kw_only=True)
+class _Process(Slot):
+    process: SpawnProcess
+    connection: Connection
+    gone: bool = False
+
+    def has_room(self, at_once: int) -> bool:
+        return super().has_room(at_once) and not self.gone
+
+
+class LocalWorkers(Workers):
+    """Worker processes, newly started (``spawn``), so that they inherit nothing of this process but the settings.
+
+    A process ends when this one does, however that happens.
+    """
+
+    def __init__(self, settings: BenchSettings, count: int, at_once: int = 1) -> None:
+        super().__init__(at_once)
+        self._settings = settings
+        self._started = 0
+        self._processes: list[_Process] = []
+        try:
+            for _ in range(count):
+                self._start()
+        except BaseException:
+            self.close(kill=True)
+            raise
+
+    @property
+    def pids(self) -> list[int]:
+        return [one.process.pid for one in self._processes if one.process.pid is not None]
+
+    @property
+    def slots(self) -> Sequence[Slot]:
+        return self._processes
+
+    def send(self, slot: Slot, job: Job) -> None:
+        assert isinstance(slot, _Process)
+        try:
+            slot.connection.send(job)
+        except OSError:
+            slot.gone = True
+
+    def wait(self) -> list[Finished | Died]:
+        if not any(one.gone for one in self._processes):
+            watched: list[Any] = []
+            for one in self._processes:
+                watched += (one.connection, one.process.sentinel)
+            connection.wait(watched)
+        happened: list[Finished | Died] = []
+        for one in list(self._processes):
+            try:
+                while one.connection.poll():
+                    if (finished := one.take(one.connection.recv())) is not None:
+                        happened.append(finished)
+                dead = one.gone or not one.process.is_alive()
+            except (EOFError, OSError):
+                dead = True
+            if dead:
+                happened.append(self._replace(one))
+        return happened
+
+    def close(self, *, kill: bool = False) -> None:
+        processes, self._processes = self._processes, []
+        if kill:
+            for one in processes:
+                one.process.terminate()
+        end_workers(*((one.process, one.connection) for one in processes))
+
+    def _start(self) -> None:
+        self._started += 1
+        name = f"worker {self._started}"
+        process, pipe = start_worker(_serve, self._settings, self.at_once, name=name)
+        self._processes.append(_Process(name=name, process=process, connection=pipe))
+
+    def _replace(self, one: _Process) -> Died:
+        self._processes.remove(one)
+        end_workers((one.process, one.connection))
+        code = one.process.exitcode or 0
+        reason = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
+        if not one.ready:
+            raise UserError(f"{one.name} died before it was ready ({reason}); its output says why")
+        died = Died(one.name, tuple(one.jobs.values()), reason)
+        self._start()
+        return died
+
+
+def _serve(jobs: Connection, settings: BenchSettings, at_once: int) -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # cancels the current runs on the way out
+    serve_the_parent()
+    try:
+        runner = JobRunner(settings)
+    except (UserError, OSError) as error:
+        with contextlib.suppress(OSError):  # the sender is gone: that may be why it cannot be made
+            jobs.send(str(error))
+        return
+    sending = threading.Lock()
+
+    def carry_out(job: Job) -> None:
+        said = runner.carry_out(job)
+        with sending, contextlib.suppress(OSError):  # the sender is gone
+            jobs.send(said)
+
+    with (
+        exporting("reactree lab bench"),
+        ThreadPoolExecutor(at_once) as threads,
+        contextlib.closing(runner),
+        contextlib.suppress(EOFError, OSError),
+    ):
+        jobs.send("")
+        while True:
+            if at_once > 1:
+                threads.submit(carry_out, jobs.recv())
+            else:  # in the main thread, where a signal interrupts whatever the run does
+                carry_out(jobs.recv())
+
+
+#: The address for a new Ray cluster on this machine.
+LOCAL = "local"
+_REACH_TIME = 10.0  # seconds
+
+
+class RayWorker:
+    def __init__(self) -> None:
+        self._runner: JobRunner | None = None
+
+    def begin(self, settings: BenchSettings) -> str:
+        """Get ready; return a problem or nothing."""
+        try:
+            self._runner = JobRunner(settings)
+        except (UserError, OSError) as error:
+            return str(error)
+        return ""
+
+    def carry_out(self, job: Job) -> Finished | str:
+        assert self._runner is not None  # it is ready
+        return self._runner.carry_out(job)
+
+
+@dataclasses.dataclass(kw_only=True)
+class _Actor(Slot):
+    actor: Any
+    answers: list[Any]  # its current work: the references of its answers
+
+
+class RayWorkers(Workers):
+    """Actors of a Ray cluster, one CPU each; the cluster chooses the machines.
+
+    Files and servers in the settings must be reachable from every machine under the same name.
+
+    Args:
+        address: Address of the cluster, e.g. ``ray://head:10001`` or ``auto``; ``local`` starts a Ray on this machine.
+    """
+
+    def __init__(self, settings: BenchSettings, count: int, at_once: int = 1, *, address: str) -> None:
+        super().__init__(at_once)
+        try:
+            import ray
+        except ImportError as error:
+            raise UserError(f"--ray needs Ray ({error}): {install_line('reactree_lab[ray]')}") from error
+        _check_reach(address)
+        self._ray, self._settings, self._started = ray, settings, 0
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # sends no usage statistics to Ray's makers
+        # A Ray on this machine pretends to have a CPU for each worker.
+        options: dict[str, Any] = {"num_cpus": count, "include_dashboard": False} if address == LOCAL else {}
+        try:
+            ray.init(address=address, log_to_driver=False, logging_level="error", **options)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            reason = " ".join(str(error).split())
+            hint = "if the cluster asks for a token, set RAY_AUTH_TOKEN"  # Ray only logs this
+            raise UserError(f"--ray {address}: {reason} ({hint})") from error
+        self._actors: list[_Actor] = []
+        for _ in range(count):
+            self._start()
+
+    @property
+    def slots(self) -> Sequence[Slot]:
+        return self._actors
+
+    def send(self, slot: Slot, job: Job) -> None:
+        assert isinstance(slot, _Actor)
+        slot.answers.append(slot.actor.carry_out.remote(job))
+
+    def wait(self) -> list[Finished | Died]:
+        waited_for = {answer: one for one in self._actors for answer in one.answers}
+        first, others = self._ray.wait(list(waited_for), num_returns=1)
+        more, _ = self._ray.wait(others, num_returns=len(others), timeout=0) if others else ([], [])
+        happened: list[Finished | Died] = []
+        for answer in [*first, *more]:
+            one = waited_for[answer]
+            if one not in self._actors:  # another answer has told that it died
+                continue
+            try:
+                said = self._ray.get(answer)
+            except self._ray.exceptions.RayError as error:
+                happened.append(self._replace(one, error))
+                continue
+            one.answers.remove(answer)
+            if (finished := one.take(said)) is not None:
+                happened.append(finished)
+        return happened
+
+    def close(self, *, kill: bool = False) -> None:
+        actors, self._actors = self._actors, []
+        for one in actors:
+            self._ray.kill(one.actor)
+        self._ray.shutdown()
+
+    def _start(self) -> None:
+        self._started += 1
+        actor = self._ray.remote(RayWorker).options(num_cpus=1, max_concurrency=self.at_once).remote()
+        begun = actor.begin.remote(self._settings)
+        self._actors.append(_Actor(name=f"worker {self._started}", actor=actor, answers=[begun]))
+
+    def _replace(self, one: _Actor, error: Exception) -> Died:
+        reason = str(error).splitlines()[0]
+        if not one.ready:
+            raise UserError(f"{one.name} died before it was ready: {reason}")
+        self._actors.remove(one)
+        self._ray.kill(one.actor)
+        self._start()
+        return Died(one.name, tuple(one.jobs.values()), reason)
+
+
+def _check_reach(address: str) -> None:
+    """Refuse an unreachable address at once; Ray itself would try for minutes."""
+    place = urlsplit(address if "://" in address else f"//{address}")
+    try:
+        host, port = place.hostname, place.port
+    except ValueError as error:
+        raise UserError(f"--ray {address}: {error}; write it as HOST:PORT or ray://head:10001") from error
+    if host is None or port is None:  # auto, local
+        return
+    try:
+        socket.create_connection((host, port), _REACH_TIME).close()
+    except OSError as error:
+        raise UserError(f"--ray {address}: cannot be reached: {error}") from error

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from reactree_lab.planners.hiagent.chunks import retrievals
+from reactree_lab.planners.hiagent.planner import retrievals
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL, kinds
 from reactree_ros.agent.prompt import start_turn
 from reactree_ros.agent.skill import apart

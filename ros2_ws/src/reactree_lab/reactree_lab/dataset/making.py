@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+from reactree_lab.bench.job_runner import Runs
 from reactree_lab.bench.suites import HOUSE_STRIDE, GeneratedSettings
 from reactree_lab.dataset.exercises import exercise
 from reactree_lab.dataset.lines import Line, Run, bare, in_order, lines_of
 from reactree_lab.dataset.settings import Recipe
-from reactree_lab.dataset.teaching import Teacher
 from reactree_lab.household.generator import TAUGHT, generate_house
 from reactree_lab.household.people import say_impossible, say_openly
 from reactree_lab.household.person import SimulatedPerson
+from reactree_lab.household.question import unasked
 from reactree_lab.household.wording import say_nonsense
-from reactree_lab.runs import Runs
+from reactree_lab.worker_calls import call_in_workers
+from reactree_ros.agent.decision import DONE, FAILURE, RECALL
+from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.kinds.think import Ask
+from reactree_ros.agent.reading import Unreadable, read
+from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.text import approximate_tokens
+from reactree_ros.agent.turns import render
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Examples
 from reactree_ros.episode.assembly import assemble
@@ -31,12 +42,14 @@ from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import shown
 from reactree_ros.household import rules
 from reactree_ros.household.expert.goals import Goal, goals_of
+from reactree_ros.household.expert.model import Decided, ExpertModel
+from reactree_ros.household.expert.reading import Situation
 from reactree_ros.household.scene import Thing
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, parse_tasks
 from reactree_ros.household.vocabulary import NEVER_OPEN
 from reactree_ros.llm.chat import chat_messages
-from reactree_ros.llm.port import LanguageModel, LanguageModelError
+from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, LanguageModelError, MaySay, Reply
 from reactree_ros.llm.settings import make_model, model_from_dict
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.memory.spec import memory
@@ -355,3 +368,160 @@ def house_of(record: Record) -> str:
         return str(world["house"])
     settings_of = {name: value for name, value in world.get("settings", {}).items() if name != "task_id"}
     return json.dumps({"world": world.get("name") or world.get("suite"), **settings_of}, sort_keys=True)
+
+
+#: Sources of a call for each that is made at the same time: at a call's end fewer and fewer are.
+_EACH = 4
+
+Call = Sequence[tuple[int, Sequence[Source]]]
+
+
+def made_parts(
+    recipe: Recipe, jobs: Mapping[int, Sequence[Source]], *, workers: int, at_once: int = 1
+) -> Generator[tuple[int, DatasetPart]]:
+    """Make parts in so many processes, 1 is this one; yield each with its number once it is done, in any order.
+
+    Each process makes so many sources ``at_once``.
+    """
+    if workers == 1 or len(jobs) < 2:
+        with closing(Maker(recipe, at_once)) as maker:
+            yield from maker.parts(jobs.items())
+        return
+    threads = max(1, len(os.sched_getaffinity(0)) // workers)
+    calls = call_in_workers(_begin, (recipe, at_once, threads), _calls(jobs, at_once), workers=min(workers, len(jobs)))
+    with closing(calls):
+        for _, parts in calls:
+            yield from parts
+
+
+def _calls(jobs: Mapping[int, Sequence[Source]], at_once: int) -> Iterator[Call]:
+    call: list[tuple[int, Sequence[Source]]] = []
+    for job in jobs.items():
+        call.append(job)
+        if at_once == 1 or sum(len(sources) for _, sources in call) >= _EACH * at_once:
+            yield call
+            call = []
+    if call:
+        yield call
+
+
+def _begin(recipe: Recipe, at_once: int, threads: int) -> Callable[[Call], list[tuple[int, DatasetPart]]]:
+    # Before torch is imported: sentence embedders with a thread per core each took six times as long.
+    os.environ.setdefault("OMP_NUM_THREADS", str(threads))
+    maker = Maker(recipe, at_once)
+    return lambda jobs: list(maker.parts(jobs))
+
+
+#: End of an action's verb: ``go`` of ``go to desk 1``, ``retrieve`` of ``retrieve(2)``.
+_VERB = re.compile(r"\W")
+_ACT = "Act"
+
+
+class _Expert(ExpertModel):
+    """The expert that goes only where it may: a thing that was moved to another room is not here any more."""
+
+    _gone: frozenset[tuple[str, str]] = frozenset()  # refused beforehand, for this decision
+    questions: Mapping[str, Sequence[str]] = MappingProxyType({})  # asked first, by instruction
+
+    def consider(self, request: DecisionRequest) -> Decided:
+        self._gone = frozenset()
+        decided = super().consider(request)
+        while isinstance(request.may_say, DecisionGrammar) and (walk := self._impossible(decided, request.may_say)):
+            self._gone |= {(walk, "")}
+            decided = super().consider(request)
+        return decided
+
+    def begin(self, request: DecisionRequest, situation: Situation) -> str:
+        """Take those walks as refused; ask the first question that no question asked so far has the meaning of."""
+        situation.refused |= self._gone
+        if not (isinstance(request.may_say, DecisionGrammar) and request.may_say.questions):
+            return ""
+        question = unasked(self.questions.get(situation.task, ()), situation.answers)
+        return str(Ask(question)) if question else ""
+
+    def _impossible(self, decided: Decided, may_say: DecisionGrammar) -> str:
+        skill = decided.text.removeprefix(f"{_ACT}: ")
+        if not skill.startswith("go to ") or skill in may_say.skills or may_say.free or may_say.offers:
+            return ""
+        walk = self._naming.with_words(skill)
+        return "" if (walk, "") in self._gone else walk
+
+
+class Teacher(LanguageModel):
+    """The expert, which knows the goals of an instruction.
+
+    Args:
+        goals: Its goals; none if a household robot cannot do it.
+        names: Names of classes that the house calls otherwise.
+        questions: Questions whose answers are needed first.
+        noise: Share of the expert's decisions that are replaced by another allowed one.
+        pupil: Acts instead of the expert; then there is no noise.
+        beta: Share of decisions that the expert still makes, if it knows one.
+    """
+
+    def __init__(
+        self,
+        instruction: str,
+        goals: Sequence[Goal],
+        *,
+        names: Mapping[str, str] = MappingProxyType({}),
+        questions: Sequence[str] = (),
+        noise: float,
+        seed: str,
+        pupil: LanguageModel | None = None,
+        beta: float = 0.0,
+    ) -> None:
+        self._expert = _Expert({instruction: goals}, names=names)
+        self._expert.questions = {instruction: questions}
+        self._understands = bool(goals)
+        self._noise = noise
+        self._rng = random.Random(seed)
+        self._pupil, self._beta = pupil, beta
+        #: The expert's decisions, by the ids of the pupil's requests; empty if it knows none.
+        self.labels: dict[str, str] = {}
+        self.astray: set[str] = set()  # ids of the requests that were answered with noise
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        if self._pupil is not None:
+            label = self.labels[request.id] = self._label(request)
+            guided = self._rng.random() < self._beta
+            return Pending.of(Reply(label)) if guided and label else self._pupil.decide(request)
+        if self._rng.random() < self._noise and (stray := _stray(self._rng, request.may_say)):
+            self.astray.add(request.id)
+            return Pending.of(Reply(stray))
+        return self._expert.decide(request)
+
+    def count_tokens(self, text: str) -> int | None:
+        return None if self._pupil is None else self._pupil.count_tokens(text)
+
+    def _label(self, request: DecisionRequest) -> str:
+        """Return the expert's decision; nothing if it knows none, as for a subgoal in foreign words."""
+        decided = self._expert.consider(request)
+        lost = self._understands and not decided.understood
+        return "" if lost or not may_be_said(decided.text, request.may_say) else decided.text
+
+
+def may_be_said(said: str, may_say: MaySay) -> bool:
+    if isinstance(may_say, FreeText):
+        return True
+    if isinstance(may_say, Choice):
+        return said in may_say.options
+    try:
+        return render(read(said, may_say)) == said
+    except Unreadable:
+        return False
+
+
+def _stray(rng: random.Random, may_say: MaySay) -> str:
+    """Draw an action, with all verbs equally likely; empty if only the node's end is left."""
+    if isinstance(may_say, DecisionGrammar):
+        label = _ACT
+    elif isinstance(may_say, SubgoalGrammar) and may_say.goes_on:
+        label = "Action"
+    else:
+        return ""
+    by_verb: dict[str, list[str]] = {}
+    for skill in may_say.skills:
+        if skill not in (DONE, FAILURE) and not skill.startswith(RECALL):
+            by_verb.setdefault(_VERB.split(skill, 1)[0], []).append(skill)
+    return f"{label}: {rng.choice(by_verb[rng.choice(list(by_verb))])}" if by_verb else ""

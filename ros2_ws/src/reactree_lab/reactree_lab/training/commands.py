@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import hashlib
+import io
 import json
 import os
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,21 +17,29 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from reactree_lab.bench.plots import curves
 from reactree_lab.dataset.settings import ABOUT
-from reactree_lab.out_folder import check_place, check_same, opened_alone
+from reactree_lab.out_folder import check_place, check_same, opened_alone, write_whole, writing
 from reactree_lab.training import dataset
-from reactree_lab.training.base import base_words
-from reactree_lab.training.checkpoint import write_whole
-from reactree_lab.training.curves import write_curves
-from reactree_lab.training.loop import HELD_OUT, TOKENIZER, TRAIN, process_count, train_in_processes
+from reactree_lab.training.base import base_words, write_base
+from reactree_lab.training.loop import (
+    CHECKPOINT,
+    HELD_OUT,
+    TOKENIZER,
+    TRAIN,
+    load_checkpoint,
+    process_count,
+    train_in_processes,
+)
 from reactree_lab.training.loop import Progress as TrainProgress
 from reactree_lab.training.model import begun_with
-from reactree_lab.training.model_folder import make_model_folder
 from reactree_lab.training.prepared import Prepared, prepare
-from reactree_lab.training.settings import TrainSettings
-from reactree_lab.training.vocabulary import Words, make_tokenizer, names_in
+from reactree_lab.training.settings import ADAPTER, CSV, PLOT, TrainSettings
+from reactree_lab.training.vocabulary import END, Words, make_tokenizer, names_in
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import read_json
+from reactree_ros.files.whole_file import whole_folder
+from reactree_ros.llm.trained import ABOUT as TRAINED
 
 SETTINGS, _LOCK = "settings.json", "lock"
 #: Number of nodes whose texts make a tokenizer.
@@ -159,3 +170,75 @@ def _shown(out: Path, settings: TrainSettings) -> Iterator[Any]:
                 write_curves(out, progress.points)
 
         yield shown
+
+
+#: The model's folder, in the training's folder.
+MODEL = "model"
+
+
+def make_model_folder(out: Path, settings: TrainSettings, planners: str) -> Path:
+    """Make the folder of the trained model, or of its LoRA matrices, with a description of the training.
+
+    ``transformers`` and vLLM can load it.
+    """
+    name = ADAPTER if settings.base and settings.rank else MODEL
+    folder = out / name
+    weights = load_checkpoint(out / CHECKPOINT)["model"]
+    with writing(folder), whole_folder(folder) as new:
+        if settings.base:
+            write_base(new, settings, weights)
+        else:
+            _write_own(new, settings, out / TOKENIZER, weights)
+        write_about(new, settings, planners)
+        shutil.rmtree(folder, ignore_errors=True)
+    return folder
+
+
+def _write_own(folder: Path, settings: TrainSettings, tokenizer: Path, weights: Mapping[str, Any]) -> None:
+    """Write a model from scratch: weights in 16 bits, tokenizer, graph."""
+    import torch
+    from tokenizers import Tokenizer
+    from transformers import PreTrainedTokenizerFast
+
+    from reactree_lab.training.graph import write_graph
+    from reactree_lab.training.model import make_model
+
+    words = Tokenizer.from_file(str(tokenizer))
+    model = make_model(settings, words.get_vocab_size())
+    model.load_state_dict(weights)
+    model.to(torch.float16).save_pretrained(folder)
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=words, eos_token=END, pad_token=END, clean_up_tokenization_spaces=False
+    )
+    fast.save_pretrained(folder)
+    _compute_in_full(folder / "config.json")
+    write_graph(folder)
+
+
+def _compute_in_full(config: Path) -> None:
+    """Make engines compute in 32 bits with 16-bit weights, so that all of them decide alike."""
+    values = json.loads(config.read_text(encoding="utf-8"))
+    write_whole(config, json.dumps({**values, "dtype": "float32"}, indent=2).encode())
+
+
+def write_about(folder: Path, settings: TrainSettings, planners: str) -> None:
+    """Write into a model's folder for which planners and how it was trained."""
+    said = settings.model_dump(mode="json")
+    named = {name: Path(said[name]).name for name in ("base", "start")}  # not where they lie on this machine
+    trained = {"planner": planners, "settings": {**said, **named}}
+    write_whole(folder / TRAINED, f"{json.dumps(trained, indent=1)}\n".encode())
+
+
+def write_curves(folder: Path, points: Sequence[Mapping[str, float]]) -> None:
+    if points:
+        write_whole(folder / CSV, as_csv(points))
+        write_whole(folder / PLOT, curves(points))
+
+
+def as_csv(points: Sequence[Mapping[str, float]]) -> bytes:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(points[0]), lineterminator="\n")
+    writer.writeheader()
+    for point in points:
+        writer.writerow({name: f"{value:.6g}" if name != "tokens" else int(value) for name, value in point.items()})
+    return text.getvalue().encode()

@@ -10,8 +10,7 @@ from typing import Any
 
 from reactree_lab.dataset import settings
 from reactree_lab.dataset.settings import ABOUT, SCHEMA
-from reactree_lab.training.allowed import ACT, MaySay
-from reactree_lab.training.vocabulary import Words
+from reactree_lab.training.vocabulary import ACT, MaySay, Words
 from reactree_ros.agent.turns import kind_said
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import LONGEST_LINE, parse_json, read_json, shown

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-from reactree_lab.training.checkpoint import write_whole
+from reactree_lab.out_folder import write_whole
 from reactree_local.small import COSINES, GRAPH, HIDDEN, PAST, READ, SCORES, SINES, TOKENS, WEIGHTS
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import LONGEST_LINE, parse_json, text_of

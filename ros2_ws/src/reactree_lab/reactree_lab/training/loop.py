@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import os
 import time
@@ -15,11 +16,10 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
+from reactree_lab.out_folder import write_whole
 from reactree_lab.training.base import adapter_weights, base_model, learnt_weights, put_back
-from reactree_lab.training.batches import learnt_tokens, make_pass, passes, shares, steps
-from reactree_lab.training.checkpoint import load_checkpoint, save_checkpoint
 from reactree_lab.training.model import Learner, Optimiser, begun_with, make_model, rate_share, with_layers
-from reactree_lab.training.prepared import Prepared
+from reactree_lab.training.prepared import Prepared, learnt_tokens, make_pass, passes, shares, steps
 from reactree_lab.training.settings import PRESETS, TrainSettings
 from reactree_ros.background.worker_process import deaf_to_the_terminal, serve_the_parent
 from reactree_ros.errors import UserError
@@ -293,3 +293,19 @@ class _Trainer:
             "progress": vars(self._progress),
         }
         save_checkpoint(self._path, state)
+
+
+def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
+    content = io.BytesIO()
+    torch.save(state, content)
+    write_whole(path, content.getvalue())
+
+
+def load_checkpoint(path: Path) -> dict[str, Any]:
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        raise UserError(
+            f"{path}: is no checkpoint of `reactree lab train` ({type(error).__name__}); name another --out"
+        ) from error
+    return dict(state)

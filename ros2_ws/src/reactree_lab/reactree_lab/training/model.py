@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from reactree_lab.training.batches import FILLING, Pass
+from reactree_lab.training.prepared import FILLING, Pass
 from reactree_lab.training.settings import PRESETS, TrainSettings
 from reactree_local.small import TOKENIZER, WEIGHTS
 from reactree_ros.errors import UserError

@@ -15,6 +15,8 @@ from reactree_ros.plugins.settings import Settings, read_settings
 
 #: The folder of LoRA matrices, in the training's folder, and the same matrices for llama.cpp.
 ADAPTER, GGUF = "adapter", "adapter.gguf"
+#: The files of the curves, in the training's folder.
+CSV, PLOT = "curves.csv", "curves.svg"
 
 
 @dataclass(frozen=True)

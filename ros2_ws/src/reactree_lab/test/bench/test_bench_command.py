@@ -30,12 +30,11 @@ from rich.console import Console
 
 from reactree_lab.bench import commands
 from reactree_lab.bench import folder as bench_folder
-from reactree_lab.bench.events import told_by
 from reactree_lab.bench.folder import BenchFolder, read_broken, read_results
 from reactree_lab.bench.job_runner import RECORD, Finished, JobRunner
 from reactree_lab.bench.jobs import Job
-from reactree_lab.bench.local_workers import LocalWorkers
-from reactree_lab.bench.workers import Died, Slot, carry_out
+from reactree_lab.bench.results import told_by
+from reactree_lab.bench.workers import Died, LocalWorkers, Slot, carry_out
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode.player import replay
 from reactree_ros.errors import UserError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from doubles import ScriptedModel, ScriptedWorld
 
-from reactree_lab.bench.events import RunEvents, Size, told_by
+from reactree_lab.bench.results import RunEvents, Size, told_by
 from reactree_ros.agent.text import approximate_tokens
 from reactree_ros.episode import Episode
 from reactree_ros.llm.port import LanguageModel, Reply

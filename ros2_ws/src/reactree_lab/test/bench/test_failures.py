@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from reactree_lab.bench.events import ACT, REFUSED_ACT, Event, told_by
 from reactree_lab.bench.failures import RULES, Cause, Verdict, verdict
 from reactree_lab.bench.job_runner import GOAL, RECORD, Finished, JobRunner
 from reactree_lab.bench.jobs import BenchSettings, Job, Key
-from reactree_lab.bench.results import Condition, Goal, read_goal
+from reactree_lab.bench.results import ACT, REFUSED_ACT, Condition, Event, Goal, read_goal, told_by
 from reactree_ros.record.reader import read_record
 
 INSTRUCTION = "Put 1 apple on the kitchen table"

@@ -12,8 +12,7 @@ from bench_runs import COMMAND, KILLED, OPTIONS, SETTINGS, assert_same_bench, in
 
 from reactree_lab.bench.folder import BenchFolder, read_results
 from reactree_lab.bench.jobs import Job
-from reactree_lab.bench.ray_workers import LOCAL, RayWorkers
-from reactree_lab.bench.workers import Died, Slot, carry_out
+from reactree_lab.bench.workers import LOCAL, Died, RayWorkers, Slot, carry_out
 from reactree_ros.errors import UserError
 
 pytestmark = pytest.mark.bench

@@ -13,7 +13,10 @@ import pytest
 from bench_runs import SETTINGS, bench_of, line
 from command_line import Cli
 
-from reactree_lab.bench.document import (
+from reactree_lab.bench.folder import BenchFolder
+from reactree_lab.bench.job_runner import GOAL, Finished
+from reactree_lab.bench.jobs import BenchSettings
+from reactree_lab.bench.report import (
     as_html,
     bullets,
     escaped,
@@ -21,9 +24,6 @@ from reactree_lab.bench.document import (
     link,
     table,
 )
-from reactree_lab.bench.folder import BenchFolder
-from reactree_lab.bench.job_runner import GOAL, Finished
-from reactree_lab.bench.jobs import BenchSettings
 from reactree_lab.bench.results import Condition, Goal, goal_as_json
 
 TWO = BenchSettings(suite="generated", suite_settings={"houses": 1}, planners=("react", "reactree_wm"))

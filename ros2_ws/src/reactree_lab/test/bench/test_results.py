@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 from bench_runs import SETTINGS, line
 
-from reactree_lab.bench.events import Size, size_of
 from reactree_lab.bench.folder import BenchFolder
 from reactree_lab.bench.jobs import BenchSettings
-from reactree_lab.bench.results import RunLine, grouped_by_end, line_of
+from reactree_lab.bench.results import RunLine, Size, grouped_by_end, line_of, size_of
 from reactree_ros.episode import EpisodeResult
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import checked, parse_json

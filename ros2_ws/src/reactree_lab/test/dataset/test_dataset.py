@@ -22,11 +22,11 @@ from command_line import Cli
 from llm.talker import Talker
 from memory.word_hash_embedder import WordHashEmbedder
 
-from reactree_lab.cli import dataset as dataset_command
+from reactree_lab.cli import models as dataset_command
 from reactree_lab.dataset import folder as dataset_folder
 from reactree_lab.dataset.folder import those_held_out
 from reactree_lab.dataset.lines import Run, bare, lines_of
-from reactree_lab.dataset.teaching import Teacher
+from reactree_lab.dataset.making import Teacher
 from reactree_lab.household.generator import generate_house
 from reactree_ros.agent.control_flow import flow_named
 from reactree_ros.agent.grammar import DecisionGrammar

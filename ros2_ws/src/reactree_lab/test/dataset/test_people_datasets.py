@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from reactree_lab.bench.suites import GENERATED, VAGUE, GeneratedSettings, VagueSettings
-from reactree_lab.dataset.making import LivedInHouse, Maker
+from reactree_lab.dataset.making import LivedInHouse, Maker, Teacher
 from reactree_lab.dataset.settings import DatasetSettings, Recipe
-from reactree_lab.dataset.teaching import Teacher
 from reactree_lab.household.generator import KEPT, NOUNS, TAUGHT, generate_house
 from reactree_ros.episode.assembly import assemble
 from reactree_ros.episode.run_spec import RunSpec

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactree_lab.planners.hiagent.chunks import ChunkMemory, acted, refused, subgoal_said
+from reactree_lab.planners.hiagent.planner import ChunkMemory, acted, refused, subgoal_said
 from reactree_ros.agent.turns import About, Told, Turn, node_text, render
 
 Event = tuple[str, ...]

@@ -16,7 +16,7 @@ from py_trees.common import Status
 from reactree_lab.household.generator import generate_house
 from reactree_lab.planners.hiagent import expert as subgoals
 from reactree_lab.planners.hiagent.planner import PROMPTS, HiAgentNode, told_as_subgoals
-from reactree_lab.worlds.ai2thor.household import ALFRED
+from reactree_lab.worlds.ai2thor.wording import ALFRED
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.prompt import prompt, summary_request
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar

@@ -13,7 +13,7 @@ import thor_peer
 from thor_trials import trial_of, world_of
 
 from reactree_lab.worlds.ai2thor.alfred import Trial
-from reactree_lab.worlds.ai2thor.household import ALFRED
+from reactree_lab.worlds.ai2thor.wording import ALFRED
 from reactree_lab.worlds.ai2thor.world import Ai2ThorWorld
 from reactree_ros.agent.prompt import prompt
 from reactree_ros.agent.turns import node_text

@@ -17,7 +17,7 @@ import pytest
 from doubles import ScriptedModel
 from plans import BARE, example_of
 
-from reactree_lab.worlds.scienceworld import engine as engines
+from reactree_lab.worlds.scienceworld import world as engines
 from reactree_lab.worlds.scienceworld.world import (
     SPEC,
     SUITE,
@@ -186,7 +186,7 @@ def test_java_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_java_ends_with_a_process_that_is_killed() -> None:
     code = (
-        "import time; from reactree_lab.worlds.scienceworld.engine import ScienceWorldProcess; "
+        "import time; from reactree_lab.worlds.scienceworld.world import ScienceWorldProcess; "
         "print(ScienceWorldProcess()._process.pid, flush=True); time.sleep(600)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:

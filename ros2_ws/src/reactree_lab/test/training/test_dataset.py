@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from command_line import Cli
 
-from reactree_lab.training.allowed import MaySay, Vocabulary
 from reactree_lab.training.dataset import TRAIN, node_texts, nodes_of
-from reactree_lab.training.vocabulary import names_in
+from reactree_lab.training.vocabulary import MaySay, Vocabulary, names_in
 from reactree_ros.errors import UserError
 
 TOKENS = [b"", b"\n", b"Act", b": ", b"Act: ", b"go", b" to", b" bed", b" bedroom", b"room", b"Think", b" x", b"pick"]
@@ -67,8 +66,7 @@ def test_a_skill_that_would_have_been_right_may_stand_beside_the_one_that_was_sa
 
 @pytest.mark.train
 def test_beside_what_was_said_is_learnt_where_the_two_part(tmp_path: Path) -> None:
-    from reactree_lab.training.batches import learnt_tokens, make_pass
-    from reactree_lab.training.prepared import prepare
+    from reactree_lab.training.prepared import learnt_tokens, make_pass, prepare
     from reactree_lab.training.vocabulary import Words, make_tokenizer
 
     may_say = {"skills": ["go to bed", "go to sofa", "pick up d"], "control_flows": []}
@@ -111,8 +109,7 @@ def folders(path: Path, *counts: int) -> list[Path]:
 def test_each_dataset_has_its_share_of_the_tokens_however_large_it_is(tmp_path: Path) -> None:
     from collections import Counter
 
-    from reactree_lab.training.batches import steps
-    from reactree_lab.training.prepared import prepare
+    from reactree_lab.training.prepared import prepare, steps
     from reactree_lab.training.vocabulary import Words, make_tokenizer
 
     nodes = list(nodes_of(folders(tmp_path, 90, 10), TRAIN))

@@ -13,7 +13,7 @@ from docs.blocks import ROOT
 from tiny_gguf import HEADS, KEY_HEADS, make_tiny_gguf
 
 from reactree_lab.household.generator import generate_house
-from reactree_lab.training.gguf_adapter import write_gguf_adapter
+from reactree_lab.training.base import write_gguf_adapter
 from reactree_local.mind import base as base_model
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError

@@ -37,9 +37,8 @@ def test_attention_in_blocks_comes_to_the_same_as_pytorchs(length: int) -> None:
 def test_what_is_read_is_learnt_from_all_tokens_but_those_that_fill_up(data: Path, straight: Path) -> None:
     import torch
 
-    from reactree_lab.training.batches import make_pass
     from reactree_lab.training.model import Learner, make_model
-    from reactree_lab.training.prepared import Prepared
+    from reactree_lab.training.prepared import Prepared, make_pass
 
     prepared = Prepared.load(straight / "prepared_train")
     vocabulary = int(prepared.tokens.max()) + 1
@@ -60,9 +59,8 @@ def test_lora_matrices_in_the_weights_learn_as_beside_them(straight: Path) -> No
     from peft import LoraConfig, get_peft_model
     from transformers import AutoModelForCausalLM
 
-    from reactree_lab.training.batches import make_pass
     from reactree_lab.training.model import Learner
-    from reactree_lab.training.prepared import Prepared
+    from reactree_lab.training.prepared import Prepared, make_pass
 
     base = AutoModelForCausalLM.from_pretrained(straight / "model", dtype=torch.float32)
     model = get_peft_model(base, LoraConfig(r=3, target_modules="all-linear")).base_model.model

@@ -21,8 +21,8 @@ from short_trainings import SHORT, train
 from reactree_lab.dataset.settings import ABOUT
 from reactree_lab.household.generator import generate_house
 from reactree_lab.training import dataset
-from reactree_lab.training.curves import CSV, PLOT
 from reactree_lab.training.prepared import Prepared
+from reactree_lab.training.settings import CSV, PLOT
 from reactree_local.small import PACKAGED, WEIGHTS
 from reactree_ros.agent.control_flow import default_flows
 from reactree_ros.agent.grammar import DecisionGrammar
@@ -78,7 +78,7 @@ def test_it_learns_and_the_curves_say_so(trained: Path) -> None:
 def test_a_training_that_is_killed_goes_on_to_the_same_numbers(
     data: Path, straight: Path, tmp_path: Path, every: str, kept: set[int]
 ) -> None:
-    from reactree_lab.training.checkpoint import load_checkpoint
+    from reactree_lab.training.loop import load_checkpoint
 
     out = tmp_path / "out"
     arguments = [*map(str, ("lab", "train", "--data", data, "--out", out, *SHORT))]
@@ -314,7 +314,7 @@ def test_lora_matrices_are_written_apart_and_peft_puts_them_to_the_base(trained:
     from transformers import AutoModelForCausalLM
 
     from reactree_lab.training.base import put_back
-    from reactree_lab.training.checkpoint import load_checkpoint
+    from reactree_lab.training.loop import load_checkpoint
 
     assert not (adapted / "model").exists()
     about = json.loads((adapted / "adapter" / "training.json").read_text())
@@ -456,7 +456,7 @@ def test_where_the_disk_is_full_the_checkpoint_before_stays_whole(
     data: Path, straight: Path, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from reactree_lab.training import loop
-    from reactree_lab.training.checkpoint import load_checkpoint
+    from reactree_lab.training.loop import load_checkpoint
 
     out, step = tmp_path / "out", loop._Trainer._step
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from reactree_lab.worlds.ai2thor.expert import decide
-from reactree_lab.worlds.ai2thor.household import ALFRED
 from reactree_lab.worlds.ai2thor.instruction import Step, read_instruction, read_step
+from reactree_lab.worlds.ai2thor.wording import ALFRED
 from reactree_ros.agent.prompt import start_turn, system_text, task_turn
 from reactree_ros.agent.turns import Saw, Told
 from reactree_ros.llm.port import prompt_text

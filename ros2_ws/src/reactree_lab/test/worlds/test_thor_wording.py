@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from reactree_lab.worlds.ai2thor.household import ALFRED
-from reactree_lab.worlds.ai2thor.wording import View, merged, names, room_of
+from reactree_lab.worlds.ai2thor.wording import ALFRED, View, merged, names, room_of
 from reactree_ros.errors import UserError
 
 sys.path.insert(0, str(Path(__file__).parent))

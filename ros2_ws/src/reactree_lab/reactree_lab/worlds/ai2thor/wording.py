@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from reactree_ros.agent.household import Household
 from reactree_ros.agent.text import said_number
 from reactree_ros.errors import UserError
 from reactree_ros.world.port import Seen
@@ -276,3 +277,21 @@ def _states(thing: Thing) -> tuple[str, ...]:
     if is_slice(thing):
         states.add("SLICED")
     return tuple(sorted(states))
+
+
+#: AI2-THOR's skills, with their prompts and fixed examples.
+ALFRED = Household(
+    name="alfred",
+    actions=("go to", "pick up", "put down", "slice", "open", "close", "turn on", "turn off"),
+    control_flows={
+        "sequence": ('"sequence" (achieve subgoals sequentially. If any subgoal fails, the sequence is interrupted)'),
+        "fallback": (
+            '"fallback" (Attempt subgoals in order until one succeeds. If a subgoal is successful, the remaining '
+            "subgoals are not attempted)"
+        ),
+    },
+    naming="{word} ({instance})",
+    max_decisions=100,
+    max_steps=200,
+    prompts="reactree_lab.worlds.ai2thor:prompts",
+)

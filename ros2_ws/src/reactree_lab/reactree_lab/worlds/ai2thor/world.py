@@ -14,11 +14,9 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from reactree_lab.worlds.ai2thor.alfred import HouseState, Trial, load_trials
-from reactree_lab.worlds.ai2thor.household import ALFRED
-from reactree_lab.worlds.ai2thor.navigation import Navigation
-from reactree_lab.worlds.ai2thor.restore import restore
+from reactree_lab.worlds.ai2thor.navigation import Navigation, restore
 from reactree_lab.worlds.ai2thor.simulator import GRID_SIZE, Simulator
-from reactree_lab.worlds.ai2thor.wording import RECALLABLE, WORDS, Thing, View, room_of, word_of
+from reactree_lab.worlds.ai2thor.wording import ALFRED, RECALLABLE, WORDS, Thing, View, room_of, word_of
 from reactree_lab.worlds.worker_world import WorkerWorld
 from reactree_ros.agent.observation import Spot
 from reactree_ros.agent.picture import picture_of

@@ -16,8 +16,7 @@ from pydantic import Field, field_validator, model_validator
 
 from reactree_lab.bench import published
 from reactree_lab.bench.spec import SuiteSpec
-from reactree_lab.worlds.pddl.engine import DOMAIN, DOMAINS, PddlSimulator, Wording, wording_of
-from reactree_lab.worlds.pddl.problems import MAKERS, Fact, Problem
+from reactree_lab.worlds.pddl.engine import DOMAIN, DOMAINS, MAKERS, Fact, PddlSimulator, Problem, Wording, wording_of
 from reactree_lab.worlds.worker_world import WorkerWorld
 from reactree_ros.agent.household import Household
 from reactree_ros.background.pending import Pending
