@@ -134,18 +134,7 @@ class WayBack:
     The tree gets the recorded observations, because its decisions were based on them. The skills are carried out again
     alongside. If one has another result, it is reported and written to the new record. The run then looks around again
     before its next decision. With ``later``, no skill is repeated: the run continues from the present state. It always
-    looks around again, and a call that was under way counts as broken off.
-
-    Args:
-        until: How many of its events it follows.
-        spec: The run's specification from there on; None: the recorded one.
-        world: The world at the start of the task; with ``later``, in its present state.
-        model: Decides from there on.
-        memory: Provides examples from there on; None: the one of the specification, if a package brings it.
-        write: Takes the events of the new record; None: there is none.
-        says: A text that replaces the model's next reply; empty: none.
-        later: Whether no skill is carried out again.
-        given: Further arguments of :func:`~reactree_ros.episode.player.along_script`.
+    looks around again, and a call that was under way counts as broken off. ``says`` replaces the model's next reply.
     """
 
     def __init__(

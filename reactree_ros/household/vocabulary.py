@@ -159,11 +159,7 @@ def class_of_word(word: str) -> ObjectClass:
 
 
 class Naming:
-    """Translates texts between the vocabulary's words and the names in a house.
-
-    Args:
-        names: The names, by class; other classes have their own word.
-    """
+    """Translates texts between the vocabulary's words and the names in a house, which are given by class."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
         words = {known.word: names.get(name, known.word) for name, known in CLASSES.items()}

@@ -33,14 +33,7 @@ Steps: TypeAlias = Generator[Pending[Observation], Observation, Observation]
 
 
 def routines_in(path: Path, skills: Sequence[Declared], names: Names) -> list[model.Routine]:
-    """Read the routines of a file of XML, or of a folder of them.
-
-    Raises UserError: they cannot be read, or nothing that reads XML is installed.
-
-    Args:
-        skills: The declared skills of the world, which are the nodes.
-        names: Says which names can ever stand in a place of a skill.
-    """
+    """Read the routines of a file of XML, or of a folder of them, whose nodes are a world's skills."""
     if "xml" not in FORMS.names:
         raise UserError(f"{path}: routines in XML need reactree_doors: install it beside reactree_ros")
     read: list[model.Routine] = FORMS.get("xml")(path, skills, names)

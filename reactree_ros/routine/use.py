@@ -43,12 +43,7 @@ Wrap = Callable[[Find | None, Tells], tuple[Find | None, Tells]]
 
 
 class Use:
-    """Does what an agent node is for by a routine; it is what :attr:`RunContext.routines` is.
-
-    Args:
-        proposes: Whether a person has to agree before each.
-        tells: Told of each that was run.
-    """
+    """Does what an agent node is for by a routine; a person may have to agree before each."""
 
     def __init__(self, find: Find, *, proposes: bool = False, tells: Tells = lambda *_: None) -> None:
         self._find, self._proposes, self._tells = find, proposes, tells

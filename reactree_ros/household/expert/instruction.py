@@ -222,12 +222,7 @@ _GUESSED = frozenset({TABLE, WASHER, GLASSES, GLASS_OF_WINE})
 
 
 def goal_of(instruction: str, names: Mapping[str, str]) -> dict[str, int]:
-    """Return the goal of an instruction, as a task's ``task_goal``; empty if the instruction is not clear in each word.
-
-    Args:
-        instruction: The instruction.
-        names: What the house calls classes by another name than the vocabulary's word.
-    """
+    """Return the goal of an instruction, as a task's ``task_goal``; empty if it is not clear in each word."""
     text = Naming(names).with_words(instruction)
     goals, sentence = read_instruction(text).goals, read_sentence(text)
     items = [item for errand in sentence.errands for item in errand.items]
