@@ -1,4 +1,4 @@
-"""Which routine fits a goal: one of the same words, whose roles words of the same kinds fill that the house knows."""
+"""The routines of a memory, and which fits a goal: one of the same words, whose roles words of the same kinds fill."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An agent node runs a routine that fits its goal, and goes on as an agent node where something is not as expected."""
+"""Routines in a run: an agent node runs one that fits its goal, or goes on itself; what the run teaches is kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Goals of an instruction in everyday English, as people give it to a household robot."""
+"""Goals of an instruction in everyday English, its open parts, and the questions about them.
+
+A part is open if the instruction does not name it: which things, how many, where to. Each question is about one part,
+things first. If an answer does not help, it is asked once more in other words; if that does not help either, or nobody
+may be asked, the instruction is read as without a person.
+"""
 
 from __future__ import annotations
 

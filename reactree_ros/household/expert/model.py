@@ -1,4 +1,8 @@
-"""The expert behind the LanguageModel port."""
+"""The expert: a rule-based household policy that reads only a prompt's text, and makes one decision.
+
+It decides in the paper's style (appendix G): the root thinks and expands into one subgoal per thing, that node into
+finding and putting down, a search into rooms. If it may not expand, it pursues one goal after the other itself.
+"""
 
 from __future__ import annotations
 
