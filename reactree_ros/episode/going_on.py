@@ -45,7 +45,7 @@ class SaysFirst(Around):
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         text, self._text = self._text, None
-        return self.model.decide(request) if text is None else Pending.of(Reply(text, answered_by=A_PERSON))
+        return self.model.decide(request) if text is None else Pending.ready(Reply(text, answered_by=A_PERSON))
 
 
 def stop_of(record: Record) -> int:
@@ -168,7 +168,7 @@ class WayBack:
             self.episode = along_script(
                 spec,
                 self._script,
-                world=ScriptedWorld(self._script, record, lambda: Pending.of(None), beside),
+                world=ScriptedWorld(self._script, record, lambda: Pending.ready(None), beside),
                 model=ScriptedModel(self._script, SaysFirst(says, model) if says else model),
                 memory=memory,
                 examples=examples_from(memory, model, spec.options),

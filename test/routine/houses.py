@@ -41,7 +41,7 @@ class Refusing(WorldWrapper):
             self._after -= 1
             if self._after < 0:
                 self._times -= 1
-                return Pending.of(Observation("The gripper slipped.", self._outcome))
+                return Pending.ready(Observation("The gripper slipped.", self._outcome))
         return self.inner.execute(skill)
 
 

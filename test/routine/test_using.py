@@ -155,7 +155,9 @@ def test_a_skill_policy_holds(learnt: SqliteMemory) -> None:
     allowed = [{"skill": verb, "verdict": "allow"} for verb in ("go to", "open", "close", "pick up", "put down")]
     thing = TASK.word_of(TASK.goal[0].item)
     rules = [{"skill": "pick up", "object": thing, "verdict": "deny"}, *allowed]
-    world = PolicyGuard(SymbolicWorld(TASK), policy_from_list(rules, where="here"), lambda skill, why: Pending.of(""))
+    world = PolicyGuard(
+        SymbolicWorld(TASK), policy_from_list(rules, where="here"), lambda skill, why: Pending.ready("")
+    )
     came = carry_out(TASK, learnt, world=world, options=TreeOptions(max_decisions=30))
     assert "the skill policy says deny" in came.used[0]
     assert not any(event["outcome"] == "done" for event in picked_up(came))
@@ -307,7 +309,7 @@ class Chooses(ScriptedModel):
         self.requests.append(request)
         if not isinstance(request.may_say, Choice):
             return Pending.failed(RequestRejected("it only chooses"))
-        return Pending.of(Reply(request.may_say.options[self._which]))
+        return Pending.ready(Reply(request.may_say.options[self._which]))
 
 
 @pytest.mark.parametrize(("which", "by_routine"), [(0, True), (-1, False)])
