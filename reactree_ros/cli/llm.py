@@ -1,4 +1,4 @@
-"""``reactree llm``."""
+"""``reactree llm``: a language model is asked a planner's own first prompt, and moments of a run of the rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several commands share: a language model, a memory or a map that is opened, what is said, asked and shown."""
+"""What several commands share: how a model, a memory or a map is opened, a run carried out, what is said and asked."""
 
 from __future__ import annotations
 

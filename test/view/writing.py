@@ -91,6 +91,14 @@ class Lines:
         first = {"schema": 1, "id": path.stem, "started": "2026-01-02T03:04:05+00:00", "working_memory": False}
         self.add("run", **(first | about | named | limits | header))
 
+    @classmethod
+    def of_root(cls, folder: Path) -> Lines:
+        """Begin a record with the root's agent node."""
+        lines = cls(folder / "run.jsonl", "root")
+        node = {"node": 0, "parent": None, "kind": "agent", "name": "root", "subgoal": "root"}
+        lines.add("grow", nodes=[node])
+        return lines
+
     def add(self, kind: str, /, **values: Any) -> None:
         event = {"e": kind} | values | {"t": self._events / 4}
         self._file.write(json.dumps(event, separators=(",", ":")) + "\n")
