@@ -39,6 +39,7 @@ class LineProcess:
     name: str
     module: str
     answer_limit: float
+    fragile = False  # whether an error of a method loses the process
 
     def __init__(self) -> None:
         self.lost = ""
@@ -76,7 +77,7 @@ class LineProcess:
         self._send(json.dumps(request).encode() + b"\n")
         answer: dict[str, Any] = json.loads(self._line())
         if "error" in answer:
-            raise WorldError(str(answer["error"]))
+            raise self.gone(str(answer["error"])) if self.fragile else WorldError(str(answer["error"]))
         return answer
 
     def stop(self) -> None:
@@ -200,7 +201,7 @@ def serve(player: Callable[[], object]) -> None:
 
 
 def _hear(asked: Iterable[str], requests: queue.SimpleQueue[str]) -> None:
-    """Take requests in; ends the process, and what it has started, together with its parent, whatever it is doing."""
+    """Queue requests; end the process, and what it has started, together with its parent, whatever it is doing."""
     for line in asked:
         requests.put(line)
     os.killpg(0, signal.SIGKILL)

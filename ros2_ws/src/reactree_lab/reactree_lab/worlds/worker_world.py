@@ -26,8 +26,6 @@ class WorkerWorld(World):
         self._scored = scored
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
-        """Go back to the start, and look."""
-
         def begin() -> Observation:
             self._begin(seed)
             return self._look()
@@ -35,23 +33,18 @@ class WorkerWorld(World):
         return self._worker.do(begin)
 
     def observe(self) -> Pending[Observation]:
-        """Look, which takes no time in the world."""
         return self._worker.do(self._look)
 
     def available_skills(self) -> Pending[Sequence[Offered]]:
-        """List what can be done now."""
         return self._worker.do(self._skills)
 
     def execute(self, skill: str) -> Pending[Observation]:
-        """Carry out a skill; tells what comes of it."""
         return self._worker.do(lambda: self._take(skill))
 
     def score(self) -> Pending[Score | None]:
-        """Say how far the goal is reached."""
         return self._worker.do(lambda: self._rate() if self._scored else None)
 
     def close(self) -> None:
-        """Let go of what the world has; what does not come back in time is stopped."""
         ended = self._worker.close(self._let_go)
         with contextlib.suppress(Exception):  # a second close, or what could not be let go of
             try:

@@ -24,6 +24,7 @@ class Simulator(LineProcess):
     """One AI2-THOR simulator, for one thread; any error except a refusal loses it."""
 
     module = "reactree_lab.worlds.ai2thor.player"
+    fragile = True
 
     def __init__(
         self,
@@ -73,9 +74,3 @@ class Simulator(LineProcess):
             raise WorldError(f"{self.name} refuses '{request[1]}': {answer['refused']}")
         self.metadata, self.picture = answer["metadata"], base64.b64decode(answer["picture"])
         return self.metadata
-
-    def ask(self, *request: object) -> dict[str, Any]:
-        try:
-            return super().ask(*request)
-        except WorldError as error:
-            raise error if self.lost else self.gone(str(error)) from None

@@ -55,7 +55,6 @@ class Turn:
     facts: tuple[tuple[str, ...], ...]
 
     def pairs(self, predicate: str) -> list[tuple[str, str]]:
-        """Return the pairs of arguments for which a predicate holds."""
         return [(fact[1], fact[2]) for fact in self.facts if fact[0] == predicate]
 
     def named(self, predicate: str) -> set[str]:
@@ -340,7 +339,6 @@ _TREATED = dict(zip(TREATMENTS, ("isclean", "ishot", "iscool"), strict=True))
 
 
 def kind_of(name: str) -> str:
-    """Return the kind of a thing, e.g. ``apple`` of ``apple 1``."""
     return name.rpartition(" ")[0] or name
 
 

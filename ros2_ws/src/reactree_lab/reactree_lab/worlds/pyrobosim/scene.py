@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reactree_lab.worlds.pyrobosim.tasks import said
+from reactree_lab.worlds.pyrobosim.tasks import in_words
 from reactree_ros.agent.observation import Spot
 from reactree_ros.household.scene import Scene, Thing
 from reactree_ros.household.vocabulary import properties_of_word
@@ -19,8 +19,6 @@ HALLWAY = "hallway"
 
 @dataclass(frozen=True)
 class Description:
-    """The contents of a world, by pyrobosim's names."""
-
     rooms: tuple[Mapping[str, Any], ...]  # the rooms: name, middle, outline
     #: Places of things: name, furniture's name, its category, its part if it has several, room, whether it is open and
     #: locked at the start, middle, outline.
@@ -39,12 +37,10 @@ class Description:
         return tuple(dict.fromkeys((*map(_word_of_place, self.places), HALLWAY)))
 
     def words_of_things(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(said(one["category"]) for one in self.things))
+        return tuple(dict.fromkeys(in_words(one["category"]) for one in self.things))
 
 
 class HouseThing(Thing):
-    """A room, a place, a passage or a thing of a world of pyrobosim."""
-
     __slots__ = ("middle", "outline", "own", "rooms")
 
     def __init__(self, id: int, own: str, word: str, number: int, properties: Iterable[str]) -> None:
@@ -84,7 +80,7 @@ class HouseScene(Scene):
         self.at: HouseThing | None = None  # the robot's place
         self.pose: tuple[float, float, float] | None = None
         for one in description.rooms:
-            room = self._add(one["name"], re.sub(r"(?<![\s\d])[\s\d]+$", "", said(one["name"])) or "room", ())
+            room = self._add(one["name"], re.sub(r"(?<![\s\d])[\s\d]+$", "", in_words(one["name"])) or "room", ())
             room.is_room = True
             room.middle, room.outline = tuple(one["pose"]), tuple((x, y) for x, y in one["outline"])
         self.rooms: list[Thing] = list(self.things.values())
@@ -100,7 +96,7 @@ class HouseScene(Scene):
             hallway.room_item = True
             hallway.set_open(one["open"])
         for one in description.things:
-            self._make(one["name"], said(one["category"]), {"GRABBABLE"})
+            self._make(one["name"], in_words(one["category"]), {"GRABBABLE"})
 
     def _add_place(self, one: Mapping[str, Any]) -> None:
         word, opens = _word_of_place(one), not (one["open"] and one["locked"])
@@ -195,7 +191,7 @@ class HouseScene(Scene):
 
 
 def _word_of_place(one: Mapping[str, Any]) -> str:
-    return said(f"{one['category']} {one['part']}")
+    return in_words(f"{one['category']} {one['part']}")
 
 
 def _takes(word: str, opens: bool) -> set[str]:

@@ -205,7 +205,6 @@ def _household(simplifications: str) -> Household:
 
 
 def check_simplifications(given: str) -> str:
-    """Refuse simplifications that the simulator does not know."""
     return check_names("simplification", given, SIMPLIFICATIONS) if given else ""
 
 
@@ -349,7 +348,6 @@ class ScienceWorldProcess:
         self._call(lambda: self._server.load(task, variation, simplifications, gold))
 
     def description(self) -> str:
-        """Return the instruction in the simulator's words."""
         return self._call(lambda: str(self._server.getTaskDescription()))
 
     def gold(self) -> list[str]:
