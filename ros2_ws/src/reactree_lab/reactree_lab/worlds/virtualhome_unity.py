@@ -24,7 +24,7 @@ from urllib.request import ProxyHandler, Request, build_opener
 
 from pydantic import BaseModel, Field, ValidationError
 
-from reactree_lab.worlds.worker_world import WorkerWorld
+from reactree_lab.worlds.running import WorkerWorld
 from reactree_ros.agent.picture import Picture, picture_of
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError

@@ -19,7 +19,7 @@ from plans import BARE
 from webshop_catalogue import GOALS, way_to
 from webshop_peer import WebShopPeer
 
-from reactree_lab.worlds import worker_world
+from reactree_lab.worlds import running
 from reactree_lab.worlds.webshop import client
 from reactree_lab.worlds.webshop.world import (
     SUITE,
@@ -206,7 +206,7 @@ def test_what_is_cancelled_is_not_waited_for_and_the_world_goes_on(peer: WebShop
 
 
 def test_closing_does_not_wait_for_a_server_that_hangs(peer: WebShopPeer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_world, "CLOSE_LIMIT", 0.1)
+    monkeypatch.setattr(running, "CLOSE_LIMIT", 0.1)
     shop = WebShop(task_at(peer, time_limit=60.0))
     shop.observe().result(10)
     peer.misbehave["/step"] = "hang"

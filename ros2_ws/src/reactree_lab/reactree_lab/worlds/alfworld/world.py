@@ -33,8 +33,7 @@ from reactree_lab.worlds.alfworld.games import (
     type_of,
 )
 from reactree_lab.worlds.alfworld.rooms import TREATMENTS, portable
-from reactree_lab.worlds.line_process import LineProcess, Spare
-from reactree_lab.worlds.worker_world import WorkerWorld
+from reactree_lab.worlds.running import LineProcess, Spare, WorkerWorld
 from reactree_ros.agent.household import Household
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError

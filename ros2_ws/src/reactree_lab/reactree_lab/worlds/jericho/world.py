@@ -17,8 +17,7 @@ from pydantic import Field
 
 from reactree_lab.bench import published
 from reactree_lab.bench.spec import SuiteSpec
-from reactree_lab.worlds.line_process import LineProcess, Spare
-from reactree_lab.worlds.worker_world import WorkerWorld
+from reactree_lab.worlds.running import LineProcess, Spare, WorkerWorld
 from reactree_ros.agent.household import Household
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError

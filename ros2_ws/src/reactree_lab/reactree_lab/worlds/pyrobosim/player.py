@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reactree_lab.worlds.line_process import serve
 from reactree_lab.worlds.pyrobosim.tasks import LOADER
+from reactree_lab.worlds.running import serve
 from reactree_ros.files.read_back import read_yaml
 
 if TYPE_CHECKING:

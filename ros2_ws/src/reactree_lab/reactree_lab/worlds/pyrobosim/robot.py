@@ -7,10 +7,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from reactree_lab.worlds.pyrobosim.pictures import drawn_floor
-from reactree_lab.worlds.pyrobosim.scene import HALLWAY, HouseScene, HouseThing
+from reactree_lab.worlds.pyrobosim.scene import HALLWAY, HouseScene, HouseThing, drawn_floor
 from reactree_lab.worlds.pyrobosim.simulator import Body, Ended, House, UnderWay
-from reactree_lab.worlds.worker_world import WorkerWorld
+from reactree_lab.worlds.running import WorkerWorld
 from reactree_ros.agent.household import split_skill
 from reactree_ros.agent.picture import Picture
 from reactree_ros.background.pending import Pending, Stopped

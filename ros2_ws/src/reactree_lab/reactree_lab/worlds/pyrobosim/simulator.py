@@ -6,9 +6,9 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
-from reactree_lab.worlds.line_process import LineProcess, Spare
 from reactree_lab.worlds.pyrobosim.scene import Description
 from reactree_lab.worlds.pyrobosim.tasks import Source
+from reactree_lab.worlds.running import LineProcess, Spare
 from reactree_ros.world.port import WorldError
 
 #: How long one request to the process waits for a motion to end, in seconds.

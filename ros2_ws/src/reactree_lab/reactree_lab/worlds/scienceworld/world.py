@@ -20,8 +20,7 @@ from pydantic import Field, field_validator
 
 from reactree_lab.bench import published
 from reactree_lab.bench.spec import SuiteSpec
-from reactree_lab.worlds.line_process import Spare
-from reactree_lab.worlds.worker_world import WorkerWorld
+from reactree_lab.worlds.running import Spare, WorkerWorld
 from reactree_ros.agent.household import Household
 from reactree_ros.background.pending import Worker
 from reactree_ros.errors import UserError

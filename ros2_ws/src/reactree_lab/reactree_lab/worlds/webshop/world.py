@@ -15,6 +15,7 @@ from pydantic import Field, field_validator
 
 from reactree_lab.bench import published
 from reactree_lab.bench.spec import SuiteSpec
+from reactree_lab.worlds.running import WorkerWorld
 from reactree_lab.worlds.webshop.client import (
     Actions,
     Shop,
@@ -24,7 +25,6 @@ from reactree_lab.worlds.webshop.client import (
     instruction_of,
     read_address,
 )
-from reactree_lab.worlds.worker_world import WorkerWorld
 from reactree_ros.agent.grammar import LONGEST_SKILL
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.labels import shortened, undressed
