@@ -33,7 +33,7 @@ from reactree_lab.household.generator import generate_house
 from reactree_ros.agent.observation import Observation, Seen
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
-from reactree_ros.episode.remembering import Remembering
+from reactree_ros.episode.eyes import Remembering
 from reactree_ros.household.expert.goals import goals_of
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.symbolic import SymbolicWorld

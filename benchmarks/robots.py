@@ -62,7 +62,9 @@ def in_pyrobosim(first: int, factor: float) -> Iterator[tuple[str, Callable[[int
                 continue
 
             def make(robots: int, seed: int = seed, task_id: int = task_id) -> World:
-                place = Place.of(spec, PyrobosimSettings(house=str(seed), robots=robots, realtime_factor=factor))
+                place = Place.from_settings(
+                    spec, PyrobosimSettings(house=str(seed), robots=robots, realtime_factor=factor)
+                )
                 return place.make(place.task(task_id))
 
             yield task.instruction, make

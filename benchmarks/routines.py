@@ -47,7 +47,7 @@ from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.planners.spec import planner
 from reactree_ros.routine import model as data
-from reactree_ros.routine.keeping import Kept
+from reactree_ros.routine.fitting import Kept
 from reactree_ros.routine.use import vocabulary_of
 from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.goal_node import GoalNode

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import resource
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from doubles import Clock, ScriptedModel, ScriptedWorld
@@ -28,7 +31,7 @@ class Kept:
     def record(self) -> Record:
         return Record([json.loads(line) for line in self.lines])
 
-    def of(self, kind: str) -> list[dict[str, Any]]:
+    def events_of(self, kind: str) -> list[dict[str, Any]]:
         return [event for event in self.record.events if event["e"] == kind]
 
 
@@ -52,3 +55,15 @@ def assert_replays(kept: Kept, builder: Builder | None = None) -> None:
     replayed = replay(kept.record, builder=builder)
     assert replayed.identical, replayed.difference
     assert replayed.events == replayed.recorded == len(kept.lines)
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # it would be cut, and kept
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        sys.dont_write_bytecode = bytecode

@@ -11,14 +11,18 @@ import sys
 import zipfile
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from sources import FOLDERS, SIBLINGS
 
 import reactree_ros
+from reactree_ros.cli.commands import COMMANDS
+from reactree_ros.llm.spec import MODELS
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "reactree_ros"
@@ -169,3 +173,124 @@ def test_the_lock_pins_every_distribution_that_the_core_and_the_tests_need() -> 
                     continue
                 waiting.append((needed, ""))
     assert missing == set()
+
+
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+ARCHITECTURE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+SECURITY = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+
+
+def recipe(target: str) -> list[str]:
+    """The commands of a target of the Makefile, with its variables put in."""
+    found = re.search(rf"^{target}:.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)
+    assert found, target
+    values = dict(re.findall(r"^(\w+) := (.*)$", MAKEFILE, re.MULTILINE))
+    commands = re.sub(r"\$\((\w+)\)", lambda one: values.get(one[1], one[0]), found[1])
+    return [line.removeprefix("\t") for line in commands.splitlines()]
+
+
+def hooks() -> list[dict[str, Any]]:
+    settings = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
+    assert [repo["repo"] for repo in settings["repos"]] == ["local"], "nothing is fetched that the lock does not pin"
+    return [hook for repo in settings["repos"] for hook in repo["hooks"]]
+
+
+def test_the_drawing_names_every_folder_of_the_package() -> None:
+    folders = {path.parent.name for path in (ROOT / "reactree_ros").glob("*/__init__.py")}
+    assert {name for name in folders if f"{name}/" not in ARCHITECTURE} == set()
+
+
+def test_before_a_commit_the_same_is_looked_at_as_by_make_lint() -> None:
+    assert [hook["entry"] for hook in hooks()] == recipe("lint")
+    assert {(hook["language"], hook["pass_filenames"]) for hook in hooks()} == {("system", False)}
+    # of a commit that changes their settings alone, too
+    assert [hook["types_or"] for hook in hooks()] == [["python", "toml"]] * len(hooks())
+
+
+def test_every_target_that_is_named_is_there_and_every_test_target_is_named() -> None:
+    targets = set(re.findall(r"^([a-z][a-z-]*):(?! =)", MAKEFILE, re.MULTILINE))
+    named = {name for page in (CONTRIBUTING, ARCHITECTURE, SECURITY) for name in re.findall(r"`make ([a-z-]+)", page)}
+    assert named <= targets
+    assert {name for name in targets if name.startswith("test")} <= named
+
+
+def test_every_file_that_is_named_is_there() -> None:
+    texts = {"CONTRIBUTING.md": CONTRIBUTING, "SECURITY.md": SECURITY, "docs/architecture.md": ARCHITECTURE}
+    for page, text in texts.items():
+        linked = re.findall(r"\]\(([^)#:]+)\)", text)
+        assert [link for link in linked if not (ROOT / page).parent.joinpath(link).exists()] == [], page
+        paths = re.findall(r"`((?:reactree_ros|test|docs|config|launch|ros2_ws|\.ci)/[\w./-]*)`", text)
+        assert [path for path in paths if not (ROOT / path).exists()] == [], page
+
+
+def test_every_command_that_is_named_is_there() -> None:
+    for text in (CONTRIBUTING, SECURITY, ARCHITECTURE):
+        for line in re.findall(r"`reactree ([^`]*)`", text):
+            assert shlex.split(line)[0] in COMMANDS.names, line
+
+
+CHECKOUT = Path(__file__).parents[1]
+DEPLOY = CHECKOUT / "deploy"
+DOCKERFILE = (DEPLOY / "Dockerfile").read_text()
+SERVICES: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
+UNITS = sorted(DEPLOY.glob("*.service"))
+IN_IMAGE = "/opt/reactree_ros/"  # where the image and the units have the checkout
+
+
+def sourced(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([DEPLOY / "sourced", *map(str, arguments)], text=True, capture_output=True, timeout=60)
+
+
+def test_a_command_gets_its_arguments_and_what_the_workspace_sets(tmp_path: Path) -> None:
+    workspace = tmp_path / "a workspace"
+    (workspace / "install").mkdir(parents=True)
+    (workspace / "install/setup.bash").write_text('[[ -z $UNSET_HERE ]]; export FOUND="workspace with $# arguments"')
+    ended = sourced(workspace, "bash", "-c", 'echo "$FOUND, $1"; exit 7', "name", "--merge 'a b'")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (7, "workspace with 0 arguments, --merge 'a b'\n", "")
+
+
+def test_a_workspace_that_is_not_built_is_named_with_the_way_out(tmp_path: Path) -> None:
+    ended = sourced(tmp_path, "true")
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
+    assert str(tmp_path) in ended.stderr
+    assert "colcon build" in ended.stderr
+    assert sourced(tmp_path).stderr.startswith("usage:")
+
+
+def test_paths_and_extras_that_files_name_exist() -> None:
+    texts = [DOCKERFILE, *(unit.read_text() for unit in UNITS)]
+    named = {path for text in texts for path in re.findall(rf"{IN_IMAGE}([\w./]+)", text)}
+    assert "deploy/sourced" in named
+    assert all((CHECKOUT / path).exists() for path in named)
+    extras = re.search(r"^ARG EXTRAS=(.+)$", DOCKERFILE, re.MULTILINE)
+    assert extras
+    assert set(extras[1].split(",")) <= set(metadata.metadata("reactree_ros").get_all("Provides-Extra") or ())
+
+
+def test_the_nodes_ask_the_server_that_stands_beside_them() -> None:
+    launch, port = SERVICES["nodes"]["command"], SERVICES["vllm"]["ports"][0]
+    arguments = dict(one.split(":=", 1) for one in launch if ":=" in one)
+    assert arguments.pop("llm") == "openai"
+    assert arguments == {"base_url": f"http://{port.rpartition(':')[0]}/v1"}
+    assert arguments.keys() <= MODELS.get("openai").settings.model_fields.keys()
+    build = SERVICES["nodes"]["build"]
+    assert (DEPLOY / build["context"] / build["dockerfile"]).is_file()
+
+
+def test_each_variable_has_a_default_or_says_that_it_is_needed() -> None:
+    text = "\n".join(line.partition(" #")[0] for line in (DEPLOY / "compose.yaml").read_text().splitlines())
+    variables = re.findall(r"\$\{[^}]*\}", text)
+    assert len(variables) == text.count("$") > 3
+    assert all(":-" in one or ":?" in one for one in variables)
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not installed")
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+def test_systemd_finds_no_fault_in_a_unit(unit: Path, tmp_path: Path) -> None:
+    text = unit.read_text().replace(IN_IMAGE + "deploy", str(DEPLOY)).replace("/opt/vllm/bin/vllm", "/bin/true")
+    (tmp_path / unit.name).write_text(text)
+    ended = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", tmp_path / unit.name], text=True, capture_output=True, timeout=60
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")

@@ -55,10 +55,7 @@ def deaf_to_the_terminal() -> Iterator[None]:
 def start_worker(
     serve: Callable[..., None], *given: object, name: str | None = None
 ) -> tuple[SpawnProcess, Connection]:
-    """Start a new process (``spawn``), which calls ``serve`` with its end of a pipe and what is given.
-
-    Returns the process and this one's end. Nobody else has the pipe, so it tells when either has gone.
-    """
+    """Start a new process (``spawn``), which calls ``serve`` with its end of a pipe and what is given."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=serve, args=(theirs, *given), name=name)

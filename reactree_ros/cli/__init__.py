@@ -86,18 +86,19 @@ def load(command: Command) -> Any:
     if command.commands:
         settings = {"no_args_is_help": True, "add_help_option": True}
         return Commands(name=command.name, help=command.summary, below=command.commands, **settings)
+    name, _, named = command.module.partition(":")
     try:
         with contextlib.redirect_stdout(sys.stderr):  # plug-ins must not print into a command's output
-            module, _, name = command.module.partition(":")
-            app = getattr(importlib.import_module(module), name or "app", None)
+            module = importlib.import_module(name)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a plug-in may raise SystemExit, too
         if command.module.partition(".")[0] == DISTRIBUTION:
             raise
         raise UserError(f"command '{command.name}' cannot be loaded: {one_line(error)}") from error
+    app = getattr(module, named or "app", None)
     if not isinstance(app, typer.Typer):
-        raise UserError(f"command '{command.name}': {command.module} has no typer.Typer named '{name or 'app'}'")
+        raise UserError(f"command '{command.name}': {command.module} has no typer.Typer named '{named or 'app'}'")
     loaded: Any = typer.main.get_command(app)
     loaded.name = command.name
     return loaded

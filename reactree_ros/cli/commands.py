@@ -20,7 +20,7 @@ class Command:
     name: str  # what is typed
     summary: str  # its line in the help of those above it
     panel: str = "Commands"  # its part of the help
-    module: str = ""  # is imported when it is called; has a typer ``app``, or ``module:name``. Empty for a group
+    module: str = ""  # is imported when it is called; has a typer ``app``, or ``MODULE:APP``. Empty for a group
     commands: tuple[Command, ...] = ()  # the commands of a group
 
 
@@ -41,7 +41,7 @@ def _command(name: str, summary: str, module: str = "") -> Command:
 
 
 RUN = _command("run", "Carry out an instruction in a household.")
-RESUME = _command("resume", "Go on with a run where it stopped.")
+RESUME = _command("resume", "Go on with a run where it stopped.", "record:resume_app")
 VIEW = _command("view", "Show runs on a page in the browser, finished and live ones.")
 LIST = _command(
     "list", "List planners, worlds, language models, memories, task suites, options and defaults.", "listing"
@@ -50,7 +50,9 @@ RECORD = _command("record", "Repeat recorded runs, go on from one of their decis
 MEMORY = _command("memory", "Manage an episodic memory, or the map that is kept of a house.")
 ROUTINE = _command("routine", "Manage the routines of an episodic memory.")
 LLM = _command("llm", "Try a language model.")
-DOCTOR = _command("doctor", "Check everything that this package can use, and show a remedy for each problem.")
+DOCTOR = _command(
+    "doctor", "Check everything that this package can use, and show a remedy for each problem.", "listing:doctor_app"
+)
 ROBOT = Command(
     "robot",
     "Look after a robot's map and configuration, or answer its questions.",

@@ -107,7 +107,7 @@ class _Done(NamedTuple):
 
 def lesson(model: LanguageModel, llm: tuple[ModelSpec, Settings], planner: str) -> Lesson:
     world = WORLDS.get(WORLDS.default)
-    place = Place.of(world, cast("WorldSettings", world.settings()))
+    place = Place.from_settings(world, cast("WorldSettings", world.settings()))
     asked = RunSpec.in_place(place, None, llm=llm, planner=planner)
     kept = _Unasked(model)
     with make_world(asked, place) as made:

@@ -141,7 +141,7 @@ def carry_out(
 ) -> EpisodeResult:
     """Carry a run out, show it, and return its result; `begin` makes the episode, as ``assemble`` does."""
     from reactree_ros.episode.assembly import make_world
-    from reactree_ros.episode.remembering import Remembering
+    from reactree_ros.episode.eyes import Remembering
     from reactree_ros.episode.telemetry import exporting
     from reactree_ros.record.writer import RecordFile
     from reactree_ros.view.steering import Steering

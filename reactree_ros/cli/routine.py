@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from reactree_ros.record.reader import Record
-    from reactree_ros.routine.keeping import Kept
+    from reactree_ros.routine.fitting import Kept
     from reactree_ros.routine.model import Node, Routine
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage the routines of an episodic memory.")
@@ -36,7 +36,7 @@ def _say(text: str) -> None:
 
 
 def _kept(memory: NamedMemory) -> Kept:
-    from reactree_ros.routine.keeping import Kept
+    from reactree_ros.routine.fitting import Kept
 
     memory.check_exists()
     return Kept(memory.open())
@@ -45,7 +45,7 @@ def _kept(memory: NamedMemory) -> Kept:
 @app.command("list")
 def routine_list(memory: Memory) -> None:
     """List the routines: what each is for, and what came of it."""
-    from reactree_ros.routine.keeping import is_trusted
+    from reactree_ros.routine.fitting import is_trusted
 
     kept = _kept(memory)
     with kept.memory:
@@ -123,7 +123,7 @@ def routine_keep(
 ) -> None:
     """Keep the routine of a recorded run: you say that it did what was asked."""
     from reactree_ros.record.reader import read_record
-    from reactree_ros.routine.keeping import Kept
+    from reactree_ros.routine.fitting import Kept
 
     record = read_record(run)
     routine = _routine_of(record)

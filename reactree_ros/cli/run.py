@@ -86,7 +86,7 @@ def run(
     if view:
         check_installed()
     chosen, rules = chosen_planner(planner, llm), load_policy(policy) if policy else None
-    place, answers = Place.of(*world), view or terminal() is not None
+    place, answers = Place.from_settings(*world), view or terminal() is not None
     spec = RunSpec.in_place(
         place,
         instruction,

@@ -24,7 +24,7 @@ import reactree_ros as here
 from reactree_ros.doctor.probe import ProbeFailed, in_a_process
 from reactree_ros.errors import UserError
 from reactree_ros.llm.spec import MODELS, ModelSpec
-from reactree_ros.plugins import REGISTRIES
+from reactree_ros.plugins import REGISTRIES, misspelt_groups
 from reactree_ros.plugins.installation import Diagnosis, Level, extras, install_line, install_requirements, lacking
 
 RIGHT, NOTE, WRONG = Level.RIGHT, Level.NOTE, Level.WRONG
@@ -133,7 +133,8 @@ def plug_ins() -> Iterator[Diagnosis]:
     registries = list(REGISTRIES)
     found = [f"{registry.kind} '{name}' of {by}" for registry in registries for name, by in registry.brought.items()]
     yield Diagnosis("plug-ins", RIGHT if found else NOTE, ", ".join(found) or "none")
-    for problem in dict.fromkeys(problem for registry in registries for problem in registry.problems()):
+    problems = [problem for registry in registries for problem in registry.problems()]
+    for problem in dict.fromkeys([*problems, *misspelt_groups()]):
         yield Diagnosis("plug-in", WRONG, problem, "repair, rename or uninstall it")
 
 

@@ -246,7 +246,7 @@ class Episode:
         self.context.listener = Listeners(self.context.listener, _Undecided(ended))
 
     def hear(self, words: str) -> None:
-        """Take in a person's words during the run; from any thread.
+        """Hear a person's words during the run; from any thread.
 
         ``stop`` and the like end the run. Each goal node gets other words once, as a turn before its next decision.
         Calls under way continue.

@@ -133,7 +133,7 @@ def run(
     """
     given = dict(world_settings or {}) | ({} if house is None else {"house": house})
     place_spec, model_spec = WORLDS.get(world), MODELS.get(llm)
-    place = Place.of(
+    place = Place.from_settings(
         place_spec, cast("WorldSettings", read_settings(place_spec.settings, given, where="world_settings"))
     )
     settings = read_settings(model_spec.settings, dict(llm_settings or {}), where="llm_settings")
@@ -173,7 +173,7 @@ def again(spec: RunSpec) -> Again | None:
     chosen, settings = spec.world.chosen()
     if chosen.moved is None:
         return None
-    place = Place.of(chosen, settings).without_tools()
+    place = Place.from_settings(chosen, settings).without_tools()
     task = place.task(spec.task_id)
     return lambda seed: place.make(chosen.moved(task, seed) if seed else task)
 
@@ -203,7 +203,7 @@ def _make_world(spec: RunSpec, place: Place | None) -> World:
         raise UserError(f"there is no task {task_id!r}; the tasks of '{chosen.name}' have numbers")
     if not isinstance(chosen, WorldSpec):
         return _of_suite(chosen, chosen.tasks(settings), task_id)
-    place = place or Place.of(chosen, settings)
+    place = place or Place.from_settings(chosen, settings)
     task = place.choose(spec.instruction)[0] if task_id is None else place.task(task_id)
     return place.make(task, scored=task_id is not None)
 

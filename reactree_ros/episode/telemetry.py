@@ -21,19 +21,16 @@ TELEMETRY: Registry[ModuleType] = Registry("telemetry", "reactree_ros.telemetry"
 
 class Telemetry(Listener, abc.ABC):
     @abc.abstractmethod
-    def begin(self, context: RunContext, instruction: str, run: str = "", within_trace: str = "") -> None:
-        """Take in the run that is told of."""
+    def begin(self, context: RunContext, instruction: str, run: str = "", within_trace: str = "") -> None: ...
 
     @abc.abstractmethod
-    def end(self, result: Any) -> None:
-        """Take in the run's result, an :class:`~reactree_ros.episode.EpisodeResult`."""
+    def end(self, result: Any) -> None: ...
 
 
 class Served(Protocol):
     """What another process has asked for, while it is done."""
 
-    def end(self, error: str = "", told: Mapping[str, str] | None = None) -> None:
-        """Take in its end: what kind of error it ended with, if any, and its attributes."""
+    def end(self, error: str = "", told: Mapping[str, str] | None = None) -> None: ...
 
 
 def watching(about: dict[str, Any], planner: str, silent: Callable[[], bool] | None = None) -> Telemetry | None:

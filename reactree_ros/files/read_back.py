@@ -33,10 +33,7 @@ MOST_DIGITS = 300
 
 
 def well_formed(text: str) -> str:
-    """Return a text that any file and message accepts: lone surrogates become question marks.
-
-    A server may cut an emoji in half, for example.
-    """
+    """Return a text that any file and message accepts: lone surrogates become question marks."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -59,7 +56,6 @@ def text_of(path: Path, *, most: int = LARGEST_FILE) -> str:
 
 
 def parse_json(text: str | bytes, *, halves: bool = False) -> Any:
-    """Read JSON. Raises ValueError."""
     text = text.removeprefix(codecs.BOM_UTF8) if isinstance(text, bytes) else text.removeprefix("\ufeff")
     try:
         return from_json(text, allow_inf_nan=False)
@@ -82,7 +78,6 @@ def _refuse(name: str) -> Any:
 
 
 def check_values(values: Any) -> None:
-    """Check that values are limited in depth and in the size of numbers."""
     waiting = [(values, 0)]
     while waiting:
         value, depth = waiting.pop()
@@ -134,7 +129,6 @@ def shown(value: Any) -> str:
 
 
 def read_json(path: Path, what: str, make: Callable[[Any], T] = lambda values: values) -> T:
-    """Read a file of JSON."""
     content = bytes_of(path)
     try:
         values = parse_json(content)
@@ -253,7 +247,6 @@ def yaml_of(text: str, *, where: str, loader: Any = None) -> tuple[Any, Any]:
 
 
 def append_line(file: BinaryIO, line: str) -> None:
-    """Append a line to an open file; when this returns, it is on disk."""
     file.write(f"{line}\n".encode())
     file.flush()
     os.fsync(file.fileno())

@@ -27,8 +27,6 @@ class NoXml(ValueError):
 
 @dataclass(frozen=True)
 class Element:
-    """An element of XML."""
-
     tag: str  # its name
     attributes: Mapping[str, str] = field(default_factory=dict)  # in the order in which they were written
     line: int = 0  # its line in the text, from 1; 0: it was read from none
@@ -92,7 +90,6 @@ class _Reader:
 
 
 def parse_xml(text: str) -> Element:
-    """Read XML. Raises NoXml."""
     if len(text) > LARGEST_XML:
         raise NoXml(f"it is longer than {LARGEST_XML >> 20} MiB, the most that is read", 1)
     return _Reader().read(text)

@@ -48,7 +48,8 @@ def starting_text(scene: Scene, room_items: Iterable[Thing]) -> str:
     room = scene.agent_room
     return (
         f"You are in the house, and there are {len(scene.rooms)} rooms: {merged(scene.rooms)}. "
-        f"You are in the middle of {room.told('a')}. {look_text(room_items)}{holding_text(scene)}{bearing_text(scene)}"
+        f"You are in the middle of {room.worded('a')}. {look_text(room_items)}"
+        f"{holding_text(scene)}{bearing_text(scene)}"
     )
 
 
@@ -208,12 +209,12 @@ def can_take_things(thing: Thing) -> bool:
 
 def arrival_text(thing: Thing) -> str:
     if thing.is_room:
-        return f"You move to {thing.told()}."
-    text = f"You arrive at {thing.told()}."
+        return f"You move to {thing.worded()}."
+    text = f"You arrive at {thing.worded()}."
     if "CAN_OPEN" in thing.properties and thing.class_name not in _OPENNESS_UNSAID:
         for state in ("CLOSED", "OPEN"):
             if state in thing.states:
-                return f"{text} {thing.told('The')} is {state.lower()}."
+                return f"{text} {thing.worded('The')} is {state.lower()}."
     return text
 
 
@@ -230,7 +231,7 @@ def survey(scene: Scene) -> Observation:
     if carried:
         listed.append(f"The objects in the house are {merged(carried)}.")
     here = scene.agent_room
-    listed.append(f"You are in the middle of {here.told('a')}. {look_text(room_items(scene))}")
+    listed.append(f"You are in the middle of {here.worded('a')}. {look_text(room_items(scene))}")
     seen = tuple(Seen(thing.word, thing.number, room.name, states=tuple(sorted(thing.states))) for thing, room in known)
     return Observation(" ".join(listed), seen=seen, rooms=tuple(room.name for room in scene.rooms))
 

@@ -35,7 +35,7 @@ class Thing:
         self.observed = known.observed  # whether observations may list it
         self.room_item = known.room_item and known.observed  # whether the quick look around a room lists it
 
-    def told(self, article: str = "the") -> str:
+    def worded(self, article: str = "the") -> str:
         """Return how an observation tells of it alone, e.g. ``the fridge (1)``, or ``office 2B``."""
         return f"{article} {self.word} ({self.number})" if self.number else self.name
 

@@ -105,14 +105,14 @@ class HouseMap(HouseStore):
     def found(
         self, name: str, word: str, number: int, place: Place, *, sure: float = 1.0, robot: str = "", own: str = ""
     ) -> None:
-        """Take in that a thing was seen at a place, as a detector tells."""
+        """Note that a thing was seen at a place, as a detector tells."""
         with self.writing(self._house) as house:
             thing = house.thing(name) or Thing(name, word, number)
             thing.own = own or thing.own
             _found(house, thing, place, self.clock(), sure=sure, robot=robot)
 
     def missed(self, name: str) -> None:
-        """Take in that a thing was looked for where it was taken to be, and is not there."""
+        """Note that a thing was looked for where it was taken to be, and is not there."""
         with self.writing(self._house) as house:
             if (thing := house.thing(name)) is not None:
                 _missed(house, thing, self.clock())
@@ -123,10 +123,7 @@ class HouseMap(HouseStore):
                 _taken(house, thing, robot, self.clock())
 
     def beliefs(self, word: str | None = None) -> list[Belief]:
-        """Return where things are taken to be, the surest first; without what is held.
-
-        Of a word with all places where each was found; without a word all things, with their latest place alone.
-        """
+        """Return where things are taken to be, the surest first; without what is held."""
         with self.reading(self._house) as house:
             now, rates = self.clock(), _Rates(house)
             return _ranked(
@@ -140,10 +137,7 @@ class HouseMap(HouseStore):
             return _likely(things, _Rates(house), self.clock())
 
     def remembered(self, goal: str) -> tuple[Seen, ...]:
-        """Return what is known for a goal, as :attr:`Observation.remembered` has it.
-
-        What the goal names comes first, each with further places to look at, then what was seen lately.
-        """
+        """Return what is known for a goal, as :attr:`Observation.remembered` has it."""
         told, places = dict[tuple[str, int, str, str], Seen](), dict[str, None]()
 
         def tell(thing: Thing, at: Place, *states: str) -> None:
@@ -172,7 +166,6 @@ class HouseMap(HouseStore):
         return tuple(told.values())
 
     def stays(self) -> dict[str, float]:
-        """Return how long things of each word stay where they are, on average, in seconds."""
         with self.reading(self._house) as house:
             rates = _Rates(house)
             return {word: 1 / rates.moves(word) for word in house.words()}
@@ -192,7 +185,6 @@ class HouseMap(HouseStore):
             yield thing.as_data()
 
     def put(self, things: Iterable[Any], *, where: str = "things") -> int:
-        """Put things in, as :meth:`export` gives them, or none if one is wrong; return how many."""
         read = [Thing.from_data(one, where=f"{where}:{number}") for number, one in enumerate(things, 1)]
         with self.writing(self._house) as house:
             for thing in read:

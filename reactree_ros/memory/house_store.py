@@ -80,13 +80,7 @@ class MapError(UserError, RuntimeError):
 
 
 class Place(NamedTuple):
-    """Where something is.
-
-    Attributes:
-        name: In or on what, or with whom; empty: nothing that has a name.
-        room: The room; empty: unknown.
-        pose: Its position in the house's frame, in metres; None if the world has none.
-    """
+    """Where something is."""
 
     name: str = ""
     room: str = ""
@@ -99,8 +93,6 @@ class Place(NamedTuple):
 
 @dataclass
 class Spot:
-    """That a thing was found at a place."""
-
     place: Place  # where
     found: int = 0  # how many times it was found there
     in_vain: int = 0  # how many times it was looked for there in vain
@@ -114,8 +106,6 @@ class Spot:
 
 @dataclass
 class Thing:
-    """A thing of the house, or a person."""
-
     name: str  # e.g. ``cup 1``
     word: str  # its class in words
     number: int  # its number within that; 0: its word is its own name
@@ -196,7 +186,6 @@ class HouseStore(SqliteFile):
 
     @contextlib.contextmanager
     def reading(self, house: str) -> Iterator[House]:
-        """Read of a house what is of one moment."""
         with self._reading() as database:
             database.execute("BEGIN")
             try:
@@ -217,7 +206,6 @@ class House:
     def things(
         self, which: str = "TRUE", *given: str, order: str = "t.id", only_latest: bool = False
     ) -> Iterator[Thing]:
-        """Yield things, by a condition in SQL, each with its places, or no more than where it was seen last."""
         latest = "AND s.last = t.last" if only_latest else ""
         select = f"{_COLUMNS} {latest} WHERE t.house = {self._id} AND {which} ORDER BY {order}"
         found: dict[str, Thing] = {}
@@ -243,7 +231,6 @@ class House:
         return [word for (word,) in rows]
 
     def put(self, thing: Thing, *changed: Spot) -> None:
-        """Write a thing, with those of its places that have changed."""
         last = thing.latest
         at, when = ("", 0.0) if last is None else (last.place.name, last.last)
         (number,) = self._database.execute(
@@ -282,7 +269,6 @@ class House:
         )
 
     def count(self, word: str, stayed: float, moves: int) -> None:
-        """Count that a thing of a word stayed where it was for so long, and moved."""
         self._database.execute(
             "INSERT INTO habit VALUES (?, ?, ?, ?) ON CONFLICT (house, word) DO UPDATE "
             "SET stayed = stayed + excluded.stayed, moves = moves + excluded.moves",

@@ -217,7 +217,6 @@ class EpisodicMemory(abc.ABC):
         self.close()
 
     def _remembering(self, count_tokens: Callable[[str], int]) -> Callable[[str], int]:
-        """Return what counts each text once, as long as the same function counts."""
         counted = self._counted
         if counted is None or counted.__wrapped__ != count_tokens:  # type: ignore[attr-defined]
             counted = self._counted = lru_cache(_COUNTS_KEPT)(count_tokens)

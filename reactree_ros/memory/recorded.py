@@ -68,10 +68,7 @@ def export_experiences(experiences: Iterable[Experience], path: str | Path) -> i
 
 
 def recorded_success(path: str | Path, *, variant: str) -> Callable[[str], bool]:
-    """Read ``recorded_outcomes.json`` (task id -> variant -> bool) for :func:`import_experiences`.
-
-    A variant is ``react``, ``react_wm``, ``reactree`` or ``reactree_wm``.
-    """
+    """Read ``recorded_outcomes.json`` (task id -> variant -> bool) for :func:`import_experiences`."""
     try:
         document = parse_json(bytes_of(Path(path)))
     except UserError as error:

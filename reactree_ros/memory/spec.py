@@ -62,7 +62,6 @@ class NamedMemory:
         return self.spec.make(self.settings)
 
     def check_exists(self) -> None:
-        """Raise a UserError if it is not there; for what only reads."""
         if not self.spec.exists(self.settings):
             raise UserError(
                 f"{self.name}: no such memory; `reactree memory import` or `reactree lab bootstrap` makes one"
@@ -93,7 +92,6 @@ def memory(name: str | Path) -> NamedMemory:
 
 
 def is_brought(name: str) -> bool:
-    """Return whether a memory's name, which may come from a record, is of one that a package brings."""
     return any(spec.installed and spec.name == name.partition(":")[0] for spec in MEMORIES)
 
 

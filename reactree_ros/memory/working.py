@@ -20,8 +20,6 @@ _DOOR = {"OPEN", "CLOSED"}
 
 @dataclass(frozen=True)
 class Sighting:
-    """The latest sighting of one object."""
-
     word: str  # the object's class in words, e.g. ``juice``
     instance: int
     name: str  # what it is called, e.g. ``juice 1``
@@ -64,7 +62,6 @@ class WorkingMemory:
         held: bool = False,
         robot: str = "",
     ) -> None:
-        """Note that an object was seen, see :class:`Sighting`; without a name it is called by its word and number."""
         sighting = Sighting(word, instance, name or f"{word} {instance}", room, place, held, robot)
         self._sightings.setdefault(word, {})[instance] = sighting
 
@@ -79,10 +76,7 @@ class WorkingMemory:
             self._sightings.setdefault(seen.word, {}).setdefault(seen.instance, sighting)
 
     def missed(self, place: str, seen: Collection[str]) -> None:
-        """Note that a place was looked at where only these things are, so that the others are not there any more.
-
-        What was seen in this run stays as it was told.
-        """
+        """Note that a place was looked at where only these things are, so that the others are not there any more."""
         for known in self._sightings.values():
             gone = [number for number, one in known.items() if one.ago and one.place == place and one.name not in seen]
             for number in gone:
@@ -106,7 +100,6 @@ class WorkingMemory:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The classes of which anything was seen, in the order of first sighting."""
         return tuple(self._sightings)
 
 
@@ -124,7 +117,6 @@ class SearchMemory:
         self._searched: dict[str, Searched] = {}  # by name, the latest last
 
     def see(self, observation: Observation) -> None:
-        """Take in which places with an inside an observation shows."""
         for seen in observation.seen:
             place = self._place(seen)
             if GONE in seen.states:
@@ -133,7 +125,7 @@ class SearchMemory:
                 self._insides.setdefault(place.name, place)
 
     def did(self, skill: str, observation: Observation, *, robot: str = "", step: int) -> ToldSearched | None:
-        """Take in what came of a skill; return what is to be told then, None if it was no search."""
+        """Note what came of a skill; return what is to be told then, None if it was no search."""
         verb, name = self._household.split_skill(skill)
         if verb == GO_TO and any(seen.room == name for seen in observation.seen):
             return self.of_room(name, robot=robot)
@@ -162,11 +154,9 @@ class SearchMemory:
         return place if there and not closed else None
 
     def of_room(self, room: str | None, *, robot: str = "") -> ToldSearched | None:
-        """Say what was searched in a room and what was not; None if nothing was searched there."""
         return self._told(room, robot=robot) if self._in(room) else None
 
     def of_all(self, *, robot: str = "") -> ToldSearched | None:
-        """Say what was searched and what was not, wherever it is; None if nothing was searched."""
         searched = tuple(self._searched.values())
         return told_searched(searched, self._unsearched(), robot=robot) if searched else None
 

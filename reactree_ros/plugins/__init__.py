@@ -24,7 +24,7 @@ from typing import Any, Generic, TypeVar
 
 from reactree_ros.errors import UserError
 from reactree_ros.plugins.installation import check_modules, install_requirements
-from reactree_ros.plugins.settings import NoSettings, Settings, did_you_mean
+from reactree_ros.plugins.settings import NoSettings, Settings, did_you_mean, or_nearest
 
 _log = logging.getLogger(__name__)
 #: The distribution of this package.
@@ -147,6 +147,8 @@ class Registry(Generic[S]):
         is_one = issubclass(spec, self.base) if isinstance(spec, type) else isinstance(spec, self.base)
         if not is_one or getattr(spec, "name", name) != name:
             raise UserError(f"{self.kind} '{name}' of {_origin(point)}: {point.value} is no {self.kind} of that name")
+        if missing := sorted(getattr(spec, "__abstractmethods__", ())):
+            raise UserError(f"{self.kind} '{name}' of {_origin(point)} does not define {', '.join(missing)}")
         return spec
 
     @property
@@ -222,3 +224,13 @@ def _origin(point: metadata.EntryPoint) -> str:
 REGISTRIES: Registry[Registry[Any]] = Registry(
     "registry", "reactree_ros.registries", Registry, first=("planners", "worlds", "models", "suites")
 )
+
+
+def misspelt_groups() -> Iterator[str]:
+    """Say which groups of entry points nobody reads, as their names are nearly those of others."""
+    known = [group.removeprefix(f"{DISTRIBUTION}.") for group in {*_own_points(), *(one.group for one in REGISTRIES)}]
+    for group in sorted(_all_points().groups):
+        package, _, name = group.partition(".")
+        if package == DISTRIBUTION and name.partition(".")[0] not in known and (hint := or_nearest(name, known)):
+            (by, *_) = map(_origin, _all_points().select(group=group))
+            yield f"nobody reads the entry points '{group}' of {by}{hint}"

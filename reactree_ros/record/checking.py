@@ -128,14 +128,12 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def _fields(kind: type, **others: Any) -> dict[str, Any]:
-    """Return the forms of a dataclass's fields; others come with them, or instead."""
     found = {one.name: _form(_hints(kind)[one.name]) for one in fields(kind) if one.init}
     needed = {one.name for one in fields(kind) if one.default is one.default_factory is MISSING}
     return {name: form if name in needed else NotRequired[form] for name, form in found.items()} | others
 
 
 def _values(needed: Mapping[str, Any] | None = None, /, **others: Any) -> Any:
-    """Return the form of a mapping with some values that it needs, and others that it may have."""
     found = dict(needed or {})
     for name, form in others.items():
         found.setdefault(name, form if get_origin(form) is NotRequired else NotRequired[form])
@@ -261,10 +259,7 @@ class Check:
         self._ended = False
 
     def event(self, line: bytes) -> Event:
-        """Read the next line; NoRecord if it is the first and none of a record.
-
-        If it is no event, or cannot come here, a ValueError says what is wrong.
-        """
+        """Read the next line; NoRecord if it is the first and none of a record."""
         self._bytes += len(line) + 1
         self._values += line.count(b",") + 1
         if self._bytes > LARGEST_FILE or self._values > MOST_VALUES or self.lines >= MOST_EVENTS:

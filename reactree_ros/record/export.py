@@ -78,7 +78,6 @@ def _line(request: Request, *, chat: bool) -> Iterator[dict[str, Any]]:
 
 
 def write_training_data(records: Iterable[Record], path: Path, *, chat: bool) -> int:
-    """Write training data of records as JSON lines; return how many. If there are none, a UserError says so."""
     lines = [json.dumps(line) for record in records for line in training_lines(record, chat=chat)]
     if not lines:
         raise UserError(f"--out {path}: no decision was taken in these runs, so there is nothing to write")

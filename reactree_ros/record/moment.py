@@ -90,7 +90,7 @@ class Moment:
         return moment
 
     def apply(self, event: Event) -> None:
-        """Take in the next event; one of an unknown kind changes nothing, and a broken one is a RecordError."""
+        """Apply the next event; one of an unknown kind changes nothing, and a broken one is a RecordError."""
         apply = getattr(self, f"_on_{event['e']}", None)
         try:
             self.time = event["t"]

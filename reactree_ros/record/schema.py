@@ -106,7 +106,6 @@ def observation_to_dict(observation: Observation) -> Event:
 
 
 def bytes_of_picture(values: Event) -> bytes:
-    """Return the bytes in an event's picture; a ValueError if they are no base64."""
     try:
         return base64.b64decode(values["data"], validate=True)
     except binascii.Error as error:

@@ -227,7 +227,6 @@ def _judgement(result: Mapping[str, Any]) -> Judgement:
 
 
 def _is_empty(result: Mapping[str, Any]) -> bool:
-    """Whether nothing was decided or done; a tree of one's own does skills that nobody decided."""
     return not any(result.get(name, 1) for name in ("decisions", "steps"))
 
 

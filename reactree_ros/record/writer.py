@@ -268,7 +268,6 @@ class Recorder(Listener):
         self._flush()
 
     def _write_statuses(self, behaviours: Iterable[Behaviour]) -> None:
-        """Write the statuses that changed since they were last written; skip behaviours of other runs."""
         changed = []
         for behaviour in behaviours:
             known, status = self._statuses.get(behaviour), behaviour.status
@@ -395,7 +394,6 @@ class Recorder(Listener):
             self._write_of(node, "observation", {"of": call.of, **_robot(node), **correction, **seen})
 
     def _observation_to_dict(self, observation: Observation) -> Event:
-        """Return an observation with the bytes of pictures that come first with it."""
         event = observation_to_dict(observation)
         for picture, values in zip(observation.pictures, event.get("pictures", ()), strict=True):
             if picture.id not in self._pictures and (data := self._data_that_fits(picture)):
@@ -448,7 +446,6 @@ class Recorder(Listener):
 
 
 def _robot(node: Goal) -> Event:
-    """Return the field that names a goal node's robot; empty if there is only one robot."""
     name = node.post.robot.name
     return {"robot": name} if name else {}
 

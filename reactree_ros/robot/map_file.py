@@ -30,9 +30,8 @@ from reactree_ros.agent.parameters import Named, Person, Room, Thing
 from reactree_ros.agent.text import check_template
 from reactree_ros.errors import UserError
 from reactree_ros.files import read_back
-from reactree_ros.household.lexicon import correct, look_up
 from reactree_ros.household.tasks import Name, parts_of
-from reactree_ros.household.vocabulary import CLASSES, Use, class_of_word, properties_of_word
+from reactree_ros.household.vocabulary import CLASSES, Use, class_of_word, correct, look_up, properties_of_word
 from reactree_ros.plugins.settings import fault_of, or_nearest
 from reactree_ros.robot.poses import Pose, surrounds
 

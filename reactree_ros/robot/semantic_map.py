@@ -452,4 +452,4 @@ def _the(name: str) -> str:
 
 
 def _where(place: Receptacle | None) -> str:
-    return "on the floor" if place is None else f"at {place.told()}"
+    return "on the floor" if place is None else f"at {place.worded()}"

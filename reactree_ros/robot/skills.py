@@ -166,7 +166,7 @@ class HouseholdSkills(MapSkills):
     def failed(self, map: SemanticMap, call: SkillCall, reason: str) -> str:
         name = call.value(next(iter(call.skill.effect)))
         thing = map.by_name.get(name)
-        return f"You could not {call.skill.verb} {name if thing is None else thing.told()}: {reason}."
+        return f"You could not {call.skill.verb} {name if thing is None else thing.worded()}: {reason}."
 
     def after(
         self,

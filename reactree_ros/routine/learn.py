@@ -116,7 +116,7 @@ def without(routine: model.Routine, finds: str) -> model.Routine | None:
     """Return a routine without what it does with one of the things it finds; None if nothing is left that is one."""
     body = _pruned(routine.body, f"{{{finds}}}")
     try:
-        return None if body is None else model.Routine.of({**routine.model_dump(), "body": body.model_dump()})
+        return None if body is None else model.Routine.from_data({**routine.model_dump(), "body": body.model_dump()})
     except model.RoutineError:
         return None
 

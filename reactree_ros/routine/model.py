@@ -272,7 +272,7 @@ class Routine(Data):
         return _checked(lambda: cls.model_validate_json(text), len(text), where)
 
     @classmethod
-    def of(cls, data: Any, *, where: str = "routine") -> Self:
+    def from_data(cls, data: Any, *, where: str = "routine") -> Self:
         """Make it of plain data, such as a file's; see :meth:`of_json`."""
         return _checked(lambda: cls.model_validate(data), 0, where)
 

@@ -91,7 +91,7 @@ class Run:
         return tuple(dict.fromkeys(_word(one) for one in around if one and one != name))
 
     def see(self, observation: Observation, *, at: str = "") -> None:
-        """Take in what is seen, by who went to a place or opened it, or only looks around."""
+        """Note what is seen, by who went to a place or opened it, or only looks around."""
         self.rooms.update(dict.fromkeys(observation.rooms))
         here = {self.name_of(seen): seen for seen in observation.seen}
         if at and observation.outcome is Outcome.DONE:

@@ -15,8 +15,7 @@ from reactree_ros.background.pending import Pending, asked
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import Choice, InvalidReply
 from reactree_ros.memory.port import EpisodicMemory
-from reactree_ros.routine.fitting import Fit, Vocabulary, describe
-from reactree_ros.routine.keeping import Kept
+from reactree_ros.routine.fitting import Fit, Kept, Vocabulary, describe
 from reactree_ros.routine.learn import NotLearnt, learnt, overlooked
 from reactree_ros.routine.model import Routine
 from reactree_ros.routine.running import RoutineNode, Run, Unusable

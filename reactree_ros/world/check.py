@@ -363,8 +363,7 @@ class _AlwaysFree:
     def ask(self, way: str) -> Pending[None]:
         return Pending.of(None)
 
-    def leave(self, place: str) -> None:
-        """See :meth:`RightOfWay.leave`."""
+    def leave(self, place: str) -> None: ...
 
 
 def _settles(pending: Pending[Any], seconds: float) -> bool:

@@ -113,10 +113,10 @@ class World(abc.ABC):
         return Pending.failed(WorldError("this world cannot say all there is in it; use a planner that looks around"))
 
     def attend(self, goal: str) -> None:  # noqa: B027
-        """Take in what whoever looks around next is about: a detector may be asked for what it names."""
+        """Say what whoever looks around next is about: a detector may be asked for what it names."""
 
     def traced(self, trace: str) -> None:  # noqa: B027
-        """Take in the trace that the next skill belongs to, as W3C's ``traceparent``, for worlds in other processes."""
+        """Say which trace the next skill belongs to, as W3C's ``traceparent``, for worlds in other processes."""
 
     @abc.abstractmethod
     def available_skills(self) -> Pending[Sequence[Offered]]:
@@ -164,7 +164,7 @@ class World(abc.ABC):
         return Pending.of(())
 
     def correct(self, correction: SkillCall) -> Pending[Observation]:
-        """Take in what a person has said and confirmed, in one of the statements of :meth:`corrections`.
+        """Correct it by what a person has said and confirmed, in one of the statements of :meth:`corrections`.
 
         No skill is carried out, and no policy is lifted. The observation is as of :meth:`observe`; another outcome than
         ``DONE`` says why nothing was taken in.

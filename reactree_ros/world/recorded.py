@@ -11,10 +11,7 @@ from reactree_ros.world.port import Household, Observation, Score, World, WorldE
 
 
 class RecordedWorld(World):
-    """Shows the observations of a recorded run, one after the other, to a node that repeats the run.
-
-    The transcripts are of the run's agent nodes, in the order in which they started.
-    """
+    """Shows the observations of a recorded run, one after the other, to a node that repeats the run."""
 
     def __init__(self, transcripts: Iterable[Transcript], household: Household) -> None:
         self.household = household
@@ -26,7 +23,6 @@ class RecordedWorld(World):
         self._acts = [act for transcript in reversed(self._transcripts) for act in reversed(transcript.acts)]
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
-        """Start the recording again; the starting observation of its first agent node is shown once more."""
         self._rewind()
         return Pending.of(Observation(self._starts[-1]))
 
@@ -38,7 +34,6 @@ class RecordedWorld(World):
         return Pending.of(Observation(self._starts.pop() if len(self._starts) > 1 else self._starts[0]))
 
     def available_skills(self) -> Pending[Sequence[Offered]]:
-        """Know of none: a recording does not say what else could have been done."""
         return Pending.of(())
 
     def execute(self, skill: str) -> Pending[Observation]:

@@ -45,8 +45,6 @@ class Verdict(enum.Enum):
 
 
 class Range(BaseModel):
-    """The numbers that a rule is about: those above one and below another."""
-
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     above: FiniteFloat = -math.inf
@@ -122,7 +120,6 @@ class SkillPolicy:
     written: int | None = None
 
     def then(self, rules: Iterable[Rule]) -> SkillPolicy:
-        """Return it with further rules, which decide where its own do not."""
         before = {rule.skill for rule in self.rules if rule.object is None and not rule.when}
         more = (rule for rule in rules if rule.skill not in before)
         return replace(self, rules=(*self.rules, *more), written=len(self.rules))
@@ -363,7 +360,6 @@ def _folded(word: str) -> str:
 
 
 def load_policy(path: str | Path) -> SkillPolicy:
-    """Read a skill policy from a YAML file; a PolicyError if it is none."""
     try:
         document, _ = read_yaml(Path(path))
     except UserError as error:
@@ -372,7 +368,6 @@ def load_policy(path: str | Path) -> SkillPolicy:
 
 
 def policy_from_list(rules: Any, *, where: str) -> SkillPolicy:
-    """Read a skill policy from the list of its rules; a PolicyError if it is none."""
     return _policy({"rules": rules}, where)
 
 

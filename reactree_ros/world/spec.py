@@ -78,22 +78,18 @@ class TasksOnDemand(Mapping[int, T]):
         return cls(ids, lambda one: make(known[one // stride - 1], one % stride))
 
     def __getitem__(self, task_id: int) -> T:
-        """Make a task."""
         if task_id not in self._ids:
             raise KeyError(task_id)
         return self._make(task_id)
 
     def __iter__(self) -> Iterator[int]:
-        """Yield the ids."""
         return iter(self._ids)
 
     def __len__(self) -> int:
-        """Count the tasks."""
         return len(self._ids)
 
 
 def in_house(task: object) -> dict[str, str]:
-    """Return in which house a task is, for a record; nothing if the world does not name its houses."""
     house = getattr(task, "house", "")
     return {"house": house} if house else {}
 
@@ -160,13 +156,11 @@ class Place:
     tasks: Mapping[int, Task]
 
     @classmethod
-    def of(cls, spec: WorldSpec, settings: WorldSettings) -> Place:
-        """Load the tasks; a UserError if they cannot be read, or something is not installed."""
+    def from_settings(cls, spec: WorldSpec, settings: WorldSettings) -> Place:
         spec.check_installed()
         return cls(spec, settings, spec.load_tasks(settings))
 
     def task(self, task_id: int) -> Task:
-        """Return a task; a UserError if there is none of that number."""
         if task_id not in self.tasks:
             near = min(self.tasks, key=lambda one: abs(one - task_id), default=None)
             meant = "" if near is None else f"; the nearest is {near}"
@@ -179,10 +173,6 @@ class Place:
         Returns the task that the world is made for, and its number. There is no task if the world has none, and no
         number where its goal is not what is asked for: then it says where things are at the start, and no more. Raises
         UserError: the instruction is empty, there is no such task, or nothing says what is to be done.
-
-        Args:
-            instruction: What is asked for; None: what the task itself asks for.
-            by_number: Whether the task must be named by its number, as in a file of many.
         """
         if instruction is not None and not instruction.strip():
             raise UserError("the instruction is empty; say what to do, e.g. 'Put 1 apple on the coffee table'")
@@ -198,14 +188,10 @@ class Place:
         return next(iter(self.tasks.values()), None), None
 
     def make(self, task: Task | None, *, scored: bool = True) -> World:
-        """Make the world for a task; None if it has none.
-
-        Raises UserError: a setting is wrong, or what the world needs is not there.
-        """
+        """Make the world for a task; None if it has none."""
         return with_tools(lambda: self.spec.make(self.settings, task, scored=scored), self.settings.mcp)
 
     def without_tools(self) -> Place:
-        """Return it without the tools of servers, for worlds in which something is only tried."""
         return replace(self, settings=self.settings.model_copy(update={"mcp": ""}))
 
 

@@ -83,7 +83,6 @@ class ServerSettings(Settings):
         return self
 
     def variables(self, server: str) -> dict[str, str]:
-        """Return the environment variables that are named; a UserError if one is not set."""
         named = [*self.env, *([self.token_variable] if self.token_variable else [])]
         for number, name in enumerate(named):
             if name not in os.environ:  # not told by name: it may be a token that was written in the wrong place
@@ -109,10 +108,7 @@ class _File(Settings):
 
 
 def load_servers(path: str | Path) -> Mapping[str, ServerSettings]:
-    """Read a file with MCP servers, under ``mcp:``.
-
-    Raises UserError: it cannot be used; the message names file, setting and value.
-    """
+    """Read a file with MCP servers, under ``mcp:``."""
     document, _ = read_yaml(Path(path))
     servers = read_settings(_File, document, where=str(path)).mcp
     check_programs(servers, lambda *entry: f"{path}: {'.'.join(entry)}")
@@ -120,10 +116,7 @@ def load_servers(path: str | Path) -> Mapping[str, ServerSettings]:
 
 
 def check_programs(servers: Mapping[str, ServerSettings], at: Callable[..., str]) -> None:
-    """Check that the programs of servers are there, where they are to be started; ``at`` says where an entry is.
-
-    Raises UserError: one is not; the message says what may have been meant.
-    """
+    """Check that the programs of servers are there, where they are to be started; ``at`` says where an entry is."""
     for name, server in servers.items():
         if server.command and shutil.which(server.command) is None:
             path = Path(server.command)
@@ -138,9 +131,6 @@ def with_tools(make: Callable[[], World], servers: str | Mapping[str, ServerSett
 
     Raises UserError: the world cannot be made; a server cannot be reached, or does not have a tool; or a tool cannot be
     a skill here.
-
-    Args:
-        servers: The servers, or the file that names them; empty: there are none.
     """
     named = load_servers(servers) if isinstance(servers, str) and servers else servers
     if not named:

@@ -83,7 +83,6 @@ class WorldWrapper(SharedWorld):
 
     @property
     def places(self) -> Sequence[str]:  # type: ignore[override]
-        """The inner world's; none if robots cannot share it."""
         return self.inner.places if isinstance(self.inner, SharedWorld) else ()
 
     def team(self) -> Mapping[str, SharedWorld]:
@@ -103,11 +102,7 @@ class WorldWrapper(SharedWorld):
 
 
 class AddedSkills(WorldWrapper):
-    """Adds declared skills to those of a world.
-
-    Args:
-        added: What carries out each of them.
-    """
+    """Adds declared skills to those of a world."""
 
     def __init__(self, inner: World, added: Mapping[Skill, Any]) -> None:
         super().__init__(inner)
@@ -115,7 +110,6 @@ class AddedSkills(WorldWrapper):
 
     @property
     def household(self) -> Household:  # type: ignore[override]
-        """The inner world's, with the added skills."""
         return self.inner.household.with_skills(self._added)
 
     def canonical(self, skill: str) -> Pending[str | Observation]:
@@ -133,8 +127,7 @@ class AddedSkills(WorldWrapper):
         return mapped(asked(self.inner.execute, skill), self._with_added)
 
     @abc.abstractmethod
-    def _carry_out(self, call: SkillCall) -> Pending[Observation]:
-        """Carry out one of the added skills."""
+    def _carry_out(self, call: SkillCall) -> Pending[Observation]: ...
 
     def _call(self, skill: str) -> SkillCall | None:
         try:

@@ -13,7 +13,7 @@ from docs.blocks import ROOT, RUN, Block, Place, blocks_of, pages
 from openai_peer import Peer
 from small_questions import understood
 
-from reactree_ros.household.expert.policy import decide
+from reactree_ros.household.expert.model import decide
 
 
 def run_here(block: Block) -> bool:

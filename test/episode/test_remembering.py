@@ -16,8 +16,8 @@ from routine.houses import Came, carry_out, tasks
 
 from reactree_ros.agent.observation import PERHAPS, REMEMBERED, Observation, Seen
 from reactree_ros.background.pending import Pending
-from reactree_ros.episode import remembering as remembering_module
-from reactree_ros.episode.remembering import Remembering
+from reactree_ros.episode import eyes as remembering_module
+from reactree_ros.episode.eyes import Remembering
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, moved
@@ -61,7 +61,7 @@ def test_recall_says_what_was_seen_before_this_task_and_when(tmp_path: Path) -> 
     with HouseMap(tmp_path / "house.map", clock=iter_clock()) as kept:
         look_about(kept, task)
         came = remembering(task, kept)
-    told = [event["text"] for event in came.kept.of("observation") if event["of"] == "recall"]
+    told = [event["text"] for event in came.kept.events_of("observation") if event["of"] == "recall"]
     assert "You saw " in told[0]
     assert " ago, before this task." in told[0]
 
@@ -77,7 +77,7 @@ def test_a_run_with_a_map_is_replayed_without_one_and_has_the_same_record(tmp_pa
     with HouseMap(tmp_path / "house.map") as kept:
         look_about(kept, task)
         came = remembering(task, kept)
-    assert any("remembered" in event for event in came.kept.of("observation"))
+    assert any("remembered" in event for event in came.kept.events_of("observation"))
     assert_replays(came.kept)
 
 

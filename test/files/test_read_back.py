@@ -5,17 +5,15 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import resource
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_line import Cli
-from recorded_runs import Kept, recorded_episode
+from recorded_runs import Kept, files_of_at_most, recorded_episode
 
 from reactree_doors.trees.xml_in import read_routine
 from reactree_lab.bench.jobs import read_contenders
@@ -305,18 +303,6 @@ def test_a_line_that_is_broken_is_named_with_what_is_wrong_in_it(tmp_path: Path)
 
 
 # ---------------------------------------------------------------------- writing
-
-
-@contextmanager
-def files_of_at_most(size: int) -> Iterator[None]:
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # it would be cut, and kept
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        sys.dont_write_bytecode = bytecode
 
 
 @pytest.mark.parametrize(

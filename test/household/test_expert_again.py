@@ -13,7 +13,7 @@ from reactree_ros.agent.prompt import start_turn, system_text
 from reactree_ros.agent.turns import Place, Searched, Tried, told_failed, told_searched
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
-from reactree_ros.household.expert.policy import decide
+from reactree_ros.household.expert.model import decide
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
@@ -43,7 +43,7 @@ def failed(*came: tuple[str, bool | None]) -> str:
     return told_failed([Tried(subgoal, so, "it is nowhere" if so is False else "") for subgoal, so in came]).text
 
 
-def said(task: str, *lines: str, system: str = system_text(WAH_NL), begin: str = "") -> str:
+def decided(task: str, *lines: str, system: str = system_text(WAH_NL), begin: str = "") -> str:
     """What the expert says at the end of a node, past what it thinks."""
     text = prompt_text([start_turn(system, ())])
     text += "\n".join([f"Your task is to: {task}", begin or start(), "Think: plan", "OK.", *lines, ""])
@@ -57,38 +57,38 @@ def said(task: str, *lines: str, system: str = system_text(WAH_NL), begin: str =
 
 def test_what_is_left_is_shared_out_anew() -> None:
     came = failed((PIE, True), (MUG, False), (JUICE, False))
-    assert said(TASK, expansion("parallel", PIE, MUG, JUICE), came, start()) == expansion("parallel", MUG, JUICE)
+    assert decided(TASK, expansion("parallel", PIE, MUG, JUICE), came, start()) == expansion("parallel", MUG, JUICE)
 
 
 def test_the_last_one_that_is_left_it_moves_itself() -> None:
     came = failed((PIE, True), (MUG, False), (JUICE, True))
-    decision = said(TASK, expansion("parallel", PIE, MUG, JUICE), came, start())
+    decision = decided(TASK, expansion("parallel", PIE, MUG, JUICE), came, start())
     assert decision == "Act: recall location of mug"
 
 
 def test_where_all_failed_it_does_not_say_the_same_again() -> None:
     came = failed((PIE, False), (MUG, False), (JUICE, False))
-    assert said(TASK, expansion("parallel", PIE, MUG, JUICE), came, start()) == "Act: recall location of pie"
+    assert decided(TASK, expansion("parallel", PIE, MUG, JUICE), came, start()) == "Act: recall location of pie"
 
 
 def test_what_succeeded_in_an_earlier_expansion_stays_done() -> None:
     first, second = failed((PIE, True), (MUG, False), (JUICE, False)), failed((MUG, True), (JUICE, False))
     lines = [expansion("parallel", PIE, MUG, JUICE), first, start(), expansion("parallel", MUG, JUICE), second, start()]
-    assert said(TASK, *lines) == "Act: recall location of juice"
+    assert decided(TASK, *lines) == "Act: recall location of juice"
     third = failed((MUG, True), (JUICE, True))
-    assert said(TASK, *lines[:-2], third, start()) == "Act: done"
+    assert decided(TASK, *lines[:-2], third, start()) == "Act: done"
 
 
 def test_a_refused_expansion_after_it_is_not_said_again() -> None:
     came = failed((PIE, True), (MUG, False), (JUICE, False))
     lines = [expansion("parallel", PIE, MUG, JUICE), came, start(), expansion("parallel", MUG, JUICE), "No."]
-    assert said(TASK, *lines) == "Act: recall location of mug"
+    assert decided(TASK, *lines) == "Act: recall location of mug"
 
 
 def test_what_a_subgoal_left_in_the_hands_is_put_down() -> None:
     steps = "find and pick up the pie", "find the fridge and put down the pie"
     came = failed((steps[0], True), (steps[1], False))
-    assert said("Put the pie in the fridge", expansion("sequence", *steps), came, start("pie (1)")) == (
+    assert decided("Put the pie in the fridge", expansion("sequence", *steps), came, start("pie (1)")) == (
         "Act: go to fridge 1"
     )
 
@@ -97,18 +97,18 @@ def test_after_a_search_through_all_rooms_it_gives_up() -> None:
     rooms = [f"find and pick up the pie in {room}" for room in ("kitchen 1", "bedroom 1")]
     came = failed(*((room, False) for room in rooms))
     lines = ["Act: recall location of pie", "You have not seen pie before.", expansion("fallback", *rooms), came]
-    assert said("find and pick up the pie", *lines, start()) == "Act: failure"
+    assert decided("find and pick up the pie", *lines, start()) == "Act: failure"
 
 
 def test_it_takes_in_where_it_is_after_a_hold_too() -> None:
     came = failed((PIE, True), (MUG, False), (JUICE, True))
     waited = f"You had to wait: somebody has paused it. You may go on. {start('mug (1)')}"
-    assert said(TASK, expansion("parallel", PIE, MUG, JUICE), came, waited) == "Act: go to fridge 1"
+    assert decided(TASK, expansion("parallel", PIE, MUG, JUICE), came, waited) == "Act: go to fridge 1"
 
 
 @pytest.mark.parametrize("came", ["Your expansion failed.", "Your expansion failed. Succeeded: . Go on otherwise."])
 def test_other_words_are_taken_for_nothing_succeeded(came: str) -> None:
-    assert said(TASK, expansion("parallel", PIE, MUG), came, "hm").startswith("Act: ")
+    assert decided(TASK, expansion("parallel", PIE, MUG), came, "hm").startswith("Act: ")
 
 
 def test_in_ai2thor_it_gives_up() -> None:
@@ -119,7 +119,7 @@ def test_in_ai2thor_it_gives_up() -> None:
     steps = "find and pick up Apple", "place Apple in Fridge"
     came = failed((steps[0], False), (steps[1], None))
     lines = [expansion("sequence", *steps), came, begin]
-    assert said("Put an apple in the fridge", *lines, system=system_text(ALFRED), begin=begin) == "Act: failure"
+    assert decided("Put an apple in the fridge", *lines, system=system_text(ALFRED), begin=begin) == "Act: failure"
 
 
 class Spoilt(LapsingModel):
@@ -162,10 +162,10 @@ def searched(*names: str) -> str:
 def test_it_does_not_search_where_others_have() -> None:
     asked = ["Act: recall location of mug", "You have not seen mug before."]
     task = "find and pick up the mug in kitchen 1"
-    assert said(task, *asked) == "Act: go to kitchen table 1"
-    assert said(task, *asked, searched("kitchen table 1")) == "Act: go to fridge 1"
+    assert decided(task, *asked) == "Act: go to kitchen table 1"
+    assert decided(task, *asked, searched("kitchen table 1")) == "Act: go to fridge 1"
     told = searched("kitchen table 1", "fridge 1", "kitchen cabinet 1", "bench 1")
-    assert said(task, *asked, told) == "Act: go to kitchen cabinet 2"
+    assert decided(task, *asked, told) == "Act: go to kitchen cabinet 2"
 
 
 def test_what_another_robot_searched_and_what_was_searched_again_is_read_too() -> None:
@@ -177,11 +177,11 @@ def test_what_another_robot_searched_and_what_was_searched_again_is_read_too() -
         step=4,
     )
     task = "find and pick up the mug in kitchen 1"
-    assert said(task, told.text) not in ("Act: go to kitchen table 1", "Act: go to fridge 1")
+    assert decided(task, told.text) not in ("Act: go to kitchen table 1", "Act: go to fridge 1")
     assert "bench (1)" in told.text, "what was not looked into is told, and is no search"
 
 
 def test_it_goes_where_it_brings_a_thing_although_that_was_searched() -> None:
     begin = start("mug (1)")
     task = "find the fridge and put down the mug"
-    assert said(task, searched("fridge 1"), begin=begin) == "Act: go to fridge 1"
+    assert decided(task, searched("fridge 1"), begin=begin) == "Act: go to fridge 1"

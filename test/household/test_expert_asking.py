@@ -15,9 +15,8 @@ from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.prompt import start_turn, system_text
 from reactree_ros.agent.turns import About, Prompt, Said, Saw, Told, Turn
 from reactree_ros.episode import Episode, EpisodeResult
-from reactree_ros.household.expert.clarifying import clarify
 from reactree_ros.household.expert.goals import describe, goals_of
-from reactree_ros.household.expert.instruction import read_instruction
+from reactree_ros.household.expert.instruction import clarify, read_instruction
 from reactree_ros.household.expert.model import ExpertModel, ExpertSettings
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.symbolic import SymbolicWorld
@@ -162,9 +161,9 @@ def test_it_asks_whether_anything_else_is_wanted_where_it_is_to() -> None:
 
 def test_it_asks_only_where_it_may() -> None:
     asked = "Ask: Which snack should I put on the sofa?"
-    assert said("Put a snack on the sofa", questions=1) == asked
-    assert said("Put a snack on the sofa", questions=0).startswith("Think: ")
-    assert said("Put a snack on the sofa", questions=None).startswith("Think: ")
+    assert decided("Put a snack on the sofa", questions=1) == asked
+    assert decided("Put a snack on the sofa", questions=0).startswith("Think: ")
+    assert decided("Put a snack on the sofa", questions=None).startswith("Think: ")
 
 
 def test_it_reads_the_answer_off_its_prompt() -> None:
@@ -172,19 +171,19 @@ def test_it_reads_the_answer_off_its_prompt() -> None:
         "Which snack should I put on the sofa?",
         'The person answers: "the pear". You may ask no more questions.',
     )
-    plan = said("Put a snack on the sofa", (asked, told), questions=0)
+    plan = decided("Put a snack on the sofa", (asked, told), questions=0)
     assert "pear" in plan
     assert "apple" not in plan
     again = 'That was asked already; the answer was "the pear".'
-    assert said("Put a snack on the sofa", (asked, again), questions=1) == plan
+    assert decided("Put a snack on the sofa", (asked, again), questions=1) == plan
     silence = "Nobody answers: no answer within 60 s."
-    assert said("Put a snack on the sofa", (asked, silence), questions=1) == "Ask: What snack do you want?"
+    assert decided("Put a snack on the sofa", (asked, silence), questions=1) == "Ask: What snack do you want?"
 
 
 START = (start_turn(system_text(WAH_NL, asks=True), ()),)
 
 
-def said(task: str, *answered: tuple[str, str], questions: int | None) -> str:
+def decided(task: str, *answered: tuple[str, str], questions: int | None) -> str:
     turns: list[Turn] = [
         Told(f"Your task is to: {task}", About.TASK),
         Saw("You are in the house, and there are 1 rooms: kitchen (1). You are in the middle of a kitchen (1)."),

@@ -14,8 +14,7 @@ from reactree_ros.agent.grammar import parse_decision
 from reactree_ros.agent.prompt import start_turn, system_text
 from reactree_ros.agent.transcript import Example
 from reactree_ros.episode import Episode
-from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.expert.policy import decide
+from reactree_ros.household.expert.model import ExpertModel, decide
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, parse_tasks
@@ -39,7 +38,7 @@ def beginning(system: str = system_text(WAH_NL), *examples: str) -> str:
     return prompt_text([start_turn(system, list(map(Example.of_text, examples)))])
 
 
-def said(task: str, *lines: str, begin: str = "", recall: bool = True, expand: bool = True) -> str:
+def decided(task: str, *lines: str, begin: str = "", recall: bool = True, expand: bool = True) -> str:
     """What the expert says in an agent node, past what it thinks."""
     text = beginning(system_text(WAH_NL, recall=recall, control_flows=None if expand else ()))
     text += "\n".join([f"Your task is to: {task}", begin or start(), *lines, ""])
@@ -65,19 +64,19 @@ def test_it_thinks_before_it_expands() -> None:
 
 def test_one_thing_is_found_and_then_put_down() -> None:
     subgoals = ("find and pick up the pie", "find the fridge and put down the pie")
-    assert said("Put the pie in the fridge") == expansion("sequence", *subgoals)
-    assert said("move the pie in the fridge") == expansion("sequence", *subgoals)
+    assert decided("Put the pie in the fridge") == expansion("sequence", *subgoals)
+    assert decided("move the pie in the fridge") == expansion("sequence", *subgoals)
 
 
 def test_several_things_are_moved_in_parallel() -> None:
     subgoals = ("move the pie in the fridge", "move the mug on the desk")
-    assert said("Put the pie in the fridge and the mug on the desk") == expansion("parallel", *subgoals)
+    assert decided("Put the pie in the fridge and the mug on the desk") == expansion("parallel", *subgoals)
 
 
 def test_a_switch_comes_after_what_is_moved() -> None:
     subgoals = ("move the plate and the mug in the dishwasher", "close and turn on the dishwasher")
-    assert said("Put plate and mug in the dishwasher and turn it on") == expansion("sequence", *subgoals)
-    assert said(subgoals[0]) == expansion(
+    assert decided("Put plate and mug in the dishwasher and turn it on") == expansion("sequence", *subgoals)
+    assert decided(subgoals[0]) == expansion(
         "parallel", "move the plate in the dishwasher", "move the mug in the dishwasher"
     )
 
@@ -100,46 +99,46 @@ def test_what_is_recalled_at_two_places_and_is_at_neither_is_looked_for_elsewher
         "Act: go to pie 2",
         refused.format(2),
     )
-    assert said("find and pick up the pie", *went) not in ("Act: go to living room 1", "Act: go to bedroom 1")
+    assert decided("find and pick up the pie", *went) not in ("Act: go to living room 1", "Act: go to bedroom 1")
 
 
 def test_a_search_recalls_first_and_then_goes_through_the_rooms() -> None:
     task = "find and pick up the pie"
-    assert said(task) == "Act: recall location of pie"
+    assert decided(task) == "Act: recall location of pie"
     rooms = [f"{task} in {room}" for room in ("kitchen 1", "living room 1", "bedroom 1", "bathroom 1")]
     search = expansion("fallback", *rooms, f"{task} by a closer look")
-    assert said(task, "Act: recall location of pie", "You have not seen pie before.") == search
-    assert said(task, recall=False) == search
+    assert decided(task, "Act: recall location of pie", "You have not seen pie before.") == search
+    assert decided(task, recall=False) == search
 
 
 def test_towels_are_looked_for_in_the_bathroom_first() -> None:
-    assert said("find and pick up the bar soap", recall=False).startswith(
+    assert decided("find and pick up the bar soap", recall=False).startswith(
         expansion("fallback", "find and pick up the bar soap in bathroom 1")
     )
 
 
 def test_a_refused_expansion_is_done_by_itself() -> None:
     refused = (*expansion("sequence", "a", "b").split("\n"), "The tree is too deep.")
-    assert said("move the pie in the fridge", *refused) == "Act: recall location of pie"
+    assert decided("move the pie in the fridge", *refused) == "Act: recall location of pie"
 
 
 def test_two_of_a_kind_are_found_and_then_put_down() -> None:
     both = "find and pick up the pie", "find and pick up another pie"
     in_the_fridge = ("find and open the fridge", *both, "find the fridge and put down 2 of the pie")
-    assert said("move 2 of the pie in the fridge") == expansion("sequence", *in_the_fridge)
-    assert said("Put two pies in the fridge") == expansion("sequence", *in_the_fridge)
+    assert decided("move 2 of the pie in the fridge") == expansion("sequence", *in_the_fridge)
+    assert decided("Put two pies in the fridge") == expansion("sequence", *in_the_fridge)
     on_the_desk = "find the desk and put down 2 of the pie"
-    assert said("move 2 of the pie on the desk") == expansion("sequence", *both, on_the_desk)
-    assert said("find and pick up 2 of the pie") == expansion("sequence", *both)
-    assert said("find and pick up 2 of the pie", begin=start(holding="pie (1, 2)")) == "Act: done"
+    assert decided("move 2 of the pie on the desk") == expansion("sequence", *both, on_the_desk)
+    assert decided("find and pick up 2 of the pie") == expansion("sequence", *both)
+    assert decided("find and pick up 2 of the pie", begin=start(holding="pie (1, 2)")) == "Act: done"
 
 
 def test_another_of_a_kind_is_searched_for_with_the_first_in_the_hands() -> None:
     take, one, two = "find and pick up another pie", start(holding="pie (1)"), start(holding="pie (1, 2)")
     rooms = [f"{take} in {room}" for room in ("kitchen 1", "living room 1", "bedroom 1", "bathroom 1")]
     search = expansion("fallback", *rooms, f"{take} by a closer look")
-    assert said(take, recall=False, begin=one) == search
-    assert said(take, begin=two) == said(rooms[0], begin=two) == "Act: done"
+    assert decided(take, recall=False, begin=one) == search
+    assert decided(take, begin=two) == decided(rooms[0], begin=two) == "Act: done"
 
 
 def test_a_room_is_searched_for_the_second_with_the_first_in_the_hands() -> None:
@@ -148,18 +147,18 @@ def test_a_room_is_searched_for_the_second_with_the_first_in_the_hands() -> None
         "Act: go to kitchen table 1",
         "You arrive at the kitchen table (1). You see kitchen table (1), pie (2). You hold pie (1).",
     )
-    assert said(task, begin=one) == "Act: go to kitchen table 1"
-    assert said(task, *arrival, begin=one) == "Act: pick up pie 2"
+    assert decided(task, begin=one) == "Act: go to kitchen table 1"
+    assert decided(task, *arrival, begin=one) == "Act: pick up pie 2"
 
 
 def test_two_of_a_kind_are_put_down_one_after_the_other() -> None:
     task, two = "find the bench and put down 2 of the pie", start(holding="pie (1, 2)")
     arrival = ("Act: go to bench 1", "You arrive at the bench (1). You see bench (1). You hold pie (1, 2).")
     first = (*arrival, "Act: put down pie 1", "You put down pie on bench. You hold pie (2).")
-    assert said(task, begin=two) == "Act: go to bench 1"
-    assert said(task, *arrival, begin=two) == "Act: put down pie 1"
-    assert said(task, *first, begin=two) == "Act: put down pie 2"
-    assert said(task, *first, "Act: put down pie 2", "You put down pie on bench", begin=two) == "Act: done"
+    assert decided(task, begin=two) == "Act: go to bench 1"
+    assert decided(task, *arrival, begin=two) == "Act: put down pie 1"
+    assert decided(task, *first, begin=two) == "Act: put down pie 2"
+    assert decided(task, *first, "Act: put down pie 2", "You put down pie on bench", begin=two) == "Act: done"
 
 
 def test_a_door_that_is_closed_nevertheless_is_opened_and_what_was_put_down_for_it_is_fetched() -> None:
@@ -178,15 +177,15 @@ def test_a_door_that_is_closed_nevertheless_is_opened_and_what_was_put_down_for_
     }
     for step, observation in steps.items():
         skill = step.removesuffix(" again")
-        assert said(task, *lines, begin=two) == f"Act: {skill}"
+        assert decided(task, *lines, begin=two) == f"Act: {skill}"
         lines += (f"Act: {skill}", observation)
-    assert said(task, *lines, begin=two) == "Act: done"
+    assert decided(task, *lines, begin=two) == "Act: done"
 
 
 def test_more_of_a_kind_than_can_be_held_stay_in_one_node() -> None:
     task = "move 3 of the pie in the fridge"
-    assert said(task) == "Act: recall location of pie"
-    assert said("move 2 of the pie in the fridge", begin=start(holding="mug (1)")) == "Act: recall location of pie"
+    assert decided(task) == "Act: recall location of pie"
+    assert decided("move 2 of the pie in the fridge", begin=start(holding="mug (1)")) == "Act: recall location of pie"
     first = (
         *(
             "Act: recall location of pie",
@@ -200,7 +199,7 @@ def test_more_of_a_kind_than_can_be_held_stay_in_one_node() -> None:
         ),
         *("Act: put down pie 2", "You put down pie in fridge"),
     )
-    assert said(task, *first) == "Act: pick up pie 1"
+    assert decided(task, *first) == "Act: pick up pie 1"
 
 
 # ---- searching
@@ -212,24 +211,24 @@ RECALL = ("Act: recall location of pie", "You saw pie 1 near fridge 1 in kitchen
 def test_it_goes_where_working_memory_says() -> None:
     task = "find and pick up the pie"
     bedroom = start("bedroom", "bed (1)")
-    assert said(task, *RECALL, begin=bedroom) == "Act: go to kitchen 1"
-    assert said(task, *RECALL) == "Act: go to fridge 1"
+    assert decided(task, *RECALL, begin=bedroom) == "Act: go to kitchen 1"
+    assert decided(task, *RECALL) == "Act: go to fridge 1"
     closed = (
         *RECALL,
         "Act: go to fridge 1",
         "You arrive at the fridge (1). The fridge (1) is closed. You see fridge (1)",
     )
-    assert said(task, *closed) == "Act: open fridge 1"
+    assert decided(task, *closed) == "Act: open fridge 1"
     found = (*closed, "Act: open fridge 1", "You open fridge. You see fridge (1), pie (1)")
-    assert said(task, *found) == "Act: pick up pie 1"
-    assert said(task, *found, "Act: pick up pie 1", "You pick up pie. You hold pie (1).") == "Act: done"
+    assert decided(task, *found) == "Act: pick up pie 1"
+    assert decided(task, *found, "Act: pick up pie 1", "You pick up pie. You hold pie (1).") == "Act: done"
 
 
 def test_where_it_is_not_any_more_it_is_looked_for_by_name_and_then_everywhere() -> None:
     task = "find and pick up the pie"
     gone = (*RECALL, "Act: go to fridge 1", "You arrive at the fridge (1). The fridge (1) is open. You see fridge (1)")
-    assert said(task, *gone) == "Act: go to pie 1"
-    assert said(task, *gone, "Act: go to pie 1", "'go to pie 1' is not available.").startswith("Expand:")
+    assert decided(task, *gone) == "Act: go to pie 1"
+    assert decided(task, *gone, "Act: go to pie 1", "'go to pie 1' is not available.").startswith("Expand:")
 
 
 def test_a_room_is_searched_place_by_place() -> None:
@@ -247,9 +246,9 @@ def test_a_room_is_searched_place_by_place() -> None:
         "go to bench 1": "You arrive at the bench (1). You see bench (1)",
     }
     for skill, observation in arrivals.items():
-        assert said(task, *lines) == f"Act: {skill}"
+        assert decided(task, *lines) == f"Act: {skill}"
         lines += (f"Act: {skill}", observation)
-    assert said(task, *lines) == "Act: failure"
+    assert decided(task, *lines) == "Act: failure"
     assert decide(beginning() + "\n".join([f"Your task is to: {task}", start(), *lines, ""])) == (
         "Think: I cannot find the pie in kitchen 1."
     )
@@ -260,11 +259,11 @@ SEARCH = "find and pick up the pie in kitchen 1"
 
 def crewed(name: str, *lines: str, view: str = KITCHEN) -> str:
     """What the expert says in a room search where it is one of two robots."""
-    return said(SEARCH, *lines, begin=f"{start(view=view)} You are {name}, one of ann and bob.", expand=False)
+    return decided(SEARCH, *lines, begin=f"{start(view=view)} You are {name}, one of ann and bob.", expand=False)
 
 
 def test_two_robots_that_search_a_room_begin_at_different_places() -> None:
-    alone = said(SEARCH, expand=False)
+    alone = decided(SEARCH, expand=False)
     assert alone == crewed("ann") == "Act: go to kitchen table 1"
     assert crewed("bob") == "Act: go to kitchen cabinet 1"
 
@@ -280,7 +279,7 @@ def test_who_stands_in_for_another_robot_goes_on_where_that_one_would_have() -> 
 def test_where_another_robot_has_looked_it_does_not_look_again() -> None:
     told = " bob has looked at fridge 1. bob has looked at kitchen cabinet 1."
     lines = ("Act: go to kitchen table 1", f"You arrive at the kitchen table (1). You see kitchen table (1).{told}")
-    assert said(SEARCH, *lines, expand=False) == "Act: go to fridge 1"  # nobody is there who could have
+    assert decided(SEARCH, *lines, expand=False) == "Act: go to fridge 1"  # nobody is there who could have
     assert crewed("ann", *lines) == "Act: go to kitchen cabinet 2"
 
 
@@ -291,7 +290,7 @@ def test_it_goes_where_another_robot_has_seen_what_it_looks_for() -> None:
 
 
 def test_it_goes_to_the_room_it_searches() -> None:
-    assert said("find and pick up the pie in living room 1") == "Act: go to living room 1"
+    assert decided("find and pick up the pie in living room 1") == "Act: go to living room 1"
 
 
 def test_what_cannot_be_picked_up_is_left_for_another_one() -> None:
@@ -300,14 +299,14 @@ def test_what_cannot_be_picked_up_is_left_for_another_one() -> None:
         "You arrive at the kitchen table (1). You see kitchen table (1), pie (1, 2)",
     )
     task = "find and pick up the pie in kitchen 1"
-    assert said(task, *arrival) == "Act: pick up pie 1"
+    assert decided(task, *arrival) == "Act: pick up pie 1"
     for refusal in ("You pick up pie.", "The pie is not close to you."):
-        assert said(task, *arrival, "Act: pick up pie 1", refusal) == "Act: pick up pie 2"
+        assert decided(task, *arrival, "Act: pick up pie 1", refusal) == "Act: pick up pie 2"
 
 
 def test_a_closer_look_goes_to_what_the_quick_one_left_out() -> None:
     view = "closet (1), kitchen table (1), toaster (1)"
-    assert said("find and pick up the pie by a closer look", begin=start(view=view)) == "Act: go to closet 1"
+    assert decided("find and pick up the pie by a closer look", begin=start(view=view)) == "Act: go to closet 1"
 
 
 def test_with_full_hands_nothing_is_picked_up() -> None:
@@ -322,31 +321,32 @@ def test_with_full_hands_nothing_is_picked_up() -> None:
 
 def test_it_opens_what_it_puts_a_thing_into() -> None:
     task, begin = "find the fridge and put down the pie", start(holding="pie (1)")
-    assert said(task, begin=begin) == "Act: go to fridge 1"
+    assert decided(task, begin=begin) == "Act: go to fridge 1"
     arrival = "You arrive at the fridge (1). The fridge (1) is closed. You see fridge (1), pie (1) You hold pie (1)."
-    assert said(task, "Act: go to fridge 1", arrival, begin=begin) == "Act: open fridge 1"
+    assert decided(task, "Act: go to fridge 1", arrival, begin=begin) == "Act: open fridge 1"
     lines = (
         "Act: go to fridge 1",
         arrival,
         "Act: open fridge 1",
         "You open fridge. You see fridge (1) You hold pie (1).",
     )
-    assert said(task, *lines, begin=begin) == "Act: put down pie 1"
-    assert said(task, *lines, "Act: put down pie 1", "You put down pie in fridge", begin=begin) == "Act: done"
+    assert decided(task, *lines, begin=begin) == "Act: put down pie 1"
+    assert decided(task, *lines, "Act: put down pie 1", "You put down pie in fridge", begin=begin) == "Act: done"
 
 
 def test_it_looks_for_the_receptacle_where_such_ones_stand() -> None:
     task = "find the coffee table and put down the pie"
-    assert said(task, begin=start(holding="pie (1)")) == "Act: go to living room 1"
+    assert decided(task, begin=start(holding="pie (1)")) == "Act: go to living room 1"
     bedroom = start("bedroom", "bed (1), coffee table (2)", holding="pie (1)")
-    assert said(task, begin=bedroom) == "Act: go to living room 1"  # not to any coffee table that happens to be near
+    assert decided(task, begin=bedroom) == "Act: go to living room 1"  # not to any coffee table that happens to be near
     assert (
-        said("find the coffee table of the bedroom and put down the pie", begin=bedroom) == "Act: go to coffee table 2"
+        decided("find the coffee table of the bedroom and put down the pie", begin=bedroom)
+        == "Act: go to coffee table 2"
     )
 
 
 def test_what_it_does_not_hold_it_cannot_put_down() -> None:
-    assert said("find the fridge and put down the pie") == "Act: failure"
+    assert decided("find the fridge and put down the pie") == "Act: failure"
 
 
 def test_what_is_open_is_closed_before_it_is_turned_on() -> None:
@@ -355,11 +355,11 @@ def test_what_is_open_is_closed_before_it_is_turned_on() -> None:
         "Act: go to dishwasher 1",
         "You arrive at the dishwasher (1). The dishwasher (1) is open. You see dishwasher (1)",
     ]
-    assert said(task, begin=begin) == lines[0]
-    assert said(task, *lines, begin=begin) == "Act: close dishwasher 1"
+    assert decided(task, begin=begin) == lines[0]
+    assert decided(task, *lines, begin=begin) == "Act: close dishwasher 1"
     lines += ["Act: close dishwasher 1", "You close dishwasher."]
-    assert said(task, *lines, begin=begin) == "Act: turn on dishwasher 1"
-    assert said(task, *lines, "Act: turn on dishwasher 1", "You turn on dishwasher.", begin=begin) == "Act: done"
+    assert decided(task, *lines, begin=begin) == "Act: turn on dishwasher 1"
+    assert decided(task, *lines, "Act: turn on dishwasher 1", "You turn on dishwasher.", begin=begin) == "Act: done"
 
 
 def test_it_does_not_look_again_into_what_it_has_closed() -> None:
@@ -386,22 +386,22 @@ def test_it_does_not_look_again_into_what_it_has_closed() -> None:
     )
     task = "Put the plate in the dishwasher and close it"
     for end in range(2, len(lines), 2):
-        assert said(task, *lines[:end], begin=begin, expand=False) == lines[end]
-    assert said(task, *lines, begin=begin, expand=False) == "Act: failure"
+        assert decided(task, *lines[:end], begin=begin, expand=False) == lines[end]
+    assert decided(task, *lines, begin=begin, expand=False) == "Act: failure"
 
 
 def test_a_door_that_is_as_wanted_is_left_alone() -> None:
     arrival = ("Act: go to fridge 1", "You arrive at the fridge (1). The fridge (1) is closed. You see fridge (1)")
-    assert said("Close the fridge", *arrival) == "Act: done"
-    assert said("Open the fridge", *arrival) == "Act: open fridge 1"
+    assert decided("Close the fridge", *arrival) == "Act: done"
+    assert decided("Open the fridge", *arrival) == "Act: open fridge 1"
 
 
 # ---- the whole
 
 
 def test_what_it_does_not_understand_it_says_and_gives_up() -> None:
-    assert said("Do a backflip") == "Act: failure"
-    assert said("Bring me the tv") == "Act: failure"
+    assert decided("Do a backflip") == "Act: failure"
+    assert decided("Bring me the tv") == "Act: failure"
     alfred = (
         f"{beginning(system_text(ALFRED))}Your task is to: Heat an egg.\n"
         "You are in the house, and you arrive at the kitchen. Looking quickly around the room, you see Fridge (1).\n"
@@ -469,5 +469,5 @@ def test_an_act_that_a_stop_has_interrupted_is_tried_again(stopped: str) -> None
         *("Act: go to fridge 1", f"You arrive at the fridge (1). {seen}"),
         *("Act: put down pie 1", f"{stopped}: the emergency stop is engaged. You may go on. {start(holding=pie)}"),
     )
-    assert said(task, *there, begin=start(holding=pie)) == "Act: go to fridge 1"
-    assert said(task, *there, *there[:2], begin=start(holding=pie)) == "Act: put down pie 1"
+    assert decided(task, *there, begin=start(holding=pie)) == "Act: go to fridge 1"
+    assert decided(task, *there, *there[:2], begin=start(holding=pie)) == "Act: put down pie 1"

@@ -14,6 +14,7 @@ import struct
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -22,12 +23,7 @@ from reactree_ros.agent.grammar import parse_decision
 from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.llm.engine import ConstraintKind
 
-GRAMMAR, REGEX, JSON_SCHEMA, CHOICE = (
-    ConstraintKind.GRAMMAR,
-    ConstraintKind.REGEX,
-    ConstraintKind.JSON_SCHEMA,
-    ConstraintKind.CHOICE,
-)
+GRAMMAR, REGEX, JSON_SCHEMA, CHOICE = ConstraintKind
 NO_TEMPLATE = "default chat template is no longer allowed, so you must provide a chat template"
 #: Longest time for which a request that is never answered is held, in seconds.
 HELD = 60.0
@@ -37,8 +33,6 @@ THOUGHT = "Let me see. " * 12 + "That is it."
 
 @dataclass
 class Request:
-    """What came in."""
-
     method: str
     path: str
     headers: Mapping[str, str]
@@ -46,7 +40,6 @@ class Request:
 
     @property
     def prompt(self) -> str:
-        """The prompt; of a chat, the contents of its messages."""
         if "messages" in self.body:
             return written(self.body["messages"])
         return str(self.body.get("prompt", ""))
@@ -78,8 +71,6 @@ class Request:
 
 
 class Exchange:
-    """One request and the ways to answer it."""
-
     def __init__(self, peer: Peer, handler: BaseHTTPRequestHandler, request: Request) -> None:
         self.peer, self.handler, self.request = peer, handler, request
 
@@ -114,7 +105,6 @@ class Exchange:
             self.peer.gone.put(self.request)
 
     def begin(self, kind: str) -> None:
-        """Send the headers of a long answer."""
         self.handler.send_response(200)
         self.handler.send_header("Content-Type", kind)
         self.handler.send_header("Content-Length", "1000000")
@@ -135,14 +125,11 @@ class Exchange:
 
 #: What a peer does with a request.
 Behaviour = Callable[[Exchange], None]
-
-
 #: Writes the messages of a chat as one text, or refuses them.
 Template = Callable[[Sequence[Mapping[str, str]]], str]
 
 
-class TemplateRefuses(Exception):
-    """A chat template does not take the messages; the message is what it says."""
+class TemplateRefuses(Exception): ...
 
 
 def written(messages: Sequence[Mapping[str, str]]) -> str:
@@ -159,13 +146,38 @@ def _content(message: Mapping[str, Any]) -> str:
     )
 
 
+def takes_no_system_role(messages: Sequence[Mapping[str, str]]) -> str:
+    """Refuse a system message, as Gemma's does."""
+    if messages[0]["role"] == "system":
+        raise TemplateRefuses("System role not supported")
+    return alternates(messages)
+
+
+def alternates(messages: Sequence[Mapping[str, str]]) -> str:
+    """Refuse roles that do not take turns, as most do."""
+    roles = [message["role"] for message in messages if message["role"] != "system"]
+    if any(role != ("user", "assistant")[number % 2] for number, role in enumerate(roles)):
+        raise TemplateRefuses("Conversation roles must alternate user/assistant/user/assistant/...")
+    return written(messages)
+
+
+def drops_the_system_message(messages: Sequence[Mapping[str, str]]) -> str:
+    return written([message for message in messages if message["role"] != "system"])
+
+
+def moves_the_system_message(messages: Sequence[Mapping[str, str]]) -> str:
+    """Write the system text into the last message, as Mistral's does."""
+    system = [message for message in messages if message["role"] == "system"]
+    others = [message for message in messages if message["role"] != "system"]
+    return written([*others[:-1], *system, others[-1]])
+
+
 def chatml(messages: Sequence[Mapping[str, str]]) -> str:
     """The template that llama.cpp takes for a model without one."""
     return "".join(f"<|im_start|>{one['role']}\n{one['content']}<|im_end|>\n" for one in messages)
 
 
 def says(text: str, *, finish: str = "stop", thought: str = "") -> Behaviour:
-    """Answer with a text, whatever was asked."""
     return lambda exchange: exchange.reply(200, exchange.peer.completion(exchange.request, text, finish, thought))
 
 
@@ -215,13 +227,15 @@ def streams(
 
 
 def pieces(text: str) -> list[str]:
-    """Return a text word by word, with line ends apart, as tokenizers have them."""
     return re.findall(r"\n|[^\S\n]*\S+", text)
 
 
-def holds(exchange: Exchange) -> None:
-    """Say nothing more, and note when the client goes away."""
+def never_answers(exchange: Exchange) -> None:
     exchange.hold()
+
+
+#: Ends no stream, and notes when the client goes away.
+holds = never_answers
 
 
 def fails(status: int, message: str = "something broke", **more: Any) -> Behaviour:
@@ -231,27 +245,57 @@ def fails(status: int, message: str = "something broke", **more: Any) -> Behavio
 
 
 def answers(value: Any, status: int = 200) -> Behaviour:
-    """Answer with any JSON."""
     return lambda exchange: exchange.reply(status, value)
 
 
 def answer(message: dict[str, Any], finish: str | None = "stop", **usage: Any) -> dict[str, Any]:
-    """Return an answer of a chat."""
     return {"choices": [{"index": 0, "finish_reason": finish, "message": message}], "usage": usage}
 
 
+def _error(message: str, **more: Any) -> dict[str, Any]:
+    return {"error": {"message": message, "type": "invalid_request_error", **more}}
+
+
+def _forbidden(name: str) -> dict[str, Any]:
+    return {"type": "extra_forbidden", "loc": ["body", name], "msg": "Extra inputs are not permitted"}
+
+
+_UNSUPPORTED = "Unsupported parameter: '{}' is not supported with this model."
+_ONE_VALUE = "Unsupported value: '{}' does not support 0.0 with this model. Only the default (1) is supported."
+_LITELLM = "litellm.UnsupportedParamsError: hosted does not support parameters: ['{}'], for model=tiny."
+#: How servers refuse a parameter: the status, and what they answer.
+LACKS: dict[str, tuple[int, Callable[[str], Any]]] = {
+    "OpenAI": (400, lambda name: _error(_UNSUPPORTED.format(name), param=name, code="unsupported_parameter")),
+    "FastAPI": (422, lambda name: {"detail": [_forbidden(name)]}),
+    "Mistral": (422, lambda name: {"object": "error", "message": {"detail": [_forbidden(name)]}, "param": None}),
+    "Groq": (400, lambda name: _error(f"property '{name}' is unsupported")),
+    "Gemini": (400, lambda name: [_error(f'Invalid JSON payload. Unknown name "{name}": Cannot find field.')]),
+    "xAI": (400, lambda name: {"code": "invalid argument", "error": f"Argument not supported on this model: {name}"}),
+    "LiteLLM": (400, lambda name: _error(_LITELLM.format(name), type="None", param="None", code="400")),
+}
+_OF_A_VALUE: dict[str, tuple[int, Callable[[str], Any]]] = {
+    "OpenAI, of a value": (400, lambda name: _error(_ONE_VALUE.format(name), param=name, code="unsupported_value")),
+    "FastAPI, of a range": (
+        422,
+        lambda name: {"detail": [{"type": "greater_than", "loc": ["body", name, "float"], "msg": "Input is too low"}]},
+    ),
+}
+
+
+def lacks(name: str, words: str = "OpenAI") -> Behaviour:
+    status, said = (LACKS | _OF_A_VALUE)[words]
+    return answers(said(name), status)
+
+
 def babbles(exchange: Exchange) -> None:
-    """Answer with what is no JSON, though it says so."""
     exchange.raw(200, b"{{ not JSON", "application/json")
 
 
 def shows_a_page(exchange: Exchange) -> None:
-    """Answer with a web page, as proxies do."""
     exchange.raw(200, b"<html>Welcome</html>", "text/html")
 
 
 def breaks_off(exchange: Exchange) -> None:
-    """Send half a message, then close."""
     exchange.begin("application/json")
     exchange.handler.wfile.write(b'{"choices": [')
     exchange.handler.wfile.flush()
@@ -259,7 +303,6 @@ def breaks_off(exchange: Exchange) -> None:
 
 
 def hangs_up(exchange: Exchange) -> None:
-    """Close without a word."""
     exchange.hang_up()
 
 
@@ -268,13 +311,7 @@ def resets(exchange: Exchange) -> None:
     exchange.reset()
 
 
-def never_answers(exchange: Exchange) -> None:
-    """Keep the client waiting."""
-    exchange.hold()
-
-
 def says_the_key(exchange: Exchange) -> None:
-    """Echo the client's key in an error."""
     fails(400, f"Incorrect key: {exchange.request.headers.get('authorization', '')}")(exchange)
 
 
@@ -283,20 +320,14 @@ _MAXIMUM = "This model's maximum context length is {context} tokens. However, yo
 TOO_LONG: dict[str, tuple[str, int, dict[str, Any]]] = {
     "vllm": (
         f"{_MAXIMUM}{{limit}} output tokens and your prompt contains at least {{least}} input tokens, for a total of "
-        "at least {least_total} tokens. Please reduce the length of the input prompt or the number of requested output "
-        "tokens. (parameter=input_tokens, value={least})",
+        "at least {least_total} tokens. (parameter=input_tokens, value={least})",
         400,
         {"type": "BadRequestError", "param": "input_tokens"},
     ),
-    "llamacpp": (
-        "the request exceeds the available context size, try increasing it",
-        400,
-        {"type": "exceed_context_size_error"},
-    ),
+    "llamacpp": ("the request exceeds the available context size", 400, {"type": "exceed_context_size_error"}),
     "sglang": (
         "Requested token count exceeds the model's maximum context length of {context} tokens. You requested a total "
-        "of {total} tokens: {tokens} tokens from the input messages and {limit} tokens for the completion. Please "
-        "reduce the number of tokens.",
+        "of {total} tokens: {tokens} tokens from the input messages and {limit} tokens for the completion.",
         400,
         {},
     ),
@@ -307,8 +338,7 @@ TOO_LONG: dict[str, tuple[str, int, dict[str, Any]]] = {
         {},
     ),
     "openai": (
-        f"{_MAXIMUM}{{total}} tokens ({{tokens}} in the messages, {{limit}} in the completion). Please reduce the "
-        "length of the messages or completion.",
+        f"{_MAXIMUM}{{total}} tokens ({{tokens}} in the messages, {{limit}} in the completion).",
         400,
         {"type": "invalid_request_error", "code": "context_length_exceeded"},
     ),
@@ -353,13 +383,12 @@ class Peer:
         choose: Callable[[Sequence[str]], str] = lambda options: options[0],
         port: int = 0,
     ) -> None:
-        self.owned_by, self.speaks = owned_by, speaks or owned_by
+        self.owned_by, self.speaks, self.build, self.key = owned_by, speaks or owned_by, build, key
         self.obeys, self.refuses = frozenset(obeys), frozenset(refuses)
-        self.chats, self.completes, self.context, self.key, self.models = chats, completes, context, key, models
-        self.markers, self.build = markers, build
-        self.template, self.lacks, self.thinks, self.calls = template, dict(lacks or {}), thinks, calls
+        self.chats, self.completes, self.context, self.models = chats, completes, context, models
+        self.template, self.markers, self.lacks = template, markers, dict(lacks or {})
+        self.thinks, self.calls, self.blind, self.modalities = thinks, calls, blind, modalities
         self.say, self.choose = say, choose
-        self.blind, self.modalities = blind, modalities
         self.requests: list[Request] = []
         self.held: queue.Queue[Request] = queue.Queue()
         self.gone: queue.Queue[Request] = queue.Queue()
@@ -387,15 +416,11 @@ class Peer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Close the port and all connections, as a server that is killed."""
         for connection in self.close_port():
-            try:
+            with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                continue
 
     def close_port(self) -> list[socket.socket]:
-        """Listen no longer; return the connections that there are."""
         if self._server is None:
             return []
         server, self._server = self._server, None
@@ -452,13 +477,7 @@ class Peer:
         models = [{"id": name, "object": "model", "owned_by": self.owned_by, **more} for name in self.models]
         return {"object": "list", "data": models}
 
-    @property
-    def template_status(self) -> int:
-        """The status with which it tells what its template raises."""
-        return 500 if self.speaks == "llamacpp" else 400
-
     def rendered(self, request: Request) -> str:
-        """Return the text that the model gets."""
         if "messages" in request.body:
             return self.template(request.body["messages"])
         return request.prompt or str(request.body.get("content", ""))
@@ -471,10 +490,9 @@ class Peer:
         try:
             answers(shown(self.rendered(exchange.request)))(exchange)
         except TemplateRefuses as refusal:
-            fails(self.template_status, str(refusal))(exchange)
+            fails(500 if self.speaks == "llamacpp" else 400, str(refusal))(exchange)
 
     def text(self, exchange: Exchange) -> None:
-        """Answer as it should."""
         request = exchange.request
         if request.body["model"] not in self.models:
             fails(404, f"The model `{request.body['model']}` does not exist.")(exchange)
@@ -494,7 +512,7 @@ class Peer:
         try:
             tokens, limit = len(self.rendered(request).split()), request.limit
         except TemplateRefuses as refusal:
-            fails(self.template_status, str(refusal))(exchange)
+            fails(500 if self.speaks == "llamacpp" else 400, str(refusal))(exchange)
             return
         if self.context is not None and tokens + limit > self.context:
             if self.owned_by != "llamacpp" or tokens >= self.context:
@@ -520,7 +538,6 @@ class Peer:
         return THOUGHT if thinks else ""
 
     def too_long(self, exchange: Exchange, tokens: int) -> None:
-        """Refuse a prompt in the words of the server that it is."""
         limit, context = exchange.request.limit, int(self.context or 0)
         numbers = {"limit": limit, "context": context, "tokens": tokens, "total": tokens + limit}
         numbers |= {"least": context - limit + 1, "least_total": context + 1}  # vLLM stops counting soon
@@ -534,7 +551,6 @@ class Peer:
         fails(status, message, **more)(exchange)
 
     def within(self, kind: ConstraintKind, value: Any, prompt: str) -> str:
-        """Return a text that a constraint allows."""
         if kind is CHOICE:
             return self.choose(value)
         if kind is JSON_SCHEMA:
@@ -562,14 +578,12 @@ class Peer:
         return {"object": "x", "choices": [{"index": 0, "finish_reason": finish, **said}], "usage": usage}
 
     def counted(self, request: Request, output: int, where: str) -> dict[str, Any]:
-        """Return the tokens so far as a part of a stream has them."""
         prompt = len(self.rendered(request).split())
         if where == "timings":
             return {"timings": {"cache_n": prompt // 2, "prompt_n": prompt - prompt // 2, "predicted_n": output}}
         return {"usage": {"prompt_tokens": prompt, "completion_tokens": output}} if where else {}
 
     def message(self, text: str, thought: str) -> dict[str, Any]:
-        """Return a message of the assistant's, with what it thought where that is left."""
         message: dict[str, Any] = {"role": "assistant", "content": text}
         if thought and self.thinks == "text":
             message["content"] = f"<think>\n{thought}" + (f"\n</think>\n\n{text}" if thought == THOUGHT else "")
@@ -585,7 +599,6 @@ class Peer:
 
 
 def first_words(text: str, limit: int) -> tuple[str, bool]:
-    """Return the first words of a text, and whether there are more."""
     words = re.findall(r"\s*\S+\s*?(?=\s|$)", text)
     return ("".join(words[:limit]), True) if len(words) > limit else (text, False)
 

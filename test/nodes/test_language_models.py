@@ -18,7 +18,7 @@ from reactree_local.small import PACKAGED
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import Told
 from reactree_ros.background.pending import Pending
-from reactree_ros.household.expert.policy import decide
+from reactree_ros.household.expert.model import decide
 from reactree_ros.llm.port import (
     FAILED,
     Attempt,

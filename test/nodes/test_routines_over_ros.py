@@ -25,7 +25,7 @@ from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.nodes.bridge.bridge_node import BridgeNode
 from reactree_ros.nodes.planner.planner_node import PlannerNode
 from reactree_ros.record.reader import read_record
-from reactree_ros.routine.keeping import Kept
+from reactree_ros.routine.fitting import Kept
 from reactree_ros.world.port import Observation, World
 from reactree_ros.world.wrappers import WorldWrapper
 

@@ -218,6 +218,7 @@ WRONG = {
 def test_whatever_plug_ins_do_when_they_are_loaded_is_told_by_list_and_doctor(tmp_path: Path) -> None:
     for name, (code, _) in WRONG.items():
         distribution(tmp_path, name, f"[reactree_ros.worlds]\n{name} = {name}:SPEC\n", **{name: code})
+    distribution(tmp_path, "typo", "[reactree_ros.plannerz]\nmine = typo:SPEC\n")
     listed, looked = reactree(tmp_path, "list", "worlds"), reactree(tmp_path, "doctor", "--json")
     assert (listed.returncode, "virtualhome: " in listed.stdout) == (0, True)
     said = listed.stderr.splitlines()
@@ -225,19 +226,38 @@ def test_whatever_plug_ins_do_when_they_are_loaded_is_told_by_list_and_doctor(tm
     for _, message in WRONG.values():
         assert any(one.startswith(message) for one in said), message
     found = [one["said"] for one in json.loads(looked.stdout)["sections"]["Plug-ins"] if one["verdict"] == "wrong"]
-    assert found == said
+    typo = "nobody reads the entry points 'reactree_ros.plannerz' of typo; did you mean 'planners'?"
+    assert found == [*said, typo]
 
 
-KINDS = {"decisions": "decision kind", "control_flows": "control flow"}
+NO_WAY, NO_COMPOSITE = (
+    "raise RuntimeError('no way')",
+    """
+from reactree_ros.agent.control_flow import ControlFlow
+
+class Shout(ControlFlow):
+    name = text = phrase = summary = "shout"
+    sign, ordered = "!", True
+""",
+)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("group", KINDS)
-def test_a_kind_that_cannot_be_loaded_is_told_by_the_run_that_goes_without_it(tmp_path: Path, group: str) -> None:
-    distribution(tmp_path, "torn", f"[reactree_ros.{group}]\nshout = torn:Shout\n", torn="raise RuntimeError('no way')")
+@pytest.mark.parametrize(
+    ("group", "code", "said"),
+    [
+        ("decisions", NO_WAY, "decision kind 'shout' of torn cannot be loaded: no way"),
+        ("control_flows", NO_WAY, "control flow 'shout' of torn cannot be loaded: no way"),
+        ("control_flows", NO_COMPOSITE, "control flow 'shout' of torn does not define composite"),
+    ],
+)
+def test_a_kind_that_cannot_be_used_is_told_by_the_run_that_goes_without_it(
+    tmp_path: Path, group: str, code: str, said: str
+) -> None:
+    distribution(tmp_path, "torn", f"[reactree_ros.{group}]\nshout = torn:Shout\n", torn=code)
     ran = reactree(tmp_path, "run", "--json")
     assert (ran.returncode, json.loads(ran.stdout)["end"]) == (0, "done")
-    assert ran.stderr.splitlines() == [f"{KINDS[group]} 'shout' of torn cannot be loaded: no way"]
+    assert ran.stderr.splitlines() == [said]
 
 
 @pytest.mark.slow

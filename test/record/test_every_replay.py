@@ -296,7 +296,7 @@ def test_code_that_ran_out_of_time_is_played_again() -> None:
     kept: Kept
     episode, kept = recorded_episode({}, builder=Builds(build), model=Coder(code), world=ScriptedWorld())
     assert episode.run().end == "done"
-    assert "TimeoutError" in kept.of("refused")[0]["reason"]
+    assert "TimeoutError" in kept.events_of("refused")[0]["reason"]
     assert_replays(kept, Builds(build))
 
 

@@ -103,7 +103,9 @@ def test_a_fork_and_a_resumed_run_show_the_pictures_of_the_record(run: tuple[Loo
     episode = go_on(record, decision_of(record, 4), world=Dark(), model=model, write=again.write)
     assert episode.run().end == "done"
     assert model.shown == [before.shown[3]]
-    assert [one["id"] for event in again.of("observation") for one in event.get("pictures", ()) if "data" in one] == [
+    assert [
+        one["id"] for event in again.events_of("observation") for one in event.get("pictures", ()) if "data" in one
+    ] == [
         drawn(1).id,
         drawn(2).id,
     ]

@@ -8,11 +8,8 @@ import json
 import logging
 import multiprocessing
 import random
-import resource
 import shutil
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +19,7 @@ from doubles import START, Builds, ScriptedModel, ScriptedWorld, expand, goal_of
 from drawn import drawn
 from py_trees.common import Status
 from pydantic import ValidationError
-from recorded_runs import Kept, assert_replays, recorded_episode
+from recorded_runs import Kept, assert_replays, files_of_at_most, recorded_episode
 
 from reactree_lab.bench.results import told_by
 from reactree_lab.household.generator import generate_house
@@ -163,18 +160,6 @@ def test_a_record_that_gzip_has_packed_is_read_as_it_was(tmp_path: Path) -> None
 
 
 # ---------------------------------------------------------------------- disks
-
-
-@contextmanager
-def files_of_at_most(size: int) -> Iterator[None]:
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # it would be cut, and kept
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        sys.dont_write_bytecode = bytecode
 
 
 @pytest.mark.parametrize("size", [100, 7000, 20001])
@@ -427,7 +412,7 @@ def test_a_picture_that_is_too_large_and_those_beyond_what_a_run_may_have_are_le
     monkeypatch.setattr(writer, "ALL_PICTURES", 2 * small.size)
     episode, kept = recorded_episode({"root": [*["Act: open fridge 1"] * 5, "Act: done"]}, world=Camera())
     assert episode.run().end == "done"
-    looks = [event for event in kept.of("observation") if event["of"] == "execute"]
+    looks = [event for event in kept.events_of("observation") if event["of"] == "execute"]
     assert ["data" in event["pictures"][0] for event in looks] == [True, False, True, False, False]
     assert [one.getMessage() for one in caplog.records if "picture" in one.getMessage()] == [
         f"a picture of {large.size} bytes is not recorded: each may have {small.size}, those of a run together "
@@ -494,8 +479,10 @@ def test_what_comes_to_something_else_is_told_and_the_run_looks_around_anew(whol
         assert episode.run().end == "done"
     skills = [event["skill"] for event in record.events if event["e"] == "skill"]
     assert told == [(skills[1], "A dragon sits there.")]
-    assert [event["text"] for event in kept.of("differs")] == ["A dragon sits there."]
-    assert any(event.get("saw", "").startswith("You had to wait: not everything came to") for event in kept.of("turn"))
+    assert [event["text"] for event in kept.events_of("differs")] == ["A dragon sits there."]
+    assert any(
+        event.get("saw", "").startswith("You had to wait: not everything came to") for event in kept.events_of("turn")
+    )
     assert replay(kept.record).identical
 
 
@@ -556,7 +543,7 @@ def test_a_run_goes_on_later_without_doing_anything_again(count: int) -> None:
     assert result.decisions > before
     ended = [node for node, status in zip(episode.context.nodes, stood, strict=False) if status == Status.SUCCESS]
     assert all(node.status == Status.SUCCESS for node in ended)
-    assert any(LATER in event.get("saw", "") for event in kept.of("turn"))
+    assert any(LATER in event.get("saw", "") for event in kept.events_of("turn"))
     assert replay(kept.record).identical
 
 
@@ -573,7 +560,7 @@ def test_a_skill_that_was_under_way_is_told_to_be_broken_off_and_not_done_again(
     assert not world.done
     assert kept.record.events[-1]["e"] in ("held", "status")
     assert episode.run().end == "done"
-    seen = [event["saw"] for event in kept.of("turn") if "saw" in event]
+    seen = [event["saw"] for event in kept.events_of("turn") if "saw" in event]
     assert any(words.startswith(f"You were stopped before you had done it: {LATER}") for words in seen)
 
 
@@ -640,7 +627,7 @@ def test_the_deepest_tree_of_all_is_stopped_recorded_and_played_again(stopped: b
 
 
 def agents(kept: Kept) -> list[dict[str, Any]]:
-    return [node for event in kept.of("grow") for node in event["nodes"] if node["kind"] == "agent"]
+    return [node for event in kept.events_of("grow") for node in event["nodes"] if node["kind"] == "agent"]
 
 
 # ---------------------------------------------------------------------- very deep trees

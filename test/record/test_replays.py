@@ -96,8 +96,8 @@ def test_what_comes_later_than_the_tick_is_played_again_between_the_same_ticks()
         episode.tick()
         world.settle()
     episode.scored()
-    skills = {node["node"] for event in kept.of("grow") for node in event["nodes"] if node["kind"] == "skill"}
-    running = {node for event in kept.of("status") for node, status, *_ in event["of"] if status == "running"}
+    skills = {node["node"] for event in kept.events_of("grow") for node in event["nodes"] if node["kind"] == "skill"}
+    running = {node for event in kept.events_of("status") for node, status, *_ in event["of"] if status == "running"}
     assert skills & running  # a skill was seen under way
     assert_replays(kept)
 
@@ -195,7 +195,7 @@ def test_what_did_not_come_in_time_does_not_come_in_time_again(end: str, given: 
         episode.tick()
     clock.now += 1e4
     assert episode.run().end == end
-    assert [event["of"] for event in kept.of("failed") if event["late"]] == of
+    assert [event["of"] for event in kept.events_of("failed") if event["late"]] == of
     assert_replays(kept)
 
 
@@ -281,11 +281,11 @@ def test_pictures_and_odd_outcomes_are_played_again() -> None:
 
     episode, kept = recorded_episode(ACTS, world=Camera())
     episode.run()
-    came = kept.of("observation")[-1]
+    came = kept.events_of("observation")[-1]
     said = {"media": "image/png", "width": 3, "height": 4, "size": taken.size, "camera": "head"}
     said |= {"id": taken.id, "frame": "head_optical", "words": "an apple"}
     assert came["pictures"] == [said | {"data": base64.b64encode(data_of(taken)).decode()}, said], "its bytes once"
-    assert kept.of("turn")[-2]["saw"].endswith("\nPicture of camera head: an apple")
+    assert kept.events_of("turn")[-2]["saw"].endswith("\nPicture of camera head: an apple")
     assert came["spots"] == [
         {"name": "", "x": 1.0, "y": 2.0, "yaw": 0.5},
         {"name": "fridge 1", "x": 1.5, "y": 2.5, "outline": [[1.0, 2.0], [2.0, 2.0], [2.0, 3.0]]},
@@ -316,10 +316,10 @@ def test_examples_that_were_found_and_left_out_are_played_again(tmp_path: Path) 
             memory.add_run([Experience("root", turns, End.SUCCESS, "1", "x", number, 1)])
         episode, kept = recorded_episode({}, model=Room(ACTS), memory=memory)
         assert episode.run().end == "done"
-    (retrieved,) = kept.of("retrieved")
+    (retrieved,) = kept.events_of("retrieved")
     assert [one["similarity"] for one in retrieved["experiences"]] == [1.0] * len(retrieved["experiences"])
-    assert kept.of("shortened")
-    assert kept.of("counted")
+    assert kept.events_of("shortened")
+    assert kept.events_of("counted")
     assert_replays(kept)
 
 
@@ -333,7 +333,7 @@ def test_summaries_that_a_tokenizer_asked_for_are_played_again() -> None:
 
     episode, kept = recorded_episode(script, name=name, model=Any_(script), options=TreeOptions(max_decisions=8))
     episode.run()
-    assert any(event["may_say"]["kind"] == "text" for event in kept.of("request"))
+    assert any(event["may_say"]["kind"] == "text" for event in kept.events_of("request"))
     assert_replays(kept)
 
 

@@ -64,7 +64,7 @@ def test_the_stapler_comes_to_anna_from_the_other_floor_by_the_elevator(tmp_path
         *("navigate to desk 1", "grip stapler 1 with low force", "navigate to meeting table 1"),
         *("hand over stapler 1 to Anna", "done"),
     )
-    outcomes = [event["outcome"] for event in kept.of("observation") if event["of"] == "execute"]
+    outcomes = [event["outcome"] for event in kept.events_of("observation") if event["of"] == "execute"]
     assert outcomes == ["precondition", *["done"] * 6]
     assert world.map.borne == {world.map.by_name["stapler 1"].id: "Anna"}
     assert replays(kept.record.events)
@@ -164,7 +164,7 @@ def test_who_is_meant_is_asked_once_where_two_fit(tmp_path: Path) -> None:
     says = (*TAKE, HAND.format("Lund"), HAND.format("Lund"), HAND.format("Berg"), "done")
     _, kept = run(world, BRING, *says, person=person)
     assert [one.text for one in person.asked] == ["Which do you mean: Anna Berg, or Anna Lund?"]
-    assert [event["reason"] for event in kept.of("refused")] == [
+    assert [event["reason"] for event in kept.events_of("refused")] == [
         "'hand over stapler 1 to Anna Lund' is not done: the person means Anna Berg."
     ] * 2
     assert list(world.map.borne.values()) == ["Anna Berg"]
@@ -174,7 +174,7 @@ def test_who_is_meant_is_asked_once_where_two_fit(tmp_path: Path) -> None:
 def test_nothing_is_handed_to_one_of_two_if_nobody_says_to_whom(tmp_path: Path) -> None:
     world = OfficeWorld(changed(tmp_path, persons=ANNAS))
     _, kept = run(world, BRING, *TAKE, HAND.format("Lund"), "failure")
-    assert "nobody says who is meant" in kept.of("refused")[0]["reason"]
+    assert "nobody says who is meant" in kept.events_of("refused")[0]["reason"]
     assert world.map.borne == {}
 
 

@@ -39,7 +39,7 @@ class Came:
 
     @property
     def skills(self) -> list[str]:
-        return [event["skill"] for event in self.kept.of("skill")]
+        return [event["skill"] for event in self.kept.events_of("skill")]
 
     @property
     def used(self) -> list[str]:

@@ -71,7 +71,7 @@ class Office(ScriptedWorld):
 
 
 def routine_of(body: dict[str, Any]) -> Routine:
-    return Routine.of({"name": "refill", "goal": GOAL, "body": body})
+    return Routine.from_data({"name": "refill", "goal": GOAL, "body": body})
 
 
 def episode_of(body: dict[str, Any], world: ScriptedWorld, **options: Any) -> tuple[Episode, Kept]:
@@ -177,7 +177,7 @@ def test_a_retry_that_is_in_vain_is_left_to_the_model(seconds: int | None, end: 
     episode, kept = episode_of({"kind": "decorator", "does": "retry", "times": 0, "child": child}, world, max_steps=50)
     result = episode.run()
     assert (result.end, len(world.executed)) == (end, tries)
-    assert ("There is paper in it" in str(kept.of("turn"))) is (seconds is None)
+    assert ("There is paper in it" in str(kept.events_of("turn"))) is (seconds is None)
     assert_replays(kept, AgentNodes(Abilities(())))
 
 
@@ -185,7 +185,7 @@ def test_a_condition_that_the_world_does_not_know_leaves_the_goal_to_the_model()
     body = {"kind": "repeat until", "condition": "it rains", "children": [{"kind": "goal", "text": "wait"}]}
     episode, kept = episode_of(body, Office())
     assert episode.run().end == "failure"
-    assert len(kept.of("request")) == 1
+    assert len(kept.events_of("request")) == 1
     ((_, reason),) = episode.learning.used
     assert "what may: the printer is out of paper" in reason
 

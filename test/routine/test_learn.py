@@ -24,8 +24,7 @@ from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, moved
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.routine import model
-from reactree_ros.routine.fitting import Routines
-from reactree_ros.routine.keeping import Kept
+from reactree_ros.routine.fitting import Kept, Routines
 from reactree_ros.routine.learn import NotLearnt, learnt, overlooked
 from reactree_ros.routine.use import vocabulary_of
 from reactree_ros.tree.agent_node import Abilities
@@ -81,7 +80,7 @@ class Flat(ScriptedWorld):
         )
 
 
-def of(
+def routine_of(
     script: Mapping[str, Sequence[str]],
     instruction: str,
     *,
@@ -120,7 +119,7 @@ FETCHED = ["find {thing_1}", "pick up {found_1}", "find {place_2}", "put down {f
 
 
 def test_things_become_roles_and_the_way_to_them_a_search() -> None:
-    routine = of({BRING: FETCH}, BRING)
+    routine = routine_of({BRING: FETCH}, BRING)
     assert routine.goal == "bring the {thing_1} to the {place_2}"
     assert [(role.name, role.kind) for role in routine.roles] == [("thing_1", "thing"), ("place_2", "place")]
     assert leaves(routine) == FETCHED
@@ -137,17 +136,17 @@ def test_a_way_that_has_more_than_a_place_is_kept_whole() -> None:
     )
     acts = ("drive to sink 1 at 0.5 m/s", "drive to fridge 1 at 0.5 m/s", "open fridge 1", "pick up mug 1", "ring")
     acts += ("drive to desk 1 at 0.8 m/s", "done")
-    routine = of({BRING: acts}, BRING, skills=(drive, *SKILLS[1:]))
+    routine = routine_of({BRING: acts}, BRING, skills=(drive, *SKILLS[1:]))
     assert leaves(routine) == [act for act in acts if act not in (acts[0], "done")]
 
 
 def test_a_search_begins_where_such_a_thing_was_and_names_no_one_place() -> None:
-    (search, *_) = (node for node in of({BRING: FETCH}, BRING).nodes if isinstance(node, model.Search))
+    (search, *_) = (node for node in routine_of({BRING: FETCH}, BRING).nodes if isinstance(node, model.Search))
     assert search.order == ("fridge", "kitchen")
 
 
 def test_a_skill_says_what_it_needs_and_brings() -> None:
-    put_down = of({BRING: FETCH}, BRING).nodes[-1]
+    put_down = routine_of({BRING: FETCH}, BRING).nodes[-1]
     assert isinstance(put_down, model.Skill)
     assert put_down.needs == (model.Fact("held", "{found_1}"),)
     assert put_down.effect == (model.Fact("released", "{found_1}"),)
@@ -156,37 +155,37 @@ def test_a_skill_says_what_it_needs_and_brings() -> None:
 
 def test_detours_refusals_recalls_and_what_was_done_in_vain_are_left_out() -> None:
     acts = ("recall location of mug", "go to desk 1", "go to kitchen 1", "close fridge 1", "open desk 1", *FETCH)
-    assert leaves(of({BRING: acts}, BRING, refused=["open desk 1"])) == FETCHED
+    assert leaves(routine_of({BRING: acts}, BRING, refused=["open desk 1"])) == FETCHED
 
 
 def test_subgoals_in_a_sequence_become_one() -> None:
     script = {BRING: [expand("sequence", "get it", "put it")], "get it": [*FETCH[:3], "done"], "put it": FETCH[3:]}
-    routine = of(script, BRING)
+    routine = routine_of(script, BRING)
     assert (leaves(routine), routine.body.kind) == (FETCHED, "sequence")
 
 
 def test_a_branch_that_only_searched_is_left_out_of_a_fallback() -> None:
     script = {BRING: [expand("fallback", "look", "do it")], "look": ["go to kitchen 1", "failure"], "do it": FETCH}
-    assert leaves(of(script, BRING)) == FETCHED
+    assert leaves(routine_of(script, BRING)) == FETCHED
 
 
 def test_a_branch_that_tried_something_stays_before_the_one_that_succeeded() -> None:
     script = {BRING: [expand("fallback", "ring", "do it")], "ring": ["ring", "failure"], "do it": FETCH}
-    routine = of(script, BRING)
+    routine = routine_of(script, BRING)
     assert (leaves(routine), routine.body.kind) == (["ring", *FETCHED], "fallback")
 
 
 def test_parallel_repeat_until_and_within_stay() -> None:
     both = {BRING: [expand("parallel", "ring", "do it")], "ring": ["ring", "done"], "do it": FETCH}
-    assert of(both, BRING).body.kind == "parallel"
+    assert routine_of(both, BRING).body.kind == "parallel"
     again = {BRING: [expand("repeat until the tray is full", "do it")], "do it": FETCH}
-    body = of(again, BRING).body
+    body = routine_of(again, BRING).body
     assert isinstance(body, model.RepeatUntil)
     assert (body.condition, [child.kind for child in body.children]) == (
         "the tray is full",
         ["search", "skill", "search", "skill"],
     )
-    soon = of({BRING: [expand("within 20 s", "do it")], "do it": FETCH}, BRING).body
+    soon = routine_of({BRING: [expand("within 20 s", "do it")], "do it": FETCH}, BRING).body
     assert isinstance(soon, model.Within)
     assert soon.seconds == 20
 
@@ -194,7 +193,7 @@ def test_parallel_repeat_until_and_within_stay() -> None:
 def test_persons_and_numbers_that_the_goal_names_are_roles() -> None:
     goal = "pour 200 ml into the mug and hand it to Anna"
     acts = ("pick up mug 1", "pour 200 ml into mug 1", "hand mug 1 to Anna", "done")
-    routine = of({goal: acts}, goal)
+    routine = routine_of({goal: acts}, goal)
     assert routine.goal == "pour {number_1} ml into the {thing_1} and hand it to {person_2}"
     assert leaves(routine) == [
         "find {thing_1}",
@@ -205,8 +204,8 @@ def test_persons_and_numbers_that_the_goal_names_are_roles() -> None:
 
 def test_what_the_goal_does_not_name_or_names_twice_stays_as_it_is() -> None:
     goal = "bring the mug to the desk, the mug of the kitchen"
-    assert of({goal: FETCH}, goal).goal == "bring the mug to the {place_1}, the mug of the kitchen"
-    assert leaves(of({"tidy up": FETCH}, "tidy up")) == [
+    assert routine_of({goal: FETCH}, goal).goal == "bring the mug to the {place_1}, the mug of the kitchen"
+    assert leaves(routine_of({"tidy up": FETCH}, "tidy up")) == [
         "find mug",
         "pick up {found_1}",
         "find desk",
@@ -216,7 +215,7 @@ def test_what_the_goal_does_not_name_or_names_twice_stays_as_it_is() -> None:
 
 def test_braces_in_an_instruction_are_no_roles() -> None:
     goal = "bring the mug to the desk {now}"
-    assert of({goal: FETCH}, goal).goal == "bring the {thing_1} to the {place_2} {{now}}"
+    assert routine_of({goal: FETCH}, goal).goal == "bring the {thing_1} to the {place_2} {{now}}"
 
 
 @pytest.mark.parametrize(
@@ -228,12 +227,12 @@ def test_braces_in_an_instruction_are_no_roles() -> None:
 )
 def test_a_run_that_did_nothing_teaches_nothing(script: dict[str, list[str]], said: str) -> None:
     with pytest.raises(NotLearnt, match=said):
-        of(script, "do")
+        routine_of(script, "do")
 
 
 def test_what_the_goal_names_with_its_number_is_that_one() -> None:
     goal = "bring mug 2 to the desk"
-    routine = of({goal: ("pick up mug 2", "go to desk 1", "put down mug 2", "done")}, goal)
+    routine = routine_of({goal: ("pick up mug 2", "go to desk 1", "put down mug 2", "done")}, goal)
     assert routine.goal == "bring mug 2 to the {place_1}"
     assert leaves(routine) == ["find mug 2", "pick up {found_1}", "find {place_1}", "put down {found_1}"]
     assert overlooked(routine, KNOWN) == ""
@@ -246,9 +245,9 @@ def test_what_the_goal_names_with_its_number_is_that_one() -> None:
 def test_what_the_goal_names_twice_or_by_number_is_closed_and_gone_to_at_the_end() -> None:
     acts = ("pick up mug 1", "go to fridge 1", "open fridge 1", "put down mug 1", "close fridge 1", "done")
     goal = "put the mug into the fridge and close the fridge"
-    assert leaves(of({goal: acts}, goal))[-1] == "close {found_2}"
+    assert leaves(routine_of({goal: acts}, goal))[-1] == "close {found_2}"
     goal = "bring the mug to the fridge, then go to desk 1"
-    assert leaves(of({goal: (*acts[:-1], "go to desk 1", "done")}, goal))[-1] == "find desk 1"
+    assert leaves(routine_of({goal: (*acts[:-1], "go to desk 1", "done")}, goal))[-1] == "find desk 1"
 
 
 BAKE = ("pick up apple 1", "go to fridge 1", "put down apple 1", "turn on fridge 1", "done")
@@ -266,7 +265,7 @@ BAKE = ("pick up apple 1", "go to fridge 1", "put down apple 1", "turn on fridge
 )
 def test_what_a_goal_may_name_twice_in_words_that_nobody_knows_is_no_role(goal: str, is_role: bool) -> None:
     """Else "into the icebox, and turn the oven on" would put it into the oven."""
-    routine = of({goal: BAKE}, goal)
+    routine = routine_of({goal: BAKE}, goal)
     assert ("place" in [role.kind for role in routine.roles]) is is_role
     assert ("fridge" in routine.goal) is not is_role
     assert leaves(routine)[-1] == "turn on {found_2}"
@@ -332,7 +331,7 @@ KNOWN = vocabulary_of(Flat())
     ],
 )
 def test_what_a_goal_says_and_no_node_stands_for_is_found(goal: str, said: str) -> None:
-    found = overlooked(of({goal: FETCH}, goal), KNOWN)
+    found = overlooked(routine_of({goal: FETCH}, goal), KNOWN)
     assert said in found
     assert bool(found) is bool(said)
 
@@ -340,7 +339,7 @@ def test_what_a_goal_says_and_no_node_stands_for_is_found(goal: str, said: str) 
 def test_what_a_wait_stands_for_is_not_overlooked() -> None:
     goal = "when the tray is full, bring the mug to the desk"
     waited = {goal: ("wait until the tray is full for up to 60 s", *FETCH)}
-    assert overlooked(of(waited, goal), KNOWN) == ""
+    assert overlooked(routine_of(waited, goal), KNOWN) == ""
 
 
 def test_nothing_is_learnt_of_a_goal_that_says_more_where_nobody_can_try_it_out(memory: SqliteMemory) -> None:
@@ -355,7 +354,7 @@ def test_nothing_is_learnt_of_a_goal_that_says_more_where_nobody_can_try_it_out(
 
 def test_nothing_is_learnt_of_a_run_in_which_a_person_said_what_to_do() -> None:
     with pytest.raises(NotLearnt, match="a person has said the blue one on the way"):
-        of({BRING: FETCH}, BRING, words="the blue one")
+        routine_of({BRING: FETCH}, BRING, words="the blue one")
 
 
 @pytest.mark.parametrize("task", tasks(3, 6), ids=lambda task: task.task_name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import threading
 from collections.abc import Iterator, Sequence
@@ -9,21 +10,26 @@ from concurrent.futures import CancelledError
 from typing import Any
 
 import pytest
-from doubles import ScriptedWorld
+from doubles import ScriptedModel, ScriptedWorld
 from routine.any_routine import DECLARED
 
 from reactree_ros.agent.household import Household
-from reactree_ros.agent.skill import Offer, Offered, wait_skill
+from reactree_ros.agent.skill import Offer, Skill, wait_skill
 from reactree_ros.background.pending import Pending
+from reactree_ros.episode import Episode
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import load_tasks
+from reactree_ros.memory.stores.sqlite import SqliteMemory
+from reactree_ros.planners.spec import planner
 from reactree_ros.routine import model
 from reactree_ros.routine import skills as module
+from reactree_ros.routine.fitting import Kept
 from reactree_ros.routine.model import Routine, RoutineError
 from reactree_ros.routine.skills import RoutineSkills
+from reactree_ros.tree.options import Routines, TreeOptions
 from reactree_ros.world.check import check_world
-from reactree_ros.world.port import Observation, Outcome, WorldError
+from reactree_ros.world.port import Observation, Offered, Outcome, WorldError
 from reactree_ros.world.skill_policy import Rule, SkillPolicy, Verdict
 from reactree_ros.world.wrappers import PolicyGuard
 
@@ -44,7 +50,7 @@ def decorated(does: str, child: Any, times: int = 1) -> dict[str, Any]:
     return {"kind": "decorator", "does": does, "times": times, "child": child}
 
 
-FETCH = Routine.of(
+FETCH = Routine.from_data(
     {
         "name": "fetch",
         "goal": "fetch {thing} from {place}",
@@ -78,7 +84,7 @@ class Robot(ScriptedWorld):
 def carried_out(body: Any, ends: dict[str, Sequence[Outcome]] | None = None) -> tuple[Outcome, list[str]]:
     """Return how a skill with such a body ends, and what was asked of the world."""
     robot = Robot(ends)
-    routine = Routine.of({"name": "do", "goal": "do it", "body": body})
+    routine = Routine.from_data({"name": "do", "goal": "do it", "body": body})
     return RoutineSkills(robot, [routine]).execute("do it").take().outcome, robot.executed
 
 
@@ -89,7 +95,7 @@ def test_whoever_plans_sees_one_skill_more() -> None:
     assert (len(others), str(offer)) == (3, "fetch {thing} from {place}")
     known = ("sink 1", "mug 1", "fridge 1")
     assert offer.now == {"thing": known, "place": known[:2]}  # what is picked up may be there
-    picks = Routine.of(
+    picks = Routine.from_data(
         {"name": "take", "goal": "take {thing}", "roles": [{"name": "thing", "kind": "thing"}], "body": PICK}
     )
     *_, offer = RoutineSkills(Robot(), [picks]).available_skills().take()
@@ -179,7 +185,7 @@ def test_a_long_wait_is_several_waits() -> None:
     ],
 )
 def test_what_goes_round_for_ever_fails_and_says_so(body: Any) -> None:
-    routine = Routine.of({"name": "do", "goal": "do it", "body": body})
+    routine = Routine.from_data({"name": "do", "goal": "do it", "body": body})
     robot = Robot({LOOK: [NOT_YET if body["kind"] == "repeat until" else Outcome.DONE] * 1000})
     ended = RoutineSkills(robot, [routine]).execute("do it").take()
     assert (ended.outcome, len(robot.executed)) == (Outcome.EXECUTION, module.MOST_STEPS)
@@ -208,7 +214,7 @@ def test_a_retry_that_comes_to_the_same_failure_again_and_again_fails(child: Any
     ],
 )
 def test_a_round_in_which_nothing_is_done_ends_a_repetition(body: dict[str, Any]) -> None:
-    routine = Routine.of({"name": "do", "goal": "do it", "body": body})
+    routine = Routine.from_data({"name": "do", "goal": "do it", "body": body})
     ended = RoutineSkills(robot := Robot(), [routine]).execute("do it").take()
     assert (ended.outcome, robot.executed) == (Outcome.EXECUTION, [])
 
@@ -216,7 +222,7 @@ def test_a_round_in_which_nothing_is_done_ends_a_repetition(body: dict[str, Any]
 def test_a_text_stays_one_whatever_stands_in_it() -> None:
     body = flow("sequence", a('say "{words}" in a low voice'))
     roles = [{"name": "words", "kind": "text"}]
-    routine = Routine.of({"name": "tell", "goal": "tell us {words}", "roles": roles, "body": body})
+    routine = Routine.from_data({"name": "tell", "goal": "tell us {words}", "roles": roles, "body": body})
     robot = Robot()
     RoutineSkills(robot, [routine]).execute('tell us hi" in a loud voice').take()
     assert robot.executed == ['say "hi\\" in a loud voice" in a low voice']
@@ -238,7 +244,7 @@ def test_cancelling_it_cancels_the_step_under_way_and_begins_no_other() -> None:
 def test_a_time_that_is_over_cancels_the_step_under_way() -> None:
     body = flow("fallback", flow("within", a("close a"), a("close b"), seconds=1), a("close c"))
     robot = Robot(settle=False)
-    routine = Routine.of({"name": "do", "goal": "do it", "body": body})
+    routine = Routine.from_data({"name": "do", "goal": "do it", "body": body})
     pending = RoutineSkills(robot, [routine]).execute("do it")
     over = threading.Event()
     robot.in_flight[0][0].add_done_callback(lambda _: over.set())
@@ -269,7 +275,7 @@ def test_a_policy_judges_each_step() -> None:
     assert robot.executed == ["go to sink 1"]
 
 
-FETCH_BLIND = Routine.of(
+FETCH_BLIND = Routine.from_data(
     {"name": "clear", "goal": "clear the sink", "body": flow("sequence", a("go to sink 1"), a("pick up mug 1"))}
 )
 
@@ -286,7 +292,7 @@ FETCH_BLIND = Routine.of(
     ],
 )
 def test_a_routine_that_no_world_can_carry_out_is_refused(change: dict[str, Any], reason: str) -> None:
-    routine = Routine.of({**FETCH.model_dump(mode="json"), **change})
+    routine = Routine.from_data({**FETCH.model_dump(mode="json"), **change})
     with pytest.raises(RoutineError, match=re.escape(reason)):
         RoutineSkills(Robot(), [routine])
 
@@ -304,3 +310,57 @@ def test_a_house_with_routines_keeps_to_the_port_and_carries_one_out() -> None:
     seen = world.execute(f"fetch {thing} from {thing}").take()
     assert seen.outcome is Outcome.DONE
     assert [f"{one.word} {one.instance}" for one in seen.seen if one.held] == [thing]
+
+
+NAMES = ("beep", "blink", "bow", "turn")
+
+
+class Twin(ScriptedWorld):
+    household = Household(name="robot", skills=tuple(Skill(name=name, wording=name) for name in NAMES))
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        draw = random.Random(seed)
+        self._goes_well = {name: [draw.random() < 0.6 for _ in range(200)] for name in NAMES}
+
+    def available_skills(self) -> Pending[tuple[Offered, ...]]:  # type: ignore[override]
+        return Pending.of(NAMES)
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        well = self._goes_well[str(skill)][self.executed.count(str(skill))]
+        self.executed.append(str(skill))
+        return self._pending(skill, Observation(f"{skill}.", Outcome.DONE if well else Outcome.EXECUTION))
+
+
+def body(draw: random.Random, depth: int = 0) -> Any:
+    kind = "skill" if depth > 3 or draw.random() < 0.3 else draw.choice(("flow", "flow", "decorator", "always"))
+    if kind == "skill":
+        return {"kind": kind, "wording": draw.choice(NAMES)}
+    if kind == "always":
+        return {"kind": kind, "succeeds": draw.random() < 0.5}
+    if kind == "decorator":
+        does = draw.choice(("invert", "succeed", "fail", "retry", "repeat"))
+        times = draw.randint(1, 3) if does in ("retry", "repeat") else 1
+        return {"kind": kind, "does": does, "times": times, "child": body(draw, depth + 1)}
+    children = [body(draw, depth + 1) for _ in range(draw.randint(1, 3))]
+    more = draw.choice(({"kind": "sequence"}, {"kind": "fallback"}, {"kind": "parallel"}))
+    return {**more, "children": children, **draw.choice(({}, {"policy": "majority"} if "par" in more["kind"] else {}))}
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_same_skills_in_the_same_order_to_the_same_end(seed: int, memory: SqliteMemory) -> None:
+    routine = Routine.from_data({"name": "dance", "goal": "dance for me", "body": body(random.Random(seed))})
+    alone, below = Twin(seed), Twin(seed)
+    ended = RoutineSkills(alone, [routine]).execute("dance for me").take()
+    Kept(memory).replace(routine.name, routine)
+    episode = Episode(
+        "dance for me",
+        world=below,
+        model=ScriptedModel({"dance": ["Act: failure"]}),
+        planner=planner("reactree"),
+        memory=memory,
+        options=TreeOptions(routines=Routines.ON),
+    )
+    result = episode.run()
+    assert below.executed == alone.executed
+    assert (result.end == "done") is (ended.outcome is Outcome.DONE)

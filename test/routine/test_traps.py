@@ -29,9 +29,8 @@ from reactree_ros.household.tasks import Graph, Task, moved
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.person.port import Answer, Person, Question
 from reactree_ros.routine import model
-from reactree_ros.routine.fitting import Fit
+from reactree_ros.routine.fitting import Fit, Kept
 from reactree_ros.routine.fitting import Routines as Index
-from reactree_ros.routine.keeping import Kept
 from reactree_ros.routine.use import vocabulary_of
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Outcome, Seen, World
@@ -65,7 +64,9 @@ def watched(task: Task, memory: SqliteMemory, *, world: World, **given: Any) -> 
 
 def by_routine(came: Came) -> list[str]:
     """The skills that routines did; what agent nodes do is their model's part."""
-    agents = {node["node"] for grown in came.kept.of("grow") for node in grown["nodes"] if node["kind"] == "agent"}
+    agents = {
+        node["node"] for grown in came.kept.events_of("grow") for node in grown["nodes"] if node["kind"] == "agent"
+    }
     events = [event for event in came.kept.record.events if event["e"] in ("skill", "observation")]
     return [
         event["skill"]
@@ -371,7 +372,7 @@ def test_of_two_things_that_which_the_goal_names_by_its_number(memory: SqliteMem
     body["children"][0]["of"] = name
     routine = {"name": "put", "goal": f"put {name} on the sofa", "body": body}
     body["children"][2]["of"] = "sofa"
-    Kept(memory).add(model.Routine.of(routine))
+    Kept(memory).add(model.Routine.from_data(routine))
     came = carry_out(task, memory, instruction=routine["goal"], options=LIMITS)
     assert came.used == [""]
     assert [skill for skill in came.skills if skill.startswith("pick up")] == [f"pick up {name}"]

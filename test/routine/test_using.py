@@ -24,7 +24,7 @@ from reactree_ros.memory.port import EpisodicMemoryError
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.person.port import Answer, Person, Question
 from reactree_ros.routine import model
-from reactree_ros.routine.keeping import Kept
+from reactree_ros.routine.fitting import Kept
 from reactree_ros.tree.options import Routines, TreeOptions
 from reactree_ros.world.port import Observation, Outcome, World
 from reactree_ros.world.skill_policy import policy_from_list
@@ -111,7 +111,7 @@ def test_without_being_wanted_nothing_is_learnt_or_run(memory: SqliteMemory, fir
     carry_out(TASK, memory, routines=first)
     assert len(memory.routines()) == (first is Routines.ON)
     came = carry_out(TASK, memory, routines=again)
-    assert (came.used, came.kept.of("routine")) == ([], [])
+    assert (came.used, came.kept.events_of("routine")) == ([], [])
     assert came.requests > 5
 
 
@@ -153,7 +153,9 @@ def test_an_agent_node_goes_on_and_does_nothing_twice(learnt: SqliteMemory, verb
     assert reason.endswith("The gripper slipped.")
     assert came.result.gsr == 1.0
     assert came.requests > 0
-    (told,) = [event["told"] for event in came.kept.of("turn") if event.get("told", "").startswith("Done for this by")]
+    (told,) = [
+        event["told"] for event in came.kept.events_of("turn") if event.get("told", "").startswith("Done for this by")
+    ]
     assert "The gripper slipped." in told
     done = told.partition(": ")[2].partition(". Then")[0].split("; ")
     assert done == came.skills[: len(done)] or done == ["nothing"]
@@ -282,7 +284,7 @@ def test_what_a_person_says_on_the_way_is_taken_in_by_an_agent_node(learnt: Sqli
     world = Interrupts(SymbolicWorld(TASK))
     came = carry_out_with(world, learnt)
     assert came.used == ['the person says "not that one"']
-    told = [event["told"] for event in came.kept.of("turn") if "told" in event]
+    told = [event["told"] for event in came.kept.events_of("turn") if "told" in event]
     assert any('The person says: "not that one"' in one for one in told)
 
 

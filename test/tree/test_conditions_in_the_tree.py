@@ -65,7 +65,7 @@ def test_subgoals_come_again_until_the_condition_holds(looks: int) -> None:
     world = Tray(looks)
     end, kept = run(world, {"root": [expand(REPEAT, "fill")], "fill": FILL * 9})
     assert (end, world.executed) == ("done", ["open fridge 1", LOOK] * looks)
-    assert len(kept.of("started")) == 1 + 2 * looks
+    assert len(kept.events_of("started")) == 1 + 2 * looks
 
 
 def test_the_steps_of_a_run_bound_it() -> None:
@@ -83,7 +83,7 @@ def test_where_nobody_can_look_it_fails(outcome: Outcome) -> None:
 
 def test_a_condition_that_the_world_does_not_know_is_refused_with_those_that_there_are() -> None:
     _, kept = run(Tray(1), {"root": [expand("repeat until it rains", "fill"), "Act: done"]})
-    (refused,) = kept.of("refused")
+    (refused,) = kept.events_of("refused")
     assert "what may: the tray is full" in refused["reason"]
 
 
@@ -104,7 +104,7 @@ def test_when_the_time_is_over_what_is_under_way_is_cancelled() -> None:
         while not episode.finished:
             episode.tick()
         episode.conclude(None, "")
-    assert [event["of"] for event in kept.of("failed")] == ["within"]
+    assert [event["of"] for event in kept.events_of("failed")] == ["within"]
     assert_replays(kept, BUILDER)
 
 
@@ -146,4 +146,7 @@ def test_a_node_does_not_begin_again_once_a_limit_is_reached() -> None:
         assert episode.run().end == "out_of_steps"
     fill = next(node for node in episode.root.iterate() if isinstance(node, AgentNode) and node.subgoal == "fill")
     assert fill.feedback_message == "not begun: all of the 2 steps are used up"
-    assert (len(kept.of("started")), len(looks)) == (3, 2)  # the root, one round and its look; no further node begins
+    assert (len(kept.events_of("started")), len(looks)) == (
+        3,
+        2,
+    )  # the root, one round and its look; no further node begins

@@ -45,7 +45,7 @@ def expert() -> LanguageModel:
 
 def household(**settings: Any) -> World:
     spec = WORLDS.get("virtualhome")
-    place = Place.of(spec, spec.settings(**settings))
+    place = Place.from_settings(spec, spec.settings(**settings))
     task, _ = place.choose(DEMO, by_number=False)
     return place.make(task, scored=True)
 

@@ -33,7 +33,7 @@ def settings(name: str, **values: Any) -> WorldSettings:
 
 
 def place(**values: Any) -> Place:
-    return Place.of(VIRTUALHOME, settings("virtualhome", **values))
+    return Place.from_settings(VIRTUALHOME, settings("virtualhome", **values))
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def two(tmp_path: Path) -> Place:
 
 
 def named(two: Place, task_id: int) -> Place:
-    return Place.of(VIRTUALHOME, two.settings.model_copy(update={"task_id": task_id}))
+    return Place.from_settings(VIRTUALHOME, two.settings.model_copy(update={"task_id": task_id}))
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 
 from reactree_ros.household.expert.goals import Goal, Move, Operate, Take, preposition, read_subgoal
 from reactree_ros.household.expert.sentence import NUMBERS, WORDS, Errand, Item, Operation, Sentence, read_sentence
-from reactree_ros.household.lexicon import GLASS_OF_WINE, GLASSES, SURFACE_OF_ROOM, TABLE, TABLEWARE, WASHER, Topic
 from reactree_ros.household.scene import HANDS
-from reactree_ros.household.vocabulary import Naming, ObjectClass, class_of_word, is_known, own_classes, with_own
+from reactree_ros.household.vocabulary import (
+    GLASS_OF_WINE,
+    GLASSES,
+    SURFACE_OF_ROOM,
+    TABLE,
+    TABLEWARE,
+    WASHER,
+    Naming,
+    ObjectClass,
+    Topic,
+    can_be_held,
+    class_of_word,
+    correct,
+    is_known,
+    listed,
+    look_up,
+    own_classes,
+    plural,
+    with_own,
+)
 
 _TABLEWARE = TABLEWARE | {GLASSES, GLASS_OF_WINE}
 # Meaning of a drink that goes into the dishwasher.
@@ -234,3 +253,296 @@ def _condition(goal: Goal, named: set[str]) -> tuple[str, int] | None:
         return None
     relation = "inside" if preposition(goal.place) == "in" else "on"
     return f"{relation}_{class_of_word(goal.thing).name}_{class_of_word(goal.place).name}", goal.count
+
+
+#: "… and some other things"; before a colon, the same words sum up a list.
+_AND_MORE = re.compile(
+    r"\b(?:something|(?:a|some|other|few|more|usual) (?:(?:other|more|of|the) ){0,4}(?:stuff|things?|items?|bits))\b"
+    r"(?! to drink)(?!(?: \w+){0,6} :)"
+)
+_ONE = re.compile(r"\b(?P<which>[a-z]+) ones?\b")
+#: The place where people eat.
+_LAID = re.compile(r"\b(?:set|lay) (?:the|a|our|my) table\b")
+#: Words that leave open which things are meant, and where they go; an answer to that explains them.
+_OPEN_THINGS = frozenset().union(*(WORDS[name] for name in ("vague", "tidying", "putting", "getting", "open_things")))
+
+
+@dataclass(frozen=True)
+class Clarified:
+    instruction: Instruction  # the goals; open parts are read as without a person
+    question: str = ""  # the next question; empty if nothing is open, or every question was asked
+
+
+def clarify(text: str, answers: Mapping[str, str], *, checks: bool = False) -> Clarified:
+    """Return an instruction's contents with a person's answers, and the next question.
+
+    ``answers`` are those so far, by question, empty if nobody answered. ``checks`` asks at the end if anything else is
+    wanted.
+    """
+    sentence = read_sentence(text)
+    clarifying = _Clarifying(sentence, answers)
+    question = clarifying.next_question(checks=checks)
+    errands = [errand for errand in clarifying.errands if errand.items]
+    accounted = {at for at in sentence.unread if sentence.words[at] in clarifying.explained}
+    if clarifying.explained and any(errand.place == sentence.open_place for errand in errands):
+        accounted |= {*sentence.opened}
+    instruction = goals_for(text, sentence, errands, accounted)
+    for part in instruction.left_over if not question else ():
+        if part in _OPEN_THINGS | WORDS["somewhere"] or part.startswith(NOWHERE):
+            continue  # that was asked before
+        asked = f"What do you mean by “{part}”?"
+        if asked not in answers:
+            return Clarified(instruction, asked)
+        explained = _explained(text, part, answers[asked])
+        if explained not in ("", text):
+            return clarify(explained, answers, checks=checks)
+    return Clarified(instruction, question)
+
+
+def _explained(text: str, part: str, answer: str) -> str:
+    read = read_sentence(answer)
+    if WORDS["leave_out"].intersection(read.words):
+        answer = ""
+    elif read.unread or not (read.errands or read.open_place):
+        return ""
+    words = r"\W+".join(map(re.escape, part.split()))
+    return re.sub(rf"(?:\b\d+\s+)?\b{words}(?!\w)" if not answer else rf"\b{words}(?!\w)", answer, text, flags=re.I)
+
+
+class _Open(Exception):
+    pass
+
+
+@dataclass
+class _Clarifying:
+    sentence: Sentence  # the parsed instruction
+    answers: Mapping[str, str]  # the answers so far, by question
+    errands: list[Errand] = field(init=False)  # the known contents so far: one errand per place
+    explained: set[str] = field(default_factory=set, init=False)  # words of the instruction that answers explain
+
+    def __post_init__(self) -> None:
+        by_place: dict[str | None, list[Item]] = {}
+        for errand in self.sentence.errands:
+            by_place.setdefault(errand.place, []).extend(errand.items)
+        self.errands = [Errand(_without_summaries(items), place) for place, items in by_place.items()]
+
+    def next_question(self, *, checks: bool) -> str:
+        steps = [self._nothing_named, self._groups, self._twice, self._and_more, self._places, self._numbers]
+        if checks:
+            steps += [self._anything_else, self._places, self._numbers]
+        try:
+            for step in steps:
+                step()
+        except _Open as question:
+            return str(question)
+        return ""
+
+    def _answers(self, *questions: str) -> Iterator[str]:
+        for question in questions:
+            if question not in self.answers:
+                raise _Open(question)
+            yield self.answers[question]
+
+    # ------------------------------------------------------------------ which things
+
+    def _nothing_named(self) -> None:
+        """No thing is named at all: "put something on the table", "tidy up"."""
+        words, sentence = set(self.sentence.words), self.sentence
+        vague, moves = bool(words & WORDS["vague"]), bool(words & (WORDS["putting"] | WORDS["getting"]))
+        tidies, place = bool(words & WORDS["tidying"]), sentence.open_place or sentence.last_place
+        if self.errands or (sentence.operations and not (vague and moves)):
+            return
+        if vague or tidies or (moves and place is not None):
+            self.errands.append(errand := Errand([], place))
+            where = _where(place) or (" away" if "away" in words else "")
+            self._ask_for_things(
+                errand, None, f"What should I put{where}?", f"Can you name the things that you want{where}?"
+            )
+
+    def _groups(self) -> None:
+        """A word for several things is named: "snacks", "the glasses"."""
+        for errand in self.errands:
+            for item in list(errand.items):
+                if _is_group(item, errand.place):
+                    which = f"Which {item.phrase} should I put{_where(errand.place)}?"
+                    self._ask_for_things(errand, item, which, f"What {item.phrase} do you want?")
+
+    def _twice(self) -> None:
+        """One list has the same thing with a number twice: one of them may be a mistake."""
+        for errand in self.errands:
+            numbered = [item.entry.words for item in errand.items if item.count is not None and not item.more]
+            if len(set(numbered)) < len(numbered):
+                where = _where(errand.place)
+                self._ask_for_things(errand, None, f"Which things should I put{where}?", f"What do you want{where}?")
+
+    def _and_more(self) -> None:
+        """Some things are named, and others are not: "an apple and something to drink"."""
+        errand = next((one for one in self.errands if one.items), None)
+        if errand is not None and self.sentence.named and _AND_MORE.search(" ".join(self.sentence.words)):
+            things = _named_things(errand)
+            which = f"What else should I put{_where(errand.place)} than {things}?"
+            self._ask_for_more(errand, which, f"Do you want anything else than {things}?")
+
+    def _anything_else(self) -> None:
+        """Nothing seems open, but the speaker may have forgotten something."""
+        moved = [errand for errand in self.errands if errand.items and errand.place is not None]
+        if not moved:
+            return
+        things = listed([_named_things(errand) for errand in moved])
+        if len(moved) == 1:
+            self._ask_for_more(moved[0], f"Should anything else go{_where(moved[0].place)} than {things}?")
+        else:
+            self.errands.append(errand := Errand([], None))
+            self._ask_for_more(errand, f"Do you want anything else than {things}?")
+
+    def _ask_for_things(self, errand: Errand, item: Item | None, *questions: str) -> None:
+        for answer in self._answers(*questions):
+            if named := _things_in(answer, item):
+                at = errand.items.index(item) if item else 0
+                errand.items[at : at + 1 if item else len(errand.items)] = named
+                self.explained |= _OPEN_THINGS
+                return
+
+    def _ask_for_more(self, errand: Errand, *questions: str) -> None:
+        for answer in self._answers(*questions):
+            if named := _things_in(answer, None):
+                known = {item.entry.words for one in self.errands for item in one.items}
+                errand.items.extend(item for item in named if item.entry.words not in known)
+            if named or WORDS["no"] & set(re.findall("[a-z]+", answer.casefold())):
+                self.explained |= _OPEN_THINGS
+                return
+
+    # ------------------------------------------------------------------ where to
+
+    def _places(self) -> None:
+        """The instruction does not say where things go, or the place is one of several tables."""
+        left = list(self.errands)
+        while left:
+            errand = left.pop(0)
+            if not errand.items or not self._is_place_open(errand):
+                continue
+            things = listed([f"the {_word(item)}" for item in errand.items])
+            asks = (f"Where should I put {things}?", f"On or in what should I put {things}?")
+            if errand.place == TABLE:
+                asks = (f"On which table should I put {things}?", f"Where should {things} go?")
+            for answer in self._answers(*asks):
+                places = _places_in(answer, head=TABLE if errand.place == TABLE else "")
+                self.explained |= WORDS["somewhere"] if places else set()
+                if len(places) > 1 and len(errand.items) > 1:  # one for some and one for others
+                    apart = [Errand([item], errand.place) for item in errand.items]
+                    self.errands.remove(errand)
+                    self.errands += apart
+                    left += apart
+                    break
+                if places:
+                    errand.place = places[0]
+                    break
+
+    def _is_place_open(self, errand: Errand) -> bool:
+        if errand.place == TABLE and not is_known(TABLE):
+            text = " ".join(self.sentence.words)
+            return not (table_of(self.sentence, self.errands) or "kitchen table" in text or _LAID.search(text))
+        moving = WORDS["putting"] | WORDS["tidying"] | WORDS["vague"]
+        return errand.place is None and not self.sentence.for_me and not moving.isdisjoint(self.sentence.words)
+
+    # ------------------------------------------------------------------ how many
+
+    def _numbers(self) -> None:
+        """Several things are wanted, but not how many: "some apples", "a few plates"."""
+        for errand in self.errands:
+            for at, item in enumerate(errand.items):
+                named = len(item.entry.words) == 1 and item.entry.words != (GLASSES,)
+                if not (named and item.entry.plural and item.count in (None, 1)):
+                    continue
+                things = plural(_word(item))
+                asks = [f"How many {things} do you want?"]
+                if errand.place is not None:
+                    asks.insert(0, f"How many {things} should I put{_where(errand.place)}?")
+                for number in filter(None, map(_number_in, self._answers(*asks))):
+                    errand.items[at] = replace(item, count=number, entry=replace(item.entry, plural=False))
+                    break
+
+
+def _is_group(item: Item, place: str | None) -> bool:
+    if item.entry.words == (GLASSES,):
+        return place in (None, TABLE) or place in GLASS_PLACES
+    named = item.phrase.split()
+    parts = {part for word in item.entry.words for part in word.split()}
+    return item.entry.kind is Topic.GROUP and not all(any(one.startswith(part) for one in named) for part in parts)
+
+
+def _without_summaries(items: list[Item]) -> list[Item]:
+
+    def sums_up(at: int, item: Item) -> bool:
+        after = {word for other in items[at + 1 :] for word in other.entry.words if other.entry.kind is not Topic.GROUP}
+        return item.label or (item.entry.kind is Topic.GROUP and not after.isdisjoint(item.entry.words))
+
+    return [item for at, item in enumerate(items) if not sums_up(at, item)] or items
+
+
+# ---- answers ------------------------------------------------------------------------------------------------------
+
+
+def _things_in(answer: str, asked: Item | None) -> list[Item]:
+    if asked is not None:
+        answer = _ONE.sub(partial(_with_head, head=_head(asked)), answer.casefold())
+    read = read_sentence(answer)
+    items = [item for errand in read.errands for item in errand.items]
+    told = [item for item in items if item.entry.kind is Topic.THING and can_be_held(item.entry.words[0])]
+    if len(told) != 1 or asked is None:
+        return told
+    only = told[0]
+    count = only.count if only.count is not None else asked.count
+    return [replace(only, count=None if only.entry.plural and count == 1 else count)]
+
+
+def _with_head(match: re.Match[str], *, head: str) -> str:
+    return f"{match['which']} {plural(head) if match[0].endswith('s') else head}"
+
+
+def _head(item: Item) -> str:
+    word = item.phrase.split()[-1] if item.phrase else ""
+    return "glass" if word == GLASSES else word.removesuffix("s")
+
+
+def _places_in(answer: str, *, head: str) -> list[str]:
+    if head:
+        answer = _ONE.sub(rf"\g<which> {head}", answer.casefold())
+    words = [correct(word) for word in re.findall("[a-z]+", answer.casefold())]
+    found, at = list[str](), 0
+    while at < len(words):
+        entry, length = look_up(words, at) or (None, 1)
+        at += length
+        if entry is None or (entry.words[0] in (TABLE, WASHER) and not is_known(entry.words[0])):
+            continue
+        word = SURFACE_OF_ROOM.get(entry.words[0], "") if entry.kind is Topic.ROOM else entry.words[0]
+        if word and not can_be_held(word) and not (entry.kind is Topic.ROOM and found):
+            found.append(word)
+    return list(dict.fromkeys(found))
+
+
+def _number_in(answer: str) -> int:
+    found = 0
+    for word in re.findall(r"[a-z]+|\d+", answer.casefold()):
+        number = int(word) if word.isdigit() and len(word) < 3 else NUMBERS.get(word, 0)
+        found = number if number > 1 or not found else found
+    return found
+
+
+# ---- words --------------------------------------------------------------------------------------------------------
+
+
+def _word(item: Item) -> str:
+    return item.entry.words[0] if len(item.entry.words) == 1 and item.entry.words != (GLASSES,) else item.phrase
+
+
+def _named_things(errand: Errand) -> str:
+    return listed([f"the {_word(item)}" for item in errand.items])
+
+
+def _where(place: str | None) -> str:
+    if place is None:
+        return ""
+    if place in (TABLE, WASHER):
+        return " on the table" if place == TABLE else " in the washer"
+    return f" {preposition(place)} the {place}"

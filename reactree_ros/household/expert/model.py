@@ -3,29 +3,284 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import filterfalse
 from types import FunctionType, MappingProxyType
 
 from pydantic import Field
 
 from reactree_ros.agent.corrections import NOTHING
-from reactree_ros.agent.decision import RECALL
+from reactree_ros.agent.decision import DONE, FAILURE, RECALL
 from reactree_ros.agent.grammar import DecisionGrammar, Grammar
+from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.kinds.think import Ask, Think
 from reactree_ros.agent.prompt import system_text
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.background.pending import Pending
-from reactree_ros.household.expert.goals import Goal
-from reactree_ros.household.expert.policy import Decided, consider
-from reactree_ros.household.expert.reading import Situation, rooms_in, word_of
+from reactree_ros.household.expert import errand
+from reactree_ros.household.expert.goals import Goal, Move, Operate, PutDown, Take, describe, preposition, read_subgoal
+from reactree_ros.household.expert.instruction import clarify, understand
+from reactree_ros.household.expert.reading import Situation, read_prompt, rooms_in, split_prompt, word_of
 from reactree_ros.household.household import WAH_NL
-from reactree_ros.household.lexicon import meaning
-from reactree_ros.household.vocabulary import Naming, ObjectClass, is_known, properties_of_word, with_own
+from reactree_ros.household.vocabulary import (
+    Naming,
+    ObjectClass,
+    can_be_held,
+    is_known,
+    meaning,
+    own_classes,
+    properties_of_word,
+    with_own,
+)
 from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, Reply, RequestRejected
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.plugins import Registry
 from reactree_ros.plugins.settings import Settings
+
+DONE_SAID, FAILURE_SAID = str(Act(DONE)), str(Act(FAILURE))
+_NO_HOUSEHOLD = "I do not understand this task: it does not start in a house of rooms that I know how to read."
+
+
+@dataclass(frozen=True)
+class Decided:
+    text: str
+    understood: bool = True  # whether it follows from the task; else the expert says that it knows nothing to do
+
+
+def decide(prompt: str, known: Mapping[str, Sequence[Goal]] | None = None) -> str:
+    """Return the next decision for a prompt as an agent node sends it; the decisions in it may be somebody else's.
+
+    Only the text after the last ``Target_domain:``, or in a chat from the last task on, and the actions in the system
+    text matter. ``known`` are goals of instructions that are known as data; other instructions are parsed.
+    """
+    return consider(prompt, known).text
+
+
+def consider(
+    prompt: str,
+    known: Mapping[str, Sequence[Goal]] | None = None,
+    *,
+    may_ask: bool = False,
+    checks: bool = False,
+    begin: Callable[[Situation], str] = lambda situation: "",
+) -> Decided:
+    """Return the next decision like :func:`decide`, and whether the task was understood.
+
+    Args:
+        may_ask: Whether a person may be asked now; answers in the prompt count anyway.
+        checks: Whether to ask at the end if anything else is wanted.
+        begin: Changes the knowledge about the house before the decision, or returns the decision.
+    """
+    system, lines = split_prompt(prompt)
+    situation = read_prompt(system, lines)
+    if situation is None:
+        said = FAILURE_SAID if think(_NO_HOUSEHOLD) in prompt else think(_NO_HOUSEHOLD)
+        return Decided(said, understood=False)
+    if decision := begin(situation):
+        return Decided(decision)
+    instruction = understand(situation.in_words, known)
+    if (may_ask or situation.answers) and not _is_known(situation.task, known):
+        clarified = clarify(situation.task, situation.answers, checks=checks)
+        if may_ask and clarified.question:
+            return Decided(ask(clarified.question))
+        instruction = clarified.instruction
+    if not instruction.goals:
+        return Decided(after(instruction.not_understood, FAILURE_SAID, situation.thoughts), understood=False)
+    return Decided(_pursue(instruction.goals, situation))
+
+
+def _is_known(task: str, known: Mapping[str, Sequence[Goal]] | None) -> bool:
+    return bool(known and task in known) or bool(read_subgoal(task))
+
+
+def _pursue(goals: Sequence[Goal], situation: Situation) -> str:
+    """Expand, or work on the goals in this agent node.
+
+    Several goals for one thing stay together, and so do more things of a kind than the hands can hold. Only one
+    trajectory tells which of them are already in place.
+    """
+    situation.settle((goal.thing, goal.place) for goal in goals if isinstance(goal, Move | PutDown))
+    if skill := errand.put_away(goals, situation):
+        return act(skill)
+    if situation.fallen:
+        return _go_on(goals, situation)
+    if not situation.control_flows:
+        return _work_through(goals, situation)
+    if len({goal.thing for goal in goals}) > 1:
+        return _share_out(goals, situation)
+    return _pursue_one(goals, situation)
+
+
+def _pursue_one(goals: Sequence[Goal], situation: Situation) -> str:
+    goal = goals[0]
+    if len(goals) == 1:
+        if isinstance(goal, Move) and errand.can_be_held_at_once(goal, situation):
+            return _find_then_put(goal, situation)
+        if isinstance(goal, Take) and can_be_held(goal.thing) and not (goal.room or goal.closer):
+            several = goal.count > 1 and not goal.another and not errand.achieved(goal, situation)
+            return _expand("sequence", _one_by_one(goal), situation) if several else _search_rooms(goal, situation)
+    return _work_through(goals, situation)
+
+
+def _go_on(goals: Sequence[Goal], situation: Situation) -> str:
+    """Continue after failed expansions: share out the remaining goals, or work on them in this agent node.
+
+    After a search through all rooms there is nothing left to try.
+    """
+    reached = [goal for _, succeeded in situation.fallen for text in succeeded for goal in read_subgoal(text)]
+    left = [goal for goal in goals if goal not in reached]
+    flow, succeeded = situation.fallen[-1]
+    if left and flow == "fallback":
+        return after(_regret(left[0], situation), FAILURE_SAID, situation.thoughts)
+    nearer = any(goal in goals for text in succeeded for goal in read_subgoal(text))
+    if len({goal.thing for goal in left}) > 1 and nearer and situation.expansions == len(situation.fallen):
+        return _share_out(left, replace(situation, control_flows=situation.expandable))
+    return _work_through(left, situation)
+
+
+# ---- expanding ----------------------------------------------------------------------------------------------------
+
+
+def _share_out(goals: Sequence[Goal], situation: Situation) -> str:
+    moves = [goal for goal in goals if isinstance(goal, Move)]
+    others = [goal for goal in goals if not isinstance(goal, Move)]
+    if moves and others:
+        return _expand("sequence", [describe(moves), *map(str, others)], situation)
+    by_thing: dict[str, list[Goal]] = {}
+    for goal in goals:
+        by_thing.setdefault(goal.thing, []).append(goal)
+    ordered = any(isinstance(goal, Operate) for goal in goals)
+    ordered = ordered or "parallel" not in situation.control_flows
+    return _expand("sequence" if ordered else "parallel", list(map(describe, by_thing.values())), situation)
+
+
+def _find_then_put(goal: Move, situation: Situation) -> str:
+    door = (
+        [Operate(action="open", thing=goal.place, room=goal.room)]
+        if goal.count >= situation.hands and errand.opens(goal.place)
+        else []
+    )
+    put = PutDown(thing=goal.thing, place=goal.place, room=goal.room, count=goal.count)
+    return _expand("sequence", [*map(str, door), *_one_by_one(goal), str(put)], situation)
+
+
+def _one_by_one(goal: Move | Take) -> list[str]:
+    more = [Take(thing=goal.thing, count=count, another=True) for count in range(2, goal.count + 1)]
+    return list(map(str, (Take(thing=goal.thing), *more)))
+
+
+def _search_rooms(goal: Take, situation: Situation) -> str:
+    """Go to the known place of a thing, or look for it in one room after the other.
+
+    A thing found in one room is in the hands from the start in the next room.
+    """
+    if "fallback" not in situation.control_flows:
+        return _work_through([goal], situation)
+    if errand.achieved(goal, situation):
+        return DONE_SAID
+    skill = errand.take_known(goal.thing, situation)
+    if skill is not None:
+        return act(skill)
+    rooms = errand.rooms_for(goal.thing, situation.rooms)
+    subgoals = [str(replace(goal, room=room)) for room in rooms]
+    subgoals.append(str(replace(goal, closer=True)))
+    thought = (
+        f"Now, I need to find and pick up {goal.wanted} in one of the rooms. The {goal.thing} is more likely to "
+        f"appear in {_listed(rooms, 'or')}. I can check each room one by one until I find and pick up {goal.wanted}."
+    )
+    return after(thought, expand("fallback", subgoals), situation.thoughts)
+
+
+def _expand(control_flow: str, subgoals: Sequence[str], situation: Situation) -> str:
+    if not situation.thoughts:
+        return _plan(subgoals, "sequentially" if control_flow == "sequence" else "independently")
+    return expand(control_flow, subgoals)
+
+
+def _plan(subgoals: Sequence[str], how: str) -> str:
+    plan = _listed(subgoals, "and")
+    number = f"{len(subgoals)} subgoals {how}" if len(subgoals) > 1 else "1 subgoal"
+    return think(f"To solve the task, I need to accomplish {number}. {plan[:1].upper()}{plan[1:]}.")
+
+
+# ---- acting -------------------------------------------------------------------------------------------------------
+
+
+def _work_through(goals: Sequence[Goal], situation: Situation) -> str:
+    if any(isinstance(goal, Move) for goal in goals) and not situation.thoughts:
+        return _plan(list(map(str, goals)), "one after the other")
+    given_up = []
+    for goal in goals:
+        if errand.achieved(goal, situation):
+            continue
+        skill = errand.next_skill(goal, situation)
+        if skill is not None:
+            return act(skill)
+        given_up.append(goal)
+    if not given_up:
+        return DONE_SAID
+    return after(_regret(given_up[0], situation), FAILURE_SAID, situation.thoughts)
+
+
+def _regret(goal: Goal, situation: Situation) -> str:
+    held = any(word_of(instance) == goal.thing for instance in situation.held)
+    if isinstance(goal, Operate):
+        return f"I cannot {goal.action} the {goal.thing}.{_strange(goal.thing, situation)}"
+    if not can_be_held(goal.thing):
+        return f"The {goal.thing} is nothing that I can pick up."
+    if held and not isinstance(goal, Take):
+        where = f"{preposition(goal.place)} the {goal.place}"
+        return f"I cannot put down the {goal.thing} {where}.{_strange(goal.place, situation)}"
+    if len(situation.held) >= situation.hands:
+        return f"I cannot pick up the {goal.thing}: I hold {' and '.join(situation.held)}."
+    if isinstance(goal, PutDown):
+        return f"I do not hold the {goal.thing}."
+    where = f" in {goal.room}" if isinstance(goal, Take) and goal.room else ""
+    return f"I cannot find the {goal.thing}{where}.{_strange(goal.thing, situation)}"
+
+
+def _strange(word: str, situation: Situation) -> str:
+    listed = (*situation.views.values(), *(names for _, names in situation.looks.values()))
+    seen = {word_of(instance) for names in listed for instance in names}
+    unknown, own = sorted(filterfalse(is_known, seen)), sorted(seen & {one.word for one in own_classes()})
+    if word in seen or not (unknown or own):
+        return ""
+    there = (
+        f"and I do not know what is meant by {_listed(unknown, 'and')}" if unknown else f"only {_listed(own, 'and')}"
+    )
+    return f" I have seen no {word}, {there}."
+
+
+def _listed(texts: Sequence[str], conjunction: str) -> str:
+    *first, last = texts
+    return f"{', '.join(first)}, {conjunction} {last}" if first else last
+
+
+# ---- decisions in words -------------------------------------------------------------------------------------------
+
+
+def think(thought: str) -> str:
+    return str(Think(thought))
+
+
+def act(skill: str) -> str:
+    return str(Act(skill))
+
+
+def ask(question: str) -> str:
+    return str(Ask(question))
+
+
+def expand(control_flow: str, subgoals: Iterable[str]) -> str:
+    return f"Expand:\n- control flow: {control_flow}\n- subgoals: {', '.join(subgoals)}"
+
+
+def after(thought: str, decision: str, thoughts: Collection[str]) -> str:
+    """Return a decision if its thought has been said, otherwise the thought."""
+    return decision if thought in thoughts else think(thought)
+
 
 #: Beginnings of a prompt without a system text.
 _BARE = ("Target_domain:", "Source domain:")

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from reactree_ros.agent.text import number_of
-from reactree_ros.household.lexicon import (
+from reactree_ros.household.vocabulary import (
     CONTAINERS,
     SURFACE_OF_ROOM,
     TABLE,
@@ -26,11 +26,12 @@ from reactree_ros.household.lexicon import (
     WASHER,
     Entry,
     Topic,
+    can_be_held,
     correct,
     look_up,
+    properties_of_word,
     word_set,
 )
-from reactree_ros.household.vocabulary import can_be_held, properties_of_word
 
 TABLES: dict[str, Any] = json.loads(Path(__file__).with_name("words.json").read_text(encoding="utf-8"))
 #: Sets of words. ``harmless`` ones say nothing of their own; ``stated`` ones do so after "make sure that";

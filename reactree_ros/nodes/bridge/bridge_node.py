@@ -42,7 +42,7 @@ class BridgeNode(Bridge):
         spec = WORLDS.get(settings_of(self, HouseholdBridgeSettings).world)
         settings = settings_of(self, spec.settings)
         assert isinstance(settings, WorldSettings)
-        self._place = place = Place.of(spec, settings)
+        self._place = place = Place.from_settings(spec, settings)
         if not place.tasks:
             return self._with_eyes(place, None)
         task_id = next(iter(place.tasks)) if settings.task_id == -1 else settings.task_id

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from reactree_ros.background.pending import Pending, asked
-from reactree_ros.episode.remembering import Remembering
+from reactree_ros.episode.eyes import Remembering
 from reactree_ros.errors import UserError
 from reactree_ros.memory.house_map import HouseMap
 from reactree_ros.nodes import steady

@@ -291,5 +291,5 @@ def missing(map: SemanticMap, call: SkillCall, name: str) -> str:
     pose = poses.get(name) or poses.get(name.rpartition(".")[0])
     if pose is not None:
         return f"there is no transform from '{pose.frame}' to '{map.frame}'"
-    owner = "" if thing is None else f" of {thing.told()}"
+    owner = "" if thing is None else f" of {thing.worded()}"
     return f"its goal needs {{{name}}}, which is not known{owner}"

@@ -30,6 +30,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "test"))  # for dou
 TOKEN = "a-token-of-these-tests"
 #: A bound for what a busy machine takes, in seconds.
 STUCK = 300.0
+#: A policy with each of its verdicts.
+RULES = [
+    {"skill": "go to", "verdict": "confirm"},
+    {"skill": "open", "verdict": "allow"},
+    {"skill": "pick up", "verdict": "deny"},
+]
 
 
 def until(holds: Callable[[], Any], what: str, *, more: Callable[[], object] = str) -> Any:

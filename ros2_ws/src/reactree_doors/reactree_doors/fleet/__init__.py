@@ -39,11 +39,6 @@ class FleetMemory(EpisodicMemory):
     While the server cannot be reached, what is asked for comes from the own memory: the robot's runs, and copies of
     others'. Routines stay in the own memory. Raises EpisodicMemoryError: the server refuses, its schema is not for this
     version, or the file cannot be opened. One that cannot be reached is no error.
-
-    Args:
-        url: The address of the database, without a password; libpq's.
-        own: The file of the robot's own memory; made if it is not there.
-        embedder: Embeds subgoals. Robots of a fleet may have different ones; then each embeds what the others added.
     """
 
     keeps_routines = True
@@ -62,7 +57,6 @@ class FleetMemory(EpisodicMemory):
 
     @property
     def path(self) -> Path:
-        """The file of the robot's own memory."""
         return self._own.path
 
     def add_run(self, experiences: Sequence[Experience]) -> None:
@@ -104,7 +98,6 @@ class FleetMemory(EpisodicMemory):
         self._own.change_routine(name, change)
 
     def close(self) -> None:
-        """Close it; what was not delivered is delivered when it is opened again."""
         super().close()
         self._link.close()
         self._own.close()
@@ -144,8 +137,6 @@ class FleetMemory(EpisodicMemory):
 
 
 class FleetSettings(Settings):
-    """Where the server is, and the robot's own memory."""
-
     url: str = Field(
         default="postgresql://",
         description="the database, e.g. postgresql://robot@host/fleet; the password is in PGPASSWORD or ~/.pgpass",

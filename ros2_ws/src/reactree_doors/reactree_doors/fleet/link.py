@@ -24,11 +24,7 @@ _COPIED, _EMBEDDED = "copied", "embedded"
 
 
 class Link:
-    """A thread that delivers, and two connections: one of its own, and one to read by.
-
-    Attributes:
-        server: To read by; None: it cannot be reached.
-    """
+    """A thread that delivers, and two connections: one of its own, and one to read by."""
 
     def __init__(self, connect: Callable[[], Server], own: OwnMemory, embedder: Embedder) -> None:
         self.server: Server | None = None
@@ -43,10 +39,6 @@ class Link:
         self._thread = threading.Thread(target=self._run, name="fleet-memory", daemon=True)
 
     def open(self) -> None:
-        """Connect, and begin.
-
-        Raises EpisodicMemoryError: the server can be reached, and there is no memory for this robot.
-        """
         try:
             self._reconnect()
         except Unreachable as error:
@@ -63,7 +55,6 @@ class Link:
             self._changed.wait_for(lambda: self._served >= ticket or self.server is None or self._closing, _DELIVERY)
 
     def lost(self, server: Server, error: EpisodicMemoryError) -> None:
-        """Hear that a server does not answer; it is tried again later."""
         with self._changed:
             if self.server is server:
                 self.server = None
@@ -72,7 +63,6 @@ class Link:
         server.close()
 
     def close(self) -> None:
-        """End it. What was not delivered waits in the robot's own memory."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()

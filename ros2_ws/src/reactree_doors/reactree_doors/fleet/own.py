@@ -74,7 +74,6 @@ class OwnMemory(SqliteMemory):
             database.executemany("INSERT INTO fleet_run VALUES (?, ?, ?)", new)
 
     def waiting(self) -> list[str]:
-        """The ids of the runs that wait, in the order in which they were added."""
         return self._names(f"WHERE {_ONLY_HERE} AND state = {_WAITING}")
 
     def refused(self) -> list[str]:
@@ -112,15 +111,12 @@ class OwnMemory(SqliteMemory):
             return Waiting(name, [Row(text, np.frombuffer(blob, VECTOR), *rest) for text, blob, *rest in rows])
 
     def delivered(self, name: str) -> None:
-        """Take the mark of a run away: the fleet has it."""
         self._set_state([name], _DELIVERED)
 
     def refuses(self, name: str) -> None:
-        """Set a run aside that the server refuses: it stays here, and waits no more."""
         self._set_state([name], _REFUSED)
 
     def lacks(self, names: Iterable[str]) -> None:
-        """Let runs wait again that the fleet does not have, whoever did them."""
         self._set_state(names, _WAITING)
 
     def _set_state(self, names: Iterable[str], state: int) -> None:
@@ -149,7 +145,6 @@ class OwnMemory(SqliteMemory):
             database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, str(value)))
 
     def join(self, fleet: str) -> None:
-        """Belong to a fleet from now on. Raises EpisodicMemoryError: it belongs to another one."""
         joined = self.noted("fleet")
         if joined is None:
             self.note("fleet", fleet)

@@ -55,10 +55,7 @@ CREATE INDEX experience_kind ON {NAME}.experience ("end", task_name)"""
 
 
 def version_of(connection: Any, where: str) -> int:
-    """Return the version of the schema in a database; 0 if there is none.
-
-    Raises EpisodicMemoryError: it is not of this package's version, or another program's.
-    """
+    """Return the version of the schema in a database; 0 if there is none."""
     # Not by to_regclass: whoever waited for the lock has old answers of it.
     look = (
         "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = %(name)s), "
@@ -78,7 +75,6 @@ def version_of(connection: Any, where: str) -> int:
 
 
 def prepare(connection: Any, where: str) -> None:
-    """Make the schema if it is not there. Raises EpisodicMemoryError: see :func:`version_of`."""
     if version_of(connection, where):
         return
     with connection.transaction():
@@ -88,10 +84,7 @@ def prepare(connection: Any, where: str) -> None:
 
 
 def path_of(connection: Any, where: str) -> str:
-    """Return the statement that finds pgvector's types in a transaction, in whatever schema they are, and nothing else.
-
-    Raises EpisodicMemoryError: they are not there, or the user may not use them.
-    """
+    """Return what finds pgvector's types in a transaction, in whatever schema they are, and nothing else."""
     look = (
         "SELECT quote_ident(nspname), has_schema_privilege(n.oid, 'USAGE'), quote_ident(current_user) "
         "FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE extname = 'vector'"
@@ -110,7 +103,6 @@ def path_of(connection: Any, where: str) -> str:
 
 
 def vectors_of(connection: Any, embedder: str, dimension: int, path: str) -> str:
-    """Return the table with the vectors of an embedder; made if it is not there, with the types of a path."""
     find = f"SELECT id FROM {NAME}.embedder WHERE name = %s AND dimension = %s"
     if (row := connection.execute(find, (embedder, dimension)).fetchone()) is None:
         with connection.transaction():

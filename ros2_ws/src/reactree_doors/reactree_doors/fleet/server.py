@@ -83,9 +83,6 @@ class Server:
     Its methods may be called from several threads, which take turns. Every wait for the server has a bound. Raises
     Unreachable: it is not there, or cannot do it now. Raises EpisodicMemoryError: it refuses, or what is there is not
     for this version.
-
-    Args:
-        embedder: The name of what embeds subgoals.
     """
 
     def __init__(self, url: str, *, embedder: str, dimension: int) -> None:
@@ -202,13 +199,7 @@ class Server:
     def nearest(
         self, query: NDArray[np.float32], most: int | None, *, members: int = 0
     ) -> tuple[list[tuple[UUID, float]], dict[UUID, list[Member]]]:
-        """Return the nearest subgoals, and the experiences of the first of them, all by one question.
-
-        Returns the subgoals with their similarity in single precision, the most similar first; and the members.
-
-        Args:
-            members: Of how many the experiences are wanted.
-        """
+        """Return the nearest subgoals, and the experiences of the first of them, all by one question."""
         order = "embedding <#> %(query)s::vector"
         if most is not None and self._dimension <= schema.MOST_INDEXED and not self._are_few():
             half = f"halfvec({self._dimension})"
@@ -261,7 +252,6 @@ class Server:
             return None
 
     def all(self) -> Iterator[Experience]:
-        """Yield every experience in the order in which they were added."""
         last = 0
         while rows := self._all(f"{_EXPERIENCES} WHERE e.id > %s ORDER BY e.id LIMIT {_PAGE}", (last,)):
             last = rows[-1][0]
@@ -290,14 +280,10 @@ class Server:
         return found
 
     def last(self) -> int:
-        """Return the number of the last experience; 0 if there is none."""
         return int(self._one(f"SELECT coalesce(max(id), 0) FROM {NAME}.experience")[0])
 
     def run_after(self, number: int) -> tuple[str, int, list[Experience], dict[str, NDArray[np.float32]]] | None:
-        """Return the run with the next experience after one: its id, its last experience, and its content.
-
-        Subgoals have their vectors, if this embedder made some. None: there is no such run.
-        """
+        """Return the run with the next experience after one: its id, its last experience, and its content."""
         look = f"SELECT run FROM {NAME}.experience WHERE id > %s ORDER BY id LIMIT 1"
         if not (found := self._all(look, (number,))):
             return None
@@ -311,10 +297,7 @@ class Server:
         return str(found[0][0]), rows[-1][0], experiences, vectors
 
     def without_vectors(self, after: int) -> tuple[int, dict[UUID, str]] | None:
-        """Return subgoals without a vector of this embedder, of the next experiences after one, and the last of those.
-
-        None: there are no experiences after it.
-        """
+        """Return subgoals without a vector of this embedder, of the next experiences, and the last of those."""
         page = f"SELECT id, subgoal FROM {NAME}.experience WHERE id > %s ORDER BY id LIMIT {_PAGE}"
         rows = self._all(
             f"SELECT e.id, s.key, s.text, v.subgoal IS NULL FROM ({page}) AS e "
@@ -354,13 +337,7 @@ def explained(where: str, doing: str) -> Iterator[None]:
 
 
 def connected(url: str, patience: Callable[[], float] = lambda: _ANSWER) -> Any:
-    """Return a connection whose waits have a bound.
-
-    Raises Unreachable: the server is not there, or does not answer. Raises EpisodicMemoryError: it refuses.
-
-    Args:
-        patience: How long to wait for an answer, in seconds; asked again and again while one waits.
-    """
+    """Return a connection whose waits have a bound."""
     import psycopg
     from psycopg.pq import Ping
 
@@ -464,10 +441,7 @@ def demands(url: str) -> tuple[dict[str, str], str]:
 
 
 def checked(url: str, said: str) -> None:
-    """Check what was said when a connection failed.
-
-    Raises EpisodicMemoryError: the server is not as demanded; the message says what to set.
-    """
+    """Check what was said when a connection failed."""
     for mark, remedy in _REMEDIES.items():
         if mark in said:
             raise EpisodicMemoryError(f"{url}: the server is not trusted: {said}; {remedy}")

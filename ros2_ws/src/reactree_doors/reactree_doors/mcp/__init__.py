@@ -17,6 +17,5 @@ COMMAND = Command(
 
 
 def check_installed() -> None:
-    """Check that the protocol's library is there."""
     if find_spec("mcp") is None or find_spec("mcp_types") is None:  # the second came with version 2
         raise UserError(f"reactree mcp needs mcp>=2: {install_line('reactree_doors[mcp]')}")

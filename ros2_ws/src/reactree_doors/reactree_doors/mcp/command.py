@@ -105,7 +105,7 @@ def mcp(
         with over_ros("mcp").robot_of(planner_node) as robot:
             serve(robot)
         return
-    place = Place.of(*world)
+    place = Place.from_settings(*world)
     task, _ = place.choose(None, by_number=place.settings.of_many) if place.tasks else (None, None)
     spec = RunSpec.in_place(
         place,
@@ -123,7 +123,6 @@ def mcp(
 
 
 def _check_alone(ctx: typer.Context) -> None:
-    """Check that nothing is said which the nodes have settings of their own for."""
     if said := sorted(options_from("COMMANDLINE", ctx, ctx.params) - set(WITH_ROS)):
         names = [one for name in said for one in next(one.opts for one in ctx.command.params if one.name == name)[:1]]
         raise UserError(
@@ -132,8 +131,6 @@ def _check_alone(ctx: typer.Context) -> None:
 
 
 def _say(secret: str) -> Callable[[str], None]:
-    """Return what prints the address, and a token that nobody knows yet."""
-
     def say(url: str) -> None:
         bearer = f" with the header 'Authorization: Bearer {secret}'" if secret else " with the token"
         console = Console(stderr=True, soft_wrap=True)
@@ -144,11 +141,10 @@ def _say(secret: str) -> Callable[[str], None]:
 
 @contextmanager
 def _in_process(spec: RunSpec, place: Place, house_map: Path | None, records: Path | None) -> Iterator[Robot]:
-    """Open what runs need, and yield the robot."""
     from reactree_doors.mcp.in_process import InProcess
     from reactree_doors.mcp.robot import Questions
     from reactree_ros.episode.assembly import make_world
-    from reactree_ros.episode.remembering import Remembering
+    from reactree_ros.episode.eyes import Remembering
     from reactree_ros.episode.telemetry import exporting
 
     questions, named = Questions(), spec.chosen_memory()

@@ -28,16 +28,7 @@ from reactree_ros.world.wrappers import SkillTimeLimit
 
 
 class InProcess(Robot):
-    """Runs clients' instructions one after the other in one world, which keeps what they have changed.
-
-    Args:
-        spec: What every run is, but for its instruction.
-        world: The world; the policy of the specification guards it.
-        questions: The desk that the world's guard and the runs ask.
-        records: The folder for the runs' records.
-        memory: The episodic memory; None: that of the specification.
-        house_map: The map that is kept; None: none is.
-    """
+    """Runs clients' instructions one after the other in one world, which keeps what they have changed."""
 
     def __init__(
         self,

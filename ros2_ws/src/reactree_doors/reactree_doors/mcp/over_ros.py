@@ -54,15 +54,6 @@ class RobotNode(RecordFollower):
 
     Publishes and subscribes to:
         ``heartbeat`` (Heartbeat) in the planner's namespace: a watchdog there cancels what this node leaves under way.
-
-    Args:
-        planner: Name of the planner node.
-        folder: The folder of the records' copies.
-        questions: The desk.
-        kwargs: Passed on to :class:`rclpy.node.Node`.
-
-    Raises:
-        UserError: ROS allows no such name.
     """
 
     def __init__(self, planner: str, folder: Path, questions: Questions, **kwargs: Any) -> None:
@@ -79,7 +70,6 @@ class RobotNode(RecordFollower):
 
     @property
     def planner(self) -> str:
-        """The planner's full name."""
         return self._planner
 
     def others(self) -> Path | None:
@@ -90,7 +80,6 @@ class RobotNode(RecordFollower):
         return copy.path if life is not None and life == self._life else None
 
     def steer(self, record: Path | None, command: str) -> None:
-        """Steer a run; a UserError if that cannot be done."""
         if record is None:
             raise UserError("the run has not begun")
         self._want(record, command, "")
@@ -128,12 +117,7 @@ class RobotNode(RecordFollower):
 
 
 class RosRun:
-    """A run of the planner; see :class:`reactree_doors.mcp.robot.Run`.
-
-    Attributes:
-        ended: Settled when the planner has told its result, and the record its end.
-        record: The copy of its record; None: it has not begun.
-    """
+    """A run of the planner; see :class:`reactree_doors.mcp.robot.Run`."""
 
     def __init__(self, node: RobotNode, instruction: str, limits: Settings, take: Callable[[Event], None]) -> None:
         self.ended: Pending[Verdict] = Pending()
@@ -157,7 +141,6 @@ class RosRun:
     # ------------------------------------------------------------------ in the node's executor
 
     def begin(self, household: Household) -> None:
-        """Ask for the planner's limits, then send the goal."""
         node = self._node
         if node.others() is not None:
             self._result.fail(_at_work(node))
@@ -234,12 +217,6 @@ class RosRobot(Robot):
     """A robot behind a planner node and its bridge; every call returns at once.
 
     While the planner works for somebody else, no client's instruction or skill is carried out.
-
-    Args:
-        node: Follows the planner; spun by somebody else.
-
-    Attributes:
-        ready: Settled when planner and bridge are known.
     """
 
     def __init__(self, node: RobotNode, questions: Questions) -> None:
@@ -298,7 +275,6 @@ class RosRobot(Robot):
         return record is not None
 
     def fail(self, error: BaseException) -> None:
-        """Fail whatever is under way, as the node is spun no more."""
         self._failed = f"the ROS node of this server has ended: {error}"
         for one in list(self._open):
             one.fail(WorldError(self._failed))
@@ -338,10 +314,7 @@ def _at_work(node: RobotNode) -> UserError:
 
 @contextmanager
 def robot_of(planner: str) -> Iterator[RosRobot]:
-    """Yield the robot of a planner node, which is followed in a thread.
-
-    Raises UserError: no such planner is there, it has several robots, or its bridge does not answer.
-    """
+    """Yield the robot of a planner node, which is followed in a thread."""
     rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
     try:
         with TemporaryDirectory() as folder:

@@ -45,11 +45,7 @@ Limits = create_model(
 
 
 def lowered(given: Mapping[str, Any], own: Mapping[str, Any], household: Household) -> dict[str, Any]:
-    """Return the limits that a client has given, where the server's or the household's are not lower.
-
-    Args:
-        own: The server's; 0: the household's.
-    """
+    """Return the limits that a client has given, where the server's or the household's are not lower."""
     least = {name: own[name] or getattr(household, name, 0) or given[name] for name in LIMITED}
     return {name: min(given[name], least[name]) for name in LIMITED if given[name]}
 
@@ -94,13 +90,7 @@ class Robot(abc.ABC):
         """Its skills, without those that the skill policy denies."""
 
     @abc.abstractmethod
-    def begin(self, instruction: str, limits: Settings, take: Callable[[Event], None]) -> Run:
-        """Begin a run.
-
-        Args:
-            limits: What it may take: :data:`Limits`.
-            take: Takes the events of the run's record as they come; from any thread.
-        """
+    def begin(self, instruction: str, limits: Settings, take: Callable[[Event], None]) -> Run: ...
 
     @abc.abstractmethod
     def execute(self, skill: str) -> Pending[Observation]:
@@ -113,17 +103,14 @@ class Robot(abc.ABC):
     def pictures(self) -> Pending[Sequence[Picture]]: ...
 
     @abc.abstractmethod
-    def at_rest(self) -> Pending[None]:
-        """Settle when nothing moves any more of what was cancelled."""
+    def at_rest(self) -> Pending[None]: ...
 
     @abc.abstractmethod
-    def halted(self) -> str:
-        """Say why nothing may move now; empty if something may."""
+    def halted(self) -> str: ...
 
     @property
     @abc.abstractmethod
-    def record(self) -> Path | None:
-        """The record of the latest run; None before the first."""
+    def record(self) -> Path | None: ...
 
     def map(self) -> Any:
         """Return the map of the house that is kept from run to run, for JSON; None if none is."""
@@ -171,11 +158,7 @@ class Job:
 
     @contextmanager
     def followed(self, wake: Callable[[], object], *, asks: bool) -> Iterator[None]:
-        """Follow it: ``wake`` is called at each news, from any thread.
-
-        Args:
-            asks: Whether its follower can ask a person.
-        """
+        """Follow it: ``wake`` is called at each news, from any thread."""
         follower = (wake, asks)
         with self._lock:
             self._wakes.append(follower)
@@ -191,7 +174,6 @@ class Job:
 
     @property
     def asks(self) -> bool:
-        """Whether somebody who follows it can ask a person."""
         return any(asks for _, asks in self._wakes)
 
     def wake(self) -> None:
@@ -211,7 +193,6 @@ class Job:
             stop()
 
     def stop(self, why: str) -> None:
-        """Stop it; the first reason counts."""
         with self._lock:
             self.why = self.why or why
             stop = self._stop
@@ -222,7 +203,6 @@ class Job:
     # ------------------------------------------------------------------ what happens
 
     def take(self, event: Event) -> None:
-        """Take in an event of the run's record."""
         with self._lock, suppress(RecordError):  # of another version, over ROS
             self._moment.apply(event)
             self._note(event)
@@ -240,7 +220,6 @@ class Job:
                 self._picture = pictures[-1]["id"], pictures[-1]["media"]
 
     def news_after(self, number: int) -> list[tuple[int, str]]:
-        """Return the news after one of a number, from 1."""
         with self._lock:
             return [one for one in self._news if one[0] > number]
 
@@ -249,7 +228,6 @@ class Job:
         return {"decisions": self._moment.decisions, "steps": self._moment.steps}
 
     def tree(self) -> str:
-        """Return its tree in lines; empty if it has none."""
         with self._lock:
             return "\n".join(row.plain for row in tree_rows(self._moment, folded=False))
 
@@ -265,7 +243,6 @@ class Job:
             return {"rooms": list(self._moment.rooms), "things": things}
 
     def picture(self) -> tuple[str, bytes] | None:
-        """Return what its last picture is, and its bytes; None if there is none."""
         with self._lock:
             if self._picture is None:
                 return None

@@ -74,8 +74,6 @@ META = {"reactree/observed": True}
 
 @dataclass
 class Leaving:
-    """Tells when the client of an HTTP request has gone."""
-
     gone: bool = False  # whether it has
     changed: Callable[[], object] = lambda: None
 
@@ -86,8 +84,6 @@ class Leaving:
 
 @dataclass(frozen=True)
 class Call:
-    """A request of a client for a tool."""
-
     context: Any
     params: types.CallToolRequestParams
     client: str  # what the client calls itself; anybody may say anything
@@ -97,7 +93,6 @@ class Call:
 
     @classmethod
     def received(cls, context: Any, params: types.CallToolRequestParams) -> Call:
-        """Return a request with what its transport knows of it."""
         scope, info = getattr(context.request, "scope", {}), context.session.client_params
         client = shortened_line(visible(info.client_info.name), 60) if info else "a client without a name"
         can = context.session.client_capabilities and context.session.client_capabilities.elicitation
@@ -156,7 +151,6 @@ class CarryOut(Tool):
     wait: bool = Field(default=True, description="false: return at once, and let the run go on if the client goes")
 
     async def do(self, door: Door, call: Call) -> Answer:
-        """Begin a run, and follow it."""
         if not self.instruction.strip():
             raise UserError("the instruction is empty; say what to do, e.g. 'Put 1 apple on the coffee table'")
         job = door.begin(Job(self.instruction, call.client, alone=not self.wait))
@@ -307,7 +301,6 @@ class Door:
         robot.questions.changed = self._changed
 
     def server(self) -> Server[Any]:
-        """Return the protocol's server."""
         return Server(
             NAME,
             version=self._version,
@@ -322,7 +315,6 @@ class Door:
 
     @property
     def busy(self) -> Job | None:
-        """What it does; None if nothing."""
         return None if self._job is None or self._job.ended.done() else self._job
 
     def begin(self, job: Job) -> Job:
@@ -362,7 +354,6 @@ class Door:
         result.add_done_callback(lambda _: give_up_after(rest, REST, lambda: TimeoutError("it does not come to rest")))
 
     def run(self) -> Any:
-        """Return the run that goes on; a UserError if none does."""
         job = self.busy
         if job is None or job.run is None:
             raise UserError("a skill cannot be paused; `stop` ends it" if job else "no run goes on")
@@ -399,7 +390,6 @@ class Door:
         return Report(said or f"The robot is {state['state']}.", data=state, observed=observed)
 
     def close(self) -> Future[Any] | None:
-        """Stop what the robot does; returns its end, None if it does nothing."""
         job = self.busy
         if job is None:
             return None

@@ -97,13 +97,7 @@ def token() -> tuple[str, bool]:
 
 
 def serve_http(door: Door, host: str, port: int, token: str, *, say: Callable[[str], object]) -> None:
-    """Serve clients by HTTP until a signal comes.
-
-    Raises UserError: the interface or the port is not available.
-
-    Args:
-        token: What every request has to bear.
-    """
+    """Serve clients by HTTP until a signal comes."""
     listening = bound(host, port)
     _notice_who_vanishes(listening)
     app = door.server().streamable_http_app(
@@ -152,12 +146,7 @@ def _until_ended(door: Door, serve: Coroutine[Any, Any, None], left: threading.E
 
 
 class Gate:
-    """Lets only requests with the token through, and tells a request when its client has gone.
-
-    Args:
-        token: What every request bears: ``Authorization: Bearer TOKEN``.
-        hosts: Names of this server; empty allows any. A page from elsewhere may not ask anything.
-    """
+    """Lets only requests with the token through, and tells a request when its client has gone."""
 
     def __init__(self, app: Any, *, token: str, hosts: Collection[str]) -> None:
         self._app, self._token, self._hosts = app, token.encode(), hosts

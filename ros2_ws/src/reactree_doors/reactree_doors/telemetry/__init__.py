@@ -33,12 +33,7 @@ _SIGNALS = ("TRACES", "METRICS")
 
 
 def watching(about: dict[str, Any], planner: str, silent: Callable[[], bool] | None = None) -> Telemetry | None:
-    """Return what makes spans and metrics of a run; None if nobody in this process takes them.
-
-    Args:
-        about: The run's surroundings, as :meth:`reactree_ros.episode.run_spec.RunSpec.about` returns them.
-        silent: Whether the run only follows its record now; None: it never does.
-    """
+    """Return what makes spans and metrics of a run; None if nobody in this process takes them."""
     if "opentelemetry.trace" not in sys.modules:
         return None
     from reactree_doors.telemetry.spans import Telemetry, takes_figures, takes_spans
@@ -51,11 +46,7 @@ def watching(about: dict[str, Any], planner: str, silent: Callable[[], bool] | N
 
 
 def serving(name: str, trace: str) -> Served | None:
-    """Begin the span of what another process asked for; None if nobody in this process takes spans.
-
-    Args:
-        trace: The trace that the request names; empty, or nothing of the kind: it begins one of its own.
-    """
+    """Begin the span of what another process asked for; None if nobody in this process takes spans."""
     if "opentelemetry.trace" not in sys.modules:
         return None
     from reactree_doors.telemetry.spans import Served, takes_spans
@@ -69,11 +60,7 @@ def serving(name: str, trace: str) -> Served | None:
 
 @contextmanager
 def exporting(service: str) -> Iterator[None]:
-    """Export spans and metrics as the variables ``OTEL_*`` ask for it; at the end what is left is sent, for a while.
-
-    Args:
-        service: The service's name, if ``OTEL_SERVICE_NAME`` gives no other.
-    """
+    """Export spans and metrics as the variables ``OTEL_*`` ask for it; at the end what is left is sent, for a while."""
     _complete_environment(service)
     if not any(_asked(signal) for signal in _SIGNALS) or os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         yield

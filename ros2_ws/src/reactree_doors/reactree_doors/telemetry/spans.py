@@ -135,13 +135,6 @@ class Telemetry(Port):
 
     A goal node's span is in that of the goal node above it, the root's in the run's. What is asked of language model,
     world, memories and person is in the span of the goal node that asks. The times are those of the calls and answers.
-
-    Args:
-        about: The run's surroundings, as :meth:`reactree_ros.episode.run_spec.RunSpec.about` returns them.
-        silent: Whether the run only follows its record now: nothing is made of that. None: it never does.
-
-    Attributes:
-        broken: Whether telemetry failed; the run goes on without.
     """
 
     def __init__(self, about: Mapping[str, Any], planner: str, silent: Callable[[], bool] | None = None) -> None:
@@ -467,22 +460,13 @@ def _failed(span: Span, error: str) -> None:
 
 
 class Served:
-    """The span of what another process has asked for.
-
-    Args:
-        traceparent: The trace that the request names.
-    """
+    """The span of what another process has asked for."""
 
     def __init__(self, name: str, traceparent: str) -> None:
         tracer = trace.get_tracer(_SCOPE)
         self._span = tracer.start_span(name, within(traceparent) or Context(), SpanKind.SERVER)
 
     def end(self, error: str = "", told: Mapping[str, str] | None = None) -> None:
-        """End it.
-
-        Args:
-            error: What kind of error it ended with; empty: none.
-        """
         try:
             self._span.set_attributes(told or {})
             if error:

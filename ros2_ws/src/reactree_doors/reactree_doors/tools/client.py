@@ -225,8 +225,6 @@ async def _address(url: str, token: str) -> AsyncIterator[Any]:
 
 
 class CallFailed(Exception):
-    """A call came to nothing; the message says why, in a line that may be told."""
-
     def __init__(self, why: str, *, late: bool = False) -> None:
         super().__init__(why)
         self.late = late  # whether its time was over

@@ -87,10 +87,7 @@ def tool_of(name: str, schema: Any, settings: ToolSettings) -> Tool:
 
 
 def said_schema(schema: Any) -> str:
-    """Return a schema as it is compared: a tool whose schema changes in mid-run is not called any more.
-
-    Raises ValueError: it is too long.
-    """
+    """Return a schema as it is compared: a tool whose schema changes in mid-run is not called any more."""
     said = json.dumps(schema, sort_keys=True, separators=(",", ":"))
     if len(said) > _LONGEST_SCHEMA:
         raise ValueError(f"its schema has {len(said):,} characters; at most {_LONGEST_SCHEMA:,} are read")

@@ -32,11 +32,6 @@ _UNSEEN = 8
 
 
 def observation_of(server: str, call: str, answer: Any, longest: int) -> Observation:
-    """Return what a tool has answered.
-
-    Args:
-        longest: The most characters of it that are told.
-    """
     pictures: list[Picture] = []
     notes: list[str] = []
     texts = list(_texts(answer.content[:_MOST_PARTS], pictures, notes))
@@ -105,9 +100,6 @@ class ToolSkills(AddedSkills):
 
     What a tool answers is an observation, in the words of somebody else. A call that fails, by whatever its server
     does, is a skill that failed. A tool that a server gets later is no skill.
-
-    Args:
-        servers: The servers that end with the world; those of a robot of several end with the first.
     """
 
     _added: Mapping[Skill, _Added]

@@ -44,7 +44,7 @@ def routine_of(
     name = name or make.__name__
     kinds = [{"name": role, "kind": kind} for role, kind in (roles or {}).items()]
     body = _data_of(make(Sketch(goal, tuple(skills))))
-    return Routine.of({"name": name, "goal": goal, "roles": kinds, "body": body}, where=name)
+    return Routine.from_data({"name": name, "goal": goal, "roles": kinds, "body": body}, where=name)
 
 
 class Noted:

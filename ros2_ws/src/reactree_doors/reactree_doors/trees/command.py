@@ -27,8 +27,6 @@ robot = typer.Typer()
 
 
 class Kind(str, enum.Enum):
-    """What a routine is written as."""
-
     XML = "xml"
     PYTHON = "python"
 
@@ -58,7 +56,7 @@ def routine_export(
     """Write a routine as a file that a person can change; `import` reads the XML again."""
     from reactree_doors.trees.code import python_of
     from reactree_doors.trees.xml_out import xml_of
-    from reactree_ros.routine.keeping import Kept
+    from reactree_ros.routine.fitting import Kept
 
     memory.check_exists()
     with memory.open() as episodic:
@@ -101,9 +99,8 @@ def robot_routine(config: Config, file: Tree, memory: Memory, goal: Goal = "") -
 def _keep(
     file: Path, skills: Sequence[Skill], memory: NamedMemory, *, goal: str, household: str = "", names: Names = any_name
 ) -> None:
-    """Keep a routine of a file of XML."""
     from reactree_doors.trees.xml_in import read_routine
-    from reactree_ros.routine.keeping import Kept
+    from reactree_ros.routine.fitting import Kept
     from reactree_ros.routine.model import Origin
 
     read = read_routine(file, skills, goal=goal, names=names)
@@ -121,7 +118,6 @@ def _keep(
 
 
 def _put_nodes(skills: Sequence[Skill], out: Path | None) -> None:
-    """Write the nodes model of some skills into a new file, or print it."""
     from reactree_doors.trees.xml_out import nodes_model
 
     _put(nodes_model(skills), out)

@@ -45,7 +45,6 @@ _ROLES = ("thing", "place", "room", "person", "number", "text")
 def read_routine(
     path: Path, skills: Iterable[Declared] = (), *, goal: str = "", names: Names = any_name
 ) -> model.Routine:
-    """Read a file of XML; see :func:`routine_of_xml`."""
     return routine_of_xml(text_of(path, most=LARGEST_XML), skills, goal=goal, where=str(path), names=names)
 
 
@@ -111,7 +110,7 @@ class _File:
         self.roles, self._names = frozenset(names), set(names)
         body = self.only_child(tree, scope, (own["ID"],))
         name = own.get(bt.NAME, own["ID"])
-        return model.Routine.of({"name": name, "goal": goal, "roles": roles, "body": body}, where=self.where)
+        return model.Routine.from_data({"name": name, "goal": goal, "roles": roles, "body": body}, where=self.where)
 
     def ports(self, tree: str) -> list[Element]:
         return [one for one in self.models.get(tree, ()) if one.tag.endswith("_port")]

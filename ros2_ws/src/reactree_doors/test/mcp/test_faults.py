@@ -10,9 +10,9 @@ import pytest
 
 pytest.importorskip("mcp")
 
-from mcp_peer import faulty_calls
+from mcp_peer import RULES, faulty_calls
 
-from .test_server import RULES, door_of
+from .test_server import door_of
 
 CALLS = 200  # in both modes together
 

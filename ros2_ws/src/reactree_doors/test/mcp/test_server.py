@@ -15,6 +15,7 @@ pytest.importorskip("mcp")
 import tool_server
 from doubles import ScriptedModel, ScriptedWorld
 from mcp import Client
+from mcp_peer import RULES
 from mcp_types import ElicitResult
 
 from reactree_doors.mcp.in_process import InProcess
@@ -29,17 +30,11 @@ from reactree_ros.llm.spec import MODELS
 from reactree_ros.world.skill_policy import policy_from_list
 from reactree_ros.world.spec import WORLDS, Place
 
-RULES = [
-    {"skill": "go to", "verdict": "confirm"},
-    {"skill": "open", "verdict": "allow"},
-    {"skill": "pick up", "verdict": "deny"},
-]
-
 
 @contextmanager
 def door_of(tmp_path, rules=None, **given):
     world, llm = WORLDS.get("virtualhome"), MODELS.get("expert")
-    place = Place.of(world, world.settings(**given))
+    place = Place.from_settings(world, world.settings(**given))
     spec = RunSpec.in_place(place, None, llm=(llm, llm.settings()), planner="reactree_wm", person=True)
     policy = None if rules is None else policy_from_list(rules, where="rules")
     spec, questions, model = spec.but(task_id=None, policy=policy), Questions(), make_model(llm, llm.settings())
@@ -49,6 +44,17 @@ def door_of(tmp_path, rules=None, **given):
 
 def text_of(result):
     return result.content[0].text
+
+
+def talk(folder, do, rules=None, **given):
+    """Let a client of a door do something; return what comes of it."""
+
+    async def go():
+        with door_of(folder, rules, **given) as (door, instruction):
+            async with Client(door.server()) as client:
+                return await do(client, instruction)
+
+    return asyncio.run(go())
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -154,12 +160,7 @@ def test_a_second_client_is_refused_and_may_stop_the_first(tmp_path, mode):
     ],
 )
 def test_wrong_arguments_are_told_in_one_line(tmp_path, tool, given):
-    async def go():
-        with door_of(tmp_path) as (door, _):
-            async with Client(door.server()) as client:
-                return await client.call_tool(tool, given)
-
-    result = asyncio.run(go())
+    result = talk(tmp_path, lambda client, _: client.call_tool(tool, given))
     assert result.is_error
     assert len(text_of(result)) < 2500
     assert "Traceback" not in text_of(result)
@@ -170,13 +171,11 @@ def test_wrong_arguments_are_told_in_one_line(tmp_path, tool, given):
     "limits", [{"max_steps": 1}, '{"max_steps": 1}', {"max_steps": "1", "max_cost": None}, "", "null", "{}", None]
 )
 def test_limits_are_taken_as_clients_write_them(tmp_path, limits):
-    async def go():
-        with door_of(tmp_path) as (door, instruction):
-            async with Client(door.server()) as client:
-                await client.call_tool("carry_out", {"instruction": instruction, "limits": limits, "wait": None})
-                return await client.call_tool("status", {})
+    async def go(client, instruction):
+        await client.call_tool("carry_out", {"instruction": instruction, "limits": limits, "wait": None})
+        return await client.call_tool("status", {})
 
-    status = asyncio.run(go())
+    status = talk(tmp_path, go)
     last = status.structured_content["last"]
     assert (last["end"] == "out_of_steps") == ("1" in str(limits))
     lines = dict(line.removeprefix("| ").partition(": ")[::2] for line in text_of(status).splitlines()[2:])
@@ -185,12 +184,7 @@ def test_limits_are_taken_as_clients_write_them(tmp_path, limits):
 
 
 def test_no_schema_has_a_reference_or_a_choice_of_kinds(tmp_path):
-    async def go():
-        with door_of(tmp_path) as (door, _):
-            async with Client(door.server()) as client:
-                return (await client.list_tools()).tools
-
-    for tool in asyncio.run(go()):
+    for tool in talk(tmp_path, lambda client, _: client.list_tools()).tools:
         said = json.dumps(tool.input_schema)
         assert not [one for one in ("$ref", "$defs", "anyOf", "oneOf", "allOf") if one in said], tool.name
 
@@ -230,25 +224,21 @@ def test_a_tools_own_policy_holds_with_and_without_a_policy_file(tmp_path, rules
     tools = {"who_sits_in": {"policy": policy}}
     (tmp_path / "mcp.yaml").write_text(json.dumps({"mcp": {"office": {**settings, "tools": tools}}}))
 
-    async def go():
-        with door_of(tmp_path, rules, mcp=str(tmp_path / "mcp.yaml")) as (door, _):
-            async with Client(door.server()) as client:
-                return await client.call_tool("skill_who_sits_in", {"room": "204"})
+    def call(client, _):
+        return client.call_tool("skill_who_sits_in", {"room": "204"})
 
-    result = asyncio.run(go())
+    result = talk(tmp_path, call, rules, mcp=str(tmp_path / "mcp.yaml"))
     assert result.is_error is not well
     assert ("Anna sits in 204" in text_of(result)) == well
 
 
 def test_a_run_that_is_done_in_part_is_no_achievement_for_a_client(tmp_path):
-    async def go():
-        with door_of(tmp_path) as (door, _):
-            async with Client(door.server()) as client:
-                given = {"instruction": "Put 1 pudding and 1 apple and 1 cupcake on the coffee table"}
-                part = await client.call_tool("carry_out", given | {"limits": {"max_decisions": 28}})
-                return part, await client.call_tool("carry_out", given)
+    async def go(client, _):
+        given = {"instruction": "Put 1 pudding and 1 apple and 1 cupcake on the coffee table"}
+        part = await client.call_tool("carry_out", given | {"limits": {"max_decisions": 28}})
+        return part, await client.call_tool("carry_out", given)
 
-    part, whole = asyncio.run(go())
+    part, whole = talk(tmp_path, go)
     told = {"achieved": False, "claimed": False, "end": "out_of_decisions", "branches": 3, "branches_done": 2}
     assert told.items() <= part.structured_content.items()
     assert "Goal not reached, done in part: 2 of 3" in text_of(part)

@@ -17,7 +17,7 @@ import pytest
 from action_msgs.msg import GoalStatus
 from doubles import ScriptedModel, ScriptedWorld
 from mcp import Client
-from mcp_peer import STUCK, Peer, Robot, faulty_calls
+from mcp_peer import RULES, STUCK, Peer, Robot, faulty_calls
 from mcp_types import ElicitResult
 from ros_graph import Graph, HeldWorld
 
@@ -35,13 +35,6 @@ pytest.importorskip("mcp")
 
 
 T = TypeVar("T")
-RULES = {
-    "rules": [
-        {"skill": "go to", "verdict": "confirm"},
-        {"skill": "open", "verdict": "allow"},
-        {"skill": "pick up", "verdict": "deny"},
-    ]
-}
 THREE = {"root": ["Think: a", "Act: open fridge 1", "Act: done"]}
 
 
@@ -124,7 +117,7 @@ def text_of(result: Any) -> str:
     return str(result.content[0].text)
 
 
-def of(result: Any) -> dict[str, Any]:
+def data_of(result: Any) -> dict[str, Any]:
     return dict(result.structured_content)
 
 
@@ -142,16 +135,16 @@ def test_a_run_is_followed_to_its_end(graph: Graph, tmp_path: Path) -> None:
         return result, [one.contents[0].text for one in shown], await client.call_tool("status", {})
 
     result, (tree, record), status = served.talk(go)
-    assert (of(result)["end"], of(result)["decisions"], result.is_error) == ("done", 2, False)
+    assert (data_of(result)["end"], data_of(result)["decisions"], result.is_error) == ("done", 2, False)
     assert any("open fridge 1" in line for line in told)
     assert "root" in tree
     assert json.loads(record.splitlines()[-1])["e"] == "end"
-    assert (of(status)["state"], of(status)["last"]["end"]) == ("idle", "done")
+    assert (data_of(status)["state"], data_of(status)["last"]["end"]) == ("idle", "done")
     assert world.executed == ["open fridge 1"]
 
 
 def test_skills_go_through_the_bridge_under_its_policy(graph: Graph, tmp_path: Path) -> None:
-    (tmp_path / "policy.yaml").write_text(json.dumps(RULES))
+    (tmp_path / "policy.yaml").write_text(json.dumps({"rules": RULES}))
     world = ScriptedWorld()
     graph.inference(ScriptedModel(THREE))
     graph.bridge(world, policy=str(tmp_path / "policy.yaml"), confirm_timeout=600.0)
@@ -160,16 +153,16 @@ def test_skills_go_through_the_bridge_under_its_policy(graph: Graph, tmp_path: P
     names = served.talk(lambda client: client.list_tools()).tools
     assert "skill_go_to" in [tool.name for tool in names]
     assert "skill_pick_up" not in [tool.name for tool in names]
-    assert of(served.call("skill_open", thing="fridge 1"))["outcome"] == "done"
+    assert data_of(served.call("skill_open", thing="fridge 1"))["outcome"] == "done"
     assert "You are in the house" in text_of(served.call("look_around"))
     refused = served.call("skill_go_to", thing="kitchen 1")
-    assert of(refused)["outcome"] == "refused_by_policy"
+    assert data_of(refused)["outcome"] == "refused_by_policy"
     assert "no forms" in text_of(refused)
-    assert of(served.call("skill_go_to", False, thing="kitchen 1"))["outcome"] == "refused_by_policy"
-    assert of(served.call("skill_go_to", "yes", thing="kitchen 1"))["outcome"] == "refused_by_policy"
+    assert data_of(served.call("skill_go_to", False, thing="kitchen 1"))["outcome"] == "refused_by_policy"
+    assert data_of(served.call("skill_go_to", "yes", thing="kitchen 1"))["outcome"] == "refused_by_policy"
     assert served.call("skill_pick_up", True, thing="apple 1").is_error
     assert world.executed == ["open fridge 1"]
-    assert of(served.call("skill_go_to", True, thing="kitchen 1"))["outcome"] == "done"
+    assert data_of(served.call("skill_go_to", True, thing="kitchen 1"))["outcome"] == "done"
     assert world.executed == ["open fridge 1", "go to kitchen 1"]
     assert len(served.forms) == 3
     assert all("go to kitchen 1" in form for form in served.forms)
@@ -199,7 +192,7 @@ def test_a_run_is_stopped_on_the_way(graph: Graph, tmp_path: Path, how: str) -> 
     assert world.cancelled["open fridge 1"] == 1
     last = served.door.report().data["last"]
     assert last["end"] == "interrupted"
-    assert result is None or of(result)["end"] == "interrupted"
+    assert result is None or data_of(result)["end"] == "interrupted"
     assert '"e":"end"' in (served.robot.record or tmp_path).read_text().splitlines()[-1]
 
 
@@ -218,7 +211,7 @@ def test_what_somebody_else_has_the_planner_do_is_only_stopped_by_stop(graph: Gr
     assert goal.status == GoalStatus.STATUS_CANCELED
     graph.until(lambda: not served.robot._node.others(), "it is known that it has ended")
     assert "Nothing was under way." in text_of(served.call("stop"))
-    assert of(served.call("carry_out", instruction="mine"))["end"] == "done"
+    assert data_of(served.call("carry_out", instruction="mine"))["end"] == "done"
 
 
 @pytest.mark.parametrize("forms", [True, False])
@@ -229,8 +222,8 @@ def test_a_question_of_the_planner_is_answered_by_a_client(graph: Graph, tmp_pat
     result = served.call("carry_out", "the red one" if forms else None, instruction="root")
     if not forms:
         assert "| Which apple?" in text_of(result)
-        result = served.call("answer", number=of(result)["question"]["number"], text="the red one")
-    assert of(result)["end"] == "done"
+        result = served.call("answer", number=data_of(result)["question"]["number"], text="the red one")
+    assert data_of(result)["end"] == "done"
     assert 'The person answers: \\"the red one\\"' in (served.robot.record or tmp_path).read_text()
 
 
@@ -240,7 +233,7 @@ def test_limits_of_a_client_only_lower_those_of_the_planner(graph: Graph, tmp_pa
     served = Served(graph, tmp_path)
     for number, (wanted, had) in enumerate([(100, 3), (2, 2)]):
         result = served.call("carry_out", instruction=f"root {number}", limits={"max_decisions": wanted})
-        assert (of(result)["end"], of(result)["decisions"]) == ("out_of_decisions", had)
+        assert (data_of(result)["end"], data_of(result)["decisions"]) == ("out_of_decisions", had)
 
 
 def test_a_run_is_paused_and_goes_on(graph: Graph, tmp_path: Path) -> None:
@@ -254,7 +247,7 @@ def test_a_run_is_paused_and_goes_on(graph: Graph, tmp_path: Path) -> None:
             await asyncio.sleep(0.01)
         async with served.client() as other:
             assert not (await other.call_tool("pause", {})).is_error
-            while of(await other.call_tool("status", {}))["state"] != "paused":
+            while data_of(await other.call_tool("status", {}))["state"] != "paused":
                 await asyncio.sleep(0.01)
             while not world.cancelled["open fridge 1"]:
                 await asyncio.sleep(0.01)
@@ -264,7 +257,7 @@ def test_a_run_is_paused_and_goes_on(graph: Graph, tmp_path: Path) -> None:
             await asyncio.sleep(0.01)
         return await run
 
-    assert of(served.talk(go))["end"] == "done"
+    assert data_of(served.talk(go))["end"] == "done"
     assert world.cancelled["open fridge 1"] == 1
 
 
@@ -291,7 +284,7 @@ def test_a_planner_that_dies_ends_the_run_and_the_next_one_serves(graph: Graph, 
     assert "reactree_planner" in text_of(came[0])
     world.finish()
     graph.planner()
-    assert of(served.call("carry_out", instruction="again"))["end"] == "done"
+    assert data_of(served.call("carry_out", instruction="again"))["end"] == "done"
 
 
 def served_alone(served: Served, do: Callable[[Client], Awaitable[T]]) -> T:
@@ -308,21 +301,21 @@ def test_a_bridge_that_was_restarted_is_learnt_anew(graph: Graph, tmp_path: Path
     bridge = graph.bridge(ScriptedWorld(), alone=True)
     graph.planner()
     served = Served(graph, tmp_path)
-    assert of(served.call("skill_open", thing="fridge 1"))["outcome"] == "done"
+    assert data_of(served.call("skill_open", thing="fridge 1"))["outcome"] == "done"
     graph.kill(bridge)
     name = served.node.bridge.result()
     graph.until(lambda: served.node.calls.life(name) is None, "it is seen to be gone")
     world = ScriptedWorld()
     graph.bridge(world)
     result = served.call("skill_open", thing="fridge 1")
-    assert of(result).get("outcome") == "done", text_of(result)
+    assert data_of(result).get("outcome") == "done", text_of(result)
     assert world.executed == ["open fridge 1"]
 
 
 @pytest.mark.sweep
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_no_call_with_a_fault_gets_past_the_bridges_policy(graph: Graph, tmp_path: Path, mode: str) -> None:
-    (tmp_path / "policy.yaml").write_text(json.dumps(RULES))
+    (tmp_path / "policy.yaml").write_text(json.dumps({"rules": RULES}))
     world = Strict()
     script = ["Act: go to kitchen 1", "Act: pick up apple 1", "Act: open fridge 1", "Think: so"]
     graph.inference(Again(script))

@@ -404,45 +404,6 @@ print("imported:", sorted(name for name in sys.modules if name.startswith("opent
 """
 
 
-def ran(first: str = "", **env: str) -> subprocess.CompletedProcess[str]:
-    given = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")} | env
-    command = [sys.executable, "-c", RUN.format(first=first)]
-    return subprocess.run(command, env=given, capture_output=True, text=True, timeout=600, check=False)
-
-
-@pytest.mark.slow
-def test_nothing_is_imported_where_nobody_asks() -> None:
-    ended = ran()
-    assert "ended with None" in ended.stdout
-    assert "imported: []" in ended.stdout
-
-
-@pytest.mark.slow
-def test_without_the_sdk_it_is_said_how_to_install_it() -> None:
-    ended = ran('sys.modules["opentelemetry"] = None', OTEL_TRACES_EXPORTER="console")
-    assert "ended with None" in ended.stdout
-    assert "telemetry: OTEL_* variables ask for telemetry, but there is no SDK:" in ended.stderr
-    assert "pip install" in ended.stderr
-
-
-@pytest.mark.slow
-def test_the_variables_are_the_settings() -> None:
-    ended = ran(OTEL_TRACES_EXPORTER="console", OTEL_METRICS_EXPORTER="console", OTEL_SERVICE_NAME="my robot")
-    assert '"name": "invoke_workflow reactree_wm"' in ended.stdout
-    assert '"name": "reactree.runs"' in ended.stdout
-    assert '"service.name": "my robot"' in ended.stdout
-    assert ended.stderr == ""
-
-
-@pytest.mark.slow
-def test_an_exporter_that_is_not_there_is_said() -> None:
-    ended = ran(OTEL_TRACES_EXPORTER="smoke")
-    assert "ended with None" in ended.stdout
-    assert "telemetry: cannot be set up as the OTEL_* variables ask for:" in ended.stderr
-    assert "smoke" in ended.stderr
-    assert "Traceback" not in ended.stderr
-
-
 HANGS = """
 import reactree_doors.telemetry as telemetry
 telemetry.LAST_WORDS = 0.1
@@ -450,18 +411,57 @@ from opentelemetry.sdk.trace import export
 import threading
 export.ConsoleSpanExporter.export = {export}
 """
+CONSOLE = {"OTEL_TRACES_EXPORTER": "console"}
+#: What is done first, the variables, and what is then said on standard output and standard error, where lines may be
+#: counted.
+PROCESSES: dict[str, tuple[str, dict[str, str], list[str], list[str], int | None]] = {
+    "nobody asks": ("", {}, ["imported: []"], [], None),
+    "no SDK": (
+        'sys.modules["opentelemetry"] = None',
+        CONSOLE,
+        [],
+        ["telemetry: OTEL_* variables ask for telemetry, but there is no SDK:", "pip install"],
+        None,
+    ),
+    "the variables are the settings": (
+        "",
+        {**CONSOLE, "OTEL_METRICS_EXPORTER": "console", "OTEL_SERVICE_NAME": "my robot"},
+        ['"name": "invoke_workflow reactree_wm"', '"name": "reactree.runs"', '"service.name": "my robot"'],
+        [],
+        0,
+    ),
+    "no such exporter": (
+        "",
+        {"OTEL_TRACES_EXPORTER": "smoke"},
+        [],
+        ["telemetry: cannot be set up as the OTEL_* variables ask for:", "smoke"],
+        1,
+    ),
+    "an exporter that hangs": (
+        HANGS.format(export="lambda self, spans: threading.Event().wait()"),
+        CONSOLE,
+        [],
+        ["telemetry: not all could be sent within 0.1 s"],
+        1,
+    ),
+    "an exporter that raises": (
+        HANGS.format(export="lambda self, spans: 1 / 0"),
+        CONSOLE,
+        [],
+        ["ZeroDivisionError"],
+        1,
+    ),
+}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("export", "said"),
-    [
-        ("lambda self, spans: threading.Event().wait()", "telemetry: not all could be sent within 0.1 s"),
-        ("lambda self, spans: 1 / 0", "ZeroDivisionError"),
-    ],
-)
-def test_an_exporter_that_hangs_or_raises_ends_no_run(export: str, said: str) -> None:
-    ended = ran(HANGS.format(export=export), OTEL_TRACES_EXPORTER="console")
-    assert "ended with None" in ended.stdout
-    assert ended.stderr.count("\n") == 1
-    assert said in ended.stderr
+@pytest.mark.parametrize(("first", "env", "out", "err", "lines"), PROCESSES.values(), ids=PROCESSES)
+def test_telemetry_of_a_process_ends_no_run_and_is_said_in_a_line(
+    first: str, env: dict[str, str], out: list[str], err: list[str], lines: int | None
+) -> None:
+    given = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")} | env
+    command = [sys.executable, "-c", RUN.format(first=first)]
+    ended = subprocess.run(command, env=given, capture_output=True, text=True, timeout=600, check=False)
+    assert [one for one in ["ended with None", *out] if one not in ended.stdout] == []
+    assert [one for one in err if one not in ended.stderr] == []
+    assert lines is None or ended.stderr.count("\n") == lines, ended.stderr

@@ -55,7 +55,7 @@ def house(folder: Path, **servers: Any) -> World:
     file = folder / "mcp.yaml"
     file.write_text(yaml.safe_dump({"mcp": servers}))
     spec = WORLDS.get("virtualhome")
-    place = Place.of(spec, read_settings(spec.settings, {"mcp": str(file)}, where="here"))
+    place = Place.from_settings(spec, read_settings(spec.settings, {"mcp": str(file)}, where="here"))
     return place.make(place.choose(None)[0])
 
 
@@ -433,7 +433,7 @@ def test_tools_are_a_part_of_each_robot_of_a_team(marks: Path) -> None:
     file = marks / "mcp.yaml"
     file.write_text(yaml.safe_dump({"mcp": {"office": entry("office", ["who_sits_in"])}}))
     spec = WORLDS.get("virtualhome")
-    place = Place.of(spec, read_settings(spec.settings, {"mcp": str(file), "robots": 2}, where="here"))
+    place = Place.from_settings(spec, read_settings(spec.settings, {"mcp": str(file), "robots": 2}, where="here"))
     with closing(place.make(place.choose(None)[0])) as world:
         assert isinstance(world, ToolSkills)
         robots = world.team()

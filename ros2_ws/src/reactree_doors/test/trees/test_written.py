@@ -13,7 +13,7 @@ from reactree_doors.trees.xml_in import read_routine, routine_of_xml
 from reactree_ros.files.xml import parse_xml
 from reactree_ros.household.household import SKILLS
 from reactree_ros.memory.stores.sqlite import SqliteMemory
-from reactree_ros.routine.keeping import Kept
+from reactree_ros.routine.fitting import Kept
 from reactree_ros.routine.model import Routine
 
 (TASK, *_) = (task for task in tasks(1, 8) if len(task.goal) == 1)
@@ -55,7 +55,9 @@ def test_an_agent_node_in_it_asks_the_model_and_knows_what_was_found(memory: Sql
     thing = TASK.word_of(TASK.goal[0].item)
     assert came.used == [""]
     assert came.requests > 0
-    subgoals = [node["subgoal"] for grown in came.kept.of("grow") for node in grown["nodes"] if node["kind"] == "agent"]
+    subgoals = [
+        node["subgoal"] for grown in came.kept.events_of("grow") for node in grown["nodes"] if node["kind"] == "agent"
+    ]
     assert any(one.startswith(f"put down {thing} ") and "{" not in one for one in subgoals)
     assert_replays(came.kept)
 

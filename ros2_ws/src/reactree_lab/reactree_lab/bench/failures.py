@@ -9,8 +9,7 @@ from itertools import groupby
 
 from reactree_lab.bench.results import Condition, Event, Goal
 from reactree_ros.household.household import WAH_NL
-from reactree_ros.household.lexicon import named
-from reactree_ros.household.vocabulary import RECALLABLE
+from reactree_ros.household.vocabulary import RECALLABLE, named
 from reactree_ros.record.verdict import EpisodeEnd
 
 

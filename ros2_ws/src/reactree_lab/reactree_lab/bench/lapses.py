@@ -13,8 +13,7 @@ from pydantic import Field
 from reactree_ros.agent.decision import FAILURE
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.kinds.act import Act
-from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.expert.policy import Decided
+from reactree_ros.household.expert.model import Decided, ExpertModel
 from reactree_ros.household.expert.reading import Situation
 from reactree_ros.llm.port import DecisionRequest
 from reactree_ros.llm.spec import ModelSpec

@@ -42,8 +42,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import shown
 from reactree_ros.household import rules
 from reactree_ros.household.expert.goals import Goal, goals_of
-from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.household.expert.policy import Decided
+from reactree_ros.household.expert.model import Decided, ExpertModel
 from reactree_ros.household.expert.reading import Situation
 from reactree_ros.household.scene import Thing
 from reactree_ros.household.symbolic import SymbolicWorld

@@ -19,8 +19,7 @@ from typing import Any
 from reactree_lab.household.people import say_as_people
 from reactree_lab.household.wording import Wish, say_errands
 from reactree_ros.errors import UserError
-from reactree_ros.household.lexicon import plural, word_set
-from reactree_ros.household.vocabulary import CLASSES, NEVER_OPEN
+from reactree_ros.household.vocabulary import CLASSES, NEVER_OPEN, plural, word_set
 from reactree_ros.plugins.settings import check_names
 
 Task = dict[str, Any]

@@ -17,9 +17,8 @@ from types import MappingProxyType
 from typing import Any
 
 from reactree_lab.household.wording import PLACES, THINGS, WORDS, Speaker, Wish, finished
-from reactree_ros.household.lexicon import TABLEWARE, listed, plural
 from reactree_ros.household.tasks import GoalCondition
-from reactree_ros.household.vocabulary import CLASSES
+from reactree_ros.household.vocabulary import CLASSES, TABLEWARE, listed, plural
 
 #: The tables of ``people.json``.
 PEOPLES: Mapping[str, Any] = json.loads((files(__package__) / "people.json").read_text(encoding="utf-8"))

@@ -19,9 +19,8 @@ from reactree_lab.household.question import ANSWERS, Asked, Form, GoalPart, read
 from reactree_lab.household.wording import PLACES, THINGS
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
-from reactree_ros.household.lexicon import TABLE, Topic, correct, listed, look_up, named, plural
 from reactree_ros.household.tasks import GoalCondition
-from reactree_ros.household.vocabulary import CLASSES
+from reactree_ros.household.vocabulary import CLASSES, TABLE, Topic, correct, listed, look_up, named, plural
 from reactree_ros.person.port import Answer, NobodyAnswers, Person, Question
 from reactree_ros.plugins.settings import Settings, read_settings
 

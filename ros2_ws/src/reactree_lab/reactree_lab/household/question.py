@@ -12,8 +12,18 @@ from importlib.resources import files
 from typing import Any
 
 from reactree_lab.household.generator import KINDS
-from reactree_ros.household.lexicon import GLASS_OF_WINE, TABLE, WASHER, Entry, Topic, correct, look_up, word_set
-from reactree_ros.household.vocabulary import CLASSES, class_of_word
+from reactree_ros.household.vocabulary import (
+    CLASSES,
+    GLASS_OF_WINE,
+    TABLE,
+    WASHER,
+    Entry,
+    Topic,
+    class_of_word,
+    correct,
+    look_up,
+    word_set,
+)
 
 #: Most characters of a question that are read; real questions are shorter.
 LONGEST_READ = 1000

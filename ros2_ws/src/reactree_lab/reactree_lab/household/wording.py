@@ -15,8 +15,7 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 
-from reactree_ros.household.lexicon import plural
-from reactree_ros.household.vocabulary import CLASSES
+from reactree_ros.household.vocabulary import CLASSES, plural
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,10 +20,9 @@ from reactree_lab.household.question import unasked
 from reactree_lab.household.wording import PLACES, THINGS, Wish
 from reactree_ros.errors import UserError
 from reactree_ros.household.expert.errand import rooms_for
-from reactree_ros.household.lexicon import look_up
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import GoalCondition, Task, parse_tasks
-from reactree_ros.household.vocabulary import CLASSES, Naming
+from reactree_ros.household.vocabulary import CLASSES, Naming, look_up
 from reactree_ros.person.port import Question
 
 ROOMS = ("kitchen 1", "living room 1", "bedroom 1", "bathroom 1")

@@ -21,8 +21,8 @@ from reactree_lab.household.question import Form, GoalPart, read_question
 from reactree_ros.agent.decision import MalformedDecision
 from reactree_ros.agent.grammar import parse_decision
 from reactree_ros.errors import UserError
-from reactree_ros.household.lexicon import named
 from reactree_ros.household.tasks import GoalCondition
+from reactree_ros.household.vocabulary import named
 from reactree_ros.person.port import NobodyAnswers, Question, approves, is_stop
 
 SNACK = (GoalCondition("on", "cupcake", "coffeetable", 2), GoalCondition("on", "apple", "coffeetable", 1))

@@ -14,11 +14,10 @@ from reactree_lab.household import wording
 from reactree_lab.household.generator import DESTINATIONS, KINDS, draw_errand, generate_house
 from reactree_lab.household.wording import PLACES, THINGS, Wish, say_errands, say_nonsense
 from reactree_ros.household import rules
-from reactree_ros.household.lexicon import plural
 from reactree_ros.household.scene import Scene
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, parse_tasks
-from reactree_ros.household.vocabulary import CLASSES, NEVER_OPEN
+from reactree_ros.household.vocabulary import CLASSES, NEVER_OPEN, plural
 
 
 def varied(seed: int, rooms: int = 5, tasks: int = 5) -> list[Task]:

@@ -208,7 +208,7 @@ def test_a_folder_of_games_is_played_as_it_is(tmp_path: Path) -> None:
     wins = write_game(tmp_path / "valid_seen", small())
     write_game(tmp_path / "valid_seen" / "pick_two_obj_and_place-Apple-None-Fridge-0", small())
     write_game(tmp_path / "pick_and_place_with_movable_recep-1", small())
-    place = Place.of(SPEC, AlfworldSettings(games=str(tmp_path), task_types=PLACE))
+    place = Place.from_settings(SPEC, AlfworldSettings(games=str(tmp_path), task_types=PLACE))
     assert place.settings.of_many
     (number,) = [one for one, task in place.tasks.items() if task.file == wins]
     task = place.task(number)

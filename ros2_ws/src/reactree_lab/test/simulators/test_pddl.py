@@ -227,7 +227,7 @@ def test_a_file_that_cannot_be_used_is_named_with_the_reason(
     files[1].write_text(problem)
     chosen = tmp_path / domain if "\n" not in domain else files[0]
     with pytest.raises(UserError, match=said):
-        Place.of(SPEC, PddlSettings(domain=str(chosen), problem=str(files[1])))
+        Place.from_settings(SPEC, PddlSettings(domain=str(chosen), problem=str(files[1])))
 
 
 def test_an_action_may_be_called_as_a_predicate_and_an_object_be_excluded_twice(tmp_path: Path) -> None:
@@ -262,7 +262,7 @@ def test_words_that_cannot_be_used_are_named(ferry: tuple[Path, Path]) -> None:
         (folder / "domain.pddl").write_text(FERRY)
         (folder / "wording.yaml").write_text(words)
         with pytest.raises(UserError, match=said):
-            Place.of(SPEC, PddlSettings(domain=str(folder / "domain.pddl"), problem=str(problem)))
+            Place.from_settings(SPEC, PddlSettings(domain=str(folder / "domain.pddl"), problem=str(problem)))
 
 
 def test_a_domain_that_is_not_there_is_named() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from reactree_lab.worlds.ai2thor.instruction import KNIVES, TABLES, Step, read_instruction, read_step
 from reactree_lab.worlds.ai2thor.situation import Situation, class_of, read_prompt
 from reactree_ros.household.expert.goals import Goal
-from reactree_ros.household.expert.policy import DONE_SAID, FAILURE_SAID, act, after, expand
+from reactree_ros.household.expert.model import DONE_SAID, FAILURE_SAID, act, after, expand
 from reactree_ros.household.expert.reading import split_prompt
 from reactree_ros.llm.port import DecisionRequest
 
