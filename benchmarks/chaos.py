@@ -230,7 +230,7 @@ class Declared(Household):
         some = random.choices([one.name for one in self._declared], k=random.randrange(1, 4))
         return f"{random.randrange(10**6)}: {', '.join([*goes[:1], *([random.choice(acts)] if arm else []), *some])}"
 
-    def of_another_client(self, random: random.Random) -> str:
+    def any_skill(self, random: random.Random) -> str:
         """Return a skill that another client says: any of them, perhaps one that may not be done."""
         conduct = MapSkills(self._declared)
         call = None
@@ -616,7 +616,7 @@ class Chaos:
 
     def _say_besides(self) -> None:
         """Be another client, who says a skill to the bridge meanwhile."""
-        said = self.site.of_another_client(self._random)
+        said = self.site.any_skill(self._random)
         self.site.hears(said)
         answer = self._other.send_goal_async(ExecuteSkill.Goal(skill=said))
         if self.until(answer.done, "", 5.0) and answer.result().accepted:

@@ -79,7 +79,7 @@ class Fleet:
         self._selector.register(process.stdout, selectors.EVENT_READ, name)  # type: ignore[arg-type]
 
     def hear(self, seconds: float) -> None:
-        """Collect what robots acknowledge, for some time; one that ended by itself is a fault."""
+        """Read what robots acknowledge, for some time; one that ended by itself is a fault."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             for key, _ in self._selector.select(min(left, 0.2)):

@@ -474,13 +474,13 @@ def per_decision(bench: Bench, tasks: int, rounds: int, folders: Sequence[str]) 
                 found[folder].append(over_ros(bench, tasks, folder))
             for name, overs in bare_ones.items():
                 overs.append(exchanged_again(bench, tasks, file, plain="rclpy" in name))
-    added = {folder: show(f"{heading(folder)}over ROS", overs, here) for folder, overs in found.items()}
+    added = {folder: show(f"{prefix(folder)}over ROS", overs, here) for folder, overs in found.items()}
     print(f"in-process {statistics.median(here):.2f} ms, mean {statistics.fmean(here):.2f}; ", end="")
     print("what is added is the difference to it (target: a median of at most 2.5)")
     for folder, overs in found.items():
         for name in overs[0].idle:
             share = statistics.median(one.idle[name] for one in overs)
-            print(f"{heading(folder)}idle {name}: {share:.1%} of a core (target: at most 1 %)")
+            print(f"{prefix(folder)}idle {name}: {share:.1%} of a core (target: at most 1 %)")
     for name, overs in bare_ones.items():
         bare_one = show(f"the same exchange by bare rclpy, {name}", overs, [0.0])
         ratios = [ours / theirs for ours, theirs in zip(added[""], bare_one, strict=True)]
@@ -505,7 +505,7 @@ def show(what: str, overs: Sequence[Over], here: Sequence[float]) -> tuple[float
     return added, mean, sum(work.values())
 
 
-def heading(folder: str) -> str:
+def prefix(folder: str) -> str:
     return f"{folder}: " if folder else ""
 
 
@@ -546,7 +546,7 @@ def cancel_to_stopped(bench: Bench, cancels: int, folder: str) -> None:
             handle = bench.start(instruction="go")
             bench.until(lambda: bench.stamps)  # the skill is decided, and sent or running
             times.append(canceled(bench, handle))
-    print(f"{heading(folder)}cancel to stopped, {cancels} times: {spread(times)} (target: p99 under 20)")
+    print(f"{prefix(folder)}cancel to stopped, {cancels} times: {spread(times)} (target: p99 under 20)")
 
 
 def jitter(bench: Bench, folder: str) -> None:
@@ -585,7 +585,7 @@ def jitter(bench: Bench, folder: str) -> None:
     print(f"bare timer beside it, {len(late)} ticks: median {statistics.median(late):.2f} ms late, ", end="")
     print(f"p99 {quantile(late, 0.99):.2f} ms")
     late = lateness(regular, 1e9 / TICK_RATE)
-    print(f"{heading(folder)}tick jitter at {TICK_RATE:g} Hz, {len(late)} ticks, ", end="")
+    print(f"{prefix(folder)}tick jitter at {TICK_RATE:g} Hz, {len(late)} ticks, ", end="")
     print(f"a generation of {GENERATION:g} s in flight: median {statistics.median(late):.2f} ms late, ", end="")
     print(f"p99 {quantile(late, 0.99):.2f} ms (target: under 2)")
 

@@ -41,7 +41,7 @@ nitpick_ignore_regex = [
     ("py:.*", r"reactree_ros\.(agent\.reading\.read|episode\.Builder|background\.\w+\.T|plugins\.S|world\.spec\.T)"),
     ("py:.*", r"reactree_ros\.agent\.(budget|kinds\.expand|notation|reading\.\w+|subgoal_grammar)\..*"),
     ("py:.*", r"reactree_ros\.(plugins\.installation|world\.skill_policy)\..*|reactree_ros\.world\.spec\.Place"),
-    ("py:.*", r"reactree_ros\.(household\.tasks\..*|person\.desk\.Open|person\.terminal\.Typist)"),
+    ("py:.*", r"reactree_ros\.(household\.tasks\..*|person\.desk\.Open)"),
 ]
 
 smartquotes = False  # two dashes are those of an option

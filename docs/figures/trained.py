@@ -15,7 +15,7 @@ from pathlib import Path
 from method import put
 
 from reactree_lab.bench.comparison import Estimate, wilson
-from reactree_lab.bench.plots import success_by
+from reactree_lab.bench.plots import curves, success_by
 
 MEASURED = Path(__file__).with_suffix(".csv")
 
@@ -29,10 +29,10 @@ def write(folder: Path) -> None:
             figures[row["by"]][row["planner"]][float(row["value"])] = Estimate(share, *wilson(share, tasks))
     for by, estimates in figures.items():
         put(folder / f"trained_by_{by.split()[0]}.svg", success_by(by, estimates))
-    for curves in MEASURED.parent.glob("learning_*.csv"):
-        with curves.open(encoding="utf-8") as file:
+    for learnt in MEASURED.parent.glob("learning_*.csv"):
+        with learnt.open(encoding="utf-8") as file:
             points = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
-        put(folder / f"{curves.stem}.svg", curves(points))
+        put(folder / f"{learnt.stem}.svg", curves(points))
 
 
 if __name__ == "__main__":

@@ -59,22 +59,11 @@ class Broken(Exception):
 
 @dataclass(frozen=True)
 class Block:
-    """A block of a page.
-
-    Attributes:
-        where: Page and line.
-        language: Its language.
-        text: What it says.
-        file: The file whose content it is; empty: none.
-        not_run: Why it is not carried out; empty: it is.
-        needs: What has to be there for it; empty: nothing.
-    """
-
-    where: str
+    where: str  # page and line
     language: str
     text: str
-    file: str = ""
-    not_run: str = ""
+    file: str = ""  # whose content it is
+    not_run: str = ""  # why
     needs: str = ""
 
 
@@ -86,11 +75,7 @@ def pages() -> list[Path]:
 
 
 def blocks_of(page: Path, root: Path = ROOT) -> Iterator[Block]:
-    """Read the blocks of a page.
-
-    Raises:
-        Broken: A block has no language, another comment than those above, or no end.
-    """
+    """Read the blocks of a page; one without a language, with another comment, or without an end is `Broken`."""
     lines = page.read_text(encoding="utf-8").split("\n")
     at = 0
     while at < len(lines):
@@ -121,17 +106,10 @@ def _block(where: str, language: str, text: str, before: str) -> Block:
 
 @dataclass(frozen=True)
 class Place:
-    """Where the blocks of a page are carried out: a folder, and an environment that sees this one and is its own.
-
-    Attributes:
-        folder: The folder.
-        server: The address that stands for :data:`SERVER`.
-        environment: The variables.
-        bound: Longest time for a block, in seconds.
-    """
+    """Where the blocks of a page are carried out: a folder, and an environment that sees this one and is its own."""
 
     folder: Path
-    server: str
+    server: str  # stands for :data:`SERVER`
     environment: Mapping[str, str]
     bound: float = BOUND
 
@@ -159,11 +137,6 @@ class Place:
         return cls(work, server, environment)
 
     def carry_out(self, block: Block) -> None:
-        """Carry a block out.
-
-        Raises:
-            Broken: It failed; with what it printed last.
-        """
         if block.not_run:
             return
         text = block.text.replace(SERVER, self.server)

@@ -54,13 +54,3 @@ def test_each_step_does_what_the_page_says(processes: Processes, tmp_path: Path)
     assert base.output.count("turned by") == 1
     launch.interrupt()
     assert launch.ended_cleanly(0)
-
-    for name, part in (("robot.yaml", "wording: beep"), ("policy.yaml", "skill: beep")):
-        with (tmp_path / name).open("a") as file:
-            file.write(block(part, "yaml"))
-    heard = terminal(f"exec {block('topic echo')}")
-    launch = terminal(f"exec {block('policy:=policy.yaml' + chr(10))}")
-    launch.wait_until_up()
-    assert "outcome: 0" in asked("beep bell 3 times")
-    heard.wait_for("bell x3")
-    assert base.output.count("turned by") == 1
