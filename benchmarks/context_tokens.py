@@ -89,7 +89,7 @@ def by_agent_nodes(run: RecordedRun) -> list[Part]:
     for node in run.nodes:
         transcript = node.transcript
         goal = " ".join(transcript.subgoal.split())
-        met = bool(transcript.said) and transcript.said[-1].text == "Act: done"
+        met = bool(transcript.said_turns) and transcript.said_turns[-1].text == "Act: done"
         parts.append((goal, met, pairs_of(transcript)))
     return [part for part in parts if part[2]]
 

@@ -49,7 +49,7 @@ class InstantModel(LanguageModel):
         self.settled = True
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        return Pending.of(Reply(self.say())) if self.settled else Pending()
+        return Pending.ready(Reply(self.say())) if self.settled else Pending()
 
 
 class InstantWorld(World):
@@ -62,16 +62,16 @@ class InstantWorld(World):
         return self.observe()
 
     def observe(self) -> Pending[Observation]:
-        return Pending.of(Observation("You are in the house."))
+        return Pending.ready(Observation("You are in the house."))
 
     def available_skills(self) -> Pending[Sequence[str]]:
-        return Pending.of(self.SKILLS)
+        return Pending.ready(self.SKILLS)
 
     def execute(self, skill: str) -> Pending[Observation]:
-        return Pending.of(Observation("You arrive at the place."))
+        return Pending.ready(Observation("You arrive at the place."))
 
     def score(self) -> Pending[Score | None]:
-        return Pending.of(None)
+        return Pending.ready(None)
 
 
 def episode(model: InstantModel, record: Recorder | None = None) -> Episode:

@@ -48,7 +48,7 @@ class Measured(Around):
         if isinstance(request.may_say, Grammar):
             self.replies.append(reply)
             self.seconds.append(time.perf_counter() - begin)
-        return Pending.of(reply)
+        return Pending.ready(reply)
 
 
 def run(model: LanguageModel, tasks: int, adapter: Path) -> None:

@@ -76,9 +76,9 @@ class Spreading(InstantModel):
         if count > 1:
             shares = [(count - 1 + number) // 3 for number in range(3)]
             goals = ", ".join(f"put away {share} objects" for share in shares if share)
-            return Pending.of(Reply(f"Expand:\n- control flow: sequence\n- subgoals: {goals}"))
+            return Pending.ready(Reply(f"Expand:\n- control flow: sequence\n- subgoals: {goals}"))
         acted = any(isinstance(turn, Said) for turn in turns)
-        return Pending.of(Reply("Act: done" if acted else "Act: go to place 7"))
+        return Pending.ready(Reply("Act: done" if acted else "Act: go to place 7"))
 
 
 def carry_out(path: Path, agents: int, rate: float) -> None:

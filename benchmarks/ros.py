@@ -96,16 +96,16 @@ class EndlessWorld(World):
         return self.observe()
 
     def observe(self) -> Pending[Observation]:
-        return Pending.of(Observation("You are in the house."))
+        return Pending.ready(Observation("You are in the house."))
 
     def available_skills(self) -> Pending[Sequence[str]]:
-        return Pending.of(("go to kitchen 1",))
+        return Pending.ready(("go to kitchen 1",))
 
     def execute(self, skill: str) -> Pending[Observation]:
         return Pending()
 
     def score(self) -> Pending[Score | None]:
-        return Pending.of(None)
+        return Pending.ready(None)
 
 
 class SayingModel(LanguageModel):
@@ -129,7 +129,7 @@ class Noting(LanguageModel):
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         self.asked = time.monotonic_ns()
-        return Pending.of(Reply(ANSWER, prompt_tokens=3000, cached_tokens=2900, output_tokens=9))
+        return Pending.ready(Reply(ANSWER, prompt_tokens=3000, cached_tokens=2900, output_tokens=9))
 
 
 class StampingInference(InferenceNode):

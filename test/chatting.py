@@ -55,7 +55,7 @@ class Chatting(LanguageModel):
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         self.requests.append(request)
         try:
-            return Pending.of(asyncio.run(decode(self.engine, request)))
+            return Pending.ready(asyncio.run(decode(self.engine, request)))
         except LanguageModelError as error:
             return Pending.failed(error)
 

@@ -103,7 +103,7 @@ class Detector(LanguageModel):
         (picture,) = (picture for turn in request.turns for picture in pictures_of(turn))
         asked = request.turns[-1].text
         text = self._answer(asked, picture)
-        return Pending.of(
+        return Pending.ready(
             Reply(text, prompt_tokens=300, output_tokens=3, pictures=1, picture_tokens=picture.tokens(768))
         )
 

@@ -78,7 +78,7 @@ class Reader(ScriptedModel):
         if NOTHING not in getattr(request.may_say, "skills", ()):
             return super().decide(request)
         self.read.append(request)
-        return Pending.of(Reply(f"Act: {self.understood.pop(0)}"))
+        return Pending.ready(Reply(f"Act: {self.understood.pop(0)}"))
 
 
 class ScriptedWorld(SharedWorld):
@@ -104,13 +104,13 @@ class ScriptedWorld(SharedWorld):
         self.cancelled: dict[str, int] = defaultdict(int)
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
-        return Pending.of(Observation(START))
+        return Pending.ready(Observation(START))
 
     def observe(self) -> Pending[Observation]:
         return self._pending("observe", Observation(START))
 
     def available_skills(self) -> Pending[Sequence[str]]:
-        return Pending.of(self.skills)
+        return Pending.ready(self.skills)
 
     def execute(self, skill: str) -> Pending[Observation]:
         self.executed.append(skill)
@@ -119,7 +119,7 @@ class ScriptedWorld(SharedWorld):
         return self._pending(skill, Observation(f"You {skill}."))
 
     def score(self) -> Pending[Score | None]:
-        return Pending.of(self.final)
+        return Pending.ready(self.final)
 
     def _pending(self, name: str, observation: Observation) -> Pending[Observation]:
         def count() -> None:
@@ -135,6 +135,17 @@ class ScriptedWorld(SharedWorld):
         settling, self.in_flight = self.in_flight, []
         for pending, observation in settling:
             pending.succeed(observation)
+
+
+class Crew(ScriptedWorld):
+    """A scripted world of several robots, each of them a scripted world."""
+
+    def __init__(self, **robots: SharedWorld) -> None:
+        super().__init__()
+        self.robots = robots
+
+    def team(self) -> Mapping[str, SharedWorld]:
+        return self.robots
 
 
 class Heard(Listener):
@@ -222,3 +233,13 @@ def siblings(goal: str, *subgoals: str) -> Siblings:
     """Where a child stands under a sequence."""
 
     return Siblings(goal, SequenceFlow(), subgoals)
+
+
+def takes(grammar: str, text: str) -> bool:
+    """Return whether a grammar engine takes a text as a whole."""
+    import llguidance  # which not every environment has
+
+    matcher = llguidance.LLMatcher(llguidance.LLTokenizer("byte"), grammar)
+    assert not matcher.is_error(), matcher.get_error()
+    tokens = list(text.encode())
+    return bool(matcher.try_consume_tokens(tokens) == len(tokens) and matcher.is_accepting())

@@ -45,10 +45,10 @@ class OfficeWorld(World):
         return self.observe()
 
     def observe(self) -> Pending[Observation]:
-        return Pending.of(self.map.around())
+        return Pending.ready(self.map.around())
 
     def available_skills(self) -> Pending[Sequence[Offered]]:
-        return Pending.of(self._skills.offered(self.map))
+        return Pending.ready(self._skills.offered(self.map))
 
     def offers(self) -> list[Offer]:
         return [one for one in self._skills.offered(self.map) if isinstance(one, Offer)]
@@ -56,7 +56,7 @@ class OfficeWorld(World):
     def execute(self, skill: str) -> Pending[Observation]:
         call = self._skills.read(self.map, skill)
         if not isinstance(call, SkillCall):
-            return Pending.of(Observation(call, Outcome.UNKNOWN_SKILL))
+            return Pending.ready(Observation(call, Outcome.UNKNOWN_SKILL))
         outcome, words = self._skills.check(self.map, call, 0.0)
         data: dict[str, str | int | float] = {}
         if outcome is Outcome.DONE:
@@ -65,13 +65,13 @@ class OfficeWorld(World):
             if call.skill.returns:
                 self._pictures += 1
                 data = {"picture": f"pictures/{self._pictures}.png"}
-        return Pending.of(self._skills.after(self.map, call, outcome, words, data))
+        return Pending.ready(self._skills.after(self.map, call, outcome, words, data))
 
     def corrections(self) -> Pending[Sequence[Offer]]:
-        return Pending.of(self.map.corrections(self.household.skills))
+        return Pending.ready(self.map.corrections(self.household.skills))
 
     def correct(self, correction: SkillCall) -> Pending[Observation]:
-        return Pending.of(self.map.corrected(correction, 0.0))
+        return Pending.ready(self.map.corrected(correction, 0.0))
 
     def score(self) -> Pending[Score | None]:
-        return Pending.of(None)
+        return Pending.ready(None)

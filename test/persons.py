@@ -25,7 +25,7 @@ class Says(Person):
         answer = self._answers.pop(0)
         if answer is None:
             return Pending()
-        return Pending.failed(answer) if isinstance(answer, Exception) else Pending.of(Answer(answer, "test"))
+        return Pending.failed(answer) if isinstance(answer, Exception) else Pending.ready(Answer(answer, "test"))
 
 
 def told_by_the_person(episode: Episode, node: int = 0) -> list[str]:

@@ -40,7 +40,7 @@ class Coder(LanguageModel):
         self.requests.append(request)
         texts = self.code[function_of(request.prompt)]
         text = texts.pop(0) if len(texts) > 1 else texts[0]
-        return Pending.of(Reply(text if "<" in text[:1] else f"<execute>\n{text}\n"))
+        return Pending.ready(Reply(text if "<" in text[:1] else f"<execute>\n{text}\n"))
 
     def prompts(self, function: str = "solve") -> list[str]:
         """What it was asked about a function, without system text and examples."""
@@ -57,7 +57,7 @@ class Writes(LanguageModel):
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         self.prompts.append(request.prompt)
         text = self.texts.pop(0) if len(self.texts) > 1 else self.texts[0]
-        return Pending.of(Reply(text, finish_reason="length" if self.cut else "stop"))
+        return Pending.ready(Reply(text, finish_reason="length" if self.cut else "stop"))
 
 
 def run_of(
@@ -117,23 +117,23 @@ class Bedroom(World):
 
     def observe(self) -> Pending[Observation]:
         places = ", ".join(f"a {place}" for place in self.PLACES)
-        return Pending.of(
+        return Pending.ready(
             Observation(f"You are in the middle of a room. Looking quickly around you, you see {places}.")
         )
 
     def available_skills(self) -> Pending[Sequence[str]]:
-        return Pending.of(())
+        return Pending.ready(())
 
     def execute(self, skill: str) -> Pending[Observation]:
         self.executed.append(skill)
         text = self._do(*skill.split(" ", 1)) if " " in skill else ""
         if text:
-            return Pending.of(Observation(text))
-        return Pending.of(Observation("Nothing happens.", Outcome.PRECONDITION))
+            return Pending.ready(Observation(text))
+        return Pending.ready(Observation("Nothing happens.", Outcome.PRECONDITION))
 
     def score(self) -> Pending[Score | None]:
         clocks = sum(thing.startswith("alarmclock") for thing in self.inside["dresser 1"])
-        return Pending.of(Score(float(clocks >= 2), min(clocks, 2) / 2))
+        return Pending.ready(Score(float(clocks >= 2), min(clocks, 2) / 2))
 
     def _do(self, verb: str, rest: str) -> str:
         if verb == "go":

@@ -23,8 +23,8 @@ from reactree_lab.planners.plan import tidied
 from reactree_lab.planners.recode.code_block import BlockError, read_block
 from reactree_ros.agent.control_flow import default_flows
 from reactree_ros.agent.decision import MalformedDecision
-from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.grammar import DecisionGrammar, parse_decision
+from reactree_ros.agent.labels import in_lines
 from reactree_ros.agent.prompt import read_summary
 from reactree_ros.agent.reading import Unreadable, read, read_call, read_choice
 from reactree_ros.agent.transcript import TranscriptError, parse_transcript

@@ -45,7 +45,7 @@ class Prices:
     def __bool__(self) -> bool:
         return bool(self.input or self.output)
 
-    def of(self, prompt: int, cached: int, output: int) -> float:
+    def cost_of(self, prompt: int, cached: int, output: int) -> float:
         new = (prompt - cached) * self.input + cached * (self.cached or self.input)
         return (new + output * self.output) / 1e6
 
@@ -99,7 +99,7 @@ class Budget:
 
     @property
     def cost(self) -> float:
-        return self.prices.of(self.prompt_tokens, self.cached_tokens, self.output_tokens)
+        return self.prices.cost_of(self.prompt_tokens, self.cached_tokens, self.output_tokens)
 
     def reached(self) -> Limit | None:
         """Return the limit that forbids a further decision: looked at before each one, steps before decisions."""

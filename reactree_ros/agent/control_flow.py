@@ -63,7 +63,7 @@ class ControlFlow(abc.ABC):
         return self.wording.write(vars(self))
 
     @property
-    def told(self) -> str:
+    def in_words(self) -> str:
         return self.phrase.format(**vars(self))
 
     @classmethod

@@ -330,12 +330,7 @@ def split_subgoals(line: str, *, keep_and: bool = False) -> tuple[str, ...]:
 
 
 def as_object(**properties: Any) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 def text_of(value: Any) -> str:

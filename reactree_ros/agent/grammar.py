@@ -75,7 +75,7 @@ class Grammar(abc.ABC):
         """Return what a text in just the words of the grammar is taken for; nothing if it may not be said."""
 
     @abc.abstractmethod
-    def said(self, before: Sequence[Part], decision: Decision | None) -> tuple[Said, ...]: ...
+    def said_turns(self, before: Sequence[Part], decision: Decision | None) -> tuple[Said, ...]: ...
 
     def json_schema(self) -> dict[str, Any]:
         return self._schema(self.skill_schema())
@@ -155,7 +155,7 @@ class DecisionGrammar(Grammar):
         decision = kind.read_exactly(text, self, cut=cut)
         return () if decision is None else (Said(text, decision),)
 
-    def said(self, before: Sequence[Part], decision: Decision | None) -> tuple[Said, ...]:
+    def said_turns(self, before: Sequence[Part], decision: Decision | None) -> tuple[Said, ...]:
         thoughts = [part for part in before if part.kind and part.kind.accompanies and part.text and self.thinks]
         said = [decision] if decision is not None else []
         if thoughts and (kind := thoughts[0].kind) is not None:

@@ -74,7 +74,7 @@ class Household:
         return replace(self, skills=(*self.skills, *added), actions=verbs)
 
     @property
-    def told(self) -> str:
+    def rules_text(self) -> str:
         return "\n".join(filter(None, (self.rules, *(skill.places for skill in self.skills))))
 
     def only(self, may_be_done: Callable[[str], bool]) -> Household:

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from reactree_ros.agent.foreign import as_seen
+from reactree_ros.agent.labels import as_seen
 from reactree_ros.agent.picture import Glance, Picture
 from reactree_ros.agent.text import LONGEST_TOLD, bounded
 
@@ -107,8 +107,8 @@ class Observation:
         object.__setattr__(self, "seen", tuple(self.seen))
 
     @property
-    def told(self) -> str:
-        return "\n".join([self.text, *(told for picture in self.pictures if (told := picture.told))])
+    def full_text(self) -> str:
+        return "\n".join([self.text, *(caption for picture in self.pictures if (caption := picture.caption))])
 
     def looked_at(self, name_of: Callable[[str, int], str]) -> frozenset[str]:
         """Return the places of which all is seen that is there: each is seen from where it is, and not closed."""

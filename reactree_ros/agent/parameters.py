@@ -102,7 +102,7 @@ class Parameter(abc.ABC):
     def measured(self, came: object) -> Value | None:
         """Return what a skill brought back as it may stand here, and what may not as it came; None if nothing came.
 
-        What was done stays done, whatever came back; :meth:`~reactree_ros.agent.skill.Skill.told` says what is unlike.
+        What was done stays done, whatever came back; ``Skill.describe`` says what is unlike.
         """
         try:
             return self.read(came)
@@ -125,7 +125,7 @@ class Parameter(abc.ABC):
         """Say what may stand here, e.g. ``a number from 0 to 2 m``."""
 
     @classmethod
-    def of(cls, settings: Any) -> Parameter:
+    def from_data(cls, settings: Any) -> Parameter:
         """Return the one that a file declares by what follows its word. Raises ValueError or TypeError."""
         return cls()
 
@@ -188,7 +188,7 @@ class Named(Enumerable):
         return f"one of {', '.join(self.names)}" if self.names else f"a {kind}{self.which and f' ({self.which})'}"
 
     @classmethod
-    def of(cls, settings: Any) -> Parameter:
+    def from_data(cls, settings: Any) -> Parameter:
         if isinstance(settings, list):
             return cls(names=tuple(map(_named, settings)))
         return cls(which="" if settings is None else _named(settings))
@@ -242,7 +242,7 @@ class Choice(Enumerable):
         return f"one of {', '.join(self.choices)}"
 
     @classmethod
-    def of(cls, settings: Any) -> Parameter:
+    def from_data(cls, settings: Any) -> Parameter:
         if not isinstance(settings, list):
             raise TypeError(f"{shortened_line(repr(settings), 60)} is no list of options")
         return cls(tuple(map(_named, settings)))
@@ -324,7 +324,7 @@ class Number(Parameter):
         return f"a number from {self.write(self.least)} to {self.write(self.most)}{unit} by {self.write(self.step)}"
 
     @classmethod
-    def of(cls, settings: Any) -> Parameter:
+    def from_data(cls, settings: Any) -> Parameter:
         given = dict(settings) if isinstance(settings, Mapping) else {}
         numbers: list[Any] = [given.pop("from", None), given.pop("to", None), given.pop("by", 0)]
         unit = given.pop("unit", "")
@@ -390,7 +390,7 @@ class Text(Parameter):
         return 2 * self.longest
 
     @classmethod
-    def of(cls, settings: Any) -> Parameter:
+    def from_data(cls, settings: Any) -> Parameter:
         if settings is None:
             return cls()
         if isinstance(settings, bool) or not isinstance(settings, int):
@@ -462,6 +462,6 @@ def parameter_of(declared: Any) -> Parameter:
         said = shortened_line(", ".join(map(str, declared)) if isinstance(declared, Mapping) else repr(declared), 60)
         raise ValueError(f"'{said}' is no kind of parameter; name one of {known}{or_nearest(said, PARAMETERS)}")
     try:
-        return PARAMETERS[kind].of(declared[kind])
+        return PARAMETERS[kind].from_data(declared[kind])
     except (ValueError, TypeError) as error:
         raise ValueError(str(error)) from None

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reactree_ros.agent.foreign import as_seen, cleaned
-from reactree_ros.agent.text import bounded, in_one_line
+from reactree_ros.agent.labels import as_seen, cleaned
+from reactree_ros.agent.text import LONGEST_ERROR, bounded, in_one_line
 from reactree_ros.plugins.installation import install_line
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-import re
-from collections.abc import Mapping
-
-from reactree_ros.agent.text import LONGEST_ERROR
 
 #: Largest picture, and most bytes of all that are kept, be it in a process or in the record of a run.
 LARGEST_PICTURE, ALL_PICTURES = 4 << 20, 64 << 20
@@ -58,7 +55,7 @@ class Picture:
         return f"picture of camera {self.camera}" if self.camera else "picture"
 
     @property
-    def told(self) -> str:
+    def caption(self) -> str:
         return as_seen(f"{self.name[0].upper()}{self.name[1:]}: {self.words}") if self.words else ""
 
     def tokens(self, longest_side: int) -> int:

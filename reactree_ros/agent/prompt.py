@@ -10,10 +10,10 @@ from importlib.resources import files
 
 from reactree_ros.agent.control_flow import ControlFlow, flow_named
 from reactree_ros.agent.decision import DONE, FAILURE, Decision
-from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.grammar import DecisionGrammar, listed
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.labels import in_lines
 from reactree_ros.agent.transcript import Example
 from reactree_ros.agent.turns import About, Said, Told, ToldStart, Turn, render
 
@@ -77,7 +77,7 @@ def task_turn(subgoal: str, siblings: Siblings | None = None) -> Told:
         *first, last = siblings.subgoals
         names = f"{', '.join(first)}, and {last}" if first else last
         lines.append(f"Your primary goal is to: {in_lines(siblings.goal, first=False)}")
-        lines.append(_PLACE.format(siblings.control_flow.told, in_lines(names, first=False)))
+        lines.append(_PLACE.format(siblings.control_flow.in_words, in_lines(names, first=False)))
     return Told("\n".join([*lines, f"Your task is to: {in_lines(subgoal, first=False)}"]), About.TASK)
 
 

@@ -120,9 +120,9 @@ class Skill:
         """Read it, from words or from the fields of an object. Raises ParameterError."""
         return SkillCall(self, self.words.read(said, now))
 
-    def told(self, data: Mapping[str, Value]) -> str:
+    def describe(self, data: Mapping[str, Value]) -> str:
         """Return what came back as data in words, e.g. ``level: 57 %``; what is not as declared is said to be so."""
-        return ", ".join(f"{name}: {_told(one, data.get(name))}" for name, one in self.returns.items())
+        return ", ".join(f"{name}: {_described(one, data.get(name))}" for name, one in self.returns.items())
 
     def as_data(self) -> dict[str, Any]:
         of = {"parameters": self.parameters, "returns": self.returns}
@@ -135,7 +135,7 @@ class Skill:
         }
 
 
-def _told(declared: Parameter, value: Value | None) -> str:
+def _described(declared: Parameter, value: Value | None) -> str:
     unit = f" {declared.unit}" if isinstance(declared, Number) and declared.unit else ""
     try:
         declared.read(value)

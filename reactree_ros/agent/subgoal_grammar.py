@@ -73,7 +73,7 @@ class SubgoalGrammar(Grammar):
         begun = () if subgoal is None else (BeginSubgoal.in_words(self.number, subgoal),)
         return *begun, action_said(action)
 
-    def said(self, before: Sequence[Part], decision: Decision | None) -> tuple[Said, ...]:
+    def said_turns(self, before: Sequence[Part], decision: Decision | None) -> tuple[Said, ...]:
         subgoals = {part.text for part in before if part.kind is BeginSubgoal}
         if decision is None:
             what = "A subgoal comes with its first action. " if subgoals else ""

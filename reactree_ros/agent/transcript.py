@@ -39,7 +39,7 @@ class Transcript:
         return start
 
     @property
-    def said(self) -> tuple[Said, ...]:
+    def said_turns(self) -> tuple[Said, ...]:
         return tuple(turn for turn in self.turns if isinstance(turn, Said))
 
     @property

@@ -6,16 +6,15 @@ Whatever a text comes from, a turn holds only so much of it, and says how much i
 from __future__ import annotations
 
 import enum
-import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import Any, overload
+from typing import Any
 
 from pydantic_core import CoreSchema, core_schema
 
 from reactree_ros.agent.decision import Decision, kinds, kinds_by_word, text_of
-from reactree_ros.agent.foreign import as_seen, cleaned, framed, in_lines
+from reactree_ros.agent.labels import as_seen, cleaned, framed, in_lines
 from reactree_ros.agent.observation import Observation
 from reactree_ros.agent.text import LONGEST, LONGEST_TOLD, bounded
 
@@ -112,7 +111,7 @@ class Unreadable(ValueError):
         self.decision = decision
 
     @property
-    def said(self) -> tuple[Said, ...]:
+    def said_turns(self) -> tuple[Said, ...]:
         """The decision that it would be, with its words; empty if it is none."""
         return () if self.decision is None else (Said(str(self.decision), self.decision),)
 
@@ -143,40 +142,16 @@ class ToldStart(Told):
         return ToldStart(system=change(self.system), examples=tuple(examples), rule=change(self.rule))
 
 
-@dataclass(frozen=True, eq=False)
-class Prompt(Sequence[Turn]):
-    """The turns of one request: a start, then those that a list, which only grows at its end, has now.
-
-    Nothing is copied, so that a request costs the same however many turns there are.
-    """
+class Prompt(tuple[Turn, ...]):
+    """The turns of one request: a start, then those that a node has now."""
 
     start: tuple[Turn, ...]
-    turns: Sequence[Turn]  # those after the prompt's end were added later
-    _count: int = field(init=False)
+    turns: Sequence[Turn]  # the node's; those after the prompt's end were added later
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_count", len(self.turns))
-
-    def __len__(self) -> int:
-        return len(self.start) + self._count
-
-    def __iter__(self) -> Iterator[Turn]:
-        return itertools.chain(self.start, itertools.islice(self.turns, self._count))
-
-    @overload
-    def __getitem__(self, index: int) -> Turn: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Turn, ...]: ...
-
-    def __getitem__(self, index: int | slice) -> Turn | tuple[Turn, ...]:
-        return tuple(self)[index]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and tuple(self) == tuple(other)
-
-    def __hash__(self) -> int:
-        return hash(tuple(self))
+    def __new__(cls, start: tuple[Turn, ...], turns: Sequence[Turn]) -> Prompt:
+        prompt = super().__new__(cls, (*start, *turns))
+        prompt.start, prompt.turns = start, turns
+        return prompt
 
 
 def render(turns: Iterable[Turn]) -> str:

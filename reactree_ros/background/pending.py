@@ -35,7 +35,7 @@ class Pending(Future[T]):
             self.add_done_callback(lambda _: on_cancel() if self.cancelled() else None)
 
     @classmethod
-    def of(cls, value: T) -> Pending[T]:
+    def ready(cls, value: T) -> Pending[T]:
         pending = cls()
         pending.set_result(value)
         return pending
@@ -74,7 +74,7 @@ def asked(ask: Callable[P, Pending[T]], *given: P.args, **named: P.kwargs) -> Pe
         pending = ask(*given, **named)
         if not isinstance(pending, Future):
             name = getattr(ask, "__qualname__", ask)
-            raise TypeError(f"{name} returned a {type(pending).__name__}, no pending result: use Pending.of(value)")
+            raise TypeError(f"{name} returned a {type(pending).__name__}, no pending result: use Pending.ready(value)")
         return pending
     except Exception as error:
         return Pending.failed(error)

@@ -16,8 +16,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.memory.spec import NamedMemory
 
 if TYPE_CHECKING:
-    from reactree_ros.memory.house_map import HouseMap
-    from reactree_ros.memory.house_store import Place
+    from reactree_ros.memory.house_map import HouseMap, Place
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage an episodic memory, or a map.")
 maps = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage what is kept of houses from run to run.")

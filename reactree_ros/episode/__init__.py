@@ -29,11 +29,10 @@ from reactree_ros.record.verdict import LIMITED, EpisodeEnd
 from reactree_ros.record.verdict import EpisodeResult as EpisodeResult
 from reactree_ros.record.writer import Recorder
 from reactree_ros.routine.use import Learning, Proof, Wrap
-from reactree_ros.tree.context import RunContext
+from reactree_ros.tree.context import GrowingTree, Growth, RunContext
 from reactree_ros.tree.failure import BY_LIMIT
 from reactree_ros.tree.goal import Goal
 from reactree_ros.tree.goal_node import GoalNode, kind_of_failure
-from reactree_ros.tree.growth import GrowingTree, Growth
 from reactree_ros.tree.listener import Call, Listener, Listeners
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.tree.own_tree import SkillNode

@@ -254,7 +254,7 @@ def needed(routine: Routine, instruction: str, again: Again) -> Routine:
 
 
 def _rehearsal(routine: Routine, instruction: str, world: World) -> Episode:
-    found = Pending.of(tuple(Routines([routine], vocabulary_of(world)).fitting(instruction)))
+    found = Pending.ready(tuple(Routines([routine], vocabulary_of(world)).fitting(instruction)))
     spec = RunSpec(instruction=instruction, planner="reactree_wm", options=TreeOptions(routines=Wanted.ON))
     builder = spec.chosen_planner()  # without the examples of a memory
     return assemble(

@@ -46,7 +46,7 @@ class WorldWithEyes(WorldWrapper):
     def _looked(self, skill: str, seen: Observation) -> Pending[Observation]:
         name, values = self._skill_and_values(skill)
         if seen.outcome is not Outcome.DONE:
-            return Pending.of(seen)
+            return Pending.ready(seen)
         if (check := self._checks.get(name)) is not None:
             sight = self._eyes.check(check, values, partial(self.inner.pictures, check.camera))
             return mapped(sight, lambda sight: self._judged(seen, skill, sight))
@@ -77,7 +77,7 @@ class WorldWithEyes(WorldWrapper):
 
     def _described(self, seen: Observation, asks: Sequence[tuple[int, str]]) -> Pending[Observation]:
         if not asks:
-            return Pending.of(seen)
+            return Pending.ready(seen)
         (number, thing), *others = asks
         picture = seen.pictures[number]
         glance = self._eyes.where(thing, picture) if thing else self._eyes.caption(picture)

@@ -45,7 +45,7 @@ class SaysFirst(Around):
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         text, self._text = self._text, None
-        return self.model.decide(request) if text is None else Pending.of(Reply(text, answered_by=A_PERSON))
+        return self.model.decide(request) if text is None else Pending.ready(Reply(text, answered_by=A_PERSON))
 
 
 def stop_of(record: Record) -> int:
@@ -269,7 +269,7 @@ def _moved(before: Seen, now: Seen) -> bool:
 
 
 def _no_score() -> Pending[Score | None]:
-    return Pending.of(None)
+    return Pending.ready(None)
 
 
 def carry_out_again(

@@ -260,13 +260,13 @@ class Script:
     def examples(
         self, live: Callable[[str], Pending[tuple[Experience, ...]]] | None
     ) -> Callable[[str], Pending[tuple[Experience, ...]]]:
-        return lambda subgoal: self.ask(("examples", subgoal), lambda: live(subgoal) if live else Pending.of(()))
+        return lambda subgoal: self.ask(("examples", subgoal), lambda: live(subgoal) if live else Pending.ready(()))
 
     def routines(self, live: Find | None, tells: Tells) -> tuple[Find, Tells]:
         """Find the recorded routines, then live ones; tell of live ones, as those of the record were told of then."""
 
         def find(goal: str) -> Pending[tuple[Fit, ...]]:
-            return self.ask(("routine", goal), lambda: live(goal) if live else Pending.of(()))
+            return self.ask(("routine", goal), lambda: live(goal) if live else Pending.ready(()))
 
         return find, lambda *what: tells(*what) if self.live else None
 
@@ -403,7 +403,7 @@ class ScriptedWorld(SharedWorld):
         return self._script.held.get(self._robot, "") or self._script.halted
 
     def at_rest(self) -> Pending[None]:
-        return Pending.of(None) if self._live is None else self._live.at_rest()
+        return Pending.ready(None) if self._live is None else self._live.at_rest()
 
 
 @dataclass(frozen=True)
@@ -516,8 +516,8 @@ def recorded_score(events: Sequence[Event]) -> Callable[[], Pending[Score | None
                 return Pending.failed(error_from_dict(event))
             if event["e"] == "end" and event["result"]["gsr"] is not None:
                 recorded = event["result"]
-                return Pending.of(Score(recorded["gsr"], recorded["ssr"], recorded.get("goal", {})))
-        return Pending.of(None)
+                return Pending.ready(Score(recorded["gsr"], recorded["ssr"], recorded.get("goal", {})))
+        return Pending.ready(None)
 
     return score
 

@@ -99,13 +99,13 @@ class SymbolicWorld(SharedWorld):
         return self.observe()
 
     def observe(self) -> Pending[Observation]:
-        return Pending.of(self._with_others(rules.look_around(self.scene)))
+        return Pending.ready(self._with_others(rules.look_around(self.scene)))
 
     def survey(self) -> Pending[Observation]:
-        return Pending.of(rules.survey(self.scene))
+        return Pending.ready(rules.survey(self.scene))
 
     def available_skills(self) -> Pending[Sequence[Offered]]:
-        return Pending.of([*rules.available_skills(self.scene), *self._looks()])
+        return Pending.ready([*rules.available_skills(self.scene), *self._looks()])
 
     def _looks(self) -> list[str]:
         if not self._has_camera:
@@ -119,45 +119,47 @@ class SymbolicWorld(SharedWorld):
 
     def pictures(self, camera: str = "") -> Pending[Sequence[Picture]]:
         if not self._has_camera:
-            return Pending.of(())
+            return Pending.ready(())
         own = () if camera == pictures.ABOVE else (self._picture(),)
         above = () if camera == pictures.OWN else (pictures.from_above(self.scene),)
-        return Pending.of((*own, *above))
+        return Pending.ready((*own, *above))
 
     def _picture(self) -> Picture:
         return pictures.from_agent(self.scene, list(self._next_to_agent()))
 
     def score(self) -> Pending[Score | None]:
-        return Pending.of(rules.score(self._task.goal, self.scene) if self._scored else None)
+        return Pending.ready(rules.score(self._task.goal, self.scene) if self._scored else None)
 
     def goal_of(self, instruction: str) -> Mapping[str, int]:
         return goal_of(instruction, self._task.names)
 
     def judge(self, goal: Mapping[str, int]) -> Pending[Score | None]:
-        return Pending.of(replace(rules.score(conditions_of(goal), self.scene), goal=goal))
+        return Pending.ready(replace(rules.score(conditions_of(goal), self.scene), goal=goal))
 
     def execute(self, skill: str) -> Pending[Observation]:
         if skill in self._looks():
-            return Pending.of(Observation(f"You {skill}.", pictures=(self._picture(),)))
+            return Pending.ready(Observation(f"You {skill}.", pictures=(self._picture(),)))
         parsed = rules.parse_skill(skill, self.scene)
         if isinstance(parsed, str):
-            return Pending.of(Observation(parsed, Outcome.UNKNOWN_SKILL))
+            return Pending.ready(Observation(parsed, Outcome.UNKNOWN_SKILL))
         outcome, text = rules.check(parsed, scene=self.scene, receptacle=self._receptacle)
         if outcome is Outcome.DONE:
             self._apply(parsed)
         observation = self._observation(parsed, outcome, text)
-        return Pending.of(self._with_others(observation) if parsed.thing.is_room else observation)
+        return Pending.ready(self._with_others(observation) if parsed.thing.is_room else observation)
 
     def corrections(self) -> Pending[Sequence[Offer]]:
         things = [thing for thing in self.scene.things.values() if thing.observed and not thing.is_room]
         movable = [thing for thing in things if "GRABBABLE" in thing.properties]
-        return Pending.of(rules.statements(self.scene, movable, filter(rules.can_take_things, things)))
+        return Pending.ready(rules.statements(self.scene, movable, filter(rules.can_take_things, things)))
 
     def correct(self, correction: SkillCall) -> Pending[Observation]:
         if full := rules.hands_full(self.scene, correction, HANDS):
-            return Pending.of(rules.not_taken_in(full))
+            return Pending.ready(rules.not_taken_in(full))
         self._correct(correction, self.scene.by_name[next(rules.named_in(correction))])
-        return Pending.of(self._with_others(rules.around_after(self.scene, correction, rules.look_around(self.scene))))
+        return Pending.ready(
+            self._with_others(rules.around_after(self.scene, correction, rules.look_around(self.scene)))
+        )
 
     def _correct(self, correction: SkillCall, thing: Thing) -> None:
         effect, place = correction.skill.effect, self.scene.by_name.get(correction.value("place"))

@@ -14,7 +14,7 @@ from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any, Literal
 
-from reactree_ros.agent.foreign import framed
+from reactree_ros.agent.labels import framed
 from reactree_ros.agent.turns import About, Said, Told, ToldStart, Turn
 from reactree_ros.llm.port import RequestRejected
 from reactree_ros.llm.reasoning import split_reasoning

@@ -331,7 +331,7 @@ class _Check:
                 f"Which colour has the square on the picture? Say one of {', '.join(COLOURS)}, and nothing else."
             )
             system = Told("You see what the camera of a robot sees.", About.SYSTEM)
-            reply, seconds = self._ask((system, Saw(seen.told, seen), told), Choice(tuple(COLOURS)), max_tokens=8)
+            reply, seconds = self._ask((system, Saw(seen.full_text, seen), told), Choice(tuple(COLOURS)), max_tokens=8)
             if not reply.pictures:
                 self.problems.append(f"sees is true, but {reply.warning or 'no picture reached it'}")
                 break

@@ -129,7 +129,7 @@ async def decode(
             text, said = _read(uttered, request.may_say)
             return usage.reply(text, said, time.monotonic() - begin)
         except Unreadable as error:
-            objection, said = _STILL_THINKING if usage.unfinished else str(error), error.said
+            objection, said = _STILL_THINKING if usage.unfinished else str(error), error.said_turns
         words = own_words(uttered.words, grammar)
         if words.strip() in earlier:
             again, objection = True, f"{objection} {_AGAIN}"

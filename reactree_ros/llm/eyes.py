@@ -79,7 +79,7 @@ class Eyes:
         """Ask where a thing is; the glance's box says it, and its answer in words."""
         question = f"Where is the {thing}?"
         glance = self._ask(question, _WHERE.format(thing=thing), picture, FreeText(_STOPS))
-        return followed(glance, lambda said: Pending.of(_placed(said, thing, picture)))
+        return followed(glance, lambda said: Pending.ready(_placed(said, thing, picture)))
 
     def check(
         self, check: PictureCheck, values: Mapping[str, object], take: Callable[[], Pending[Sequence[Picture]]]
@@ -104,11 +104,11 @@ class Eyes:
 
     def _looked(self, sight: Sight, question: str, take: Callable[[], Pending[Sequence[Picture]]]) -> Pending[Sight]:
         if sight.check.found(sight.glances) is not None:
-            return Pending.of(sight)
+            return Pending.ready(sight)
 
         def look(pictures: Sequence[Picture]) -> Pending[Sight]:
             if (picture := next(iter(pictures), None)) is None:
-                return Pending.of(sight.after(Glance(question, error=_NO_PICTURE)))
+                return Pending.ready(sight.after(Glance(question, error=_NO_PICTURE)))
             glance = self.whether(question, picture)
             return followed(glance, lambda one: self._looked(sight.after(one, picture), question, take))
 

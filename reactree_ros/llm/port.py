@@ -302,7 +302,7 @@ class LanguageModel(abc.ABC):
 
         :meth:`decide` may be called before; it waits.
         """
-        return Pending.of(None)
+        return Pending.ready(None)
 
     def count_tokens(self, text: str) -> int | None:
         """Return the number of tokens of a text, or None if the model's tokenizer is unknown."""

@@ -8,24 +8,34 @@ was and what was not. So a cup is soon anywhere, and a sofa stays. How likely a 
 
 The rate of a word is ``(moves + 1) / (time + 1 / rate of the house)``, and that of a house ``(moves + 1) / (time + a
 day)``: what is known of one word only is the house's, and of nothing at all one move a day.
+
+In the file a transaction holds one observation. ``synchronous=NORMAL``: a commit does not wait for the disk, as a
+robot's map is written many times a minute. What was written outlives a kill of the process; a power failure may take
+the last seconds.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
+import sqlite3
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
+
+from pydantic import BaseModel, Field
 
 from reactree_ros.agent.household import named
 from reactree_ros.agent.observation import GONE, PERHAPS, REMEMBERED, Observation, Seen
 from reactree_ros.agent.text import names
 from reactree_ros.background.pending import Pending, Worker
-from reactree_ros.memory.house_store import House, HouseStore, MapError, Place, Spot, Thing
+from reactree_ros.errors import UserError
+from reactree_ros.files.read_back import checked, shown
+from reactree_ros.memory.sqlite_file import SqliteFile
 
 T = TypeVar("T")
 DAY = 86400.0
@@ -41,6 +51,242 @@ MOST_TOLD, MOST_OF_A_WORD, MOST_PLACES = 40, 12, 6
 _TICK = 0.001
 #: Longest wait until all is written that was taken in, in seconds.
 _CLOSING = 30.0
+#: Of one house the most things, and of one thing the most places: who was seen longest ago makes room.
+MOST_THINGS, MOST_SPOTS = 10_000, 16
+
+_SCHEMA = (
+    "CREATE TABLE house (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
+    """CREATE TABLE thing (
+        id INTEGER PRIMARY KEY,
+        house INTEGER NOT NULL REFERENCES house,
+        name TEXT NOT NULL,
+        word TEXT NOT NULL,
+        number INTEGER NOT NULL,
+        own TEXT NOT NULL,
+        held TEXT,
+        at TEXT NOT NULL,
+        last REAL NOT NULL,
+        UNIQUE (house, name))""",
+    "CREATE INDEX thing_word ON thing (house, word)",
+    "CREATE INDEX thing_at ON thing (house, at)",
+    "CREATE INDEX thing_last ON thing (house, last)",
+    """CREATE TABLE spot (
+        thing INTEGER NOT NULL REFERENCES thing ON DELETE CASCADE,
+        place TEXT NOT NULL,
+        room TEXT NOT NULL,
+        x REAL, y REAL, z REAL,
+        found INTEGER NOT NULL,
+        in_vain INTEGER NOT NULL,
+        missed INTEGER NOT NULL,
+        first REAL NOT NULL,
+        last REAL NOT NULL,
+        missed_at REAL NOT NULL,
+        sure REAL NOT NULL,
+        robot TEXT NOT NULL,
+        PRIMARY KEY (thing, place, room)) WITHOUT ROWID""",
+    "CREATE INDEX spot_place ON spot (place)",
+    """CREATE TABLE habit (
+        house INTEGER NOT NULL REFERENCES house,
+        word TEXT NOT NULL,
+        stayed REAL NOT NULL,
+        moves INTEGER NOT NULL,
+        PRIMARY KEY (house, word)) WITHOUT ROWID""",
+)
+_COLUMNS = (
+    "SELECT t.name, t.word, t.number, t.own, t.held, s.place, s.room, s.x, s.y, s.z, s.found, s.in_vain, s.missed, "
+    "s.first, s.last, s.missed_at, s.sure, s.robot FROM thing t LEFT JOIN spot s ON s.thing = t.id"
+)
+_NONE = type(None)
+#: What these hold in a file that is not damaged.
+_KINDS: Sequence[type | tuple[type, type]] = (
+    *(str, str, int, str),
+    *[(str, _NONE)] * 3,
+    *[(float, _NONE)] * 3,
+    *[(int, _NONE)] * 3,
+    *[(float, _NONE)] * 4,
+    (str, _NONE),
+)
+
+
+class MapError(UserError, RuntimeError):
+    """A kept map cannot be opened, read or written; the message is one line."""
+
+
+class Place(NamedTuple):
+    """Where something is."""
+
+    name: str = ""
+    room: str = ""
+    pose: tuple[float, float, float] | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.name, self.room
+
+
+@dataclass
+class Spot:
+    place: Place  # where
+    found: int = 0  # how many times it was found there
+    in_vain: int = 0  # how many times it was looked for there in vain
+    missed: int = 0  # how many of these were after it was found there last
+    first: float = 0.0  # when it was found there first, in seconds since 1970
+    last: float = 0.0  # when last
+    missed_at: float = 0.0  # when it was missed there last
+    sure: float = 1.0  # how certain the last sighting was, 0 to 1
+    robot: str = ""  # who saw it
+
+
+@dataclass
+class Thing:
+    name: str  # e.g. ``cup 1``
+    word: str  # its class in words
+    number: int  # its number within that; 0: its word is its own name
+    own: str = ""  # what the robot's own detector calls it; empty: it has no name of its own
+    held: str | None = None  # the robot that holds it; None: nobody
+    spots: dict[tuple[str, str], Spot] = field(default_factory=dict)  # where it was found, by :attr:`Place.key`
+
+    @property
+    def latest(self) -> Spot | None:
+        return max(self.spots.values(), key=lambda spot: spot.last, default=None)
+
+    def as_data(self) -> dict[str, Any]:
+        data: dict[str, Any] = {**vars(self), "spots": []}
+        for spot in self.spots.values():
+            place, room, pose = spot.place
+            known = {} if pose is None else {"pose": pose}
+            data["spots"].append({**vars(spot), "place": place, "room": room, **known})
+        return {name: value for name, value in data.items() if (name, value) not in (("own", ""), ("held", None))}
+
+    @classmethod
+    def from_data(cls, data: Any, *, where: str) -> Thing:
+        """Read it back; the message of a MapError begins with `where`."""
+        try:
+            read = checked(_ThingData, data)
+        except ValueError as error:
+            raise MapError(f"{where}: {shown(data)} is no thing of a map: {error}") from None
+        thing = cls(read.name, read.word, read.number, read.own, read.held)
+        for one in read.spots:
+            place = Place(one.place, one.room, one.pose)
+            thing.spots[place.key] = Spot(place, **one.model_dump(exclude={"place", "room", "pose"}))
+        return thing
+
+
+_Text = Annotated[str, Field(max_length=200)]
+_Name = Annotated[_Text, Field(pattern=r"\S")]
+_Number = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class _SpotData(BaseModel):
+    place: _Text
+    room: _Text
+    pose: tuple[_Number, _Number, _Number] | None = None
+    found: int
+    in_vain: int
+    missed: int
+    first: _Number
+    last: _Number
+    missed_at: _Number
+    sure: _Number
+    robot: _Text
+
+
+class _ThingData(BaseModel):
+    name: _Name
+    word: _Name
+    number: int
+    own: _Text = ""
+    held: _Text | None = None
+    spots: list[_SpotData]
+
+
+class House:
+    def __init__(self, database: sqlite3.Connection, name: str) -> None:
+        self._database = database
+        row = database.execute("SELECT id FROM house WHERE name = ?", (name,)).fetchone()
+        self._id = -1 if row is None else int(row[0])
+
+    def thing(self, name: str) -> Thing | None:
+        return next(self.things("t.name = ?", name), None)
+
+    def things(
+        self, which: str = "TRUE", *given: str, order: str = "t.id", only_latest: bool = False
+    ) -> Iterator[Thing]:
+        latest = "AND s.last = t.last" if only_latest else ""
+        select = f"{_COLUMNS} {latest} WHERE t.house = {self._id} AND {which} ORDER BY {order}"
+        found: dict[str, Thing] = {}
+        for row in self._database.execute(select, given):
+            if not all(isinstance(one, kind) for one, kind in zip(row, _KINDS, strict=True)):
+                raise ValueError(shown(row))
+            thing = found.setdefault(row[0], Thing(*row[:5]))
+            place, room, x, y, z, *rest = row[5:]
+            if place is not None:
+                at = Place(place, room, None if x is None else (x, y, z))
+                thing.spots[at.key] = Spot(at, *rest)
+        return iter(found.values())
+
+    def latest(self, most: int, names: Iterable[str] = ()) -> Iterator[Thing]:
+        """Yield the things that were seen last, and those of some names, with where that was alone."""
+        if named := list(filter(None, names)):
+            yield from self.things(f"t.name IN ({', '.join('?' * len(named))})", *named, only_latest=True)
+        newest = f"t.id IN (SELECT id FROM thing WHERE house = {self._id} ORDER BY last DESC LIMIT {most})"
+        yield from self.things(newest, order="t.last DESC", only_latest=True)
+
+    def words(self) -> list[str]:
+        rows = self._database.execute("SELECT DISTINCT word FROM thing WHERE house = ? ORDER BY word", (self._id,))
+        return [word for (word,) in rows]
+
+    def put(self, thing: Thing, *changed: Spot) -> None:
+        last = thing.latest
+        at, when = ("", 0.0) if last is None else (last.place.name, last.last)
+        (number,) = self._database.execute(
+            "INSERT INTO thing (house, name, word, number, own, held, at, last) VALUES (?, ?, ?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT (house, name) DO UPDATE SET word = excluded.word, number = excluded.number, "
+            "own = excluded.own, held = excluded.held, at = excluded.at, last = excluded.last RETURNING id",
+            (self._id, thing.name, thing.word, thing.number, thing.own, thing.held, at, when),
+        ).fetchone()
+        for spot in changed:
+            place, room, pose = spot.place
+            row = (number, place, room, *(pose or (None, None, None)), *list(vars(spot).values())[1:])
+            self._database.execute(f"INSERT OR REPLACE INTO spot VALUES ({', '.join('?' * len(row))})", row)
+        for key in sorted(thing.spots, key=lambda key: -thing.spots[key].last)[MOST_SPOTS:]:
+            del thing.spots[key]
+            self._database.execute("DELETE FROM spot WHERE thing = ? AND place = ? AND room = ?", (number, *key))
+        if number > MOST_THINGS:  # nearly never
+            self._make_room()
+
+    def _make_room(self) -> None:
+        (count,) = self._database.execute("SELECT count(*) FROM thing WHERE house = ?", (self._id,)).fetchone()
+        self._database.execute(
+            "DELETE FROM thing WHERE id IN (SELECT id FROM thing WHERE house = ? ORDER BY last LIMIT ?)",
+            (self._id, max(0, count - MOST_THINGS)),
+        )
+
+    def remove(self, name: str) -> None:
+        self._database.execute("DELETE FROM thing WHERE house = ? AND name = ?", (self._id, name))
+
+    def in_vain(self, place: str, now: float, *, not_since: float) -> None:
+        """Count that a place was looked at in vain for what was found there once, and is taken to be elsewhere."""
+        self._database.execute(
+            "UPDATE spot SET in_vain = in_vain + 1, missed = missed + 1, missed_at = ? "
+            "WHERE place = ? AND missed_at < ? "
+            "AND EXISTS (SELECT 1 FROM thing WHERE id = spot.thing AND house = ? AND at <> spot.place)",
+            (now, place, not_since, self._id),
+        )
+
+    def count(self, word: str, stayed: float, moves: int) -> None:
+        self._database.execute(
+            "INSERT INTO habit VALUES (?, ?, ?, ?) ON CONFLICT (house, word) DO UPDATE "
+            "SET stayed = stayed + excluded.stayed, moves = moves + excluded.moves",
+            (self._id, word, max(0.0, stayed), moves),
+        )
+
+    def habits(self) -> dict[str, tuple[float, int]]:
+        rows = self._database.execute("SELECT word, stayed, moves FROM habit WHERE house = ?", (self._id,))
+        return {word: (float(stayed), int(moves)) for word, stayed, moves in rows}
+
+
+# ---------------------------------------------------------------------- the map of one house
 
 
 @dataclass(frozen=True)
@@ -51,11 +297,15 @@ class Belief:
     age: float  # how long ago it was seen there, in seconds
 
 
-class HouseMap(HouseStore):
+class HouseMap(SqliteFile):
     """The map of one house that is kept in a file, which several robots and processes share.
 
     All methods but :meth:`do` may wait for a disk; a tick calls that. They raise a :class:`MapError`.
     """
+
+    what, application_id, version, schema = "a kept map", 0x5263486D, 1, _SCHEMA  # "RcHm"
+    synchronous = "NORMAL"
+    error = MapError
 
     def __init__(self, path: str | Path, house: str = "", *, clock: Callable[[], float] = time.time) -> None:
         super().__init__(Path(path))
@@ -76,12 +326,31 @@ class HouseMap(HouseStore):
         self.close()
 
     def leave(self) -> Pending[object]:
-        return Pending.of(None) if self._worker.lost else self._worker.close(super().close)
+        return Pending.ready(None) if self._worker.lost else self._worker.close(super().close)
+
+    def houses(self) -> list[str]:
+        with self._reading() as database:
+            return [name for (name,) in database.execute("SELECT name FROM house ORDER BY name")]
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[House]:
+        with self._writing() as database:
+            database.execute("INSERT OR IGNORE INTO house (name) VALUES (?)", (self._house,))
+            yield House(database, self._house)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[House]:
+        with self._reading() as database:
+            database.execute("BEGIN")
+            try:
+                yield House(database, self._house)
+            finally:
+                database.execute("COMMIT")
 
     def take(self, observation: Observation, name_of: Callable[[str, int], str] = named, *, robot: str = "") -> None:
         """Take an observation in: what is seen, held and gone, and what is missing where all was seen."""
         here = {name_of(seen.word, seen.instance): seen for seen in observation.seen}
-        with self.writing(self._house) as house:
+        with self.writing() as house:
             now = self.clock()
             for name, seen in here.items():
                 thing = house.thing(name) or Thing(name, seen.word, seen.instance)
@@ -106,25 +375,25 @@ class HouseMap(HouseStore):
         self, name: str, word: str, number: int, place: Place, *, sure: float = 1.0, robot: str = "", own: str = ""
     ) -> None:
         """Note that a thing was seen at a place, as a detector tells."""
-        with self.writing(self._house) as house:
+        with self.writing() as house:
             thing = house.thing(name) or Thing(name, word, number)
             thing.own = own or thing.own
             _found(house, thing, place, self.clock(), sure=sure, robot=robot)
 
     def missed(self, name: str) -> None:
         """Note that a thing was looked for where it was taken to be, and is not there."""
-        with self.writing(self._house) as house:
+        with self.writing() as house:
             if (thing := house.thing(name)) is not None:
                 _missed(house, thing, self.clock())
 
     def taken(self, name: str, robot: str = "") -> None:
-        with self.writing(self._house) as house:
+        with self.writing() as house:
             if (thing := house.thing(name)) is not None:
                 _taken(house, thing, robot, self.clock())
 
     def beliefs(self, word: str | None = None) -> list[Belief]:
         """Return where things are taken to be, the surest first; without what is held."""
-        with self.reading(self._house) as house:
+        with self.reading() as house:
             now, rates = self.clock(), _Rates(house)
             return _ranked(
                 house.things(only_latest=True) if word is None else house.things("t.word = ?", word), rates, now
@@ -132,7 +401,7 @@ class HouseMap(HouseStore):
 
     def likely(self, word: str) -> list[tuple[Place, float]]:
         """Return the places where a thing of a word may be found, with how likely one is there, the likeliest first."""
-        with self.reading(self._house) as house:
+        with self.reading() as house:
             things = list(house.things("t.word = ?", word))
             return _likely(things, _Rates(house), self.clock())
 
@@ -146,7 +415,7 @@ class HouseMap(HouseStore):
                 seen = Seen(thing.word, thing.number, *where, states=(REMEMBERED, *states))
                 told.setdefault((thing.word, thing.number, at.name, at.room), seen)
 
-        with self.reading(self._house) as house:
+        with self.reading() as house:
             now, rates = self.clock(), _Rates(house)
             for word in house.words():
                 if not any(names(goal, form) for form in (word, f"{word}s", f"{word}es")):
@@ -166,12 +435,12 @@ class HouseMap(HouseStore):
         return tuple(told.values())
 
     def stays(self) -> dict[str, float]:
-        with self.reading(self._house) as house:
+        with self.reading() as house:
             rates = _Rates(house)
             return {word: 1 / rates.moves(word) for word in house.words()}
 
     def forget(self, name: str) -> int:
-        with self.writing(self._house) as house:
+        with self.writing() as house:
             gone = [thing.name for thing in house.things() if name in (thing.name, thing.word)]
             for one in gone:
                 house.remove(one)
@@ -179,14 +448,14 @@ class HouseMap(HouseStore):
 
     def export(self) -> Iterator[dict[str, Any]]:
         """Yield every thing as JSON has it, with all places where it was found or looked for in vain."""
-        with self.reading(self._house) as house:
+        with self.reading() as house:
             things = list(house.things())
         for thing in things:
             yield thing.as_data()
 
     def put(self, things: Iterable[Any], *, where: str = "things") -> int:
         read = [Thing.from_data(one, where=f"{where}:{number}") for number, one in enumerate(things, 1)]
-        with self.writing(self._house) as house:
+        with self.writing() as house:
             for thing in read:
                 house.remove(thing.name)
                 house.put(thing, *thing.spots.values())

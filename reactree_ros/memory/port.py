@@ -157,7 +157,7 @@ class EpisodicMemory(abc.ABC):
 
         Texts that are read are counted, see :meth:`retrieve`.
         """
-        return Pending.of(None)
+        return Pending.ready(None)
 
     def retrieve(
         self,

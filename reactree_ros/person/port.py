@@ -100,7 +100,7 @@ def confirmed_by(person: Person | None, seconds: float) -> Callable[[str, str], 
             return "" if approves(words) else f"the person does not want '{skill}', and says {quoted(words)}"
 
         if person is None:
-            return Pending.of(f"{reason}, and nobody can be asked")
+            return Pending.ready(f"{reason}, and nobody can be asked")
         question = Question(f"May '{skill}' be carried out?", seconds, goal=reason, skill=skill)
         answer = asked(person.ask, question)
         refusal = mapped(answer, refused)

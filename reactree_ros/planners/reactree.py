@@ -16,11 +16,7 @@ from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.own_tree import OwnTree
 
 #: Control flows of an expansion, by the names of the paper's ablation (section 5.4).
-_OF_THE_PAPER = {
-    "all": PAPER,
-    "seq+fb": ("sequence", "fallback"),
-    "seq": ("sequence",),
-}
+_OF_THE_PAPER = {"all": PAPER, "seq+fb": ("sequence", "fallback"), "seq": ("sequence",)}
 
 
 class ReactreeSettings(AgentNodeSettings):
@@ -100,9 +96,5 @@ def react(instruction: str, context: RunContext, settings: AgentNodeSettings) ->
 
 
 REACT = PlannerSpec(
-    name="react",
-    summary="one agent node that thinks and acts",
-    settings=AgentNodeSettings,
-    build=react,
-    remembers=True,
+    name="react", summary="one agent node that thinks and acts", settings=AgentNodeSettings, build=react, remembers=True
 )

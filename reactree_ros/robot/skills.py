@@ -85,7 +85,9 @@ class MapSkills:
         near = map.look() if outcome is Outcome.DONE and (pictures or looks(call.skill)) else []
         told = [
             text,
-            f"It returned {call.skill.told(data)}." if data or (outcome is Outcome.DONE and call.skill.returns) else "",
+            f"It returned {call.skill.describe(data)}."
+            if data or (outcome is Outcome.DONE and call.skill.returns)
+            else "",
             rules.see_text(near) + "." if near else "",
         ]
         here = map.thing_of(call) if near else None

@@ -25,7 +25,7 @@ from reactree_ros.tree.goal import OfAttempt
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import ParallelPolicy
 from reactree_ros.tree.own_tree import SkillNode
-from reactree_ros.tree.program import Program, Step
+from reactree_ros.tree.program_node import Program, Step
 
 #: States of what has an inside or a switch, by the effect after which it has them, and the opposite ones.
 _STATES = {"open": ("OPEN", "CLOSED"), "closed": ("CLOSED", "OPEN"), "on": ("ON", "OFF"), "off": ("OFF", "ON")}

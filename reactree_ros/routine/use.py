@@ -25,7 +25,7 @@ from reactree_ros.tree.failure import LimitReached, MemoryGone
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.listener import Call
 from reactree_ros.tree.options import Routines as Wanted
-from reactree_ros.tree.program import Step, Wait
+from reactree_ros.tree.program_node import Step, Wait
 from reactree_ros.world.port import World
 
 #: Finds the routines that fit a goal, the best first.

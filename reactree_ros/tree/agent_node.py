@@ -25,8 +25,7 @@ from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal import OfAttempt
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import DEEPEST
-from reactree_ros.tree.program import Program, Step
-from reactree_ros.tree.program_node import SkillLeaf
+from reactree_ros.tree.program_node import Program, SkillLeaf, Step
 from reactree_ros.tree.tried import tried
 from reactree_ros.world.port import Observation, Outcome
 

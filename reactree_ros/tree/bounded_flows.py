@@ -20,7 +20,7 @@ from reactree_ros.tree.flows import begin_anew, conclude, in_turn
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.listener import Call
 from reactree_ros.tree.own_tree import SkillNode
-from reactree_ros.tree.program import Program, Wait
+from reactree_ros.tree.program_node import Program, Wait
 
 _CONDITION = {"condition": Text(longest=120)}
 

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
+
+from py_trees.behaviour import Behaviour
+from py_trees.common import Status
+from py_trees.composites import Composite
+from py_trees.trees import BehaviourTree
 
 from reactree_ros.agent.budget import Budget, Limit
 from reactree_ros.agent.household import Household
@@ -19,11 +24,76 @@ from reactree_ros.memory.working import SearchMemory, WorkingMemory
 from reactree_ros.person.port import Person
 from reactree_ros.tree.failure import Failure, FailureKind, RobotLost
 from reactree_ros.tree.goal import Goal
-from reactree_ros.tree.growth import Growth
 from reactree_ros.tree.listener import Listener
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.tree.team import Robot, Team
 from reactree_ros.world.port import GONE, Observation, World, WorldError
+
+#: What a tree calls before or after a tick.
+Handler = Callable[[BehaviourTree], None]
+
+
+class GrowingTree(BehaviourTree):
+    """Ticks as py_trees does, without its walk through the whole tree if no visitor wants that.
+
+    The walk takes most of py_trees' own tick of a large tree, though the most of it has ended or has not begun.
+    """
+
+    def tick(self, pre_tick_handler: Handler | None = None, post_tick_handler: Handler | None = None) -> None:
+        if any(visitor.full for visitor in self.visitors):
+            super().tick(pre_tick_handler, post_tick_handler)
+            return
+        for handler in filter(None, (pre_tick_handler, *self.pre_tick_handlers)):
+            handler(self)
+        for visitor in self.visitors:
+            visitor.initialise()
+        for behaviour in self.root.tick():
+            for visitor in self.visitors:
+                behaviour.visit(visitor)
+        for visitor in self.visitors:
+            visitor.finalise()
+        for handler in filter(None, (*self.post_tick_handlers, post_tick_handler)):
+            handler(self)
+        self.count += 1
+
+
+class Growth:
+    """Inserts subtrees through the tree, after the tick that asked for them, and sets them up.
+
+    The tree's update handler is called, so that those who follow the tree (py_trees_ros snapshot streams, a viewer)
+    is told.
+    """
+
+    def __init__(self) -> None:
+        self._setup: dict[str, Any] = {}
+        self._wanted: list[tuple[Composite, Behaviour, Callable[[Behaviour, Behaviour], None]]] = []
+
+    def follow(self, tree: BehaviourTree, **setup: Any) -> None:
+        self._setup = setup
+        tree.add_post_tick_handler(self._grow)
+
+    def request(
+        self, parent: Composite, subtree: Behaviour, grown: Callable[[Behaviour, Behaviour], None] = lambda *_: None
+    ) -> None:
+        """Ask for a subtree under a parent; it is there at the next tick, if the parent is still running then.
+
+        ``grown`` is called with both when it is there.
+        """
+        self._wanted.append((parent, subtree, grown))
+
+    def _grow(self, tree: BehaviourTree) -> None:
+        wanted, self._wanted = self._wanted, []
+        for parent, subtree, grown in wanted:
+            if parent.status != Status.RUNNING:
+                continue
+            # What BehaviourTree.insert_subtree does, without its search for the parent through the whole tree.
+            parent.insert_child(subtree, len(parent.children))
+            for behaviour in subtree.iterate():
+                behaviour.setup(**self._setup)
+            grown(parent, subtree)
+            if tree.tree_update_handler is not None:
+                tree.tree_update_handler()
+
 
 #: Does what an agent node is for, as a part of its program, instead of its decisions; returns True if that is reached.
 #: What it returns otherwise, the node is told before it decides; None: nothing was begun.
@@ -139,10 +209,6 @@ class RunContext:
             if self.replies[at][0] == node:
                 self.refusals[at] = reason
                 return
-
-    def warned_once(self, reply: Reply) -> Reply:
-        before, self.warned = self.warned, self.warned or bool(reply.warning)
-        return replace(reply, warning="") if before and reply.warning else reply
 
     def failed(self, failure: Failure) -> None:
         if failure.kind is not FailureKind.BUDGET:

@@ -17,7 +17,7 @@ from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import FailureKind
 from reactree_ros.tree.goal import OfAttempt
 from reactree_ros.tree.goal_node import GoalNode
-from reactree_ros.tree.program import Program, Step
+from reactree_ros.tree.program_node import Program, Step
 from reactree_ros.world.port import Observation, Outcome
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import abc
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import CancelledError
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
@@ -21,9 +21,56 @@ from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import BrokenOff, EndedBelow, Failure, FailureKind, Held, LimitReached, failure_of
 from reactree_ros.tree.goal import Goal, OfAttempt
 from reactree_ros.tree.listener import Call
-from reactree_ros.tree.program import Execute, Grow, Hold, Program, Step, Wait
 from reactree_ros.tree.team import Post
 from reactree_ros.world.port import Observation, Outcome, WorldError
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Wait for a pending result; what comes back is its value, or what it failed with is raised.
+
+    Attributes:
+        while_held: Whether it goes on while the run is held; otherwise it is cancelled, and :class:`Held` is raised.
+        call: What it was asked for outside of the run, which listeners are told; None for the run's own work. Its own
+            work is to be looked at in the next tick, so that a run and its replay have the same ticks.
+    """
+
+    what: str  # its name, for errors
+    pending: Pending[Any]
+    late: type[Exception] = TimeoutError  # the type of the error if it does not come in time
+    gone: type[Exception] | None = None  # the type of the error if somebody else cancels it; None: as if it were late
+    next_tick: bool = False  # whether it is looked at in the next tick at the earliest, even if it is there at once
+    seconds: float | None = None  # longest wait; None: as long as for a decision
+    while_held: bool = True
+    call: Call | None = None
+
+
+@dataclass(frozen=True)
+class Execute:
+    """Carry a skill out by a leaf of its own; what comes back is the :class:`Observation`.
+
+    If the run is held meanwhile, it is cancelled, and :class:`Held` is raised.
+    """
+
+    skill: str
+
+
+@dataclass(frozen=True)
+class Grow:
+    """Run a subtree, which is inserted under the node; what comes back is its :class:`Status`."""
+
+    subtree: Behaviour
+
+
+@dataclass(frozen=True)
+class Hold:
+    """Wait as long as the run is held; nothing comes back."""
+
+
+Step = Wait | Execute | Grow | Hold
+#: What :meth:`ProgramNode.program` is; it returns whether the goal was reached.
+Program = Generator[Step, Any, bool]
+
 
 _log = logging.getLogger(__name__)
 #: How many of a goal node's skills are to be seen in the tree, the last ones.
@@ -157,14 +204,13 @@ class ProgramNode(Goal):
 
     def held(self) -> str:
         """Say why nothing is decided or done now; empty if the node goes on."""
-        return self.context.paused or self._without_robot() or self.post.robot.world.halted()
-
-    def _without_robot(self) -> str:
+        if self.context.paused:
+            return self.context.paused
         before = self.post.robot
-        reason = self.context.team.vacancy(self.post)
+        vacancy = self.context.team.vacancy(self.post)
         if self.post.robot is not before:
             self.context.listener.manned(self.post.top, self.post.robot.name)
-        return reason
+        return vacancy or self.post.robot.world.halted()
 
     # ------------------------------------------------------------------ life in the tree
 
@@ -303,8 +349,9 @@ class ProgramNode(Goal):
             thrown = error
         else:
             if step.call is not None:
-                if step.call.of == "reply":
-                    value = self.context.warned_once(value)
+                if step.call.of == "reply" and value.warning:  # which is said once
+                    value = replace(value, warning="") if self.context.warned else value
+                    self.context.warned = True
                 listener.came(self, step.call, value)
             return lambda: program.send(value)
         if step.call is not None:

@@ -2,20 +2,265 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import threading
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, TypeVar
 
 from py_trees.behaviour import Behaviour
 
-from reactree_ros.agent.observation import Observation, Seen
+from reactree_ros.agent.observation import Seen
 from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.skill import SkillCall
 from reactree_ros.agent.text import names
-from reactree_ros.background.pending import Pending, after, asked
+from reactree_ros.background.pending import Pending, after, asked, give_up_after
 from reactree_ros.memory.working import WorkingMemory
-from reactree_ros.tree.claims import Claimant, ClaimedSkill, Claims
-from reactree_ros.world.port import GO_TO, Outcome, Use, World, team_of
+from reactree_ros.world.port import GO_TO, Observation, Outcome, SharedWorld, Use, World, team_of
+
+T = TypeVar("T")
+
+#: After these nothing has moved.
+_REFUSALS = frozenset({Outcome.PRECONDITION, Outcome.UNKNOWN_SKILL, Outcome.REFUSED_BY_POLICY})
+
+
+@dataclass(eq=False)
+class Claimant:
+    name: str
+    elapsed: int = 0  # how far it is, in steps: its own, and those of other robots that it had to wait for
+    idle: bool = False  # whether it has nothing to do, so that it is to make way where another robot needs the place
+
+    def aside(self) -> str:
+        """Name a skill that leads away from where it stands; empty: it knows none."""
+        return ""
+
+    def make_way(self) -> None:
+        """Move away from where it stands; asked of one that is idle."""
+
+
+class Taken(Exception):
+    """A thing belongs to another robot; the message says to which."""
+
+
+class Circle(Exception):
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = " and ".join(sorted(names))
+        super().__init__(f"{self.names} would wait for you, and you for {self.names}")
+
+
+@dataclass(eq=False)
+class _Wish:
+    robot: Claimant
+    use: Use
+    granted: Pending[None] = field(default_factory=Pending)
+
+    @property
+    def names(self) -> set[str]:
+        return {*self.use.places, *self.use.ways}
+
+
+class Claims:
+    """Who has what.
+
+    Attributes:
+        counts: How often something was ``granted``, ``waited`` for, ``refused``, and how many ``circles`` were found.
+    """
+
+    def __init__(self) -> None:
+        self._things: dict[str, Claimant] = {}
+        self._held: dict[str, Claimant] = {}  # places and ways
+        self._freed: dict[str, int] = {}  # how far the robot was that had a place last; to pass a way is no step
+        self._waiting: list[_Wish] = []
+        self._lock = threading.RLock()
+        self.counts: Counter[str] = Counter()
+
+    def ask(self, robot: Claimant, use: Use) -> Pending[None]:
+        """Ask for what a skill needs; the result is there once the robot has it. Cancelling it withdraws the wish.
+
+        It fails with :class:`Taken` where a thing is another robot's, and with :class:`Circle` where the robot would
+        wait for one that waits for it.
+        """
+        wish = _Wish(robot, use)
+        with self._lock:
+            owners = [(thing, self._things[thing]) for thing in use.things if thing in self._things]
+            for thing, owner in owners:
+                if owner is not robot:
+                    self.counts["refused"] += 1
+                    return Pending.failed(Taken(f"{owner.name} has gone for {thing} before you"))
+            if circle := {other.name for other in self._waits_for(wish) if self._needs(other, robot)}:
+                self.counts["circles"] += 1
+                return Pending.failed(Circle(circle))
+            self._waiting.append(wish)
+            granted = self._grant()
+            in_the_way = [] if wish in granted else [other for other in self._waits_for(wish) if other.idle]
+            if wish not in granted:
+                self.counts["waited"] += 1
+        wish.granted.add_done_callback(lambda done: None if _problem(done) is None else self._withdraw(wish))
+        _tell(granted)
+        for other in in_the_way:
+            other.make_way()
+        return wish.granted
+
+    def keep(self, robot: Claimant, places: Iterable[str]) -> None:
+        """Note where a robot stands after a skill; it lets go of other places, and of all ways."""
+        self._let_go(robot, self._held, set(places))
+
+    def leave(self, robot: Claimant, name: str) -> None:
+        """Note that a robot has left a place, or passed a way, while what it does goes on."""
+        self._let_go(robot, self._held, self.places_of(robot) - {name})
+
+    def places_of(self, robot: Claimant) -> set[str]:
+        with self._lock:
+            return {name for name, owner in self._held.items() if owner is robot}
+
+    def finish(self, robot: Claimant) -> None:
+        """Let go of the things that a robot went for: its subgoal has ended."""
+        self._let_go(robot, self._things, set())
+        self.rest(robot)
+
+    def rest(self, robot: Claimant) -> None:
+        """Note that a robot has nothing to do; it stays where it stands, as long as no other robot needs the place."""
+        robot.idle = True
+        with self._lock:
+            needed = any(robot in self._waits_for(wish) for wish in self._waiting)
+        if needed:
+            robot.make_way()
+
+    def release(self, robot: Claimant) -> None:
+        self._let_go(robot, self._things, set())
+        self._let_go(robot, self._held, set())
+
+    def _let_go(self, robot: Claimant, owned: dict[str, Claimant], kept: set[str]) -> None:
+        with self._lock:
+            for name in [name for name, owner in owned.items() if owner is robot and name not in kept]:
+                del owned[name]
+                self._freed[name] = max(robot.elapsed, self._freed.get(name, 0))
+            granted = self._grant()
+        _tell(granted)
+
+    def _withdraw(self, wish: _Wish) -> None:
+        with self._lock:
+            if wish in self._waiting:
+                self._waiting.remove(wish)
+            granted = self._grant()
+        _tell(granted)
+
+    def _grant(self) -> list[_Wish]:
+        return [wish for wish in list(self._waiting) if not any(self._waits_for(wish)) and self._give(wish)]
+
+    def _give(self, wish: _Wish) -> bool:
+        self._waiting.remove(wish)
+        self._things.update(dict.fromkeys(wish.use.things, wish.robot))
+        self._held.update(dict.fromkeys(wish.names, wish.robot))
+        wish.robot.elapsed = max([wish.robot.elapsed, *(self._freed.get(name, 0) for name in wish.use.places)])
+        self.counts["granted"] += 1
+        return True
+
+    def _waits_for(self, wish: _Wish) -> Iterator[Claimant]:
+        """Yield the robots that have what a robot wishes for, or wished for it before."""
+        missing = {name for name in wish.names if self._held.get(name) is not wish.robot}
+        yield from (self._held[name] for name in missing if name in self._held)
+        for before in self._waiting:
+            if before is wish:
+                break
+            if before.robot is not wish.robot and before.names & missing:
+                yield before.robot
+
+    def _needs(self, robot: Claimant, other: Claimant) -> bool:
+        seen, open_ = {robot}, [robot]
+        while open_:
+            waiting = open_.pop()
+            for wish in self._waiting:
+                if wish.robot is waiting:
+                    behind = set(self._waits_for(wish)) - seen
+                    seen |= behind
+                    open_ += behind
+        return other in seen
+
+
+def _tell(granted: Iterable[_Wish]) -> None:
+    for wish in granted:
+        wish.granted.succeed(None)
+
+
+def claimed_skill(
+    skill: str, world: SharedWorld, robot: Claimant, claims: Claims, patience: float
+) -> Pending[Observation]:
+    """Carry a skill out for one of several robots, once it has for itself what that needs.
+
+    Cancelling it withdraws what the robot waits for, or cancels what it does.
+    """
+    return _stepwise(_claimed_skill(skill, world, robot, claims, patience))
+
+
+def _claimed_skill(
+    skill: str, world: SharedWorld, robot: Claimant, claims: Claims, patience: float
+) -> Generator[Pending[Any], Any, Observation]:
+    use, made_way_for = world.use(skill), ""
+    while True:
+        before, granted = claims.places_of(robot), claims.ask(robot, use)
+        give_up_after(granted, patience, lambda: Taken(f"another robot was in the way for {patience:g} s"))
+        try:
+            yield granted
+            break
+        except Taken as taken:
+            return _not_carried_out(str(taken))
+        except Circle as circle:
+            if not use.moves or made_way_for or not (aside := robot.aside()):
+                return _not_carried_out(str(circle))
+            moved: Observation = yield world.execute(aside)
+            if moved.outcome is not Outcome.DONE:
+                return _not_carried_out(f"{circle}, and you could not make way: {moved.text}")
+            claims.keep(robot, ())
+            made_way_for = circle.names
+
+    def places_after(done: Future[Observation]) -> set[str]:
+        """Return where the robot stands after the skill; if nobody knows how far it got, that is all that it has."""
+        outcome = done.result().outcome if _problem(done) is None else None
+        if outcome in _REFUSALS:
+            return before
+        return set(use.places) if use.moves and outcome is Outcome.DONE else claims.places_of(robot)
+
+    carried_out = world.execute(skill)
+    carried_out.add_done_callback(lambda done: claims.keep(robot, places_after(done)))
+    seen: Observation = yield carried_out
+    return replace(seen, text=f"{seen.text} You made way for {made_way_for} before.") if made_way_for else seen
+
+
+def _not_carried_out(reason: str) -> Observation:
+    return Observation(f"The skill was not carried out: {reason.rstrip('.')}.", Outcome.PRECONDITION)
+
+
+def _stepwise(program: Generator[Pending[Any], Any, T]) -> Pending[T]:
+    """Run a program that yields what it waits for; returns what it returns. Cancelling that cancels what is awaited."""
+    outcome: Pending[T] = Pending()
+
+    def go_on(resume: Callable[[], Pending[Any]]) -> None:
+        try:
+            step = resume()
+        except StopIteration as stop:
+            outcome.succeed(stop.value)
+        except Exception as error:
+            outcome.fail(error)
+        else:
+            outcome.add_done_callback(lambda _: step.cancel() if outcome.cancelled() else None)
+            step.add_done_callback(ended)
+
+    def ended(step: Future[Any]) -> None:
+        if outcome.done():
+            return
+        problem = _problem(step)
+        go_on(partial(program.send, step.result()) if problem is None else partial(program.throw, problem))
+
+    go_on(partial(next, program))
+    return outcome
+
+
+def _problem(done: Future[Any]) -> BaseException | None:
+    return CancelledError() if done.cancelled() else done.exception()
+
 
 #: The state of what nobody can look into.
 _CLOSED = "CLOSED"
@@ -91,7 +336,7 @@ class Robot(Claimant):
         self.claims.release(self)
 
     def did(self, skill: str, outcome: Outcome) -> SkillCall | None:
-        """Take in where a skill has led it; if it went otherwise, or nobody knows what it does, that is not known."""
+        """Note where a skill has led it; if it went otherwise, or nobody knows what it does, that is not known."""
         try:
             call = self.world.household.call(skill)
         except ParameterError:
@@ -147,7 +392,7 @@ class Team:
     def _execute(self, robot: Robot, skill: str, patience: float) -> Pending[Observation]:
         if self.alone:
             return robot.world.execute(skill)
-        return ClaimedSkill(skill, self._shared[robot.name], robot, self.claims, patience).pending
+        return claimed_skill(skill, self._shared[robot.name], robot, self.claims, patience)
 
     def stop(self) -> None:
         """Stop the robots that make way, which no goal node does."""

@@ -73,7 +73,7 @@ class Steering(Around):
         self._episode: Episode | None = None
         self._left: int | None = 0 if paused else None  # steps until the next pause; None for no limit
         self._words = ""
-        self._said: Pending[str] = Pending.of("")  # the result of the person's words
+        self._said: Pending[str] = Pending.ready("")  # the result of the person's words
         self._notice = ""
         self._ended = False
 
@@ -167,7 +167,7 @@ class Steering(Around):
                     self._said.succeed(str(error))
                     return self._held()
                 self._said.succeed("")
-                return Pending.of(reply)
+                return Pending.ready(reply)
         return self.model.decide(request)
 
     def _skill_ended(self) -> None:

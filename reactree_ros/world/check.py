@@ -361,7 +361,7 @@ class _Check:
 
 class _AlwaysFree:
     def ask(self, way: str) -> Pending[None]:
-        return Pending.of(None)
+        return Pending.ready(None)
 
     def leave(self, place: str) -> None: ...
 

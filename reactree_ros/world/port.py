@@ -141,15 +141,15 @@ class World(abc.ABC):
         skills are said freely, it is the text in plain letters, and what may be more than one skill is refused.
         """
         if self.household.skills:
-            return Pending.of(self._declared(skill))
+            return Pending.ready(self._declared(skill))
         if not self.household.free_skills:
-            return Pending.of(skill)
+            return Pending.ready(skill)
         plain = plain_skill(skill)
         problem = more_than_one(skill)
         if not problem:
-            return Pending.of(plain)
+            return Pending.ready(plain)
         refused = f"The skill was not carried out: '{plain}' may be more than one skill: {problem}."
-        return Pending.of(Observation(refused, Outcome.UNKNOWN_SKILL))
+        return Pending.ready(Observation(refused, Outcome.UNKNOWN_SKILL))
 
     def _declared(self, skill: str) -> str | Observation:
         try:
@@ -161,7 +161,7 @@ class World(abc.ABC):
 
     def corrections(self) -> Pending[Sequence[Offer]]:
         """Say what a person may correct of what it knows, as declared statements; nothing if it sees all by itself."""
-        return Pending.of(())
+        return Pending.ready(())
 
     def correct(self, correction: SkillCall) -> Pending[Observation]:
         """Correct it by what a person has said and confirmed, in one of the statements of :meth:`corrections`.
@@ -169,11 +169,11 @@ class World(abc.ABC):
         No skill is carried out, and no policy is lifted. The observation is as of :meth:`observe`; another outcome than
         ``DONE`` says why nothing was taken in.
         """
-        return Pending.of(Observation("This world sees by itself what is where.", Outcome.PRECONDITION))
+        return Pending.ready(Observation("This world sees by itself what is where.", Outcome.PRECONDITION))
 
     def pictures(self, camera: str = "") -> Pending[Sequence[Picture]]:
         """Take a picture with a camera, or with each; nothing if there is none. Nothing in the world changes by it."""
-        return Pending.of(())
+        return Pending.ready(())
 
     @abc.abstractmethod
     def score(self) -> Pending[Score | None]:
@@ -188,7 +188,7 @@ class World(abc.ABC):
 
     def judge(self, goal: Mapping[str, int]) -> Pending[Score | None]:
         """Say how far a goal of :meth:`goal_of` is reached; None if the world cannot judge it."""
-        return Pending.of(None)
+        return Pending.ready(None)
 
     def halted(self) -> str:
         """Say why nothing may move now, e.g. because of an emergency stop; empty if something may.
@@ -211,7 +211,7 @@ class World(abc.ABC):
 
     def at_rest(self) -> Pending[None]:
         """Settle when nothing moves any more of what was cancelled; at once if cancelling stops at once."""
-        return Pending.of(None)
+        return Pending.ready(None)
 
     def close(self) -> None:  # noqa: B027
         """Release what the world holds; a second call does nothing."""

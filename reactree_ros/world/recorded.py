@@ -24,24 +24,24 @@ class RecordedWorld(World):
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
         self._rewind()
-        return Pending.of(Observation(self._starts[-1]))
+        return Pending.ready(Observation(self._starts[-1]))
 
     def observe(self) -> Pending[Observation]:
         """Show the next agent node's starting observation; the last one again where no more was recorded.
 
         After a limit is reached the agent does not move any more, so that repeating is true to what was.
         """
-        return Pending.of(Observation(self._starts.pop() if len(self._starts) > 1 else self._starts[0]))
+        return Pending.ready(Observation(self._starts.pop() if len(self._starts) > 1 else self._starts[0]))
 
     def available_skills(self) -> Pending[Sequence[Offered]]:
-        return Pending.of(())
+        return Pending.ready(())
 
     def execute(self, skill: str) -> Pending[Observation]:
         """Show what came back when this was recorded; an error for any other skill than the recorded one."""
         if not self._acts or self._acts[-1][0] != skill:
             expected = f"'{self._acts[-1][0]}'" if self._acts else "no further skill"
             return Pending.failed(WorldError(f"the recording has {expected} here, not '{skill}'"))
-        return Pending.of(Observation(self._acts.pop()[1].text))
+        return Pending.ready(Observation(self._acts.pop()[1].text))
 
     def score(self) -> Pending[Score | None]:
-        return Pending.of(None)
+        return Pending.ready(None)

@@ -114,7 +114,7 @@ class AddedSkills(WorldWrapper):
 
     def canonical(self, skill: str) -> Pending[str | Observation]:
         call = self._call(skill)
-        return self.inner.canonical(skill) if call is None else Pending.of(call)
+        return self.inner.canonical(skill) if call is None else Pending.ready(call)
 
     def execute(self, skill: str) -> Pending[Observation]:
         """See :meth:`World.execute`; what is no skill at all is told of the added ones, too."""
@@ -310,20 +310,20 @@ class PolicyGuard(WorldWrapper):
         try:  # also where it was done before: a robot may get its map, and with it its words, later
             self._policy.check(world)
         except PolicyError as error:
-            return Pending.of(_refused(str(error)))
+            return Pending.ready(_refused(str(error)))
         return followed(asked(world.canonical, skill), lambda meant: self._judged(meant, skill))
 
     def _judged(self, meant: str | Observation, said: str) -> Pending[Observation]:
         if isinstance(meant, Observation):
-            return Pending.of(meant)
+            return Pending.ready(meant)
         household = self.inner.household
         if household.skills and not isinstance(meant, SkillCall) and not household.says_text(meant):
-            return Pending.of(_refused(f"the skill policy knows no skill like '{meant}'"))
+            return Pending.ready(_refused(f"the skill policy knows no skill like '{meant}'"))
         verdict, reason = self._policy.judge(meant, self.inner.household.actions)
         if verdict is Verdict.ALLOW:
             return self.inner.execute(meant)
         if verdict is Verdict.DENY:
-            return Pending.of(_refused(reason))
+            return Pending.ready(_refused(reason))
         question = asked(self._confirm, meant, reason)
         outer = Pending[str](on_cancel=question.cancel)
 
@@ -340,12 +340,12 @@ class PolicyGuard(WorldWrapper):
 
     def _confirmed(self, meant: str, objection: str) -> Pending[Observation]:
         if objection:
-            return Pending.of(_refused(objection))
+            return Pending.ready(_refused(objection))
 
         def carried_out(now: str | Observation) -> Pending[Observation]:
             if isinstance(now, Observation):
-                return Pending.of(now)
-            return self.inner.execute(meant) if now == meant else Pending.of(_refused(f"'{meant}' is '{now}' now"))
+                return Pending.ready(now)
+            return self.inner.execute(meant) if now == meant else Pending.ready(_refused(f"'{meant}' is '{now}' now"))
 
         return followed(asked(self.inner.canonical, meant), carried_out)
 

@@ -7,6 +7,7 @@ import re
 
 import llguidance
 import pytest
+from doubles import takes
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -29,11 +30,7 @@ skills = st.lists(phrases, min_size=1, max_size=30, unique=True)
 decisions = st.one_of(
     st.builds(Think, phrases),
     st.builds(Act, phrases),
-    st.builds(
-        Expand,
-        st.sampled_from(FLOWS),
-        st.lists(subgoals, min_size=1, max_size=5).map(tuple),
-    ),
+    st.builds(Expand, st.sampled_from(FLOWS), st.lists(subgoals, min_size=1, max_size=5).map(tuple)),
 )
 
 
@@ -88,14 +85,6 @@ def accepts(ebnf: str, text: str) -> bool:
 
 def accepts_regex(pattern: str, text: str) -> bool:
     return takes(llguidance.LLMatcher.grammar_from_regex(pattern), text)
-
-
-def takes(grammar: str, text: str) -> bool:
-    tokenizer = llguidance.LLTokenizer("byte")
-    matcher = llguidance.LLMatcher(tokenizer, grammar)
-    assert not matcher.is_error(), matcher.get_error()
-    tokens = tokenizer.tokenize_str(text)
-    return matcher.try_consume_tokens(tokens) == len(tokens) and matcher.is_accepting()
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from reactree_lab.planners.hiagent.planner import Chunk, acted
-from reactree_ros.agent.foreign import QUOTE, cleaned, in_lines
+from reactree_ros.agent.labels import QUOTE, cleaned, in_lines
 from reactree_ros.agent.observation import Observation
 from reactree_ros.agent.prompt import start_turn, summary_request, task_turn
 from reactree_ros.agent.transcript import Example

@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 import llguidance
 import pytest
-from doubles import ScriptedModel, ScriptedWorld, expand
+from doubles import ScriptedModel, ScriptedWorld, expand, takes
 
 from reactree_lab.bench.results import told_by
 from reactree_lab.dataset.lines import Run, kind_of, lines_of
@@ -140,14 +140,6 @@ SAID = (
 each = pytest.mark.parametrize("decision", SAID, ids=str)
 
 
-def takes(grammar: str, text: str) -> bool:
-    tokenizer = llguidance.LLTokenizer("byte")
-    matcher = llguidance.LLMatcher(tokenizer, grammar)
-    assert not matcher.is_error(), matcher.get_error()
-    tokens = tokenizer.tokenize_str(text)
-    return bool(matcher.try_consume_tokens(tokens) == len(tokens) and matcher.is_accepting())
-
-
 @each
 @pytest.mark.usefixtures("strange")
 def test_it_is_said_and_read_in_every_form(decision: Decision) -> None:
@@ -238,7 +230,7 @@ class Knows(Person):
     """Answers every question at once."""
 
     def ask(self, question: Question) -> Pending[Answer]:
-        return Pending.of(Answer("the red one", "test"))
+        return Pending.ready(Answer("the red one", "test"))
 
 
 SCRIPT = {

@@ -8,6 +8,7 @@ from typing import Any
 
 import llguidance
 import pytest
+from doubles import takes
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -235,15 +236,8 @@ def test_both_notations_say_the_same(template: str, data: st.DataObject) -> None
     for text in (right, wrong):
         assume(text)
         expected = re.fullmatch(one.regex(NOW), text) is not None
-        assert _takes(llguidance.LLMatcher.grammar_from_lark(ebnf), text) == expected
-        assert _takes(llguidance.LLMatcher.grammar_from_regex(one.regex(NOW)), text) == expected
-
-
-def _takes(grammar: str, text: str) -> bool:
-    matcher = llguidance.LLMatcher(llguidance.LLTokenizer("byte"), grammar)
-    assert not matcher.get_error()
-    tokens = list(text.encode())
-    return bool(matcher.try_consume_tokens(tokens) == len(tokens) and matcher.is_accepting())
+        assert takes(llguidance.LLMatcher.grammar_from_lark(ebnf), text) == expected
+        assert takes(llguidance.LLMatcher.grammar_from_regex(one.regex(NOW)), text) == expected
 
 
 @pytest.mark.parametrize(
@@ -384,7 +378,7 @@ def test_what_was_measured_is_kept_and_said_and_never_refused(
     skill = Skill(name="measure", wording="measure", returns={"it": declared})
     value = declared.measured(came)
     assert (value, type(value)) == (kept, type(kept))
-    told = skill.told({} if value is None else {"it": value})
+    told = skill.describe({} if value is None else {"it": value})
     assert told.endswith(said)
     assert ("it should be" in told) == bool(said)
     assert ("nothing came" in told) == (came is None)

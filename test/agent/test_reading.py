@@ -586,7 +586,7 @@ def test_a_refusal_quotes_no_words_that_were_not_said_in_a_row() -> None:
 def test_what_is_refused_is_told_as_the_decision_that_it_would_be() -> None:
     with pytest.raises(Unreadable) as refused:
         read("Think: hm\n**Act:** grab apple 2.", GRAMMAR)
-    assert refused.value.said == (Said("Act: grab apple 2.", Act("grab apple 2.")),)
+    assert refused.value.said_turns == (Said("Act: grab apple 2.", Act("grab apple 2.")),)
 
 
 # ---------------------------------------------------------------------- tools that are called
@@ -602,11 +602,7 @@ def test_what_is_refused_is_told_as_the_decision_that_it_would_be() -> None:
         ("Act", '"go to kitchen 1"', [GO]),
         ("done", "{}", [Act("done")]),
         ("think", '{"thought": "hm"}', [Think("hm")]),
-        (
-            "expand",
-            '{"control_flow": "parallel", "subgoals": ["a1", "b1"]}',
-            [Expand(ParallelFlow(), ("a1", "b1"))],
-        ),
+        ("expand", '{"control_flow": "parallel", "subgoals": ["a1", "b1"]}', [Expand(ParallelFlow(), ("a1", "b1"))]),
     ],
 )
 def test_a_tool_that_is_called_is_the_decision(name: str, arguments: str, taken: list[Decision]) -> None:

@@ -19,8 +19,7 @@ from reactree_lab.bench.spec import SUITES
 from reactree_lab.bench.suites import GENERATED
 from reactree_ros.cli import NOBODY_READS
 from reactree_ros.llm.spec import MODELS
-from reactree_ros.memory.house_map import HouseMap
-from reactree_ros.memory.house_store import Place
+from reactree_ros.memory.house_map import HouseMap, Place
 from reactree_ros.planners.spec import planner_names
 from reactree_ros.world.spec import WORLDS
 

@@ -25,7 +25,7 @@ from reactree_ros.household.household import WAH_NL
 from reactree_ros.llm.port import DecisionRequest, Reply, ServerUnavailable
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.record.reader import read_record
-from reactree_ros.tree.growth import Growth
+from reactree_ros.tree.context import Growth
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Score, WorldError
 
@@ -136,7 +136,7 @@ class Elsewhere(ScriptedWorld):
         super().__init__(score=Score(1.0, 1.0))
 
     def observe(self) -> Pending[Observation]:
-        return Pending.of(Observation("The garden is green."))
+        return Pending.ready(Observation("The garden is green."))
 
 
 class Dying(ScriptedModel):

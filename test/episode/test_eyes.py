@@ -62,7 +62,7 @@ class Says(LanguageModel):
         if answer is None:
             self.in_flight.append(Pending())
             return self.in_flight[-1]
-        return Pending.of(Reply(answer, pictures=self._shown))
+        return Pending.ready(Reply(answer, pictures=self._shown))
 
 
 @pytest.fixture(scope="module")
@@ -226,9 +226,9 @@ def test_what_is_looked_at_is_told_in_words_to_who_sees_nothing(task: Task) -> N
     word = robot.scene.by_name[thing].word
     world = looking(robot, Detector(words=[word, "apple pie"]))
     seen = world.execute("look").result(SOON)
-    assert seen.told == f"You look.\nPicture of camera own: I see {word}."
+    assert seen.full_text == f"You look.\nPicture of camera own: I see {word}."
     seen = world.execute(f"look at {thing}").result(SOON)
-    assert seen.told.startswith(f"You look at {thing}.\nPicture of camera own: The {thing} is at the ")
+    assert seen.full_text.startswith(f"You look at {thing}.\nPicture of camera own: The {thing} is at the ")
     assert len(seen.glances) == 2
     left, top, right, bottom = seen.glances[0].box
     (found,) = (one for one in found_in(data_of(seen.pictures[0]), word) if one[4] == int(thing.split()[-1]))

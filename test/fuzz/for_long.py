@@ -11,8 +11,9 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(TESTS))
 
-from fuzz.fuzzing import attempt  # noqa: E402
+import common  # noqa: E402, F401 - it adds the folders of the other distributions
 from fuzz.readers import READERS  # noqa: E402
+from fuzz.test_fuzz import attempt  # noqa: E402
 from rich.console import Console  # noqa: E402
 
 #: Failures after which nothing more is tried.

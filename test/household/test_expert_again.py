@@ -133,7 +133,7 @@ class Spoilt(LapsingModel):
         goal = request.prompt.rpartition("Your task is to: ")[2].partition("\n")[0]
         if any(goal.startswith(one) for one in self.goals):
             self.goals = [one for one in self.goals if not goal.startswith(one)]
-            return Pending.of(Reply("Act: failure"))
+            return Pending.ready(Reply("Act: failure"))
         return super().decide(request)
 
 

@@ -129,7 +129,7 @@ class Circling(LanguageModel):
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         self.asked += 1
         assert isinstance(request.may_say, DecisionGrammar)
-        return Pending.of(Reply(f"Act: {next(one for one in request.may_say.skills if one.startswith('go to'))}"))
+        return Pending.ready(Reply(f"Act: {next(one for one in request.may_say.skills if one.startswith('go to'))}"))
 
 
 def test_a_model_that_turns_in_a_circle_gets_on_where_the_expert_takes_a_share_of_the_decisions() -> None:

@@ -19,9 +19,9 @@ class Talker(LanguageModel):
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         may_say = request.may_say
         if isinstance(may_say, FreeText):
-            return Pending.of(Reply("Well, I did what I could :)"))
+            return Pending.ready(Reply("Well, I did what I could :)"))
         assert isinstance(may_say, SubgoalGrammar)
         action = self._rng.choice([skill for skill in may_say.skills if skill not in (DONE, FAILURE)])
         begins = not may_say.goes_on or self._rng.random() < 0.2
         subgoal = f"**{may_say.number} Subgoal:** grab the goodies, quick!\n" if begins else "Sure!\n\n"
-        return Pending.of(Reply(f"{subgoal}Action: {action}"))
+        return Pending.ready(Reply(f"{subgoal}Action: {action}"))

@@ -71,7 +71,7 @@ class Answering(LanguageModel):
         except NoAnswerInTime as error:
             return Pending.failed(error)
         cut = len(text) > 4 * request.max_tokens
-        return Pending.of(
+        return Pending.ready(
             Reply(text, "length" if cut else "stop", prompt_tokens=1200, cached_tokens=1199, output_tokens=9)
         )
 

@@ -53,7 +53,7 @@ class AtOnce(LanguageModel):
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         self.asked += 1
         if self.error is None:
-            return Pending.of(Reply(request.id))
+            return Pending.ready(Reply(request.id))
         if self.raises:
             raise self.error
         return Pending.failed(self.error)

@@ -43,7 +43,7 @@ class Moody(LanguageModel):
         self.asked += 1
         self.patience = request.patience
         if isinstance(self.mood, str):
-            return Pending.of(Reply(self.mood, answered_by="what the engine says"))
+            return Pending.ready(Reply(self.mood, answered_by="what the engine says"))
         if self.mood is not None and self.raises:
             raise self.mood
         if self.mood is not None:
@@ -171,7 +171,7 @@ class Objected(Moody):
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         self.asked += 1
-        return Pending.of(Reply(str(self.mood), objection="that may not be said"))
+        return Pending.ready(Reply(str(self.mood), objection="that may not be said"))
 
 
 def test_the_next_one_answers_where_one_says_what_may_not_be_said_and_that_one_does_not_rest() -> None:

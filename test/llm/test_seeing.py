@@ -47,7 +47,7 @@ REFUSALS: dict[str, Behaviour] = {
 
 def saw(*pictures: Picture) -> Saw:
     observation = Observation("You look around.", pictures=pictures)
-    return Saw(observation.told, observation)
+    return Saw(observation.full_text, observation)
 
 
 def looking(pictures: int) -> list[Turn]:

@@ -329,7 +329,7 @@ def test_pictures_are_counted_cached_and_told_from_another_and_older_ones_are_le
 
     def saw(*pictures: Picture) -> Saw:
         observation = Observation("You look around. " * 40, pictures=pictures)
-        return Saw(observation.told, observation)
+        return Saw(observation.full_text, observation)
 
     def shade(number: int) -> Picture:
         return drawn(number, width=112, height=84, words=f"shade {number}")

@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 from word_hash_embedder import WordHashEmbedder, experience
 
 from reactree_ros.agent.text import approximate_tokens
-from reactree_ros.memory.embedding import EmbeddingError
+from reactree_ros.memory.embedding import EmbeddingError, ExperienceIndex
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.port import EpisodicMemoryError
 from reactree_ros.memory.recorded import export_experiences, import_experiences
-from reactree_ros.memory.stores.index import ExperienceIndex
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"

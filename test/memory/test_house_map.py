@@ -20,9 +20,8 @@ from hypothesis import strategies as st
 
 from reactree_ros.agent.observation import GONE, PERHAPS, REMEMBERED, Observation, Seen
 from reactree_ros.errors import UserError
-from reactree_ros.memory import house_store
-from reactree_ros.memory.house_map import AFTER_MISS, DAY, HouseMap
-from reactree_ros.memory.house_store import MapError, Place
+from reactree_ros.memory import house_map
+from reactree_ros.memory.house_map import AFTER_MISS, DAY, HouseMap, MapError, Place
 
 HOUR = 3600.0
 
@@ -210,8 +209,8 @@ def test_what_is_no_thing_is_refused_in_one_line_and_nothing_is_put_in(kept: Hou
 
 
 def test_the_oldest_things_and_places_make_room(monkeypatch: pytest.MonkeyPatch, kept: HouseMap, clock: Clock) -> None:
-    monkeypatch.setattr(house_store, "MOST_THINGS", 20)
-    monkeypatch.setattr(house_store, "MOST_SPOTS", 4)
+    monkeypatch.setattr(house_map, "MOST_THINGS", 20)
+    monkeypatch.setattr(house_map, "MOST_SPOTS", 4)
     for number in range(1, 31):
         clock.now += HOUR
         kept.take(look(f"table {number}", f"cup {number}", "bowl 1"))

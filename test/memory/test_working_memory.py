@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactree_ros.memory.working import WorkingMemory
+from reactree_lab.worlds.ai2thor.wording import ALFRED
+from reactree_ros.agent.turns import About, Place, Searched, ToldSearched
+from reactree_ros.household.household import WAH_NL
+from reactree_ros.memory.working import SearchMemory, WorkingMemory
+from reactree_ros.world.port import GONE, Observation, Outcome, Seen
 
 
 @pytest.mark.parametrize(
@@ -58,3 +64,161 @@ def test_a_recall_names_each_instance_once_in_first_order_at_its_last_place(seen
         first = dict.fromkeys(instance for name, instance, _ in seen if name == word)
         sentences = [f"You saw {word} {instance} near {last[instance]} in kitchen 1." for instance in first]
         assert memory.recall(word) == (" ".join(sentences) or f"You have not seen {word} before.")
+
+
+KITCHEN = "kitchen 1"
+CLOSED, OPEN = ("CLOSED",), ("OPEN",)
+
+
+def seen(name: str, place: str | None = None, states: Sequence[str] = (), *, room: str | None = KITCHEN) -> Seen:
+    word, _, number = name.rpartition(" ")
+    return Seen(word, int(number), room, place, states=tuple(states))
+
+
+def looked(*things: Seen, into: str | None = None, outcome: Outcome = Outcome.DONE) -> Observation:
+    return Observation("", outcome, things, into)
+
+
+class Kitchen:
+    """A robot in a kitchen with a table, a fridge, a cabinet and a nightstand that never opens, and what it is told."""
+
+    def __init__(self) -> None:
+        self.memory, self.step = SearchMemory(WAH_NL, ("milk", "book")), 0
+        doors = (seen("fridge 1", states=CLOSED), seen("cabinet 1", states=CLOSED), seen("nightstand 2", states=CLOSED))
+        self.memory.see(looked(seen("table 1"), *doors, seen("book 1", states=CLOSED)))
+
+    def does(self, skill: str, observation: Observation, robot: str = "") -> ToldSearched | None:
+        self.step += 1
+        self.memory.see(observation)
+        return self.memory.did(skill, observation, robot=robot, step=self.step)
+
+    def goes_to_the_table(self, robot: str = "") -> ToldSearched | None:
+        there = looked(seen("table 1", "table 1"), seen("milk 1", "table 1"))
+        return self.does("go to table 1", there, robot)
+
+    def goes_to_the_fridge(self, door: Sequence[str] = CLOSED) -> ToldSearched | None:
+        there = seen("fridge 1", "fridge 1", door), seen("milk 1", "fridge 1")
+        return self.does("go to fridge 1", looked(*there, into="fridge 1" if door == OPEN else None))
+
+    def opens_the_fridge(self) -> ToldSearched | None:
+        return self.does("open fridge 1", looked(seen("fridge 1", "fridge 1", OPEN), into="fridge 1"))
+
+
+def words(told: ToldSearched | None) -> str:
+    return "" if told is None else told.text
+
+
+def test_a_table_is_searched_by_going_there() -> None:
+    told = Kitchen().goes_to_the_table()
+    assert words(told) == "Searched in kitchen 1: table (1); not yet: fridge (1), cabinet (1), nightstand (2)."
+    assert told is not None
+    assert told.about is About.SEARCHED
+    assert told.searched == (Searched(Place("table 1", KITCHEN, "table", 1), "", 1),)
+    assert [place.name for place in told.unsearched] == ["fridge 1", "cabinet 1", "nightstand 2"]
+
+
+def test_what_is_open_is_searched_by_going_there_and_opening_it_once_more_is_not_another_search() -> None:
+    kitchen = Kitchen()
+    assert words(kitchen.goes_to_the_fridge(OPEN)).startswith("Searched in kitchen 1: fridge (1);")
+    assert words(kitchen.opens_the_fridge()).startswith("Searched in kitchen 1: fridge (1);")
+
+
+def test_what_opens_and_shows_nothing_is_not_left_to_be_looked_into() -> None:
+    kitchen = Kitchen()
+    told = kitchen.does("open nightstand 2", looked(seen("nightstand 2", "nightstand 2", CLOSED)))
+    assert words(told) == "Searched in kitchen 1: nightstand (2); not yet: fridge (1), cabinet (1)."
+
+
+def test_who_searches_again_is_told_when_it_was_and_the_latest_search_comes_last() -> None:
+    kitchen = Kitchen()
+    kitchen.goes_to_the_table()
+    kitchen.goes_to_the_fridge()
+    kitchen.opens_the_fridge()
+    told = kitchen.goes_to_the_table()
+    assert words(told).startswith(
+        "You had searched table 1 3 steps before. Searched in kitchen 1: fridge (1), table (1); not yet: "
+    )
+    assert words(kitchen.goes_to_the_table()).startswith("You had searched table 1 1 step before. ")
+
+
+def test_another_robot_is_named() -> None:
+    kitchen = Kitchen()
+    kitchen.goes_to_the_table("robot_2")
+    assert words(kitchen.memory.of_room(KITCHEN, robot="robot_1")).startswith(
+        "Searched in kitchen 1: table (1) by robot_2; not yet"
+    )
+    assert words(kitchen.goes_to_the_table("robot_1")).startswith(
+        "robot_2 had searched table 1 1 step before. Searched in kitchen 1: table (1); not yet"
+    )
+
+
+def test_of_several_rooms_each_is_told_by_itself_and_one_where_nothing_was_searched_is_not() -> None:
+    kitchen = Kitchen()
+    assert kitchen.memory.of_all() is kitchen.memory.of_room(KITCHEN) is None
+    kitchen.goes_to_the_table()
+    bath = looked(seen("sink 1", "sink 1", room="bathroom 1"), seen("cabinet 2", "sink 1", CLOSED, room="bathroom 1"))
+    assert words(kitchen.does("go to sink 1", bath)) == "Searched in bathroom 1: sink (1); not yet: cabinet (2)."
+    assert words(kitchen.memory.of_all()) == (
+        "Searched in kitchen 1: table (1); not yet: fridge (1), cabinet (1), nightstand (2). "
+        "Searched in bathroom 1: sink (1); not yet: cabinet (2)."
+    )
+    assert kitchen.memory.of_room("bedroom 1") is None
+
+
+@pytest.mark.parametrize(
+    ("skill", "observation"),
+    [
+        ("go to milk 1", looked(seen("milk 1", "milk 1"))),  # a thing
+        ("open book 1", looked(seen("book 1", "book 1", OPEN))),
+        ("pick up milk 1", looked(seen("milk 1", "table 1"))),
+        ("put down milk 1", looked(seen("milk 1", "table 1"))),
+        ("close fridge 1", looked(seen("fridge 1", "fridge 1", CLOSED))),
+        ("go to table 1", looked(seen("table 1", "table 1"), outcome=Outcome.PRECONDITION)),
+        ("go to table 1", looked(seen("table 1", "table 1"), outcome=Outcome.HALTED)),
+        ("open fridge 1", looked(outcome=Outcome.PRECONDITION)),
+        ("go to table 1", looked()),  # nothing is known of what is there
+        ("open window 1", looked()),  # nothing with an inside
+        ("sing", looked()),
+        ("", looked()),
+    ],
+)
+def test_anything_else_is_no_search(skill: str, observation: Observation) -> None:
+    kitchen = Kitchen()
+    assert kitchen.does(skill, observation) is None
+    assert kitchen.memory.of_all() is None
+
+
+def test_what_is_gone_is_not_left_to_be_looked_into() -> None:
+    kitchen = Kitchen()
+    kitchen.memory.see(looked(seen("fridge 1", states=(GONE,)), seen("nightstand 2", states=(GONE,))))
+    assert words(kitchen.goes_to_the_table()) == "Searched in kitchen 1: table (1); not yet: cabinet (1)."
+
+
+def test_a_world_without_rooms_and_with_names_of_its_own() -> None:
+    memory = SearchMemory(ALFRED, ("Mug",))
+    memory.see(looked(seen("Fridge 1", states=CLOSED, room=None), seen("Desk 2", room=None)))
+    there = looked(seen("Desk 2", "Desk (2)", room=None), seen("Mug 1", "Desk (2)", room=None))
+    assert words(memory.did("go to Desk (2)", there, step=1)) == "Searched: Desk (2); not yet: Fridge (1)."
+    assert words(memory.did("open Fridge (1)", looked(into="Fridge (1)"), step=2)) == "Searched: Desk (2), Fridge (1)."
+
+
+PLACES = ("table 1", "fridge 1", "cabinet 1", "nightstand 2")
+ACTS = st.tuples(st.sampled_from(("go to", "open", "close", "pick up")), st.sampled_from(PLACES), st.booleans())
+
+
+@given(st.lists(ACTS, max_size=30))
+def test_nothing_is_both_searched_and_not_and_no_search_is_lost(acts: list[tuple[str, str, bool]]) -> None:
+    kitchen, searched = Kitchen(), set[str]()
+    for verb, place, is_open in acts:
+        states = () if place == "table 1" else OPEN if is_open else CLOSED
+        told = kitchen.does(f"{verb} {place}", looked(seen(place, place, states)))
+        if told is not None:
+            searched.add(place)
+            assert told.searched[-1].place.name == place
+        everything = kitchen.memory.of_all()
+        assert (everything is None) == (not searched)
+        if everything is not None:
+            names = [one.place.name for one in everything.searched]
+            assert sorted(names) == sorted(searched)
+            assert not searched & {one.name for one in everything.unsearched}
+            assert [one.step for one in everything.searched] == sorted(one.step for one in everything.searched)

@@ -40,7 +40,7 @@ class WilfulModel(LanguageModel):
         """Say the next skill, or that all is done."""
         number, _, names = goal_of(request.prompt).partition(": ")
         said = sum(isinstance(turn, Said) for turn in request.turns)
-        return Pending.of(Reply(self._next(request, names.split(", ")[said:], random.Random(f"{number} {said}"))))
+        return Pending.ready(Reply(self._next(request, names.split(", ")[said:], random.Random(f"{number} {said}"))))
 
     def _next(self, request: DecisionRequest, names: Sequence[str], chance: random.Random) -> str:
         assert isinstance(request.may_say, DecisionGrammar)

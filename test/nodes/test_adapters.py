@@ -208,10 +208,10 @@ def test_an_observation_travels_with_where_things_are(graph: Graph) -> None:
 
     class Map(ScriptedWorld):
         def observe(self) -> Pending[Observation]:
-            return Pending.of(seen)
+            return Pending.ready(seen)
 
         def execute(self, skill: str) -> Pending[Observation]:
-            return Pending.of(seen)
+            return Pending.ready(seen)
 
     graph.bridge(Map())
     adapter = ros_world(graph)
@@ -260,7 +260,7 @@ def test_the_seed_of_a_reset_reaches_the_world_and_the_first_observation_comes_b
 
         def reset(self, seed: int | None = None) -> Pending[Observation]:
             self.seeds.append(seed)
-            return Pending.of(Observation("You are where it starts."))
+            return Pending.ready(Observation("You are where it starts."))
 
     world = Seeded()
     graph.bridge(world)

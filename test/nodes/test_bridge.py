@@ -82,7 +82,7 @@ class Faulty(ScriptedWorld):
         if skill == "open fridge 1":
             return Pending.failed(WorldError("the simulator is gone"))
         if skill == "pick up cup 1":
-            return Pending.of(Observation("The cup slipped out of the gripper.", Outcome.POSTCONDITION))
+            return Pending.ready(Observation("The cup slipped out of the gripper.", Outcome.POSTCONDITION))
         if skill == "go to kitchen 1":
             return super().execute(skill)
         raise RuntimeError("the driver is not loaded")
@@ -137,7 +137,7 @@ def test_a_skill_that_does_not_stop_is_told_and_nothing_else_is_begun_meanwhile(
         resting: Pending[None] = Pending()
 
         def at_rest(self) -> Pending[None]:
-            return Pending() if not self.resting.done() else Pending.of(None)
+            return Pending() if not self.resting.done() else Pending.ready(None)
 
     world = Restless()
     world.resting = Pending()

@@ -134,7 +134,7 @@ class Sees(LanguageModel):
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         pictures = [one for turn in request.turns for one in pictures_of(turn)]
         self.shown.append([data_of(one) for one in pictures])
-        return Pending.of(
+        return Pending.ready(
             Reply("Fine.", pictures=len(pictures), picture_tokens=sum(one.tokens(768) for one in pictures))
         )
 
@@ -152,7 +152,7 @@ def test_a_picture_gets_from_the_camera_to_the_model_over_both_nodes(house: Hous
     graph.until(seen.done)
     observation = seen.take()
     reply = RosLanguageModel(graph.probe, "inference", calls).decide(
-        DecisionRequest((Told("Your task is to: look"), Saw(observation.told, observation)), FreeText())
+        DecisionRequest((Told("Your task is to: look"), Saw(observation.full_text, observation)), FreeText())
     )
     graph.until(reply.done)
     assert model.shown == [[png()]]
@@ -170,7 +170,7 @@ def test_a_picture_that_is_too_large_is_made_smaller() -> None:
 def test_the_newest_pictures_of_a_prompt_travel_to_the_model() -> None:
     def saw(number: int) -> Saw:
         seen = Observation("You look.", pictures=(drawn(number, camera="head"), drawn(1000 + number)))
-        return Saw(seen.told, seen)
+        return Saw(seen.full_text, seen)
 
     turns: list[Turn] = [Told("Your task is to: look"), *map(saw, range(MOST_SHOWN))]
     came = list(_turns(turns_to_msgs(turns)))

@@ -70,7 +70,7 @@ def test_a_skill_that_is_halted_before_the_status_says_so_holds_the_task_at_once
         def execute(self, skill: str) -> Pending[Observation]:
             self.stop = PRESSED
             self.executed.append(skill)
-            return Pending.of(Observation(f"You cannot {skill} now: {PRESSED}.", Outcome.HALTED))
+            return Pending.ready(Observation(f"You cannot {skill} now: {PRESSED}.", Outcome.HALTED))
 
     world, model = Halts(), ScriptedModel(SCRIPT)
     graph.household({}, model=model, world=world)

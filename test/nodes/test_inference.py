@@ -52,7 +52,7 @@ class PromptModel(LanguageModel):
             raise RuntimeError("the tokenizer is not loaded")
         if turn.text == "fail":
             return Pending.failed(LanguageModelError("the server is gone"))
-        return Pending.of(Reply(turn.text))
+        return Pending.ready(Reply(turn.text))
 
 
 def ask(graph: Graph, request_id: str = "1", **request: Any) -> Any:

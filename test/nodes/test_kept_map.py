@@ -18,8 +18,7 @@ if importlib.util.find_spec("nav2_msgs"):
     from std_msgs.msg import String
 
     from reactree_ros.agent.observation import REMEMBERED
-    from reactree_ros.memory.house_map import HouseMap
-    from reactree_ros.memory.house_store import Place
+    from reactree_ros.memory.house_map import HouseMap, Place
 else:
     pytest.skip("needs nav2_msgs", allow_module_level=True)
 

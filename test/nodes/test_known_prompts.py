@@ -37,7 +37,7 @@ class Hearing(LanguageModel):
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         self.heard.append(tuple(request.turns))
         self.skills.append(request.may_say.options if isinstance(request.may_say, Choice) else request.may_say.skills)
-        return Pending.of(Reply(str(len(request.turns))))
+        return Pending.ready(Reply(str(len(request.turns))))
 
 
 class Asker:

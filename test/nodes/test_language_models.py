@@ -69,7 +69,7 @@ class Loading(LanguageModel):
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         self.asked.append(request)
         about = {"answered_by": "the loaded one", "objection": "of no use", "cached_tokens": 3, "attempts": ATTEMPTS}
-        return Pending.of(Reply("Think: so", **about))  # type: ignore[arg-type]
+        return Pending.ready(Reply("Think: so", **about))  # type: ignore[arg-type]
 
 
 def ros_model(graph: Graph) -> RosLanguageModel:
@@ -133,7 +133,7 @@ def test_a_model_that_cannot_be_loaded_is_named_and_can_be_tried_again(graph: Gr
     assert node.trigger_activate() == TransitionCallbackReturn.FAILURE
     answer = readiness(graph)
     assert (answer.state, answer.message) == (ModelReady.Response.FAILED, "there is no such model")
-    model.loaded = Pending.of(None)
+    model.loaded = Pending.ready(None)
     assert node.trigger_cleanup() == TransitionCallbackReturn.SUCCESS
     activate(node)
 

@@ -222,7 +222,7 @@ class Plans(LanguageModel):
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         may_say = request.may_say
-        return Pending.of(Reply(may_say.options[0] if isinstance(may_say, Choice) else self.plan))
+        return Pending.ready(Reply(may_say.options[0] if isinstance(may_say, Choice) else self.plan))
 
 
 HOUSE = generate_house(seed=7, tasks=1)

@@ -87,7 +87,7 @@ def test_what_is_not_where_the_record_has_it_is_told(graph: Graph, tmp_path: Pat
         place = "kitchen counter 1"
 
         def observe(self) -> Pending[Observation]:
-            return Pending.of(Observation(START, seen=(Seen("apple", 1, "kitchen 1", self.place),)))
+            return Pending.ready(Observation(START, seen=(Seen("apple", 1, "kitchen 1", self.place),)))
 
     world = Moving()
     _, before = broken_off(graph, tmp_path, world)

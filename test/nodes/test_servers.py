@@ -251,7 +251,7 @@ def test_a_bridge_that_dies_in_the_midst_of_a_skill_is_named_and_the_next_task_f
 ) -> None:
     class Other(ScriptedWorld):
         def available_skills(self) -> Pending[Sequence[str]]:
-            return Pending.of(("go to garden 1",))
+            return Pending.ready(("go to garden 1",))
 
     world = HeldWorld()
     model = ScriptedModel({"root": ["Act: go to kitchen 1", "Act: open fridge 1", "Act: go to garden 1", "Act: done"]})

@@ -8,7 +8,7 @@ import pytest
 from command_line import Cli
 from doubles import EVERYTHING, AgentNodes, Clock, ScriptedModel, ScriptedWorld, expand, scripted_episode
 
-from reactree_ros.episode import Episode, EpisodeResult
+from reactree_ros.episode import Episode
 from reactree_ros.episode.player import replay
 from reactree_ros.household.expert.instruction import goal_of
 from reactree_ros.household.houses import HOUSES
@@ -27,10 +27,6 @@ from reactree_ros.world.port import Score
 
 DONE, UP = ["Act: go to kitchen 1", "Act: done"], ["Think: nothing here", "Act: failure"]
 LONG = ["Think: a", "Think: b", *DONE]
-
-
-def told(result: EpisodeResult) -> tuple[str, str, bool, list[str]]:
-    return result.verdict.headline, result.end, result.whole, list(result.undone)
 
 
 @pytest.mark.parametrize(

@@ -59,9 +59,9 @@ class Plan(LanguageModel):
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         if isinstance(request.may_say, Choice):
-            return Pending.of(Reply(request.may_say.options[0]))
+            return Pending.ready(Reply(request.may_say.options[0]))
         self._asked += 1
-        return Pending.of(Reply("\n".join(self._lines) if self._whole else self._lines[self._asked - 1]))
+        return Pending.ready(Reply("\n".join(self._lines) if self._whole else self._lines[self._asked - 1]))
 
 
 class Fails(LanguageModel):
@@ -81,7 +81,7 @@ class Fails(LanguageModel):
             return self._model.decide(request)
         if self._what is None:
             return Pending()
-        return Pending.of(Reply(self._what)) if isinstance(self._what, str) else Pending.failed(self._what)
+        return Pending.ready(Reply(self._what)) if isinstance(self._what, str) else Pending.failed(self._what)
 
 
 class Breaks(WorldWrapper):
@@ -125,7 +125,7 @@ class InTwoTurns(LanguageModel):
         self.texts = [*(f"<execute>\n{part}\n</execute>" for part in parts), "<solution>done</solution>"]
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        return Pending.of(Reply(self.texts.pop(0) if len(self.texts) > 1 else self.texts[0]))
+        return Pending.ready(Reply(self.texts.pop(0) if len(self.texts) > 1 else self.texts[0]))
 
 
 class RefinesThePlan(LanguageModel):
@@ -143,8 +143,8 @@ class RefinesThePlan(LanguageModel):
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         if request.prompt.startswith("Answer the question."):
-            return Pending.of(Reply("yes"))
-        return Pending.of(Reply(self.texts.pop(0) if len(self.texts) > 1 else self.texts[0]))
+            return Pending.ready(Reply("yes"))
+        return Pending.ready(Reply(self.texts.pop(0) if len(self.texts) > 1 else self.texts[0]))
 
 
 class GivesUpAtFirst(ExpertModel):
@@ -156,11 +156,11 @@ class GivesUpAtFirst(ExpertModel):
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         if isinstance(request.may_say, FreeText):
-            return Pending.of(Reply(f"Step 1: {request.prompt.rpartition('Task: ')[2].partition(chr(10))[0]}"))
+            return Pending.ready(Reply(f"Step 1: {request.prompt.rpartition('Task: ')[2].partition(chr(10))[0]}"))
         if self.tried:
             return super().decide(request)
         self.tried = True
-        return Pending.of(Reply("Act: failure"))
+        return Pending.ready(Reply("Act: failure"))
 
 
 MODELS: dict[str, Callable[[list[str]], LanguageModel]] = {
@@ -308,11 +308,11 @@ class Hasty(LanguageModel):
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         if not isinstance(may_say := request.may_say, DecisionGrammar):
-            return Pending.of(Reply("nothing"))
+            return Pending.ready(Reply("nothing"))
         said = ["Act: done"] * 3 + [f"Act: {self._random.choice([*may_say.skills])}"] * 6
         said += ["Act: fly", "Think: what now?", "Ask: Which one?", f"Act: {self._random.choice(self._goals)}"]
         said += [expand(flow.name, *self._goals[:2]) for flow in [*may_say.control_flows][:3]]
-        return Pending.of(Reply(self._random.choice(said)))
+        return Pending.ready(Reply(self._random.choice(said)))
 
 
 GOALS = [

@@ -38,14 +38,14 @@ class Camera(ScriptedWorld):
     def execute(self, skill: str) -> Pending[Observation]:
         shade = next(self._shades)
         taken = drawn(shade, camera="head", words=f"shade {shade}")
-        return Pending.of(Observation("You look.", pictures=(taken,)))
+        return Pending.ready(Observation("You look.", pictures=(taken,)))
 
 
 class Dark(ScriptedWorld):
     """The same world, which draws nothing any more."""
 
     def execute(self, skill: str) -> Pending[Observation]:
-        return Pending.of(Observation("You look."))
+        return Pending.ready(Observation("You look."))
 
 
 class Looking(ScriptedModel):
@@ -174,4 +174,4 @@ def test_a_record_with_too_many_bytes_of_pictures_is_refused(
 
 def test_a_picture_in_words_is_the_same_line_for_every_model() -> None:
     seen = Observation("You look.", pictures=(picture_of(png()), drawn(1, words="a cup"), drawn(2, camera="hand")))
-    assert seen.told == "You look.\nPicture: a cup"
+    assert seen.full_text == "You look.\nPicture: a cup"

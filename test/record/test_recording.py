@@ -44,7 +44,7 @@ from reactree_ros.record.schema import skills_after, skills_difference
 from reactree_ros.record.writer import Recorder, RecordFile
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import DEEPEST, TreeOptions
-from reactree_ros.tree.program import Program
+from reactree_ros.tree.program_node import Program
 from reactree_ros.view.exports import write_exports
 from reactree_ros.world.port import Observation, World
 from reactree_ros.world.wrappers import WorldWrapper
@@ -406,7 +406,7 @@ def test_a_picture_that_is_too_large_and_those_beyond_what_a_run_may_have_are_le
 
     class Camera(ScriptedWorld):
         def execute(self, skill: str) -> Pending[Observation]:
-            return Pending.of(Observation("A kitchen.", pictures=(next(pictures),)))
+            return Pending.ready(Observation("A kitchen.", pictures=(next(pictures),)))
 
     monkeypatch.setattr(writer, "LARGEST_PICTURE", small.size)
     monkeypatch.setattr(writer, "ALL_PICTURES", 2 * small.size)
@@ -462,7 +462,7 @@ class Otherwise(WorldWrapper):
     def execute(self, skill: str) -> Pending[Observation]:
         self.skills += 1
         came = super().execute(skill)
-        return Pending.of(Observation("A dragon sits there.")) if self.skills == 2 else came
+        return Pending.ready(Observation("A dragon sits there.")) if self.skills == 2 else came
 
 
 def test_what_comes_to_something_else_is_told_and_the_run_looks_around_anew(whole: tuple[Path, EpisodeResult]) -> None:
@@ -607,7 +607,7 @@ class Deeper(ScriptedModel):
         refused = "must not grow beyond" in request.turns[-1].text
         goal = goal_of(request.prompt)
         smaller = str(int(goal) + 1) if goal.isdigit() else "1"
-        return Pending.of(Reply("Act: done" if refused else expand("sequence", smaller)))
+        return Pending.ready(Reply("Act: done" if refused else expand("sequence", smaller)))
 
 
 @pytest.mark.parametrize("stopped", [False, True])

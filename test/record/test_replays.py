@@ -36,7 +36,7 @@ from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import Record
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.tree.program import Program
+from reactree_ros.tree.program_node import Program
 from reactree_ros.world.port import Observation, Outcome, Score, Seen, World, WorldError
 from reactree_ros.world.wrappers import WorldWrapper
 
@@ -277,7 +277,7 @@ def test_pictures_and_odd_outcomes_are_played_again() -> None:
             seen = (Seen("apple", 2, None, held=True, states=("HOT",)), Seen("egg", 1, "kitchen 1", "fridge 1"))
             spots = (Spot("", 1.0, 2.0, 0.5), Spot("fridge 1", 1.5, 2.5, outline=((1.0, 2.0), (2.0, 2.0), (2.0, 3.0))))
             more = ("fridge 1", ("kitchen 1",), (taken, taken), spots)
-            return Pending.of(Observation("\ud83d", Outcome.EXECUTION, seen, *more))
+            return Pending.ready(Observation("\ud83d", Outcome.EXECUTION, seen, *more))
 
     episode, kept = recorded_episode(ACTS, world=Camera())
     episode.run()
@@ -329,7 +329,7 @@ def test_summaries_that_a_tokenizer_asked_for_are_played_again() -> None:
 
     class Any_(Room):
         def decide(self, request: DecisionRequest) -> Pending[Reply]:
-            return Pending.of(Reply("Short.")) if isinstance(request.may_say, FreeText) else super().decide(request)
+            return Pending.ready(Reply("Short.")) if isinstance(request.may_say, FreeText) else super().decide(request)
 
     episode, kept = recorded_episode(script, name=name, model=Any_(script), options=TreeOptions(max_decisions=8))
     episode.run()

@@ -218,7 +218,7 @@ def test_skills_are_carried_out_and_change_what_is_known() -> None:
 def test_the_prompt_lists_each_skill_as_it_is_said_and_what_its_places_take(office: OfficeWorld) -> None:
     listed = system_text(office.household)
     assert "navigate to, drive forward by {distance} m, place {thing} {relation} {place} on the {side}" in listed
-    assert "distance is a number from -2 to 2 m by 0.1" in office.household.told
+    assert "distance is a number from -2 to 2 m by 0.1" in office.household.rules_text
 
 
 # ---- the policy, by parameter
@@ -287,7 +287,7 @@ def test_no_other_way_to_write_a_skill_leads_past_the_policy(said: str) -> None:
 
     def never(skill: str, reason: str) -> Pending[str]:
         asked.append(skill)
-        return Pending.of("no")
+        return Pending.ready("no")
 
     guarded = PolicyGuard(office, policy(), never)
     before = list(office.calls)
@@ -297,7 +297,7 @@ def test_no_other_way_to_write_a_skill_leads_past_the_policy(said: str) -> None:
 
 
 def test_what_a_policy_denies_altogether_is_not_offered(office: OfficeWorld) -> None:
-    guarded = PolicyGuard(office, policy(), lambda skill, reason: Pending.of(""))
+    guarded = PolicyGuard(office, policy(), lambda skill, reason: Pending.ready(""))
     offered = {one.skill.name for one in guarded.available_skills().take() if isinstance(one, Offer)}
     assert "drive" in offered
     assert offered.isdisjoint({"take picture", "wipe", "pour"})

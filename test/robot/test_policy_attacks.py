@@ -249,7 +249,7 @@ def attacks(rng: random.Random) -> Iterator[tuple[tuple[str, ...], str, str, boo
 def guarded(world: Robot, asked: list[str]) -> PolicyGuard:
     def no(skill: str, reason: str) -> Pending[str]:
         asked.append(skill)
-        return Pending.of("a person says no")
+        return Pending.ready("a person says no")
 
     return PolicyGuard(world, policy_from_list(RULES, where="the test"), no)
 

@@ -58,16 +58,16 @@ class Office(ScriptedWorld):
         self.executed.append(skill)
         if call.skill is REFILL:
             if not self.is_out:
-                return Pending.of(Observation("There is paper in it.", Outcome.PRECONDITION))
+                return Pending.ready(Observation("There is paper in it.", Outcome.PRECONDITION))
             self.refilled, self.ran_out = self.refilled + 1, self.ran_out + 1
             self.now += 20
             self._out_at = self.now + self._random.uniform(1, 1500)
-            return Pending.of(Observation("You refill it."))
+            return Pending.ready(Observation("You refill it."))
         until = self.now + float(call.values["seconds"])
         self.now = max(self.now, min(until, self._out_at))
         if self.is_out:
-            return Pending.of(Observation("It is out of paper."))
-        return Pending.of(Observation("There is paper in it.", Outcome.TIMEOUT))
+            return Pending.ready(Observation("It is out of paper."))
+        return Pending.ready(Observation("There is paper in it.", Outcome.TIMEOUT))
 
 
 def routine_of(body: dict[str, Any]) -> Routine:
@@ -83,7 +83,7 @@ def episode_of(body: dict[str, Any], world: ScriptedWorld, **options: Any) -> tu
         model=ScriptedModel({GOAL: ["Act: failure"]}),
         planner=AgentNodes(Abilities(())),
         options=TreeOptions(routines=Routines.ON, **options),
-        routines=lambda _, tells: (lambda goal: Pending.of(found if goal == GOAL else ()), tells),
+        routines=lambda _, tells: (lambda goal: Pending.ready(found if goal == GOAL else ()), tells),
         record=Recorder(kept.write),
     )
     return episode, kept

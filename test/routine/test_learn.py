@@ -62,7 +62,7 @@ class Flat(ScriptedWorld):
         call = self.household.call(skill)
         self.executed.append(skill)
         if skill in self.refused:
-            return Pending.of(Observation(f"You cannot {skill}.", Outcome.PRECONDITION))
+            return Pending.ready(Observation(f"You cannot {skill}.", Outcome.PRECONDITION))
         seen = (
             Seen("mug", 1, "kitchen 1", "fridge 1" if "fridge" in skill else "desk 1"),
             Seen("mug", 2, "kitchen 1", "desk 1"),
@@ -75,7 +75,7 @@ class Flat(ScriptedWorld):
             )
         if call.value("released"):
             self._held = ()
-        return Pending.of(
+        return Pending.ready(
             Observation(f"You {skill}.", seen=(*(one for one in seen if one.word not in held), *self._held))
         )
 

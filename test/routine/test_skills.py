@@ -71,7 +71,7 @@ class Robot(ScriptedWorld):
 
     def available_skills(self) -> Pending[Sequence[Offered]]:  # type: ignore[override]
         go, pick = DECLARED[0], DECLARED[1]
-        return Pending.of(
+        return Pending.ready(
             [Offer(go, {"thing": ("sink 1", "mug 1")}), Offer(pick, {"thing": ("mug 1",)}), "open fridge 1"]
         )
 
@@ -268,7 +268,7 @@ def test_a_world_that_breaks_breaks_the_skill() -> None:
 def test_a_policy_judges_each_step() -> None:
     policy = SkillPolicy((Rule(skill="pick up", verdict=Verdict.DENY), Rule(skill="go to", verdict=Verdict.ALLOW)))
     robot = Robot()
-    guarded = RoutineSkills(PolicyGuard(robot, policy, lambda *_: Pending.of("")), [FETCH_BLIND])
+    guarded = RoutineSkills(PolicyGuard(robot, policy, lambda *_: Pending.ready("")), [FETCH_BLIND])
     seen = guarded.execute("clear the sink").take()
     assert seen.outcome is Outcome.EXECUTION
     assert "policy" in seen.text
@@ -324,7 +324,7 @@ class Twin(ScriptedWorld):
         self._goes_well = {name: [draw.random() < 0.6 for _ in range(200)] for name in NAMES}
 
     def available_skills(self) -> Pending[tuple[Offered, ...]]:  # type: ignore[override]
-        return Pending.of(NAMES)
+        return Pending.ready(NAMES)
 
     def execute(self, skill: str) -> Pending[Observation]:
         well = self._goes_well[str(skill)][self.executed.count(str(skill))]

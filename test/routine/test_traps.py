@@ -89,7 +89,7 @@ class Changed(WorldWrapper):
             self._left -= 1
             if self._left < 0:
                 self.failed.append(skill)
-                return Pending.of(Observation(f"You could not {skill}.", self._outcome))
+                return Pending.ready(Observation(f"You could not {skill}.", self._outcome))
         return self.inner.execute(skill)
 
 
@@ -99,7 +99,7 @@ class Lies(WorldWrapper):
             return self.inner.execute(skill)
         name = skill.removeprefix("pick up ")
         word, _, number = name.rpartition(" ")
-        return Pending.of(Observation(f"You pick up {name}.", seen=(Seen(word, int(number), None, None),)))
+        return Pending.ready(Observation(f"You pick up {name}.", seen=(Seen(word, int(number), None, None),)))
 
 
 Change = Callable[[random.Random, Task], World]
@@ -122,7 +122,7 @@ def forbidden(rng: random.Random, task: Task) -> World:
     verbs = ("go to", "open", "close", "pick up", "put down", "turn on")
     rules: list[dict[str, Any]] = [{"skill": verb, "verdict": "allow"} for verb in verbs]
     rules.insert(0, {"skill": rng.choice(verbs), "object": word_of_goal(rng, task), "verdict": "deny"})
-    return PolicyGuard(SymbolicWorld(task), policy_from_list(rules, where="here"), lambda skill, why: Pending.of(""))
+    return PolicyGuard(SymbolicWorld(task), policy_from_list(rules, where="here"), lambda skill, why: Pending.ready(""))
 
 
 def without(task: Task, gone: set[int]) -> World:
@@ -241,7 +241,7 @@ def test_a_poisoned_routine_does_what_the_policy_allows_and_no_more(memory: Sqli
     verbs = ("go to", "open", "close", "pick up", "put down")
     rules = [{"skill": verb, "verdict": "allow"} for verb in verbs]
     inner = Keeps(SymbolicWorld(task))
-    world = PolicyGuard(inner, policy_from_list(rules, where="here"), lambda skill, why: Pending.of(""))
+    world = PolicyGuard(inner, policy_from_list(rules, where="here"), lambda skill, why: Pending.ready(""))
     came, harm = watched(task, memory, world=world)
     assert all(skill.startswith(verbs) and "\n" not in skill for skill in inner.executed)
     assert harm.by_routines == []
@@ -252,7 +252,7 @@ def test_a_poisoned_routine_does_what_the_policy_allows_and_no_more(memory: Sqli
 def test_a_routine_of_any_shape_ends_and_no_run_by_a_bug(memory: SqliteMemory, seed: int) -> None:
     rng, routine = random.Random(seed), AnyRoutine(seed).make()
     values = {role.name: rng.choice(("apple", "fridge", "3", "{x}", "mug 1", "\n")) for role in routine.roles}
-    found = Pending.of((Fit(routine, values),))
+    found = Pending.ready((Fit(routine, values),))
     task, limits = tasks(1, 8)[seed % 8], TreeOptions(max_decisions=60, max_steps=40)
     came = carry_out(task, memory, options=limits, routines_of=lambda _, tells: (lambda goal: found, tells))
     assert came.used
@@ -261,7 +261,7 @@ def test_a_routine_of_any_shape_ends_and_no_run_by_a_bug(memory: SqliteMemory, s
 
 def test_a_goal_that_has_no_words_is_no_agent_nodes_goal(memory: SqliteMemory) -> None:
     body, role = model.Goal(text="{text_1}"), model.Role(name="text_1", kind="text")
-    found = Pending.of(
+    found = Pending.ready(
         (Fit(model.Routine(name="say", goal="say {text_1}", roles=(role,), body=body), {"text_1": "\n"}),)
     )
     came = carry_out(tasks(1, 8)[0], memory, options=LIMITS, routines_of=lambda _, tells: (lambda goal: found, tells))
@@ -332,7 +332,7 @@ class Answers(Person):
 
     def ask(self, question: Question) -> Pending[Answer]:
         self.questions.append(question)
-        return Pending.of(Answer("no", "test"))
+        return Pending.ready(Answer("no", "test"))
 
 
 PUT = model.Routine(

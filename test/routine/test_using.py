@@ -60,7 +60,7 @@ class Refusing(WorldWrapper):
     def execute(self, skill: str) -> Pending[Observation]:
         if skill.startswith(self._skill) and self._times:
             self._times -= 1
-            return Pending.of(Observation("The gripper slipped.", self._outcome))
+            return Pending.ready(Observation("The gripper slipped.", self._outcome))
         return self.inner.execute(skill)
 
 
@@ -75,7 +75,7 @@ class Says(Person):
 
     def ask(self, question: Question) -> Pending[Answer]:
         self.questions.append(question)
-        return Pending.of(Answer(self.words, "test"))
+        return Pending.ready(Answer(self.words, "test"))
 
 
 def did_by_routine(came: Came) -> bool:
@@ -182,7 +182,9 @@ def test_a_skill_policy_holds(learnt: SqliteMemory) -> None:
     allowed = [{"skill": verb, "verdict": "allow"} for verb in ("go to", "open", "close", "pick up", "put down")]
     thing = TASK.word_of(TASK.goal[0].item)
     rules = [{"skill": "pick up", "object": thing, "verdict": "deny"}, *allowed]
-    world = PolicyGuard(SymbolicWorld(TASK), policy_from_list(rules, where="here"), lambda skill, why: Pending.of(""))
+    world = PolicyGuard(
+        SymbolicWorld(TASK), policy_from_list(rules, where="here"), lambda skill, why: Pending.ready("")
+    )
     came = carry_out(TASK, learnt, world=world, options=TreeOptions(max_decisions=30))
     assert "the skill policy says deny" in came.used[0]
     assert not any(event["outcome"] == "done" for event in picked_up(came))
@@ -334,7 +336,7 @@ class Chooses(ScriptedModel):
         self.requests.append(request)
         if not isinstance(request.may_say, Choice):
             return Pending.failed(RequestRejected("it only chooses"))
-        return Pending.of(Reply(request.may_say.options[self._which]))
+        return Pending.ready(Reply(request.may_say.options[self._which]))
 
 
 @pytest.mark.parametrize(("which", "by_routine"), [(0, True), (-1, False)])

@@ -8,17 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from doubles import (
-    EVERYTHING,
-    START,
-    Clock,
-    Heard,
-    ScriptedModel,
-    ScriptedWorld,
-    expand,
-    goal_of,
-    scripted_episode,
-)
+from doubles import EVERYTHING, START, Clock, Heard, ScriptedModel, ScriptedWorld, expand, goal_of, scripted_episode
 from office import OfficeWorld
 from py_trees.common import Status
 
@@ -251,7 +241,7 @@ def test_persons_places_and_rooms_are_named_by_a_goal_too(goal: str, script: lis
 def test_a_person_who_says_that_a_node_is_done_is_not_asked_back() -> None:
     class Person(Around):
         def decide(self, request: DecisionRequest) -> Pending[Reply]:
-            return Pending.of(Reply("Act: done", answered_by=A_PERSON))
+            return Pending.ready(Reply("Act: done", answered_by=A_PERSON))
 
     model, options = ScriptedModel({}), TreeOptions(thoughts_in_a_row=1)
     run = scripted_episode({}, model=Person(model), instruction="Find an apple", options=options)
@@ -303,7 +293,7 @@ def test_of_two_decisions_in_one_reply_the_first_takes_what_the_reply_took() -> 
 
     class Counted(LanguageModel):
         def decide(self, request: DecisionRequest) -> Pending[Reply]:
-            return Pending.of(Reply("Think: It is time.\nAct: done", output_tokens=9))
+            return Pending.ready(Reply("Think: It is time.\nAct: done", output_tokens=9))
 
     counting = Counting()
     result = scripted_episode({}, model=Counted(), listener=counting).run()
@@ -354,11 +344,7 @@ def test_after_a_limit_later_siblings_start_and_end_at_once() -> None:
     script = {"root": [expand("parallel", "a", "b")], "a": ["Think: 1", "Think: 2"]}
     run = scripted_episode(script, options=TreeOptions(max_decisions=2))
     run.run()
-    assert [node.text.rpartition("\n")[2] for node in run.context.nodes] == [
-        "",
-        "Max decisions",
-        "Max decisions",
-    ]
+    assert [node.text.rpartition("\n")[2] for node in run.context.nodes] == ["", "Max decisions", "Max decisions"]
 
 
 class Fails(ScriptedModel):
@@ -518,7 +504,7 @@ EXAMPLES = tuple(f"example{number} {'word ' * 99}".strip() for number in range(5
 
 def with_examples(model: SmallModel, listener: Listener, examples: Sequence[str] = EXAMPLES) -> Episode:
     run = scripted_episode({}, model=model, listener=listener)
-    run.context.examples = lambda subgoal: Pending.of(tuple(map(experience, examples)))
+    run.context.examples = lambda subgoal: Pending.ready(tuple(map(experience, examples)))
     return run
 
 
@@ -603,7 +589,7 @@ def test_the_turns_say_who_spoke_and_what_it_was_taken_for() -> None:
     ]
     model = ScriptedModel({"root": said, "x": ["Think: b", "Act: done"]})
     run = scripted_episode({}, model=model, working_memory=True)
-    run.context.examples = lambda subgoal: Pending.of((experience("Think: an example"),))
+    run.context.examples = lambda subgoal: Pending.ready((experience("Think: an example"),))
     assert run.run().status == "success"
     roots, xs = model.requests[: len(said)], model.requests[len(said) :]
     for number, request in enumerate(roots):

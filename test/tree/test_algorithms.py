@@ -102,7 +102,6 @@ budgets = st.tuples(st.integers(1, 40), st.integers(1, 40))
 def test_the_tree_ends_as_the_recursion_does(program, limits, policy, delays) -> None:  # type: ignore[no-untyped-def]
     recursion = Recursion(max_decisions=limits[0], max_steps=limits[1], policy=policy)
     succeeded = recursion.agent_node(program, 1)
-
     model = ScriptedModel(program.script(), settle=False)
     world = ScriptedWorld(settle=False, refused=REFUSED, skills=SKILLS)
     run = scripted_episode(
@@ -142,11 +141,7 @@ def test_an_interruption_at_any_time_leaves_nothing_behind(program, limits, tick
     model = ScriptedModel(program.script(), settle=False)
     world = ScriptedWorld(settle=False, refused=REFUSED, skills=SKILLS)
     options = TreeOptions(
-        max_decisions=limits[0],
-        max_steps=limits[1],
-        stuck_after=0,
-        refused_in_a_row=0,
-        refused_share=1.0,
+        max_decisions=limits[0], max_steps=limits[1], stuck_after=0, refused_in_a_row=0, refused_share=1.0
     )
     run = scripted_episode({}, model=model, world=world, instruction=program.goal, options=options)
     budget = run.context.budget

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from reactree_ros.background.pending import Pending
-from reactree_ros.tree.claims import Circle, Claimant, ClaimedSkill, Claims, Taken
+from reactree_ros.tree.team import Circle, Claimant, Claims, Taken, claimed_skill
 from reactree_ros.world.port import Household, Observation, Outcome, Score, SharedWorld, Use
 
 
@@ -134,10 +134,10 @@ class Yard(SharedWorld):
         return self.observe()
 
     def observe(self) -> Pending[Observation]:
-        return Pending.of(Observation("You are in the yard."))
+        return Pending.ready(Observation("You are in the yard."))
 
     def available_skills(self) -> Pending[Sequence[str]]:
-        return Pending.of(["go to a"])
+        return Pending.ready(["go to a"])
 
     def use(self, skill: str) -> Use:
         place = skill.removeprefix("go to ")
@@ -146,17 +146,17 @@ class Yard(SharedWorld):
     def execute(self, skill: str) -> Pending[Observation]:
         place = skill.removeprefix("go to ")
         if place == "nowhere":
-            return Pending.of(Observation("There is no nowhere.", Outcome.PRECONDITION))
+            return Pending.ready(Observation("There is no nowhere.", Outcome.PRECONDITION))
         assert place == "middle" or place not in self._robots.values(), f"{self._name} drives into {self._robots}"
         self._robots[self._name] = place
         if self._slow is None:
-            return Pending.of(Observation(f"You are at {place}."))
+            return Pending.ready(Observation(f"You are at {place}."))
         pending = Pending[Observation]()
         self._slow.append((pending, place))
         return pending
 
     def score(self) -> Pending[Score | None]:
-        return Pending.of(None)
+        return Pending.ready(None)
 
 
 def test_robots_that_would_wait_for_one_another_make_way_and_are_told_so() -> None:
@@ -164,7 +164,7 @@ def test_robots_that_would_wait_for_one_another_make_way_and_are_told_so() -> No
     ann, bob = Yard(where, "ann", None), Yard(where, "bob", None)
 
     def go(robot: Claimant, world: SharedWorld, place: str) -> Pending[Observation]:
-        return ClaimedSkill(f"go to {place}", world, robot, claims, patience=9).pending
+        return claimed_skill(f"go to {place}", world, robot, claims, patience=9)
 
     go(ANN, ann, "fridge 1").take()
     go(BOB, bob, "table 1").take()
@@ -180,8 +180,8 @@ def test_robots_that_would_wait_for_one_another_make_way_and_are_told_so() -> No
 def test_a_skill_that_is_refused_leaves_its_robot_where_it_stands() -> None:
     claims, where = Claims(), {"ann": "", "bob": ""}
     world = Yard(where, "ann", None)
-    ClaimedSkill("go to fridge 1", world, ANN, claims, patience=9).pending.take()
-    refused = ClaimedSkill("go to nowhere", world, ANN, claims, patience=9).pending.take()
+    claimed_skill("go to fridge 1", world, ANN, claims, patience=9).take()
+    refused = claimed_skill("go to nowhere", world, ANN, claims, patience=9).take()
     assert refused.outcome is Outcome.PRECONDITION
     assert claims.places_of(ANN) == {"fridge 1"}
 
@@ -191,9 +191,9 @@ def test_a_robot_that_failed_on_its_way_may_be_at_whatever_it_has_not_told_to_ha
     claims, where, slow = Claims(), {"ann": "", "bob": ""}, list[tuple[Pending[Observation], str]]()
     world = Yard(where, "ann", slow)
     for place in ("fridge 1", "table 1"):
-        ClaimedSkill(f"go to {place}", world, ANN, claims, patience=9)
+        claimed_skill(f"go to {place}", world, ANN, claims, patience=9)
         slow[-1][0].succeed(Observation("You are there."))
-    ClaimedSkill("go to shelf 1", world, ANN, claims, patience=9)
+    claimed_skill("go to shelf 1", world, ANN, claims, patience=9)
     claims.ask(ANN, Use(ways=("door 1",))).take()
     slow[-1][0].succeed(Observation("You could not go on.", outcome))
     assert claims.places_of(ANN) == {"table 1", "door 1", "shelf 1"}
@@ -201,10 +201,8 @@ def test_a_robot_that_failed_on_its_way_may_be_at_whatever_it_has_not_told_to_ha
 
 def test_a_robot_that_waits_for_too_long_is_told_so_and_waits_no_more() -> None:
     claims, where = Claims(), {"ann": "", "bob": ""}
-    ClaimedSkill("go to fridge 1", Yard(where, "ann", None), ANN, claims, patience=9).pending.take()
-    late = ClaimedSkill("go to fridge 1", Yard(where, "bob", None), BOB, claims, patience=0.01).pending.result(
-        timeout=9
-    )
+    claimed_skill("go to fridge 1", Yard(where, "ann", None), ANN, claims, patience=9).take()
+    late = claimed_skill("go to fridge 1", Yard(where, "bob", None), BOB, claims, patience=0.01).result(timeout=9)
     assert late.outcome is Outcome.PRECONDITION
     assert late.text == "The skill was not carried out: another robot was in the way for 0.01 s."
     claims.release(ANN)
@@ -213,8 +211,8 @@ def test_a_robot_that_waits_for_too_long_is_told_so_and_waits_no_more() -> None:
 
 def test_a_cancelled_skill_frees_what_it_waits_for_and_cancels_what_it_does() -> None:
     claims, where, slow = Claims(), {"ann": "", "bob": ""}, list[tuple[Pending[Observation], str]]()
-    moving = ClaimedSkill("go to fridge 1", Yard(where, "ann", slow), ANN, claims, patience=9).pending
-    waiting = ClaimedSkill("go to fridge 1", Yard(where, "bob", slow), BOB, claims, patience=9).pending
+    moving = claimed_skill("go to fridge 1", Yard(where, "ann", slow), ANN, claims, patience=9)
+    waiting = claimed_skill("go to fridge 1", Yard(where, "bob", slow), BOB, claims, patience=9)
     assert waiting.cancel()
     assert moving.cancel()
     assert [pending.cancelled() for pending, _ in slow] == [True]
@@ -250,7 +248,7 @@ def test_robots_that_go_here_and_there_never_meet_and_never_stop(seed: int) -> N
                 skill = f"go to {rng.choice(('one', 'two', 'three'))}"
                 if skill.endswith(where[robot.name] or "-"):
                     continue
-                under_way[robot.name] = ClaimedSkill(skill, worlds[robot.name], robot, claims, patience=99).pending
+                under_way[robot.name] = claimed_skill(skill, worlds[robot.name], robot, claims, patience=99)
         if slow:
             done, place = slow.pop(rng.randrange(len(slow)))
             done.succeed(Observation(f"You are at {place}."))

@@ -70,7 +70,7 @@ class Run:
         return self
 
     @property
-    def told(self) -> list[str]:
+    def words_told(self) -> list[str]:
         """What the node was told of the person."""
         return told_by_the_person(self.episode)
 
@@ -105,7 +105,7 @@ class Run:
 def test_what_is_said_in_the_closed_form_is_shown_and_counts_once_confirmed_without_a_request() -> None:
     run = Run("I have taken the stapler.", person=Says("y")).ends()
     assert run.shown == ["Do I understand you: the stapler 1 is with the person?"]
-    assert run.told == [
+    assert run.words_told == [
         'The person says: "I have taken the stapler.".',
         "The person confirms it: the stapler 1 is with the person.",
     ]
@@ -140,7 +140,7 @@ def test_two_corrections_in_one_sentence_are_shown_together_and_both_taken_in() 
 )
 def test_what_corrects_nothing_stays_a_note_and_nothing_is_shown(words: str) -> None:
     run = Run(words, person=Says(), understood=[NOTHING]).ends()
-    assert (run.shown, run.told) == ([], [f'The person says: "{words}".'])
+    assert (run.shown, run.words_told) == ([], [f'The person says: "{words}".'])
     assert run.map == "stapler 1 at desk 1; jug 1 at counter 1; cup 1 at counter 1"
 
 
@@ -156,7 +156,7 @@ def test_what_corrects_nothing_stays_a_note_and_nothing_is_shown(words: str) -> 
 )
 def test_what_a_model_reads_outside_of_the_closed_form_is_not_taken_in(understood: str) -> None:
     run = Run("fetch the unicorn", person=Says(), understood=[understood]).ends()
-    assert (run.shown, run.told) == ([], ['The person says: "fetch the unicorn".'])
+    assert (run.shown, run.words_told) == ([], ['The person says: "fetch the unicorn".'])
     assert not run.world.calls  # type: ignore[attr-defined]
 
 
@@ -167,7 +167,7 @@ def test_what_a_model_reads_outside_of_the_closed_form_is_not_taken_in(understoo
 def test_anything_but_a_yes_changes_nothing_and_the_node_is_told_what_was_said(answer: str) -> None:
     run = Run("the cup is on desk 1", person=Says(answer)).ends()
     assert run.map == "stapler 1 at desk 1; jug 1 at counter 1; cup 1 at counter 1"
-    assert run.told[1] == (
+    assert run.words_told[1] == (
         f"That is not taken in: the person was shown 'the cup 1 is at desk 1', and says \"{answer}\"."
     )
 
@@ -183,23 +183,23 @@ def test_without_an_answer_in_its_time_nothing_changes_and_the_run_goes_on() -> 
     while not run.episode.finished:
         run.episode.tick()
     run.episode.conclude()
-    assert run.told[1] == "That is not taken in: nobody answers: no answer within 5 s."
+    assert run.words_told[1] == "That is not taken in: nobody answers: no answer within 5 s."
     assert "cup 1 at counter 1" in run.map
     assert replays(run.events)
 
 
 def test_where_nobody_is_there_nothing_changes() -> None:
     run = Run("the cup is on desk 1", person=Says(NobodyAnswers("nobody is there"))).ends()
-    assert run.told[1] == "That is not taken in: nobody answers: nobody is there."
+    assert run.words_told[1] == "That is not taken in: nobody answers: nobody is there."
     run = Run("the cup is on desk 1", person=None).ends()
-    assert (len(run.told), run.model.read) == (1, [])
+    assert (len(run.words_told), run.model.read) == (1, [])
     assert "cup 1 at counter 1" in run.map
 
 
 def test_a_world_that_sees_by_itself_takes_no_word_and_says_so_in_one_line() -> None:
     world = ScriptedWorld()
     run = Run("the apple is in the fridge", person=Says(), world=world).ends()
-    assert (run.shown, run.told, run.model.read) == ([], ['The person says: "the apple is in the fridge".'], [])
+    assert (run.shown, run.words_told, run.model.read) == ([], ['The person says: "the apple is in the fridge".'], [])
     correction = read_exactly("the cup is on desk 1", OfficeWorld().corrections().take())[0][0]
     refused = world.correct(correction).take()
     assert (refused.outcome, refused.text) == (Outcome.PRECONDITION, "This world sees by itself what is where.")
@@ -230,7 +230,7 @@ def test_where_two_things_fit_the_person_is_asked_which_whoever_has_read_the_wor
     )
     run.ends()
     assert run.shown == [f"Which do you mean: {', or '.join(f'the {name} is gone' for name in names)}?"]
-    assert run.told[1] == f"The person confirms it: the {names[1]} is gone."
+    assert run.words_told[1] == f"The person confirms it: the {names[1]} is gone."
 
 
 @pytest.mark.parametrize("answer", ["the other one", "yes", "gone", "no"])
@@ -238,7 +238,7 @@ def test_an_answer_that_names_none_of_them_changes_nothing(answer: str) -> None:
     world = kitchen()
     word, names = alike(world)
     run = Run(f"the {word} is gone", person=Says(answer), world=world).ends()
-    assert run.told[1].startswith("That is not taken in: the person was shown ")
+    assert run.words_told[1].startswith("That is not taken in: the person was shown ")
     assert all(world.scene.room_of(world.scene.by_name[name]) is not None for name in names)
 
 
@@ -249,7 +249,7 @@ def test_what_may_mean_too_much_is_not_listed_and_the_node_is_told_so() -> None:
         world=kitchen(),
     )
     run.ends()
-    assert run.told[1] == (
+    assert run.words_told[1] == (
         "That is not taken in: it may mean more than 9 things; the person has to name each with its number."
     )
 
@@ -298,7 +298,7 @@ def test_what_the_robot_holds_can_be_corrected_and_what_it_cannot_hold_is_refuse
         person=Says("y", "y", "y"),
     )
     run.ends()
-    assert run.told[1] == (
+    assert run.words_told[1] == (
         "The person confirms it, but 'the jug 1 is held by the robot' cannot be: "
         "It was not taken in: the robot holds cup 1."
     )
@@ -316,7 +316,7 @@ def test_no_word_lifts_a_policy() -> None:
         "yes",
     )
     world = OfficeWorld()
-    guarded = PolicyGuard(world, policy, lambda skill, reason: Pending.of("nobody"))
+    guarded = PolicyGuard(world, policy, lambda skill, reason: Pending.ready("nobody"))
     understood = ["grip cup 1 with low force", "take in that the policy is gone", NOTHING, NOTHING]
     run = Run(*words, person=Says("no"), world=guarded, understood=understood).ends()
     assert run.shown == ["Do I understand you: the cup 1 is held by the robot?"]

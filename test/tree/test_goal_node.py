@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles import Builds, Clock, ScriptedModel, ScriptedWorld
+from doubles import Builds, Clock, ScriptedModel, ScriptedWorld, expand, scripted_episode
 from py_trees.common import Status
 
 import reactree_lab.planners
@@ -31,8 +31,7 @@ from reactree_ros.tree.goal import OfAttempt
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.listener import Listener
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.tree.program import Execute, Grow, Program, Wait
-from reactree_ros.tree.program_node import SHOWN_SKILLS, ProgramNode
+from reactree_ros.tree.program_node import SHOWN_SKILLS, Execute, Grow, Program, ProgramNode, Wait
 from reactree_ros.world.port import Observation, WorldError
 
 
@@ -81,7 +80,7 @@ def node_of(run: Episode) -> Node:
 
 def returns(value: bool) -> Callable[[Node], Program]:
     def write(node: Node) -> Program:
-        yield Wait("nothing", Pending.of(None))
+        yield Wait("nothing", Pending.ready(None))
         return value
 
     return write
@@ -236,7 +235,7 @@ def test_half_an_emoji_in_a_reply_is_something_that_files_take(tmp_path: Path) -
 )
 def test_what_a_program_raises_is_the_kind_of_its_failure(error: Exception, end: str, message: str) -> None:
     def write(node: Node) -> Program:
-        yield Wait("nothing", Pending.of(None))
+        yield Wait("nothing", Pending.ready(None))
         raise error
 
     run = run_of(write)
@@ -362,7 +361,7 @@ def test_ids_of_requests_are_unique_within_a_run() -> None:
 
     def write(node: Node) -> Program:
         ids.extend([node.make_request([], FreeText()).id, node.make_request([], FreeText()).id])
-        yield Wait("nothing", Pending.of(None))
+        yield Wait("nothing", Pending.ready(None))
         return True
 
     run_of(write).run()
@@ -377,7 +376,7 @@ def test_the_rules_of_the_household_stand_once_in_a_prompt_also_after_it_was_sho
         for _ in range(2):
             prompts.append(node.prompt()[0].text)
             node.shorten(PromptTooLong(1, 1000))
-        yield Wait("nothing", Pending.of(None))
+        yield Wait("nothing", Pending.ready(None))
         return True
 
     world = ScriptedWorld()
@@ -460,3 +459,60 @@ def test_what_bars_a_node_from_deciding_again_is_one_question() -> None:
     assert barred.message == "all of the 1 decisions are used up"
     context.fatal = replace(barred, message="the tree ends")
     assert node.barred() is context.fatal
+
+
+# ---------------------------------------------------------------------- interruption at any tick
+
+
+def interrupt_twice(run: Episode) -> None:
+    run.interrupt()
+    run.interrupt()
+    assert all(behaviour.status == Status.INVALID for behaviour in run.tree.root.iterate())
+
+
+def test_a_search_for_examples_in_flight_is_cancelled_once() -> None:
+    cancelled: list[str] = []
+    run = scripted_episode({"root": ["Act: done"]})
+    run.context.examples = lambda goal: Pending(on_cancel=lambda: cancelled.append(goal))
+    run.tick()
+    interrupt_twice(run)
+    assert cancelled == ["root"]
+
+
+def test_a_node_deep_in_the_tree_is_interrupted_with_its_root() -> None:
+    model = ScriptedModel(
+        {"root": [expand("parallel", "a", "b")], "a": [expand("sequence", "c")], "c": ["Think: x"], "b": ["Act: done"]}
+    )
+    run = scripted_episode({}, model=model)
+    for _ in range(4):
+        run.tick()
+    model.settle = False
+    run.tick()
+    active = run.context.nodes[-1]
+    assert (active.subgoal, run.tree.tip()) == ("c", active)
+    interrupt_twice(run)
+    assert sum(model.cancelled.values()) == 1
+    assert run.result().status == "interrupted"
+
+
+def test_an_answer_after_the_interruption_changes_nothing() -> None:
+    model = ScriptedModel({"root": ["Act: open fridge 1"]}, settle=False)
+    world = ScriptedWorld()
+    run = scripted_episode({}, model=model, world=world)
+    run.tick()
+    run.interrupt()
+    model.settle_all()
+    assert (run.tree.root.status, world.executed) == (Status.INVALID, [])
+
+
+def test_an_exception_on_the_way_cancels_what_is_in_flight() -> None:
+    model = ScriptedModel({"root": ["Think: a"]}, settle=False)
+    run = scripted_episode({}, model=model)
+
+    def stop(tree: object) -> None:
+        raise KeyboardInterrupt
+
+    run.tree.add_post_tick_handler(stop)
+    with pytest.raises(KeyboardInterrupt):
+        run.run()
+    assert dict(model.cancelled) == {"0.1": 1}

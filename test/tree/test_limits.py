@@ -44,7 +44,7 @@ class Costly(LanguageModel):
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         self.asked += 1
-        return Pending.of(Reply(f"Think: {'so ' * self.asked}", **self._counts))
+        return Pending.ready(Reply(f"Think: {'so ' * self.asked}", **self._counts))
 
 
 COUNTS = {"prompt_tokens": 1000, "cached_tokens": 400, "output_tokens": 50, "reasoning_tokens": 30}
@@ -330,7 +330,7 @@ class Broods(LanguageModel):
         may_say, thought = request.may_say, next(self.thoughts)
         assert isinstance(may_say, DecisionGrammar)
         held = re.fullmatch(may_say.regex(), thought)
-        return Pending.of(Reply(thought if held else f"Act: {may_say.skills[-1]}"))
+        return Pending.ready(Reply(thought if held else f"Act: {may_say.skills[-1]}"))
 
 
 class Fridge(ScriptedWorld):
@@ -396,7 +396,7 @@ def test_what_a_person_says_may_be_thought_about() -> None:
 def test_a_reply_that_is_not_held_is_told_so_and_counts_as_refused() -> None:
     class Free(LanguageModel):
         def decide(self, request: DecisionRequest) -> Pending[Reply]:
-            return Pending.of(Reply(THOUGHT))
+            return Pending.ready(Reply(THOUGHT))
 
     run = scripted_episode({}, model=Free(), options=TreeOptions(thoughts_in_a_row=1))
     result = run.run()

@@ -34,6 +34,7 @@ from reactree_ros.world.skill_policy import policy_from_list
 from reactree_ros.world.wrappers import PolicyGuard
 
 Make = Callable[[OwnTree], Behaviour]
+OPEN = "Act: open fridge 1"
 
 
 def planner_of(make: Make) -> Planner:
@@ -81,28 +82,22 @@ def test_a_tree_of_plain_composites_carries_out_skills_and_goals() -> None:
         world=world,
         model=model,
     )
-
     result = episode.run()
-
     assert world.executed == ["go to kitchen 1", "pick up apple 1", "open fridge 1"]
     assert (result.end, result.decisions, result.steps) == ("done", 2, 3)
 
 
 def test_a_skill_that_is_refused_fails_and_says_why() -> None:
     episode = episode_of(lambda run: run.skill("open fridge 1"), world=ScriptedWorld(refused=["open fridge 1"]))
-
     result = episode.run()
-
     assert (result.end, result.reason) == ("failure", "You cannot open fridge 1.")
 
 
 def test_a_skill_policy_guards_hand_written_skills() -> None:
     world = ScriptedWorld()
     rules = [{"skill": "open", "object": "fridge", "verdict": "deny"}, {"skill": "open", "verdict": "allow"}]
-    guarded = PolicyGuard(world, policy_from_list(rules, where="here"), lambda skill, why: Pending.of(""))
-
+    guarded = PolicyGuard(world, policy_from_list(rules, where="here"), lambda skill, why: Pending.ready(""))
     result = episode_of(lambda run: run.skill("open fridge 1"), world=guarded).run()
-
     assert (result.end, world.executed) == ("failure", [])
     assert "the skill policy says deny" in result.reason
     with pytest.raises(UserError, match="'go to kitchen 1' is no skill; one starts with open"):
@@ -122,9 +117,7 @@ class Declared(ScriptedWorld):
 @pytest.mark.parametrize("name", ["give", "hand over"])
 def test_a_declared_skill_takes_its_values_by_name(name: str) -> None:
     world = Declared()
-
     episode_of(lambda run: run.skill(name, thing="stapler", to="Anna"), world=world).run()
-
     assert world.executed == ["hand over stapler to Anna"]
     assert isinstance(world.executed[0], SkillCall)
     assert world.executed[0].values == {"thing": "stapler", "to": "Anna"}
@@ -158,7 +151,7 @@ class Slow(ScriptedWorld):
         self.under_way: Pending[Observation] | None = None
 
     def observe(self) -> Pending[Observation]:
-        return Pending.of(Observation("You are here."))
+        return Pending.ready(Observation("You are here."))
 
     def execute(self, skill: str) -> Pending[Observation]:
         assert self.under_way is None or (self.under_way.done() and self.rest.done()), f"'{skill}' begins too early"
@@ -181,7 +174,6 @@ def test_a_skill_begins_when_what_was_cancelled_has_come_to_rest() -> None:
     episode.tick()
     switch.on = True
     episode.tick()
-
     assert world.executed == ["go to kitchen 1"]
     assert world.cancelled["go to kitchen 1"] == 1
     world.rest.succeed(None)
@@ -202,7 +194,6 @@ def test_skills_at_the_same_time_are_carried_out_one_after_the_other() -> None:
     )
     episode.tick()
     episode.tick()
-
     assert world.executed == ["go to kitchen 1"]
     world.settle_all()
     assert world.executed == ["go to kitchen 1", "open fridge 1"]
@@ -218,7 +209,6 @@ def test_a_skill_that_a_pause_breaks_off_is_carried_out_again() -> None:
     episode.tick()
     episode.pause()
     episode.tick()
-
     assert world.cancelled["go to kitchen 1"] == 1
     episode.resume()
     world.settle = True
@@ -229,68 +219,47 @@ def test_a_skill_that_a_pause_breaks_off_is_carried_out_again() -> None:
 # ---------------------------------------------------------------------- each leaf stands for itself
 
 
-def test_the_limits_of_a_goal_begin_anew_each_time() -> None:
-    model = ScriptedModel({"a": ["Act: go to kitchen 1", "Act: open fridge 1", "Act: done"] * 3})
+@pytest.mark.parametrize(
+    ("says", "times", "options", "ends"),
+    [
+        # steps before decisions: `done` is asked for with two steps taken, which are all
+        (["Act: go to kitchen 1", OPEN, "Act: done"], 3, {"max_steps": 2, "max_decisions": 3}, ("out_of_steps", 2)),
+        (["Act: go to kitchen 1", "Act: done"], 3, {"max_steps": 2, "max_decisions": 3}, ("done", 3)),
+        (["Act: go to kitchen 1", "Act: done"], 9, {"stuck_after": 3}, ("done", 9)),  # by what it saw before
+    ],
+)
+def test_the_limits_of_a_goal_begin_anew_each_time(
+    says: list[str], times: int, options: dict[str, int], ends: tuple[str, int]
+) -> None:
     episode = episode_of(
-        lambda run: decorators.Repeat("again", run.goal("a"), num_success=3),
-        model=model,
-        options=TreeOptions(max_steps=2, max_decisions=3),
+        lambda run: decorators.Repeat("again", run.goal("a"), num_success=times),
+        model=ScriptedModel({"a": says * times}),
+        options=TreeOptions(**options),
     )
-
     result = episode.run()
-
-    # steps before decisions: `done` is asked for with two steps taken, which are all
-    assert (result.end, result.steps) == ("out_of_steps", 2)
-
-    model = ScriptedModel({"a": ["Act: go to kitchen 1", "Act: done"] * 3})
-    episode = episode_of(
-        lambda run: decorators.Repeat("again", run.goal("a"), num_success=3),
-        model=model,
-        options=TreeOptions(max_steps=2, max_decisions=3),
-    )
-
-    result = episode.run()
-
-    assert (result.end, result.steps, result.decisions) == ("done", 3, 3)
+    assert (result.end, result.steps) == ends
 
 
-@pytest.mark.slow
-def test_a_goal_that_is_repeated_is_not_stuck_by_what_it_saw_before() -> None:
-    model = ScriptedModel({"a": ["Act: go to kitchen 1", "Act: done"] * 9})
-    episode = episode_of(
-        lambda run: decorators.Repeat("again", run.goal("a"), num_success=9),
-        model=model,
-        options=TreeOptions(stuck_after=3),
-    )
-
-    assert episode.run().end == "done"
-
-
-def test_a_goal_that_is_stuck_ends_alone() -> None:
+@pytest.mark.parametrize(
+    ("model", "done", "message"),
+    [
+        (ScriptedModel({"a": [OPEN] * 9}), ["open fridge 1"] * 3, "'open fridge 1' came 3 times"),
+        (Gone(), [], "no reply: the server is gone"),
+    ],
+)
+def test_a_goal_that_is_stuck_or_whose_model_is_gone_ends_alone(
+    model: LanguageModel, done: list[str], message: str
+) -> None:
     world = ScriptedWorld(refused=["open fridge 1"])
     episode = episode_of(
         lambda run: composites.Selector("or", memory=True, children=[run.goal("a"), run.skill("go to kitchen 1")]),
         world=world,
-        model=ScriptedModel({"a": ["Act: open fridge 1"] * 9}),
+        model=model,
         options=TreeOptions(stuck_after=3),
     )
-
-    assert episode.run().end == "done"
-    assert world.executed == ["open fridge 1"] * 3 + ["go to kitchen 1"]
-
-
-def test_a_language_model_that_is_gone_ends_its_goal_alone() -> None:
-    world = ScriptedWorld()
-    episode = episode_of(
-        lambda run: composites.Selector("or", memory=True, children=[run.goal("a"), run.skill("go to kitchen 1")]),
-        world=world,
-        model=Gone(),
-    )
-
     result = episode.run()
-
-    assert world.executed == ["go to kitchen 1"]
-    assert (result.end, result.message) == ("done", "no reply: the server is gone")
+    assert (result.end, world.executed) == ("done", [*done, "go to kitchen 1"])
+    assert message in result.message
 
 
 def test_the_time_of_a_run_is_over_for_all_leaves() -> None:
@@ -308,7 +277,6 @@ def test_the_time_of_a_run_is_over_for_all_leaves() -> None:
     episode.tick()
     now[0] = 6.0
     episode.tick()
-
     assert world.executed == ["go to kitchen 1"]
     assert world.cancelled["go to kitchen 1"] == 1
     assert episode.result().end == "out_of_time"
@@ -354,7 +322,7 @@ def recorded(make: Make, **script: list[str]) -> tuple[list[Event], Episode]:
 
 SCRIPT = {
     "a": [expand("sequence", "b", "c")] * 2,
-    "b": ["Act: open fridge 1", "Act: done"] * 2,
+    "b": [OPEN, "Act: done"] * 2,
     "c": ["Think: hm"] * 20,
 }
 
@@ -362,7 +330,6 @@ SCRIPT = {
 def test_the_record_has_every_skill_and_replays() -> None:
     events, episode = recorded(mine, **SCRIPT)
     episode.run()
-
     record = Record(events)
     skills = [event["skill"] for event in events if event["e"] == "skill"]
     assert skills == ["go to kitchen 1", "open fridge 1"] * 2
@@ -373,7 +340,6 @@ def test_the_record_has_every_skill_and_replays() -> None:
 def test_what_is_interrupted_is_so_in_the_record() -> None:
     events, episode = recorded(mine, **SCRIPT)
     episode.run()
-
     names = {node["node"]: node["name"] for event in events if event["e"] == "grow" for node in event["nodes"]}
     second = [at for at, event in enumerate(events) if event["e"] == "skill"][2]
     told = [(names[of[0]], of[1]) for event in events[:second] if event["e"] == "status" for of in event["of"]]
@@ -386,12 +352,11 @@ def plain(run: OwnTree) -> Behaviour:
 
 
 def test_a_run_that_was_broken_off_goes_on_in_its_own_tree() -> None:
-    events, episode = recorded(plain, b=["Act: open fridge 1"])
+    events, episode = recorded(plain, b=[OPEN])
     for _ in range(3):
         episode.tick()
     episode.interrupt()
     record, world = Record(events), ScriptedWorld()
-
     way = WayBack(
         record,
         stop_of(record),
@@ -402,7 +367,6 @@ def test_a_run_that_was_broken_off_goes_on_in_its_own_tree() -> None:
     )
     while not way.step():
         way.wait()
-
     assert way.episode.run().end == "done"
     assert world.executed == ["go to kitchen 1", "open fridge 1", "pick up apple 1"]
 
@@ -410,7 +374,6 @@ def test_a_run_that_was_broken_off_goes_on_in_its_own_tree() -> None:
 def test_what_an_agent_has_nothing_to_learn_from_is_no_experience() -> None:
     _, episode = recorded(plain, b=["Act: done"])
     episode.run()
-
     assert [experience.subgoal for experience in episode.experiences()] == ["b"]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import py_trees
 import pytest
-from doubles import EVERYTHING, START, Heard, ScriptedModel, ScriptedWorld, expand, goal_of, scripted_episode
+from doubles import EVERYTHING, START, Crew, Heard, ScriptedModel, ScriptedWorld, expand, goal_of, scripted_episode
 from py_trees.common import Status
 from recorded_runs import Kept, assert_replays, recorded_episode
 
@@ -49,11 +49,7 @@ def composites(run: Episode) -> list[tuple[str, Status]]:
 
 def test_it_is_told_what_failed_and_why_looks_around_and_goes_on_in_the_same_node() -> None:
     run = run_of(
-        {
-            "root": [expand("sequence", "a", "b", "c"), "Act: open fridge 1", "Act: done"],
-            "a": ["Act: done"],
-            "b": FAILS,
-        }
+        {"root": [expand("sequence", "a", "b", "c"), "Act: open fridge 1", "Act: done"], "a": ["Act: done"], "b": FAILS}
     )
     result = run.run()
     assert (result.status, result.end, result.agent_nodes, result.decisions) == ("success", "done", 3, 3)
@@ -202,7 +198,7 @@ class Steady(ScriptedModel):
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         before = sum(isinstance(turn, Said) for turn in request.turns)
-        return Pending.of(Reply(self.script[goal_of(request.prompt)][before]))
+        return Pending.ready(Reply(self.script[goal_of(request.prompt)][before]))
 
 
 @pytest.mark.parametrize("ticks", range(1, 14))
@@ -237,17 +233,6 @@ def test_wherever_it_is_interrupted_all_of_it_stops_and_its_record_replays(ticks
     assert_replays(kept)
 
 
-class Crew(ScriptedWorld):
-    """A world of two robots."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.robots = {name: ScriptedWorld() for name in ("robot_1", "robot_2")}
-
-    def team(self) -> Mapping[str, ScriptedWorld]:
-        return self.robots
-
-
 def test_several_robots_share_out_again_what_failed() -> None:
     act = "Act: open fridge 1"
     script = {
@@ -257,11 +242,12 @@ def test_several_robots_share_out_again_what_failed() -> None:
         "c": [act, "Act: failure"],
         "d": [act, act, "Act: failure"],
     }
-    world = Crew()
+    one, two = ScriptedWorld(), ScriptedWorld()
+    world = Crew(robot_1=one, robot_2=two)
     episode, kept = recorded_episode(script, name="reactree:re_expand=2", world=world)
     result = episode.run()
     assert (result.end, result.steps, result.makespan) == ("done", 5, 3)
-    assert [len(one.executed) for one in world.robots.values()] == [2, 3]
+    assert (len(one.executed), len(two.executed)) == (2, 3)
     succeeded = [[one.succeeded for one in told.tried] for told in told_in(root_of(episode).turns)]
     assert succeeded == [[True, False], [False, False]]
     assert all(robot.post is None or robot.post is episode.context.team.post for robot in episode.context.team.robots)
@@ -294,7 +280,7 @@ def test_a_run_goes_on_from_each_of_its_decisions(number: int) -> None:
 
     class Rest(ScriptedModel):
         def decide(self, request: DecisionRequest) -> Pending[Reply]:
-            return Pending.of(Reply(self.script["all"].pop(0)))
+            return Pending.ready(Reply(self.script["all"].pop(0)))
 
     model = Rest({"all": said[replied:]})
     episode = go_on(before, until, world=ScriptedWorld(), model=model, write=again.write)

@@ -43,13 +43,13 @@ class Summarising(LanguageModel):
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         self.requests.append(request)
         if not isinstance(request.may_say, FreeText):
-            return Pending.of(Reply(self.decisions.pop(0)))
+            return Pending.ready(Reply(self.decisions.pop(0)))
         self.asked += 1
         if self.error is not None:
             return Pending.failed(self.error)
         if not self.settle_summaries:
             return Pending(on_cancel=self._count)
-        return Pending.of(Reply(f" summary {self.asked}\n"))
+        return Pending.ready(Reply(f" summary {self.asked}\n"))
 
     def count_tokens(self, text: str) -> int:
         return len(text.split())
@@ -185,7 +185,7 @@ def test_a_summary_that_was_cut_is_kept_up_to_its_last_whole_sentence() -> None:
             reply = super().decide(request).take()
             if isinstance(request.may_say, FreeText):
                 reply = replace(reply, text="I thought thrice. Then I was", finish_reason="length")
-            return Pending.of(reply)
+            return Pending.ready(reply)
 
     model = Cut(SIX)
     run_of(model, 20).run()
@@ -242,7 +242,7 @@ class Short(Summarising):
         if isinstance(request.may_say, FreeText):  # it says as much as it may
             sentences = " You went to the kitchen." * (request.max_tokens // 6 - 1)
             reply = replace(reply, text=f"{reply.text.strip()}.{sentences} You", finish_reason="length")
-        return Pending.of(reply)
+        return Pending.ready(reply)
 
 
 class House(ScriptedWorld):
@@ -251,7 +251,7 @@ class House(ScriptedWorld):
     def execute(self, skill: str) -> Pending[Observation]:
         super().execute(skill)
         things = ", ".join(f"{thing} ({len(self.executed)})" for thing in ("cabinet", "fridge", "apple", "mug"))
-        return Pending.of(Observation(f"You move to the kitchen (1). Looking around the room, you see {things}."))
+        return Pending.ready(Observation(f"You move to the kitchen (1). Looking around the room, you see {things}."))
 
 
 def in_short(context: int, *, name: str = "react_wm", **options: Any) -> tuple[Short, EpisodeResult]:

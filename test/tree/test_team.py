@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
-from doubles import Clock, ScriptedModel, ScriptedWorld, expand, scripted_episode
+from doubles import Clock, Crew, ScriptedModel, ScriptedWorld, expand, scripted_episode
 from failing_robots import Failing, FailingTeam
 from recorded_runs import assert_replays, recorded_episode
 
@@ -22,23 +22,8 @@ from reactree_ros.llm.port import DecisionRequest, LanguageModelError, Reply
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.moment import Moment
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.world.port import Observation, RightOfWay, RobotGone, Seen, SharedWorld, WorldError
+from reactree_ros.world.port import Observation, RightOfWay, RobotGone, Seen, WorldError
 from reactree_ros.world.wrappers import SkillTimeLimit
-
-
-class Crew(ScriptedWorld):
-    """A scripted world of several robots, each of them a scripted world.
-
-    Args:
-        robots: By name.
-    """
-
-    def __init__(self, **robots: SharedWorld) -> None:
-        super().__init__()
-        self.robots = robots
-
-    def team(self) -> Mapping[str, SharedWorld]:
-        return self.robots
 
 
 class Holder(ScriptedWorld):
@@ -49,11 +34,11 @@ class Holder(ScriptedWorld):
         self.seen = seen
 
     def observe(self) -> Pending[Observation]:
-        return Pending.of(Observation("You are in the house, and there are 1 rooms: kitchen (1).", seen=self.seen))
+        return Pending.ready(Observation("You are in the house, and there are 1 rooms: kitchen (1).", seen=self.seen))
 
     def execute(self, skill: str) -> Pending[Observation]:
         self.executed.append(skill)
-        return Pending.of(Observation(f"You {skill}.", seen=self.seen))
+        return Pending.ready(Observation(f"You {skill}.", seen=self.seen))
 
 
 def crew(count: int = 2, *, settle: bool = True) -> Crew:
@@ -358,10 +343,7 @@ def test_robots_that_share_a_household_reach_its_goals_in_fewer_steps_one_after_
     steps = makespan = 0
     for task in tasks(9000200, 4):
         episode, kept = recorded_episode(
-            {},
-            instruction=task.instruction,
-            model=ExpertModel(),
-            world=SymbolicWorld(task, robots=robots),
+            {}, instruction=task.instruction, model=ExpertModel(), world=SymbolicWorld(task, robots=robots)
         )
         result = episode.run()
         assert (result.gsr, result.robots) == (1.0, robots), task.instruction

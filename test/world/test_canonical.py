@@ -18,7 +18,7 @@ from reactree_ros.world.port import Observation, Outcome, Score, World
 from reactree_ros.world.skill_policy import PolicyError, SkillPolicy, policy_from_list
 from reactree_ros.world.wrappers import PolicyGuard, SkillTimeLimit, WorldWrapper
 
-NOBODY: Callable[[str, str], Pending[str]] = lambda skill, reason: Pending.of("nobody is there")  # noqa: E731
+NOBODY: Callable[[str, str], Pending[str]] = lambda skill, reason: Pending.ready("nobody is there")  # noqa: E731
 SOME = 100
 
 
@@ -80,17 +80,17 @@ class Free(World):
         return self.observe()
 
     def observe(self) -> Pending[Observation]:
-        return Pending.of(Observation("You look around."))
+        return Pending.ready(Observation("You look around."))
 
     def available_skills(self) -> Pending[Sequence[str]]:
-        return Pending.of(("look", "take lamp"))
+        return Pending.ready(("look", "take lamp"))
 
     def execute(self, skill: str) -> Pending[Observation]:
         self.done.append(skill)
-        return Pending.of(Observation("Taken."))
+        return Pending.ready(Observation("Taken."))
 
     def score(self) -> Pending[Score | None]:
-        return Pending.of(None)
+        return Pending.ready(None)
 
 
 class Story(JerichoWorld):
@@ -102,7 +102,7 @@ class Story(JerichoWorld):
 
     def execute(self, skill: str) -> Pending[Observation]:
         self.done.append(skill)
-        return Pending.of(Observation("Taken."))
+        return Pending.ready(Observation("Taken."))
 
 
 FREE: dict[str, Callable[[], Free | Story]] = {
@@ -203,19 +203,19 @@ class Lenient(Free):
         return self.observe()
 
     def observe(self) -> Pending[Observation]:
-        return Pending.of(Observation(f"You look around. Lamp: {self.lamp}."))
+        return Pending.ready(Observation(f"You look around. Lamp: {self.lamp}."))
 
     def available_skills(self) -> Pending[Sequence[str]]:
-        return Pending.of(("take lamp", "look at lamp"))
+        return Pending.ready(("take lamp", "look at lamp"))
 
     def canonical(self, skill: str) -> Pending[str | Observation]:
-        return Pending.of(skill.strip().casefold() if self.says else skill)
+        return Pending.ready(skill.strip().casefold() if self.says else skill)
 
     def execute(self, skill: str) -> Pending[Observation]:
         if skill.strip().casefold() not in ("take lamp", "look at lamp"):
-            return Pending.of(Observation("No.", Outcome.UNKNOWN_SKILL))
+            return Pending.ready(Observation("No.", Outcome.UNKNOWN_SKILL))
         self.lamp = self.lamp or skill.strip().casefold() == "take lamp"
-        return Pending.of(Observation("Done."))
+        return Pending.ready(Observation("Done."))
 
 
 def test_a_world_is_checked_for_saying_what_it_does() -> None:
@@ -232,7 +232,7 @@ class Changing(WorldWrapper):
     meant = "take lamp"
 
     def canonical(self, skill: str) -> Pending[str | Observation]:
-        return Pending.of(self.meant)
+        return Pending.ready(self.meant)
 
 
 def test_what_means_something_else_once_it_is_confirmed_is_not_done() -> None:

@@ -40,27 +40,27 @@ class Shed(World):
         return self.observe()
 
     def observe(self) -> Pending[Observation]:
-        return Pending.of(Observation(self.text()))
+        return Pending.ready(Observation(self.text()))
 
     def text(self) -> str:
         return f"You are in a shed. The door is {'open' if self.open else 'closed'}."
 
     def available_skills(self) -> Pending[Sequence[str]]:
-        return Pending.of(("open door 1", "close door 1", "take rake 1"))
+        return Pending.ready(("open door 1", "close door 1", "take rake 1"))
 
     def execute(self, skill: str) -> Pending[Observation]:
         if skill not in ("open door 1", "close door 1", "take rake 1"):
-            return Pending.of(Observation("There is no such skill.", Outcome.UNKNOWN_SKILL))
+            return Pending.ready(Observation("There is no such skill.", Outcome.UNKNOWN_SKILL))
         if skill == "take rake 1":
             if self.taken:
-                return Pending.of(Observation("You have it.", Outcome.PRECONDITION))
+                return Pending.ready(Observation("You have it.", Outcome.PRECONDITION))
             self.taken = True
         else:
             self.open = skill == "open door 1"
-        return Pending.of(Observation("Done."))
+        return Pending.ready(Observation("Done."))
 
     def score(self) -> Pending[Score | None]:
-        return Pending.of(Score(gsr=float(self.taken), ssr=float(self.taken)))
+        return Pending.ready(Score(gsr=float(self.taken), ssr=float(self.taken)))
 
 
 @pytest.mark.parametrize("house", HOUSES)
@@ -89,9 +89,9 @@ ALL = SkillPolicy(
     [
         WorldWrapper(Shed()),
         SkillTimeLimit(Shed(), 10.0, answer_seconds=10.0),
-        PolicyGuard(Shed(), ALL, lambda skill, reason: Pending.of("")),
-        PolicyGuard(Shed(), ALL, lambda skill, reason: Pending.of("not now")),
-        SkillTimeLimit(PolicyGuard(Shed(), ALL, lambda skill, reason: Pending.of("")), 10.0),
+        PolicyGuard(Shed(), ALL, lambda skill, reason: Pending.ready("")),
+        PolicyGuard(Shed(), ALL, lambda skill, reason: Pending.ready("not now")),
+        SkillTimeLimit(PolicyGuard(Shed(), ALL, lambda skill, reason: Pending.ready("")), 10.0),
     ],
 )
 def test_a_wrapped_world_keeps_to_the_port(wrapped: World) -> None:
@@ -107,7 +107,7 @@ def test_a_recording_is_no_world_to_try_things_in() -> None:
 
 
 def does(text: str, outcome: Outcome = Outcome.DONE) -> Pending[Observation]:
-    return Pending.of(Observation(text, outcome))
+    return Pending.ready(Observation(text, outcome))
 
 
 def fails(error: Exception) -> Any:
@@ -134,11 +134,11 @@ def levitating(instead: Any) -> Any:
 
 
 def skills(*offered: str) -> dict[str, Any]:
-    return {"available_skills": lambda self: Pending.of(offered)}
+    return {"available_skills": lambda self: Pending.ready(offered)}
 
 
 def score(*of: float) -> dict[str, Any]:
-    return {"score": lambda self: Pending.of(Score(*of))}
+    return {"score": lambda self: Pending.ready(Score(*of))}
 
 
 class Pair(Shed, SharedWorld):
@@ -202,7 +202,7 @@ WRONG: list[tuple[World, str]] = [
         ),
         "reset does not bring the world back: another first observation than before the skills",
     ),
-    (but(reset=lambda self, seed: Pending.of(None)), "reset gives None, which is no Observation"),
+    (but(reset=lambda self, seed: Pending.ready(None)), "reset gives None, which is no Observation"),
     (but(**skills()), "available_skills lists nothing"),
     (but(**skills("open door 1", "open door 1")), "available_skills lists 'open door 1' 2 times"),
     (but(**skills("lock door 1")), "the skill 'lock door 1' begins with none of the household's actions"),
@@ -222,7 +222,7 @@ WRONG: list[tuple[World, str]] = [
         "which does not begin with the household's start line 'You are in a shed'",
     ),
     (
-        but(execute=lambda self, skill: Pending.of(replace(Shed.execute(self, skill).take(), outcome="done"))),  # type: ignore[arg-type]
+        but(execute=lambda self, skill: Pending.ready(replace(Shed.execute(self, skill).take(), outcome="done"))),  # type: ignore[arg-type]
         "gives an observation whose outcome is 'done', which is no Outcome",
     ),
     (but(household=None), "household is None, which is no Household"),
@@ -273,7 +273,7 @@ def test_a_task_says_what_it_asks_for(task: object, problem: str) -> None:
 
 
 def test_a_world_may_have_no_skills_left() -> None:
-    offered = {"available_skills": lambda self: Pending.of(() if self.taken else ("take rake 1",))}
+    offered = {"available_skills": lambda self: Pending.ready(() if self.taken else ("take rake 1",))}
     assert check_world(but(**offered)) == []
 
 

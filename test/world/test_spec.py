@@ -196,7 +196,7 @@ def test_what_is_cancelled_or_fails_is_so_and_tells_nothing() -> None:
     assert flight.cancelled()
     flight = Pending.failed(WorldError("the base is gone"))
     assert str(one.execute("go to kitchen 1").exception()) == "the base is gone"
-    flight = Pending.of(Observation("You are somewhere.", seen=(Seen("cup", 1, None, None),)))
+    flight = Pending.ready(Observation("You are somewhere.", seen=(Seen("cup", 1, None, None),)))
     assert one.execute("go to cup 1").take().text == "You are somewhere."
 
 

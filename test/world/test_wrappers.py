@@ -39,17 +39,17 @@ class Slow(SharedWorld):
         self.closed = 0
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
-        return Pending.of(Observation(f"reset {seed}"))
+        return Pending.ready(Observation(f"reset {seed}"))
 
     def observe(self) -> Pending[Observation]:
         self.looks.append(Pending())
         return self.looks[-1]
 
     def survey(self) -> Pending[Observation]:
-        return Pending.of(Observation("everything"))
+        return Pending.ready(Observation("everything"))
 
     def available_skills(self) -> Pending[Sequence[str]]:
-        return Pending.of(("go to kitchen 1",))
+        return Pending.ready(("go to kitchen 1",))
 
     def execute(self, skill: str) -> Pending[Observation]:
         self.skills.append(skill)
@@ -57,7 +57,7 @@ class Slow(SharedWorld):
         return self.in_flight[-1]
 
     def score(self) -> Pending[Score | None]:
-        return Pending.of(Score(1.0, 1.0))
+        return Pending.ready(Score(1.0, 1.0))
 
     def at_rest(self) -> Pending[None]:
         self.rests.append(Pending())
@@ -321,7 +321,7 @@ def test_a_cancel_while_a_person_is_asked_cancels_the_question() -> None:
 def test_what_is_denied_is_not_offered() -> None:
     class Kitchen(Slow):
         def available_skills(self) -> Pending[Sequence[str]]:
-            return Pending.of(["go to kitchen 1", "turn on stove 1", "turn on tv 1", "open fridge 1"])
+            return Pending.ready(["go to kitchen 1", "turn on stove 1", "turn on tv 1", "open fridge 1"])
 
     world = PolicyGuard(Kitchen(), POLICY, Person())
     assert world.available_skills().take() == ["go to kitchen 1", "turn on stove 1"]

@@ -33,8 +33,7 @@ from reactree_ros.agent.decision import (
 from reactree_ros.agent.grammar import TEXT, Grammar
 from reactree_ros.agent.labels import PICTURE, Mark, label_of, shortened, undressed
 from reactree_ros.agent.parameters import ParameterError
-from reactree_ros.agent.reading.reader import Reader
-from reactree_ros.agent.reading.values import value_at
+from reactree_ros.agent.reading.reader import Reader, value_at
 from reactree_ros.agent.text import typed
 from reactree_ros.agent.turns import Said, Turn, Unreadable
 

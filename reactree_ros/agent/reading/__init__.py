@@ -13,9 +13,8 @@ from collections.abc import Iterable, Sequence
 
 from reactree_ros.agent.grammar import DecisionGrammar, Grammar
 from reactree_ros.agent.labels import label_of, shortened, undressed
-from reactree_ros.agent.reading.reader import COURTESY, Reader, first_turn, own_words
+from reactree_ros.agent.reading.reader import COURTESY, Reader, first_turn, object_in, own_words
 from reactree_ros.agent.reading.skills import Skills, said_exactly
-from reactree_ros.agent.reading.values import object_in
 from reactree_ros.agent.turns import Said, Unreadable
 
 __all__ = ["Unreadable", "own_words", "read", "read_call", "read_choice", "says_exactly", "whole_part"]

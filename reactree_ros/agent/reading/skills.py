@@ -110,7 +110,7 @@ class Skills:
     def begins_like_one(self, said: str) -> bool:
         """Whether something begins with the verb of an available skill, or one of its kind."""
         first = words(said[:_LONGEST])[:1]
-        return bool(first) and _kind_of(first[0]) in {_Phrase.of(skill).verb for skill in self._all}
+        return bool(first) and _kind_of(first[0]) in {_Phrase.parse(skill).verb for skill in self._all}
 
     def may_go_on(self, skill: str, said: str) -> bool:
         """Whether a reply that was cut may have meant another skill: one that begins like it, or with its number."""
@@ -129,13 +129,13 @@ class Skills:
     def _recalled(self, said: str) -> str | None:
         """Return the question to memory for a thing of which no skill has a word, or one that is nearly the same."""
         parts = words(without_articles(said))
-        thing, asked = parts[len(_RECALL) :], _Phrase.of(said).noun
+        thing, asked = parts[len(_RECALL) :], _Phrase.parse(said).noun
         is_one = parts[: len(_RECALL)] == _RECALL and len(thing) <= _LONGEST_THING and not _NO_NAME.search(said)
         if self._free or not is_one or not asked or {*thing} - {"of"} != asked:
             return None
         if not any(skill.startswith(RECALL) for skill in self._available):
             return None
-        known = {word for skill in self._all for part in _Phrase.of(skill)[1::2] for word in part}
+        known = {word for skill in self._all for part in _Phrase.parse(skill)[1::2] for word in part}
         near = any(difflib.get_close_matches(word, known, 1, _NEAR) for word in asked)
         return None if near else f"{RECALL}{' '.join(thing)}"
 
@@ -185,7 +185,7 @@ class _Phrase(NamedTuple):
     behind: frozenset[str]
 
     @classmethod
-    def of(cls, text: str) -> _Phrase:
+    def parse(cls, text: str) -> _Phrase:
         verb, *rest = words(without_articles(text)) or ("",)
         begin = next((at for at, word in enumerate(rest) if word not in _SMALL), len(rest))
         end = next((at for at, word in enumerate(rest) if at > begin and word in _BEHIND), len(rest))
@@ -208,8 +208,8 @@ def _kind_of(verb: str) -> str:
 
 def _near(said: str, skills: Sequence[str]) -> str:
     """Name the skills that are nearest to what was said; where none is near, a few of as many verbs as there are."""
-    asked = _Phrase.of(said)
-    scored = [(score, skill) for skill in skills if any(score := asked.likeness(_Phrase.of(skill)))]
+    asked = _Phrase.parse(said)
+    scored = [(score, skill) for skill in skills if any(score := asked.likeness(_Phrase.parse(skill)))]
     if best := heapq.nlargest(_COMPARED, scored, key=lambda one: one[0]):
         alike = difflib.SequenceMatcher(None, said.casefold())
         best.sort(key=lambda one: (*one[0], _ratio(alike, one[1])), reverse=True)
@@ -217,7 +217,7 @@ def _near(said: str, skills: Sequence[str]) -> str:
     others = [skill for skill in skills if skill not in (DONE, FAILURE) and not skill.startswith(ASKS_MEMORY)]
     of_verbs: dict[str, str] = {}
     for skill in others or skills:
-        of_verbs.setdefault(_Phrase.of(skill).verb, skill)
+        of_verbs.setdefault(_Phrase.parse(skill).verb, skill)
     some = dict.fromkeys([*of_verbs.values(), *others])
     return f" Some that are: {_listed([*some])}." if some else ""
 

@@ -313,7 +313,7 @@ class ExpertModel(LanguageModel):
         settings: ExpertSettings = ExpertSettings(),  # noqa: B008 (it is frozen)
         names: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        self._settings, self._naming = settings, Naming(names)
+        self._settings, self._naming, self._others = settings, Naming(names), tuple(OTHERS)
         self._goals = {self._naming.with_words(instruction): one for instruction, one in goals.items()}
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
@@ -322,7 +322,7 @@ class ExpertModel(LanguageModel):
             decided = self.consider(request)
         except RequestRejected as error:
             return Pending.failed(error)
-        return Pending.of(Reply(decided.text, seconds=time.perf_counter() - begin))
+        return Pending.ready(Reply(decided.text, seconds=time.perf_counter() - begin))
 
     def consider(self, request: DecisionRequest) -> Decided:
         """Return the decision, and whether the expert knows the task's goals.
@@ -340,7 +340,7 @@ class ExpertModel(LanguageModel):
         if isinstance(may_say, FreeText) and may_say.thinks:
             raise RequestRejected("the expert decides, it does not write code; name another --llm")
         prompt = self._naming.with_words(_with_abilities(request))
-        for answer in OTHERS:
+        for answer in self._others:
             if said := answer(request, prompt, self._goals):
                 return Decided(self._naming.with_names(said))
         decided = consider(

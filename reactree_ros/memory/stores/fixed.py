@@ -12,12 +12,11 @@ import numpy as np
 from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.prompt import flow_told
 from reactree_ros.agent.turns import Said
-from reactree_ros.memory.embedding import Embedder, WordEmbedder, checked_vectors
+from reactree_ros.memory.embedding import Embedder, ExperienceIndex, WordEmbedder, checked_vectors
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.port import TOKEN_LIMIT, Counts, EpisodicMemory, EpisodicMemoryError
 from reactree_ros.memory.recorded import read_lines
 from reactree_ros.memory.spec import NONE, MemorySpec
-from reactree_ros.memory.stores.index import ExperienceIndex
 from reactree_ros.plugins.installation import Diagnosis, Level
 
 #: Most examples of an agent node, and most tokens of them, if nobody says how many: no cache has this part of a prompt.

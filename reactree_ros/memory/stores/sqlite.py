@@ -28,12 +28,11 @@ from reactree_ros.agent.turns import Turn, text_in, turn_from_dict, turn_to_dict
 from reactree_ros.background.pending import Pending, settle_as
 from reactree_ros.files.read_back import parse_json, shown
 from reactree_ros.memory import embedding
-from reactree_ros.memory.embedding import DEFAULT_MODEL, Embedder, checked_vectors
+from reactree_ros.memory.embedding import DEFAULT_MODEL, Embedder, ExperienceIndex, checked_vectors
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.port import Counts, EpisodicMemory, EpisodicMemoryError
 from reactree_ros.memory.spec import MemorySpec
 from reactree_ros.memory.sqlite_file import SqliteFile
-from reactree_ros.memory.stores.index import ExperienceIndex
 from reactree_ros.plugins.installation import Diagnosis, Level, install_line, lacking
 from reactree_ros.plugins.settings import Settings
 

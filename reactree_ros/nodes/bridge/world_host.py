@@ -50,7 +50,7 @@ class WorldHost:
         self.world: World | None = None
         self.policy: SkillPolicy | None = None
         self._leaving: list[_Leaving] = []
-        self._rest: Pending[None] = Pending.of(None)  # of the last stop
+        self._rest: Pending[None] = Pending.ready(None)  # of the last stop
 
     @property
     def leaving(self) -> bool:

@@ -95,7 +95,7 @@ class InferenceNode(ManagedNode):
         self._about: Mapping[str, Any] = {}  # name and settings; nothing for a given model
         self._trained_for: tuple[str, ...] = ()
         self._model: FairQueue | None = None
-        self._ready: Pending[None] = Pending.of(None)
+        self._ready: Pending[None] = Pending.ready(None)
         self._active = False
         self._running: dict[str, tuple[Pending[Reply], float]] = {}
         self._prompts = KeptPrompts()

@@ -194,7 +194,7 @@ class RosWorld(SharedWorld):
         self._skill: Pending[Observation] | None = None
         self.about: dict[str, Any] = {}  # name and settings of the world, as far as the bridge knows
         self._now: tuple[Offered, ...] = ()  # the skills on offer, until something happens
-        self._last: Pending[None] = Pending.of(None)  # the end of the last cancelled skill
+        self._last: Pending[None] = Pending.ready(None)  # the end of the last cancelled skill
         self._handover = Handover(node)
         self._spun_by = 0  # the thread of the node's executor, once it has called
         self._skills = SkillGoals(node, bridge)
@@ -277,7 +277,7 @@ class RosWorld(SharedWorld):
         return self._asked("observe", lambda msg: observation_from_msg(msg.observation), everything=True)
 
     def available_skills(self) -> Pending[Sequence[Offered]]:
-        return Pending.of(self._now) if self._now else self._asked("available_skills", self._take_skills)
+        return Pending.ready(self._now) if self._now else self._asked("available_skills", self._take_skills)
 
     def corrections(self) -> Pending[Sequence[Offer]]:
         return self._asked("corrections", lambda msg: offers_from(msg.offers))

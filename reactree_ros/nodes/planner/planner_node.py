@@ -80,7 +80,7 @@ class PlannerNode(Node):
         else:
             self._world = RosWorld(self, settings.bridge, self._calls, self.heartbeat)
         self._world.follow(self._wake.trigger)
-        self._rest: Pending[None] = Pending.of(None)
+        self._rest: Pending[None] = Pending.ready(None)
         self._queue = TaskQueue(settings.on_busy, settings.queue_size)
         self._control = TaskControl(self, self._queue, halted=self._world.halted, wake=self._wake.trigger)
         self._person = RosPerson(self, self.heartbeat, self._control.take_in)

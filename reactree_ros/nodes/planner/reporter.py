@@ -21,9 +21,8 @@ from reactree_ros.llm.port import Reply
 from reactree_ros.nodes.messages import attempts_to_msg, decision_to_msg, fill
 from reactree_ros.nodes.planner.task import Task
 from reactree_ros.routine.running import RoutineNode
-from reactree_ros.tree.context import RunContext
+from reactree_ros.tree.context import GrowingTree, Growth, RunContext
 from reactree_ros.tree.goal import Goal
-from reactree_ros.tree.growth import GrowingTree, Growth
 from reactree_ros.tree.listener import Call, Listener
 from reactree_ros.world.port import GONE, Observation
 

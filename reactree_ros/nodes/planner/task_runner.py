@@ -330,7 +330,7 @@ class TaskRunner:
 
     async def _remember(self, task: Task, episode: Episode, result: EpisodeResult) -> None:
         remember = partial(episode.remember, result)
-        added = Pending.of(remember()) if self.memory is None else self.memory.do(remember)
+        added = Pending.ready(remember()) if self.memory is None else self.memory.do(remember)
         (await settled(self._node, added)).take()
         for said in episode.learning.report:
             self._log.info(f"goal {id_of(task.goal_handle)}: {in_one_line(said)}")

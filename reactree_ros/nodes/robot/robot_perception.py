@@ -16,8 +16,7 @@ from std_msgs.msg import String
 from reactree_ros.agent.skill import SkillCall
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
-from reactree_ros.memory.house_map import LIKELY, HouseMap
-from reactree_ros.memory.house_store import Place
+from reactree_ros.memory.house_map import LIKELY, HouseMap, Place
 from reactree_ros.nodes.calls import Calls
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.mismatch import one_type, topic_mismatch

@@ -420,7 +420,7 @@ class Servers:
     def at_rest(self) -> Pending[None]:
         """Settle when everything has ended that was sent, at the next :meth:`watch`."""
         if not self._underway:
-            return Pending.of(None)
+            return Pending.ready(None)
         pending: Pending[None] = Pending()
         self._resting.append(pending)
         return pending

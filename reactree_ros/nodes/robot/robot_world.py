@@ -86,16 +86,16 @@ class RobotWorld(SharedWorld):
 
     def observe(self) -> Pending[Observation]:
         self._last_conditions = ""
-        return Pending.of(self._with_conditions(self._robot.map().around()))
+        return Pending.ready(self._with_conditions(self._robot.map().around()))
 
     def attend(self, goal: str) -> None:
         self._robot.attend(goal)
 
     def corrections(self) -> Pending[Sequence[Offer]]:
-        return Pending.of(self._robot.map().corrections(self._config.declared))
+        return Pending.ready(self._robot.map().corrections(self._config.declared))
 
     def correct(self, correction: SkillCall) -> Pending[Observation]:
-        return Pending.of(self._robot.map().corrected(correction, self._robot.senses.now()))
+        return Pending.ready(self._robot.map().corrected(correction, self._robot.senses.now()))
 
     def _with_conditions(self, observation: Observation) -> Observation:
         before, self._last_conditions = self._last_conditions, self._robot.conditions.in_words()
@@ -105,11 +105,11 @@ class RobotWorld(SharedWorld):
 
     def available_skills(self) -> Pending[Sequence[Offered]]:
         map = self._robot.map()
-        return Pending.of([one for conduct in self._conducts for one in conduct.offered(map)])
+        return Pending.ready([one for conduct in self._conducts for one in conduct.offered(map)])
 
     def score(self) -> Pending[Score | None]:
         """Say that no goal is known: whether it is reached is for the planner's tree."""
-        return Pending.of(None)
+        return Pending.ready(None)
 
     @property
     def words(self) -> Sequence[str]:  # type: ignore[override]
@@ -148,10 +148,10 @@ class RobotWorld(SharedWorld):
         map, now = self._robot.map(), self._robot.senses.now()
         conduct, call = self._read(map, skill)
         if not isinstance(call, SkillCall):
-            return Pending.of(Observation(call, Outcome.UNKNOWN_SKILL))
+            return Pending.ready(Observation(call, Outcome.UNKNOWN_SKILL))
 
         def ended(outcome: Outcome, words: str) -> Pending[Observation]:
-            return Pending.of(conduct.after(map, call, outcome, words, {}))
+            return Pending.ready(conduct.after(map, call, outcome, words, {}))
 
         if halted := "" if charging else self.halted():
             return ended(Outcome.HALTED, f"You cannot {skill} now: {halted}.")
@@ -179,7 +179,7 @@ class RobotWorld(SharedWorld):
     def _wait(self, call: SkillCall, after: Callable[[Outcome, str], Observation]) -> Pending[Observation]:
         if self._dry_run:
             self._node.get_logger().info(f"dry run: {call}")
-            return Pending.of(after(Outcome.DONE, f"You {call}."))
+            return Pending.ready(after(Outcome.DONE, f"You {call}."))
         self._last = waiting = Waiting(call, self._robot.conditions, halted=self.halted, after=after)
         return waiting.pending
 

@@ -69,12 +69,12 @@ class Gardener(LanguageModel):
         else:
             return Pending.failed(RequestRejected("the gardener decides and writes nothing else; name another --llm"))
         if self._polite and expands and len(request.turns) == 3:
-            return Pending.of(Reply("Think: Hello, garden."))
+            return Pending.ready(Reply("Think: Hello, garden."))
         tasks = [turn.text for turn in request.turns if isinstance(turn, Told) and turn.about is About.TASK]
         seen = [turn.text for turn in request.turns if isinstance(turn, Saw)][-1]
         goal = tasks[-1].rpartition("Your task is to: ")[2]
         said = next(filter(None, (_said(rule, goal, seen, skills, expands) for rule in RULES)))
-        return Pending.of(Reply(said.removeprefix(request.begun)))
+        return Pending.ready(Reply(said.removeprefix(request.begun)))
 
 
 def _said(rule: Rule, goal: str, seen: str, skills: list[str], expands: bool) -> str:

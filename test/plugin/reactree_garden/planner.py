@@ -11,7 +11,7 @@ from reactree_ros.llm.port import Choice
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal_node import GoalNode
-from reactree_ros.tree.program import Program
+from reactree_ros.tree.program_node import Program
 from reactree_ros.world.port import Outcome
 
 

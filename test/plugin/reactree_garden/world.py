@@ -77,21 +77,21 @@ class Garden(World):
         return self.observe()
 
     def observe(self) -> Pending[Observation]:
-        return Pending.of(self._look(f"{GARDEN.start_line}, at {self._place}."))
+        return Pending.ready(self._look(f"{GARDEN.start_line}, at {self._place}."))
 
     def available_skills(self) -> Pending[Sequence[str]]:
         skills = [f"walk to {place}" for place in self._places if place != self._place]
         skills += [f"{verb} {CAN}" for verb in ("take", "fill") if not self._objection(verb, CAN)]
         skills += [f"water {plant}" for plant in self._bed if not self._objection("water", plant)]
-        return Pending.of(skills)
+        return Pending.ready(skills)
 
     def execute(self, skill: str) -> Pending[Observation]:
         verb, name = GARDEN.split_skill(skill)
         known = {"walk to": self._places, "take": [CAN], "fill": [CAN], "water": list(self._bed)}
         if name not in known.get(verb, []):
-            return Pending.of(Observation(f"There is no way to {skill} in this garden.", Outcome.UNKNOWN_SKILL))
+            return Pending.ready(Observation(f"There is no way to {skill} in this garden.", Outcome.UNKNOWN_SKILL))
         if objection := self._objection(verb, name):
-            return Pending.of(Observation(objection, Outcome.PRECONDITION))
+            return Pending.ready(Observation(objection, Outcome.PRECONDITION))
         if verb == "walk to":
             self._place = name
         elif verb == "take":
@@ -101,12 +101,12 @@ class Garden(World):
         else:
             self._water -= 1
             self._dry.discard(name)
-        return Pending.of(self._look(f"You {skill}."))
+        return Pending.ready(self._look(f"You {skill}."))
 
     def score(self) -> Pending[Score | None]:
         wanted = [plant for plant in self._bed if plant.startswith(f"{self._task.kind}-")]
         share = sum(plant not in self._dry for plant in wanted) / len(wanted)
-        return Pending.of(Score(float(share == 1), share) if self._scored else None)
+        return Pending.ready(Score(float(share == 1), share) if self._scored else None)
 
     def _objection(self, verb: str, name: str) -> str:
         if verb == "take" and (self._carried or self._place != SHED):

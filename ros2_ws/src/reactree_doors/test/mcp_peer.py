@@ -354,14 +354,14 @@ def serve(way: str, folder: Path) -> None:
         def decide(self, request: DecisionRequest) -> Pending[Reply]:
             goal, *lines = request.prompt.rpartition("\nYour task is to: ")[2].split("\n")
             said = sum(line.startswith(("Act:", "Think:", "Ask:")) for line in lines)
-            return Pending.of(Reply(goal.split("; ")[said]))
+            return Pending.ready(Reply(goal.split("; ")[said]))
 
     class Marks(ScriptedWorld):
         def execute(self, skill: str) -> Pending[Observation]:
             mark(str(skill))
             seen = Observation(settings.get("says", {}).get(str(skill), f"You {skill}."))
             if not (folder / "hold").exists():
-                return Pending.of(seen)
+                return Pending.ready(seen)
             (folder / "hold").unlink()
             pending = Pending[Observation](on_cancel=lambda: mark(f"cancelled {skill}"))
 
@@ -374,11 +374,11 @@ def serve(way: str, folder: Path) -> None:
             return pending
 
         def observe(self) -> Pending[Observation]:
-            return Pending.of(Observation(settings.get("says", {}).get("observe", "You are in the house.")))
+            return Pending.ready(Observation(settings.get("says", {}).get("observe", "You are in the house.")))
 
         def pictures(self, camera: str = "") -> Pending[Any]:
             shot = settings.get("picture", "")
-            return Pending.of([picture_of(bytes.fromhex(shot))] if shot else [])
+            return Pending.ready([picture_of(bytes.fromhex(shot))] if shot else [])
 
     questions = Questions()
     patience = float(settings.get("patience", STUCK))

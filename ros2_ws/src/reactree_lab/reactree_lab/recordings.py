@@ -129,7 +129,7 @@ def _as_wah_nl(run: RecordedRun) -> RecordedRun:
     """
     nodes, expansions = [], 0
     for node in run.nodes:
-        said = node.transcript.said
+        said = node.transcript.said_turns
         ends = bool(said) and said[-1].decision is not None and said[-1].decision.ends
         text = node.text.removesuffix("\n") if ends else node.text
         nodes.append(replace(node, decision=node.decision + expansions, text=text))
@@ -139,7 +139,7 @@ def _as_wah_nl(run: RecordedRun) -> RecordedRun:
 
 def _order(node: RecordedNode) -> tuple[int, bool, int, str]:
     # After a limit, the remaining agent nodes start at the same decision count, the deepest first.
-    only_header = not node.transcript.said
+    only_header = not node.transcript.said_turns
     return node.decision, only_header, -node.depth if only_header else 0, node.file
 
 
@@ -168,7 +168,7 @@ class RecordingModel(LanguageModel):
             ended = f"the recording ends after {self._next} decisions, but one more was asked for"
             return Pending.failed(RequestRejected(ended))
         self._next += 1
-        return Pending.of(Reply(self._said[self._next - 1]))
+        return Pending.ready(Reply(self._said[self._next - 1]))
 
 
 def episode_of(
@@ -191,7 +191,7 @@ def episode_of(
     )
     return assemble(
         spec,
-        model=RecordingModel(said.text for transcript in transcripts for said in transcript.said),
+        model=RecordingModel(said.text for transcript in transcripts for said in transcript.said_turns),
         world=world or RecordedWorld(transcripts, recorded.household),
         **recording,
     )

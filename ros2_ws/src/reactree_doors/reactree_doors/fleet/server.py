@@ -26,9 +26,9 @@ from reactree_doors.fleet.schema import NAME
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import in_a_line, parse_json
 from reactree_ros.files.secrecy import is_loopback
+from reactree_ros.memory.embedding import TIE, drawn, seed_of
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.port import Counts, EpisodicMemoryError
-from reactree_ros.memory.stores.index import TIE, drawn, seed_of
 from reactree_ros.memory.stores.sqlite import ENDS, FETCHED_AT_ONCE, Kept, digest_of, experience_of
 from reactree_ros.plugins.installation import install_requirements
 

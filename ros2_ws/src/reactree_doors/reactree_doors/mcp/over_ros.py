@@ -256,7 +256,7 @@ class RosRobot(Robot):
         return self._in_node(lambda: followed(self._world.learn(), lambda _: self._world.observe()))
 
     def pictures(self) -> Pending[Any]:
-        return Pending.of(list[Picture]())
+        return Pending.ready(list[Picture]())
 
     def at_rest(self) -> Pending[None]:
         return self._in_node(self._world.at_rest)

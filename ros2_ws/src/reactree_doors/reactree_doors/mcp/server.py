@@ -26,7 +26,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from reactree_doors.mcp.robot import Job, Limits, Report, Robot
-from reactree_ros.agent.foreign import QUOTE
+from reactree_ros.agent.labels import QUOTE
 from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.picture import PICTURES, Picture
 from reactree_ros.agent.skill import Offer, SkillCall
@@ -261,11 +261,11 @@ class LookAround(Tool):
 
         def start() -> Pending[Report]:
             looks = asked(robot.observe)
-            shows = followed(looks, lambda seen: Pending.of(seen.pictures) if seen.pictures else robot.pictures())
+            shows = followed(looks, lambda seen: Pending.ready(seen.pictures) if seen.pictures else robot.pictures())
             job.stops_by(shows.cancel)
             return mapped(
                 shows,
-                lambda taken: Report("The robot looked around.", looks.result().told, pictures=_with_bytes(taken)),
+                lambda taken: Report("The robot looked around.", looks.result().full_text, pictures=_with_bytes(taken)),
             )
 
         return await door.follow(job, call, lambda: door.start(job, start))
@@ -646,7 +646,13 @@ def _of_run(verdict: Verdict, job: Job) -> Report:
 def _of_skill(skill: str, seen: Observation) -> Report:
     well = seen.outcome is Outcome.DONE
     said = "The skill was done." if well else f"The skill was not done: {seen.outcome.value}."
-    return Report(said, seen.told, well=well, data={"outcome": seen.outcome.value}, pictures=_with_bytes(seen.pictures))
+    return Report(
+        said,
+        seen.full_text,
+        well=well,
+        data={"outcome": seen.outcome.value},
+        pictures=_with_bytes(seen.pictures),
+    )
 
 
 def _with_bytes(pictures: Sequence[Picture]) -> list[tuple[Picture, bytes]]:

@@ -34,7 +34,7 @@ from mcp_types import (
 from pydantic import TypeAdapter
 
 from reactree_doors.tools.schema import Tool, said_schema
-from reactree_ros.agent.foreign import cleaned
+from reactree_ros.agent.labels import cleaned
 from reactree_ros.agent.text import in_one_line, shortened_line
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
@@ -114,12 +114,6 @@ def _readable(tool: Any, passed_over: dict[str, str]) -> Iterator[dict[str, Any]
         passed_over[name] = "its inputSchema is not of an object"
     else:
         yield {"name": name, "inputSchema": schema}
-
-
-def _last_line(last_words: deque[bytes]) -> str:
-    text = b"".join(last_words).decode(errors="replace")
-    line = next((one for one in reversed(cleaned(text).split("\n")) if one.strip()), "")
-    return shortened_line(redacted(in_one_line(line)), _TAIL)
 
 
 @asynccontextmanager
@@ -411,8 +405,9 @@ class ToolServer:
         return answer
 
     def _why(self) -> str:
-        said = _last_line(self._last_words)
-        return f" ({said})" if said else ""
+        lines = cleaned(b"".join(self._last_words).decode(errors="replace")).split("\n")
+        said = next((in_one_line(one) for one in reversed(lines) if one.strip()), "")
+        return f" ({shortened_line(redacted(said), _TAIL)})" if said else ""
 
     def _explained(self, error: BaseException) -> CallFailed:
         while some := getattr(error, "exceptions", ()):  # of a group

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
-from reactree_ros.agent.foreign import as_seen
+from reactree_ros.agent.labels import as_seen
 from reactree_ros.agent.parameters import Choice, Number, Parameter, Text, Value, parameter_of
 from reactree_ros.agent.skill import Bounds, Skill, effect_of
 from reactree_ros.agent.text import in_one_line, shortened_line

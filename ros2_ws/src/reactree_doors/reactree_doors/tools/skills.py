@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from reactree_doors.tools.client import CallFailed, ToolServer, names_of
 from reactree_doors.tools.schema import Tool, tool_of
 from reactree_ros.agent.decision import RECALL
-from reactree_ros.agent.foreign import QUOTE, cleaned
+from reactree_ros.agent.labels import QUOTE, cleaned
 from reactree_ros.agent.picture import LARGEST_PICTURE, Picture, picture_of
 from reactree_ros.agent.skill import Skill, SkillCall
 from reactree_ros.agent.text import bounded
@@ -126,7 +126,7 @@ class ToolSkills(AddedSkills):
 
     def _carry_out(self, call: SkillCall) -> Pending[Observation]:
         if reason := self.inner.halted():
-            return Pending.of(Observation(f"The skill was not carried out: {reason}.", Outcome.HALTED))
+            return Pending.ready(Observation(f"The skill was not carried out: {reason}.", Outcome.HALTED))
         server, tool = self._added[call.skill]
         answer = server.call(tool, tool.arguments(call.values))
         return _as_observation(answer, server.name, call, tool.settings.longest)
@@ -145,7 +145,7 @@ class ToolSkills(AddedSkills):
 
 
 def _rested(server: ToolServer, _: object) -> Pending[None]:
-    return after(server.at_rest(), lambda: Pending.of(None))
+    return after(server.at_rest(), lambda: Pending.ready(None))
 
 
 def _as_observation(answer: Pending[object], server: str, call: SkillCall, longest: int) -> Pending[Observation]:

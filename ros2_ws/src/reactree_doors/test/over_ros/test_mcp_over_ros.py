@@ -46,7 +46,7 @@ class Again(ScriptedModel):
         self._said = itertools.cycle(script)
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        return Pending.of(Reply(next(self._said)))
+        return Pending.ready(Reply(next(self._said)))
 
 
 class Strict(ScriptedWorld):
@@ -55,7 +55,7 @@ class Strict(ScriptedWorld):
     def execute(self, skill: str) -> Pending[Observation]:
         if skill in self.skills:
             return super().execute(skill)
-        return Pending.of(Observation("There is no such thing.", Outcome.UNKNOWN_SKILL))
+        return Pending.ready(Observation("There is no such thing.", Outcome.UNKNOWN_SKILL))
 
 
 def during(graph: Graph, do: Callable[[], T], patience: float = STUCK) -> T:

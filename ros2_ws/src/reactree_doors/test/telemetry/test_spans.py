@@ -89,7 +89,7 @@ class Says(LanguageModel):
         said = next(self._texts)
         if isinstance(said, Exception):
             return Pending.failed(said)
-        return Pending.of(
+        return Pending.ready(
             Reply(said, prompt_tokens=100, cached_tokens=90, output_tokens=7, answered_by=f"x at http://u:{CANARY}@h")
         )
 
@@ -107,26 +107,26 @@ class House(World):
         return self.observe()
 
     def observe(self) -> Pending[Observation]:
-        return Pending.of(Observation(f"You see {CANARY}."))
+        return Pending.ready(Observation(f"You see {CANARY}."))
 
     def available_skills(self) -> Pending[list[str]]:
-        return Pending.of(["go to place 7", "go to wall 1", f"go to {CANARY} 1"])
+        return Pending.ready(["go to place 7", "go to wall 1", f"go to {CANARY} 1"])
 
     def traced(self, trace: str) -> None:
         self.traces.append(trace)
 
     def execute(self, skill: str) -> Pending[Observation]:
         if "wall" in skill:
-            return Pending.of(Observation("There is a wall.", Outcome.PRECONDITION))
-        return Pending.of(Observation(f"You arrive. {CANARY}"))
+            return Pending.ready(Observation("There is a wall.", Outcome.PRECONDITION))
+        return Pending.ready(Observation(f"You arrive. {CANARY}"))
 
     def score(self) -> Pending[Score | None]:
-        return Pending.of(None)
+        return Pending.ready(None)
 
 
 class Neighbour(Person):
     def ask(self, question: Question) -> Pending[Answer]:
-        return Pending.of(Answer(f"the {CANARY} one", "terminal"))
+        return Pending.ready(Answer(f"the {CANARY} one", "terminal"))
 
 
 ABOUT: Mapping[str, Any] = {
@@ -236,7 +236,7 @@ def test_memory_and_person_have_spans(kept: Kept) -> None:
         "Act: done",
         planner="reactree_wm:questions=1",
         person=Neighbour(),
-        examples=lambda subgoal: Pending.of(()),
+        examples=lambda subgoal: Pending.ready(()),
     )
     run.run()
     stores = [

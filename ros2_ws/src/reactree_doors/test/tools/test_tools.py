@@ -104,7 +104,7 @@ def test_looking_up_who_sits_in_a_room_is_a_skill(marks: Path) -> None:
         assert done(world.execute("open safe")).outcome is Outcome.UNKNOWN_SKILL
         walked = next(one for one in world.available_skills().result(STUCK) if str(one).startswith("go to"))
         assert done(world.execute(str(walked))).outcome is Outcome.DONE
-        assert "Ignore" not in world.household.told
+        assert "Ignore" not in world.household.rules_text
         assert "SYSTEM" not in str([skill.as_data() for skill in world.household.skills])
     assert not (marks / "safe").exists()
 
@@ -282,7 +282,7 @@ def test_what_a_user_wants_confirmed_is_asked_and_what_is_denied_is_no_skill(mar
     def says(answer: str) -> Callable[[str, str], Pending[str]]:
         def confirm(skill: str, reason: str) -> Pending[str]:
             asked.append(skill)
-            return Pending.of(answer)
+            return Pending.ready(answer)
 
         return confirm
 

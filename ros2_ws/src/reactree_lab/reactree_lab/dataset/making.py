@@ -483,10 +483,10 @@ class Teacher(LanguageModel):
         if self._pupil is not None:
             label = self.labels[request.id] = self._label(request)
             guided = self._rng.random() < self._beta
-            return Pending.of(Reply(label)) if guided and label else self._pupil.decide(request)
+            return Pending.ready(Reply(label)) if guided and label else self._pupil.decide(request)
         if self._rng.random() < self._noise and (stray := _stray(self._rng, request.may_say)):
             self.astray.add(request.id)
-            return Pending.of(Reply(stray))
+            return Pending.ready(Reply(stray))
         return self._expert.decide(request)
 
     def count_tokens(self, text: str) -> int | None:

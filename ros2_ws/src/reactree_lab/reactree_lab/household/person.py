@@ -88,7 +88,7 @@ class SimulatedPerson(Person):
         else:
             words, told = _Answerer(self._goal, rng, settings.half).answer(question)
         self.told.append(told)
-        return Pending.of(Answer(words, BY))
+        return Pending.ready(Answer(words, BY))
 
     def needless(self, instruction: str) -> int:
         """Return how many questions were needless: their answers told nothing beyond the instruction."""

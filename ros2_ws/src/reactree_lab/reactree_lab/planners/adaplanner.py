@@ -37,7 +37,7 @@ from reactree_lab.planners.recode.code_block import (
 )
 from reactree_lab.planners.recode.code_runner import CodeRunner, Flow, Shared, check_skills, first_line, shortened
 from reactree_lab.planners.recode.sandbox import RUN, RUN_ALONE, Called, Event, Outside
-from reactree_ros.agent.foreign import in_lines
+from reactree_ros.agent.labels import in_lines
 from reactree_ros.agent.prompt import prompt
 from reactree_ros.agent.turns import About, Said, Told
 from reactree_ros.background.pending import Pending
@@ -48,7 +48,7 @@ from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import EndedBelow, FailureKind
 from reactree_ros.tree.goal import OfAttempt
 from reactree_ros.tree.goal_node import GoalNode
-from reactree_ros.tree.program import Grow, Program, Step
+from reactree_ros.tree.program_node import Grow, Program, Step
 from reactree_ros.world.port import Observation
 
 #: Longest question, in characters.

@@ -19,8 +19,8 @@ from pydantic import Field
 
 from reactree_lab.planners.plan import PROMPTS
 from reactree_ros.agent.control_flow import ControlFlow
-from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.kinds.expand import Expand
+from reactree_ros.agent.labels import in_lines
 from reactree_ros.agent.prompt import prompt
 from reactree_ros.agent.text import said_number
 from reactree_ros.agent.turns import About, Told
@@ -30,7 +30,7 @@ from reactree_ros.planners.spec import AgentNodeSettings, PlannerSpec
 from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.flows import FallbackFlow, SequenceFlow
-from reactree_ros.tree.program import Program, Step
+from reactree_ros.tree.program_node import Program, Step
 
 #: How often a plan is asked for if it cannot be read.
 PLANS = 3
@@ -175,7 +175,7 @@ class AdaptNode(AgentNode):
 
     def _plan(self) -> Generator[Step, Any, tuple[StepPlan | None, Reply]]:
         household = self.context.household
-        skills = f"The robot can: {', '.join(household.listed)}.\n{household.told}".strip()
+        skills = f"The robot can: {', '.join(household.listed)}.\n{household.rules_text}".strip()
         asked = f"{prompt(PROMPTS, 'adapt.txt')}\n\n{skills}"
         corrections = ""
         for _ in range(PLANS):

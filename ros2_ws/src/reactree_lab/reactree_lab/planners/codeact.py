@@ -15,15 +15,15 @@ from reactree_lab.planners.plan import PROMPTS
 from reactree_lab.planners.recode.code_block import Block, BlockError, read_block
 from reactree_lab.planners.recode.code_runner import CodeRunner, Flow, Shared, check_skills, closed
 from reactree_ros.agent.decision import DONE, FAILURE
-from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.labels import in_lines
 from reactree_ros.agent.prompt import prompt
 from reactree_ros.agent.turns import About, Said
 from reactree_ros.llm.port import FreeText
 from reactree_ros.llm.reasoning import split_reasoning
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
 from reactree_ros.tree.context import RunContext
-from reactree_ros.tree.program import Program, Step
+from reactree_ros.tree.program_node import Program, Step
 from reactree_ros.world.port import Observation
 
 _HEAD, _OBSERVATION = "Task: ", "Observation:"

@@ -21,7 +21,7 @@ from reactree_ros.llm.port import Reply
 from reactree_ros.planners.spec import fixed_example
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal_node import GoalNode
-from reactree_ros.tree.program import Step
+from reactree_ros.tree.program_node import Step
 from reactree_ros.world.port import Observation, Outcome
 
 #: Folder of the prompts of planners that plan first.
@@ -107,7 +107,7 @@ class PlanNode(GoalNode):
         found = yield from self.find_examples()
         fixed = fixed_example(context.household, "plan") if context.fixed_example else ()
         self.begin_prompt(prompt(PROMPTS, "plan.txt"), [Example((experience.turns,)) for experience in found] or fixed)
-        self.add(Saw(survey.told, survey), anew=True)
+        self.add(Saw(survey.full_text, survey), anew=True)
         self.add(task_turn(self.subgoal))
         return survey
 

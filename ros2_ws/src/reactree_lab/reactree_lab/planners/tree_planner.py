@@ -17,7 +17,7 @@ from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import GaveUp
 from reactree_ros.tree.goal import OfAttempt
-from reactree_ros.tree.program import Program, Step
+from reactree_ros.tree.program_node import Program, Step
 from reactree_ros.world.port import Observation, Outcome
 
 _AMONG = "Among the following actions, which action would you take."
@@ -97,10 +97,10 @@ class TreePlannerNode(PlanNode):
         self.shown_examples = ()
         system = Told(prompt(PROMPTS, "tree_planner.txt"), About.SYSTEM)
         self.prompt_head = (system,) if self.context.system_text else ()
-        self.add(Saw(f"Currently, {near.told[:1].lower()}{near.told[1:]}", near), anew=True)
+        self.add(Saw(f"Currently, {near.full_text[:1].lower()}{near.full_text[1:]}", near), anew=True)
         self.add(task_turn(self.subgoal))
         objection, reply = "", Reply("")
-        lesson: list[Turn] = [Saw(survey.told, survey), task_turn(self.subgoal)]
+        lesson: list[Turn] = [Saw(survey.full_text, survey), task_turn(self.subgoal)]
         while at is not None and at.branches:
             step, reply = yield from self._choose(at.branches, objection, reply)
             if step.step == DONE:

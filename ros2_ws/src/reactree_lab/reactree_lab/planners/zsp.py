@@ -11,15 +11,15 @@ from pydantic import Field
 
 from reactree_lab.planners.plan import PlanNode, only_introduces, step_said, steps_of, tidied
 from reactree_ros.agent.decision import DONE
-from reactree_ros.agent.foreign import in_lines
 from reactree_ros.agent.kinds.think import Think
+from reactree_ros.agent.labels import in_lines
 from reactree_ros.background.pending import Worker
 from reactree_ros.llm.port import FreeText, Reply
 from reactree_ros.memory.embedding import Embedder, checked_vectors, default_embedder
 from reactree_ros.planners.spec import PlannerSettings, PlannerSpec
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import GaveUp
-from reactree_ros.tree.program import Program, Step, Wait
+from reactree_ros.tree.program_node import Program, Step, Wait
 from reactree_ros.world.port import Observation, Outcome
 
 _LINE_TOKENS = 48

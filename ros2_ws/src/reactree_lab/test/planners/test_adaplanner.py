@@ -82,11 +82,11 @@ class Kitchen(Bedroom):
         if skill != "inventory":
             return super().execute(skill)
         self.executed.append(skill)
-        return Pending.of(Observation(f"You are carrying: {self.held or 'nothing'}."))
+        return Pending.ready(Observation(f"You are carrying: {self.held or 'nothing'}."))
 
     def score(self) -> Pending[Score | None]:
         there = float("lettuce 2" in self.inside["diningtable 1"] and "lettuce 2" in self.clean)
-        return Pending.of(Score(there, there))
+        return Pending.ready(Score(there, there))
 
     def _do(self, verb: str, rest: str) -> str:
         if verb != "clean":
@@ -310,13 +310,16 @@ class Answers(LanguageModel):
         if request.prompt.startswith("Answer the question."):
             self.asked += 1
             return self.answer(request)
-        return Pending.of(Reply(self.plans.pop(0)))
+        return Pending.ready(Reply(self.plans.pop(0)))
 
 
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (lambda _: Pending.of(Reply("table 1, tab", finish_reason="length")), "the answer was cut at its token limit"),
+        (
+            lambda _: Pending.ready(Reply("table 1, tab", finish_reason="length")),
+            "the answer was cut at its token limit",
+        ),
         (lambda _: Pending.failed(PromptTooLong(7, 100)), "the prompt is 7 tokens too long"),
     ],
 )
@@ -335,7 +338,7 @@ def test_a_question_without_an_answer_is_an_error_of_the_code(
 
 def test_no_more_than_so_many_questions_are_asked_by_a_version() -> None:
     many = plan("answers = [ask(f'And {n}?') for n in range(3)]")
-    model = Answers([many, many, FINE], lambda _: Pending.of(Reply("no")))
+    model = Answers([many, many, FINE], lambda _: Pending.ready(Reply("no")))
     with ScriptedWorld() as world:
         run = Episode("do it", world=world, model=model, planner=planner("adaplanner:questions=2"))
         result = run.run()
@@ -345,7 +348,7 @@ def test_no_more_than_so_many_questions_are_asked_by_a_version() -> None:
 
 def test_code_that_asks_without_end_ends_with_the_budget() -> None:
     endless = "while True:\n    try:\n        ask('Still there?')\n    except RuntimeError:\n        pass"
-    model = Answers([plan(endless)], lambda _: Pending.of(Reply("yes")))
+    model = Answers([plan(endless)], lambda _: Pending.ready(Reply("yes")))
     with ScriptedWorld() as world:
         options = TreeOptions(max_decisions=40, stuck_after=0)
         run = Episode("do it", world=world, model=model, planner=planner("adaplanner"), options=options)
@@ -500,7 +503,7 @@ def test_plans_that_came_to_their_end_are_examples_for_others() -> None:
     other = dataclasses.replace(learnt, turns=(Told("Task: x"),))
     model = Writes([FINE])
     with ScriptedWorld() as world:
-        examples = lambda _: Pending.of((learnt, other))  # noqa: E731
+        examples = lambda _: Pending.ready((learnt, other))  # noqa: E731
         Episode("do it", world=world, model=model, planner=planner("adaplanner"), examples=examples).run()
     assert f"Examples:\n\n{own_text(run).rstrip()}\n\n(End of the examples)" in model.prompts[0]
 

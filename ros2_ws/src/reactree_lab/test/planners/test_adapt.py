@@ -124,9 +124,9 @@ class FailsAtFirst(LanguageModel):
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         if isinstance(request.may_say, FreeText):
-            return Pending.of(Reply(self.plan))
+            return Pending.ready(Reply(self.plan))
         if goal_of(request.prompt) == self.instruction:
-            return Pending.of(Reply("Act: failure"))
+            return Pending.ready(Reply("Act: failure"))
         return self.expert.decide(request)
 
 

@@ -56,7 +56,7 @@ class Sayings(LanguageModel):
         self.requests.append(request)
         if not self.settle:
             return Pending(on_cancel=self._count)
-        return Pending.of(Reply(self.texts.pop(0) if len(self.texts) > 1 else self.texts[0]))
+        return Pending.ready(Reply(self.texts.pop(0) if len(self.texts) > 1 else self.texts[0]))
 
     def count_tokens(self, text: str) -> int:
         return len(text.split())
@@ -153,7 +153,7 @@ def test_what_a_reply_took_is_told_with_its_first_decision_only() -> None:
 
     class Counting(Sayings):
         def decide(self, request: DecisionRequest) -> Pending[Reply]:
-            return Pending.of(replace(super().decide(request).take(), output_tokens=7))
+            return Pending.ready(replace(super().decide(request).take(), output_tokens=7))
 
     run_of(Counting([START_S, "Action: done"]), listener=Tokens()).run()
     assert told == [7, 0, 7]
@@ -388,7 +388,7 @@ def test_a_prompt_that_is_too_long_loses_examples() -> None:
     listener = Heard()
     run = run_of(Sayings([START_S, "Action: done"], context=600), listener=listener)
     found = tuple(opaque(word * 300) for word in ("example ", "other "))
-    run.context.examples = lambda _: Pending.of(found)
+    run.context.examples = lambda _: Pending.ready(found)
     assert run.run().status == "success"
     assert listener.heard == ["1 examples dropped", "Think: Subgoal 1: s", "Act: go to kitchen 1", "Act: done"]
 

@@ -466,7 +466,7 @@ def test_examples_of_a_memory_take_the_place_of_the_fixed_ones_where_they_are_co
     own = experience(Told("Function: old()\nVariables:\n(none)\nAnswer:"), Said(code, WriteCode(code)))
     other = experience(Told("Your task is to: x"), Said("Act: done", Act("done")))
     for found, there in (((own, other), own.text), ((other,), "find_and_pick_up")):
-        run = run_of({"solve": "x = 1"}, ScriptedWorld(), examples=lambda _, found=found: Pending.of(found))
+        run = run_of({"solve": "x = 1"}, ScriptedWorld(), examples=lambda _, found=found: Pending.ready(found))
         run.run()
         asked = coder(run).requests[0].prompt
         assert there.rstrip("\n") in asked
@@ -482,7 +482,7 @@ class Slow(LanguageModel):
     def decide(self, request: object) -> Pending[Reply]:
         if self.cancelled == 0 and not hasattr(self, "asked"):
             self.asked = True
-            return Pending.of(Reply("<execute>\npart()"))
+            return Pending.ready(Reply("<execute>\npart()"))
 
         def count() -> None:
             self.cancelled += 1

@@ -60,9 +60,9 @@ class Sampler(LanguageModel):
             return Pending(on_cancel=self._count)
         if isinstance(request.may_say, FreeText):
             self.sampled.append(request)
-            return Pending.of(Reply("\n".join(self.plans[(len(self.sampled) - 1) % len(self.plans)])))
+            return Pending.ready(Reply("\n".join(self.plans[(len(self.sampled) - 1) % len(self.plans)])))
         self.chosen.append(request)
-        return Pending.of(Reply(self.choose(request)))
+        return Pending.ready(Reply(self.choose(request)))
 
     def _count(self) -> None:
         self.cancelled += 1

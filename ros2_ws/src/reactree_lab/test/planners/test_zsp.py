@@ -61,7 +61,7 @@ class Lines(LanguageModel):
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         self.requests.append(request)
-        return Pending.of(Reply(self.lines.pop(0)))
+        return Pending.ready(Reply(self.lines.pop(0)))
 
 
 def episode_of(

@@ -28,7 +28,7 @@ class Boasts(WorldWrapper):
     """Reports as done what it does not do."""
 
     def execute(self, skill: str) -> Pending[Observation]:
-        return Pending.of(Observation(f"You {skill}. You hold it."))
+        return Pending.ready(Observation(f"You {skill}. You hold it."))
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from reactree_lab.worlds.pyrobosim.robot import Drive
 from reactree_lab.worlds.pyrobosim.scene import Description, HouseScene
 from reactree_lab.worlds.pyrobosim.simulator import UnderWay
 from reactree_ros.background.pending import Pending
-from reactree_ros.tree.claims import Circle
+from reactree_ros.tree.team import Circle
 
 PLACE = {"category": "desk", "part": "", "room": "hall", "open": True, "locked": True, "pose": [0, 0], "outline": []}
 SCENE = HouseScene(

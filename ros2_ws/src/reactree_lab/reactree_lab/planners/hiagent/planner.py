@@ -28,7 +28,7 @@ from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal import OfAttempt
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.listener import Call
-from reactree_ros.tree.program import Program, Step
+from reactree_ros.tree.program_node import Program, Step
 from reactree_ros.world.port import Observation
 
 

@@ -29,12 +29,11 @@ from reactree_lab.planners.recode.sandbox import (
     Raised,
     Sandbox,
 )
-from reactree_ros.agent.foreign import framed, in_lines
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.kinds.think import Think, WriteCode
-from reactree_ros.agent.labels import not_available
+from reactree_ros.agent.labels import framed, in_lines, not_available
 from reactree_ros.agent.prompt import prompt
 from reactree_ros.agent.reading.skills import Skills
 from reactree_ros.agent.skill import apart
@@ -49,7 +48,7 @@ from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.flows import SequenceFlow
 from reactree_ros.tree.goal import OfAttempt
 from reactree_ros.tree.goal_node import GoalNode
-from reactree_ros.tree.program import Program, Step, Wait
+from reactree_ros.tree.program_node import Program, Step, Wait
 from reactree_ros.world.port import Observation
 
 #: Most statements of a block that run, counting each round of a loop; a loop without placeholders counts as one.
@@ -387,5 +386,5 @@ class CodeRunner(GoalNode):
         self._acted = True
         context.listener.decided(self, Act(skill), self._reply)
         observation = yield from self.perform(skill)
-        self.add(Saw(f"run: {skill}\n{observation.told}", observation))
+        self.add(Saw(f"run: {skill}\n{observation.full_text}", observation))
         return well_formed(observation.text)

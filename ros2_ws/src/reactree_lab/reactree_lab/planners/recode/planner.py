@@ -37,7 +37,7 @@ from reactree_lab.planners.recode.code_block import (
     read_block,
 )
 from reactree_lab.planners.recode.code_runner import CodeRunner, Shared, check_skills, shortened
-from reactree_ros.agent.foreign import in_lines
+from reactree_ros.agent.labels import in_lines
 from reactree_ros.agent.prompt import prompt
 from reactree_ros.agent.turns import About
 from reactree_ros.llm.port import Reply
@@ -46,7 +46,7 @@ from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import EndedBelow, FailureKind
 from reactree_ros.tree.goal import OfAttempt
 from reactree_ros.tree.goal_node import GoalNode
-from reactree_ros.tree.program import Grow, Program, Step, Wait
+from reactree_ros.tree.program_node import Grow, Program, Step, Wait
 from reactree_ros.world.port import Observation
 
 _MAX_CALL = 200

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from reactree_ros.agent.foreign import in_lines
+from reactree_ros.agent.labels import in_lines
 from reactree_ros.agent.text import LONGEST_ERROR, bounded
 from reactree_ros.background.pending import Pending, Worker
 

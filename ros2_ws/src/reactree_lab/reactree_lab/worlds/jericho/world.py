@@ -188,7 +188,7 @@ class JerichoWorld(WorkerWorld):
 
     def canonical(self, skill: str) -> Pending[str | Observation]:
         if refusal := _refusal(" ".join(skill.split())):
-            return Pending.of(Observation(refusal, Outcome.UNKNOWN_SKILL))
+            return Pending.ready(Observation(refusal, Outcome.UNKNOWN_SKILL))
         return super().canonical(skill.lower())
 
     def status(self) -> Mapping[str, str]:

@@ -31,7 +31,7 @@ class Drive:
         self.asks, self.blocked = right_of_way is not None, ""
         self._right_of_way, self._scene = right_of_way, scene
         self._has = set() if scene.at is None else {scene.at.own}  # places and passages that it occupies or may enter
-        self._before, self._asked = "", Pending.of(None)  # the passage that it has asked for
+        self._before, self._asked = "", Pending.ready(None)  # the passage that it has asked for
 
     def may_pass(self, told: UnderWay) -> bool:
         """Read the robot's progress; return whether it may enter the passage before it."""
