@@ -105,7 +105,6 @@ class BenchSettings:
         return str(self.contenders.get(name, {}).get("memory", self.memory))
 
     def strange(self) -> list[str]:
-        """Return warnings about language models that were trained for other planners."""
         said = []
         for name in self.planners:
             spec, settings = model_from_dict(self.llm_of(name), where="settings of the bench")
@@ -140,7 +139,6 @@ class BenchSettings:
                     yield from (Job(key, task) for key in left)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the settings for the bench's folder, without keys."""
         contenders = {name: without_credentials(one) for name, one in self.contenders.items()}
         written = {
             "suite_settings": without_credentials(self.suite_settings),

@@ -182,7 +182,6 @@ class Maker:
         return DatasetPart(lines, runs, left_out, houses)
 
     def _of(self, source: Source) -> Iterator[list[Line] | None]:
-        """Yield the lines of each run of a source; None for a run that did not reach its goal."""
         if isinstance(source, Exercise):
             settings = self.recipe.settings
             lines = exercise(source.seed, self.recipe.planner, settings.without.split(","), short=settings.short)
@@ -224,7 +223,6 @@ class Maker:
             yield self._carry_out(task, run, self._request(task, run, people=people))
 
     def spec_of(self, task: Task, instruction: str | None = None, *, person: bool = False) -> RunSpec:
-        """Return the specification of a task's run; an instruction replaces the task's own."""
         settings, planner = self.recipe.settings, self.recipe.planner
         if person and ":questions=" not in planner:
             planner = f"{planner}:questions={_QUESTIONS}"
