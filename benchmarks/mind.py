@@ -22,8 +22,7 @@ from reactree_ros.episode import Episode
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.llm.port import Around, DecisionRequest, LanguageModel, Reply
-from reactree_ros.llm.settings import make_model, model_settings
-from reactree_ros.llm.trained import trained_for
+from reactree_ros.llm.spec import make_model, model_settings, trained_for
 from reactree_ros.planners.spec import planner
 
 #: Seed of the house, far from those of what ships.

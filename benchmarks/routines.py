@@ -41,7 +41,7 @@ from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, moved, parse_tasks
 from reactree_ros.household.vocabulary import RECALLABLE
 from reactree_ros.llm.port import LanguageModel
-from reactree_ros.llm.settings import make_model, model_settings
+from reactree_ros.llm.spec import make_model, model_settings
 from reactree_ros.memory.embedding import WordEmbedder
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.memory.stores.sqlite import SqliteMemory

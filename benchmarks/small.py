@@ -37,7 +37,7 @@ from reactree_ros.agent.control_flow import flow_named
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import About, Told
 from reactree_ros.llm.port import DecisionRequest, LanguageModel
-from reactree_ros.llm.settings import make_model, model_settings
+from reactree_ros.llm.spec import make_model, model_settings
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "test" / "llm"))
 AT_ONCE = 32

@@ -1,4 +1,4 @@
-"""A player of :func:`~reactree_lab.worlds.line_process.serve` that does what simulators do."""
+"""A player of :func:`~reactree_lab.worlds.running.serve` that does what simulators do."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import time
 from typing import Any
 
-from reactree_lab.worlds.line_process import LineProcess, serve
+from reactree_lab.worlds.running import LineProcess, serve
 
 
 class Playing(LineProcess):

@@ -24,7 +24,7 @@ from reactree_ros.cli import every_command
 from reactree_ros.cli.options import kinds
 from reactree_ros.errors import UserError
 from reactree_ros.household.tasks import Task, load_tasks
-from reactree_ros.llm.settings import load_models_file
+from reactree_ros.llm.spec import load_models_file
 from reactree_ros.plugins.settings import Settings, choices, names_at, read_settings
 from reactree_ros.robot.config import RobotConfig, load_robot
 from reactree_ros.robot.map_file import MapDocument, load_map

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from reactree_lab.bench.spec import SUITES
 from reactree_ros.cli.options import kinds
-from reactree_ros.llm.settings import reaching_of_model
+from reactree_ros.llm.spec import reaching_of_model
 from reactree_ros.plugins import Spec
 from reactree_ros.plugins.settings import Harmless, Settings, is_harmless, plain, reaching
 from reactree_ros.world.spec import WORLDS

@@ -185,7 +185,7 @@ def said_by_user(name: str, value: Any) -> bool:
 
 
 def _read(text: Any) -> Any:
-    from reactree_ros.llm.settings import read_yaml
+    from reactree_ros.llm.spec import read_yaml
 
     try:
         return read_yaml(text) if isinstance(text, str) else text

@@ -1,4 +1,4 @@
-"""``reactree list``."""
+"""``reactree list`` and ``reactree doctor``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``reactree llm``."""
+"""``reactree llm``: a language model is asked a planner's own first prompt, and moments of a run of the rules."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ from reactree_ros.episode.assembly import assemble, make_world
 from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.llm.check import Lesson, Moment
 from reactree_ros.llm.port import Around, DecisionRequest, LanguageModel, Reply
-from reactree_ros.llm.settings import make_model
-from reactree_ros.llm.spec import MODELS, ModelSpec
+from reactree_ros.llm.spec import MODELS, ModelSpec, make_model
 from reactree_ros.plugins.settings import Settings
 from reactree_ros.world.spec import WORLDS, Place, WorldSettings
 

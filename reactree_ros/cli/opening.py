@@ -1,4 +1,4 @@
-"""What several commands share: a language model, a memory or a map that is opened, what is said, asked and shown."""
+"""What several commands share: how a model, a memory or a map is opened, a run carried out, what is said and asked."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from reactree_ros.agent.text import in_one_line
 from reactree_ros.cli import ASKED
 from reactree_ros.errors import UserError
 from reactree_ros.files.secrecy import redacted
-from reactree_ros.llm.trained import as_trained, strange
+from reactree_ros.llm.spec import as_trained, strange
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,7 +68,7 @@ def agreed(shown: str, question: str) -> bool | None:
 def open_model(spec: ModelSpec, settings: Settings) -> Iterator[LanguageModel]:
     """Make a language model and wait until it is ready; Ctrl-C ends the wait."""
     from reactree_ros.llm.port import LanguageModelError, NoAnswerInTime
-    from reactree_ros.llm.settings import make_model
+    from reactree_ros.llm.spec import make_model
     from reactree_ros.llm.waiting import kept_out_of_the_log, shown_while
 
     model = make_model(spec, settings)

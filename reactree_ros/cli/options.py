@@ -23,8 +23,7 @@ import typer
 from pydantic.fields import FieldInfo
 
 from reactree_ros.errors import UserError
-from reactree_ros.llm.settings import load_models_file, named_model
-from reactree_ros.llm.spec import MODELS
+from reactree_ros.llm.spec import MODELS, load_models_file, named_model
 from reactree_ros.memory.spec import memory
 from reactree_ros.planners.spec import PLANNERS, WM
 from reactree_ros.plugins import REGISTRIES, Registry

@@ -1,4 +1,4 @@
-"""``reactree record``."""
+"""``reactree record`` and ``reactree resume``."""
 
 from __future__ import annotations
 

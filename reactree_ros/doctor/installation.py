@@ -5,26 +5,30 @@ What is around is the terminal, and free space on the disks that this package us
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
 import platform
 import re
 import shutil
+import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from rich.console import Console
 
 import reactree_ros as here
-from reactree_ros.doctor.probe import ProbeFailed, in_a_process
+from reactree_ros.background.worker_process import python_command
 from reactree_ros.errors import UserError
 from reactree_ros.llm.spec import MODELS, ModelSpec
-from reactree_ros.plugins import REGISTRIES, misspelt_groups
+from reactree_ros.plugins import BESIDE, REGISTRIES, misspelt_groups
 from reactree_ros.plugins.installation import Diagnosis, Level, extras, install_line, install_requirements, lacking
 
 RIGHT, NOTE, WRONG = Level.RIGHT, Level.NOTE, Level.WRONG
@@ -51,6 +55,37 @@ print(json.dumps({
 """
 
 
+class ProbeFailed(Exception):
+    pass
+
+
+def in_a_process(code: str, *, seconds: float) -> Any:
+    """Run Python code that prints JSON at its end in its own process; no process that it starts outlives it."""
+    with subprocess.Popen(
+        python_command(code),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+        start_new_session=True,
+    ) as process:
+        try:
+            out, errors = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            raise ProbeFailed(f"did not end within {seconds:g} s") from None
+        finally:
+            with contextlib.suppress(OSError):  # it has ended completely
+                os.killpg(process.pid, signal.SIGKILL)
+    if process.returncode:
+        last = next((line for line in reversed(errors.splitlines()) if line.strip()), "")
+        raise ProbeFailed(last or f"ended with {process.returncode}")
+    try:
+        return json.loads(out.splitlines()[-1])
+    except (IndexError, ValueError):
+        raise ProbeFailed(f"printed {out[-200:]!r}") from None
+
+
 def python() -> Iterator[Diagnosis]:
     yield Diagnosis("Python", RIGHT, f"{platform.python_version()} ({sys.executable})")
     none = "" if sys.prefix != sys.base_prefix else "no "
@@ -67,6 +102,10 @@ def reactree_ros() -> Iterator[Diagnosis]:
         problem = f"{found} does not fit" if found else "is missing"
         yield Diagnosis(requirement, WRONG, problem, install_requirements(requirement))
     yield _py_trees()
+    absent = [one for one in BESIDE if importlib.util.find_spec(one) is None]
+    remedy = install_requirements(*(f"./ros2_ws/src/{one}" for one in absent)) if absent else ""
+    state = f"{', '.join(absent)} absent" if absent else f"{', '.join(BESIDE)} installed"
+    yield Diagnosis("siblings", NOTE if absent else RIGHT, state, remedy)
 
 
 def _installed() -> Diagnosis:

@@ -9,10 +9,8 @@ from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 
-from reactree_ros.doctor.probe import ProbeFailed, in_a_process
-from reactree_ros.plugins.installation import Diagnosis, Level
-
-RIGHT, NOTE, WRONG = Level.RIGHT, Level.NOTE, Level.WRONG
+from reactree_ros.doctor.installation import NOTE, RIGHT, WRONG, ProbeFailed, in_a_process
+from reactree_ros.plugins.installation import Diagnosis
 
 #: Folder of installed distributions.
 DISTRIBUTIONS = Path("/opt/ros")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reactree_ros.background.pending import in_a_thread
+from reactree_ros.doctor.installation import NOTE, RIGHT, WRONG
 from reactree_ros.errors import UserError
 from reactree_ros.plugins.installation import Diagnosis, Level
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from reactree_ros.llm.openai.connection import Connection
     from reactree_ros.llm.openai.refusal import Refused
 
-RIGHT, NOTE, WRONG = Level.RIGHT, Level.NOTE, Level.WRONG
 #: Longest time for all servers together, in seconds.
 PATIENCE = 5.0
 _NAME_IT = "if it has no list of models, name the model (--model NAME) when you use it"
@@ -73,7 +73,7 @@ def servers(base_url: str, models: Path | None) -> Iterator[Diagnosis]:
 
 def _chosen(models: Path) -> list[tuple[Any, Any]]:
     # the language models in a file, with their settings; a fallback gives its members
-    from reactree_ros.llm.settings import load_models_file, model_from_dict
+    from reactree_ros.llm.spec import load_models_file, model_from_dict
 
     spec, settings = load_models_file(models)
     members: Any = settings
@@ -94,7 +94,7 @@ def _installed(where: str, spec: Any) -> Diagnosis:
 def _connected(server: Server) -> Connection:
     # as a run would connect; loading the client does not count against the time limit
     from reactree_ros.llm.openai.connection import Connection, read_key, read_url
-    from reactree_ros.llm.openai.settings import SPEC
+    from reactree_ros.llm.openai.engine import SPEC
 
     SPEC.check_installed()
     url, key = read_url(server.base_url), read_key(server.api_key_file)

@@ -165,17 +165,14 @@ class Episode:
         if self._canceled:
             self.interrupt()
             return
-        self._look_at_the_clock()
-        self._in_tick = True
-        self.tree.tick()
-        self._in_tick = False  # it stays True if an exception broke the tick off
-        self._seconds = time.monotonic() - self._begin
-
-    def _look_at_the_clock(self) -> None:
         budget = self.context.budget
         if budget.max_seconds and not budget.time_is_up and self.elapsed() >= budget.max_seconds:
             budget.time_is_up = True
             self.context.listener.time_is_up()
+        self._in_tick = True
+        self.tree.tick()
+        self._in_tick = False  # it stays True if an exception broke the tick off
+        self._seconds = time.monotonic() - self._begin
 
     def wait(self, timeout: float = TICK_PERIOD) -> None:
         self._awake.wait(timeout)
@@ -322,7 +319,7 @@ class Episode:
             undone=[*lacking[:MOST_NAMED], *([f"{len(lacking) - MOST_NAMED} more"] if lacking[MOST_NAMED:] else [])],
             untouched=[] if root.holds_own_tree else context.untouched(self.instruction),
             **dataclasses.asdict(
-                Tally.of(one.refused_for(context.refusals.get(at, "")) for at, one in enumerate(replies))
+                Tally.from_replies(one.refused_for(context.refusals.get(at, "")) for at, one in enumerate(replies))
             ),
         )
 

@@ -18,8 +18,7 @@ from reactree_ros.episode.run_spec import RunSpec, Selection
 from reactree_ros.episode.telemetry import watching
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, RequestRejected
-from reactree_ros.llm.settings import make_model, named_model
-from reactree_ros.llm.spec import MODELS
+from reactree_ros.llm.spec import MODELS, make_model, named_model
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.memory.spec import is_brought, memory
 from reactree_ros.person.port import Person, confirmed_by

@@ -98,7 +98,7 @@ def with_eyes(
 ) -> World:
     if chosen is None:
         return make(None)
-    eyes = Eyes.of(*chosen)
+    eyes = Eyes.from_settings(*chosen)
     try:
         return WorldWithEyes(make(eyes), eyes, checks)
     except BaseException:

@@ -32,7 +32,7 @@ from reactree_ros.record.reader import Record
 from reactree_ros.record.schema import Event
 from reactree_ros.record.verdict import EpisodeEnd
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.world.port import Score, World
+from reactree_ros.world.port import World
 from reactree_ros.world.wrappers import SkillTimeLimit
 
 _LIMITS = {limit.end: limit for limit in Limit}
@@ -134,18 +134,7 @@ class WayBack:
     The tree gets the recorded observations, because its decisions were based on them. The skills are carried out again
     alongside. If one has another result, it is reported and written to the new record. The run then looks around again
     before its next decision. With ``later``, no skill is repeated: the run continues from the present state. It always
-    looks around again, and a call that was under way counts as broken off.
-
-    Args:
-        until: How many of its events it follows.
-        spec: The run's specification from there on; None: the recorded one.
-        world: The world at the start of the task; with ``later``, in its present state.
-        model: Decides from there on.
-        memory: Provides examples from there on; None: the one of the specification, if a package brings it.
-        write: Takes the events of the new record; None: there is none.
-        says: A text that replaces the model's next reply; empty: none.
-        later: Whether no skill is carried out again.
-        given: Further arguments of :func:`~reactree_ros.episode.player.along_script`.
+    looks around again, and a call that was under way counts as broken off. ``says`` replaces the model's next reply.
     """
 
     def __init__(
@@ -179,7 +168,7 @@ class WayBack:
             self.episode = along_script(
                 spec,
                 self._script,
-                world=ScriptedWorld(self._script, record, _no_score, beside),
+                world=ScriptedWorld(self._script, record, lambda: Pending.ready(None), beside),
                 model=ScriptedModel(self._script, SaysFirst(says, model) if says else model),
                 memory=memory,
                 examples=examples_from(memory, model, spec.options),
@@ -266,10 +255,6 @@ def _place_of(seen: Seen) -> str:
 def _moved(before: Seen, now: Seen) -> bool:
     elsewhere = now.place is not None and before.place is not None and now.place != before.place
     return before.held != now.held or before.room != now.room or elsewhere
-
-
-def _no_score() -> Pending[Score | None]:
-    return Pending.ready(None)
 
 
 def carry_out_again(

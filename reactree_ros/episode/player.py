@@ -240,7 +240,10 @@ class Script:
         record.
         """
         if self.live:
-            return self._to_be_broken_off() if self._breaks_off(key) else live()
+            if not self._breaks_off(key):
+                return live()
+            self._broken_off.append(Pending())
+            return self._broken_off[-1]
         pending: Pending[Any] = Pending()
         real = live() if beside and self.carries_out else None
         if real is not None:
@@ -292,10 +295,6 @@ class Script:
     def _breaks_off(self, key: Key) -> bool:
         return self.halted == LATER and key[0] in ("reply", "execute")
 
-    def _to_be_broken_off(self) -> Pending[Any]:
-        self._broken_off.append(pending := Pending[Any]())
-        return pending
-
     def give_up(self) -> None:
         """Stop following the record and drop all open calls, so that the run can be stopped."""
         self._live_since = time.monotonic()
@@ -320,12 +319,8 @@ class ScriptedPerson(Person):
         self._script, self._live = script, live
 
     def ask(self, question: Question) -> Pending[Answer]:
-        return self._script.ask(("answer", question.id), lambda: self._ask_live(question))
-
-    def _ask_live(self, question: Question) -> Pending[Answer]:
-        if self._live is None:
-            return Pending.failed(NobodyAnswers("nobody is there"))
-        return self._live.ask(question)
+        nobody: Pending[Answer] = Pending.failed(NobodyAnswers("nobody is there"))
+        return self._script.ask(("answer", question.id), lambda: self._live.ask(question) if self._live else nobody)
 
 
 class ScriptedWorld(SharedWorld):
@@ -524,25 +519,21 @@ def recorded_score(events: Sequence[Event]) -> Callable[[], Pending[Score | None
 
 def _difference(expected: Event, event: Event) -> str:
     own = ("t", *_OWN.get(expected["e"], ()))
-    recorded = {name: value for name, value in expected.items() if name not in own}
-    now = {name: value for name, value in event.items() if name not in own}
+    recorded, now = _without(expected, own), _without(event, own)
     if expected["e"] == event["e"] == "end":
-        recorded["result"], now["result"] = _untimed(recorded["result"]), _untimed(now["result"])
+        times = ("seconds", "model_seconds", "makespan", "untouched")
+        recorded["result"], now["result"] = _without(recorded["result"], times), _without(now["result"], times)
     if recorded == now or recorded == (now := json.loads(encoded(now))):
         return ""
     name = next(name for name in {**recorded, **now} if recorded.get(name) != now.get(name))
     if name == "e":
         return f"now {encoded(now)[:200].decode()} instead of {encoded(recorded)[:200].decode()}"
-    return f"{name} is {_shown(now.get(name))}, recorded {_shown(recorded.get(name))}"
+    shown, before = (json.dumps(one.get(name))[:200] for one in (now, recorded))
+    return f"{name} is {shown}, recorded {before}"
 
 
-def _untimed(result: Event) -> Event:
-    left_out = ("seconds", "model_seconds", "makespan", "untouched")
-    return {name: value for name, value in result.items() if name not in left_out}
-
-
-def _shown(value: Any) -> str:
-    return json.dumps(value)[:200]
+def _without(values: Event, names: Sequence[str]) -> Event:
+    return {name: value for name, value in values.items() if name not in names}
 
 
 def _live(port: T | None) -> T:

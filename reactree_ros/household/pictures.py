@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 from reactree_ros.agent.parameters import Thing as Named
@@ -34,15 +34,8 @@ CHECKS = {
 }
 
 
-def from_above(scene: Scene) -> Picture:
-    return _drawn(scene, scene.visible(), ABOVE)
-
-
-def from_agent(scene: Scene, near: Sequence[Thing]) -> Picture:
-    return _drawn(scene, near or rules.room_items(scene), OWN)
-
-
-def _drawn(scene: Scene, things: Iterable[Thing], camera: str) -> Picture:
+def drawing_of(scene: Scene, things: Iterable[Thing], camera: str) -> Picture:
+    """Draw things; those in or on another one of them stand before it."""
     shown = {thing.id: thing for thing in things if thing.id not in scene.held}
     groups: dict[int, list[tuple[str, int]]] = {}
     alone: list[tuple[str, int]] = []

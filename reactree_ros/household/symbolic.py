@@ -121,11 +121,14 @@ class SymbolicWorld(SharedWorld):
         if not self._has_camera:
             return Pending.ready(())
         own = () if camera == pictures.ABOVE else (self._picture(),)
-        above = () if camera == pictures.OWN else (pictures.from_above(self.scene),)
+        above = (
+            () if camera == pictures.OWN else (pictures.drawing_of(self.scene, self.scene.visible(), pictures.ABOVE),)
+        )
         return Pending.ready((*own, *above))
 
     def _picture(self) -> Picture:
-        return pictures.from_agent(self.scene, list(self._next_to_agent()))
+        near = list(self._next_to_agent()) or rules.room_items(self.scene)
+        return pictures.drawing_of(self.scene, near, pictures.OWN)
 
     def score(self) -> Pending[Score | None]:
         return Pending.ready(rules.score(self._task.goal, self.scene) if self._scored else None)
@@ -294,17 +297,15 @@ def tasks_of(settings: VirtualHomeSettings) -> dict[int, Task]:
     return {task.task_id: task for task in load_tasks(path)}
 
 
-def _make(settings: SymbolicSettings, task: Task, *, scored: bool = True) -> SymbolicWorld:
-    return SymbolicWorld(task, scored=scored, robots=settings.robots, pictures=settings.pictures)
-
-
 SPEC = WorldSpec(
     name="virtualhome",
     summary="VirtualHome's households on their scene graphs, without a simulator",
     settings=SymbolicSettings,
     household=WAH_NL,
     load_tasks=tasks_of,
-    make=_make,
+    make=lambda settings, task, *, scored=True: SymbolicWorld(
+        task, scored=scored, robots=settings.robots, pictures=settings.pictures
+    ),
     moved=moved,
     flags=("house", "tasks", "task_id"),
     checks=CHECKS,

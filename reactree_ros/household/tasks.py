@@ -80,11 +80,7 @@ class Graph(_Document):
     edges: list[Edge]
 
     def called(self, names: Mapping[str, str]) -> dict[int, tuple[str, int]]:
-        """Return the word and the number of each thing, by id: of its own name, or counted in its class.
-
-        Args:
-            names: The classes that the house calls by another name than the vocabulary's word.
-        """
+        """Return the word and the number of each thing, by id: of its own name, or counted in its class."""
         numbers: Counter[str] = Counter()
         found = {}
         for node in sorted(self.nodes, key=lambda node: node.id):

@@ -3,6 +3,10 @@
 ``vocabulary.json`` has one line per group of classes that share a category, properties and how they appear (observed,
 room item). A class is written as its word ("kitchen cabinet"). Its name is the word without spaces in lower case,
 unless another name follows ("bowl=dishbowl").
+
+People's words for them are phrases in ``lexicon.json``, looked up without spaces ("dish washer"), a plural as its
+singular, and an unknown word as a known one that differs by a single slip. The own words of a house (:func:`with_own`)
+come first.
 """
 
 from __future__ import annotations
@@ -159,11 +163,7 @@ def class_of_word(word: str) -> ObjectClass:
 
 
 class Naming:
-    """Translates texts between the vocabulary's words and the names in a house.
-
-    Args:
-        names: The names, by class; other classes have their own word.
-    """
+    """Translates texts between the vocabulary's words and the names in a house, which are given by class."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
         words = {known.word: names.get(name, known.word) for name, known in CLASSES.items()}

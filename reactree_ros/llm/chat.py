@@ -123,7 +123,6 @@ def with_texts(message: Message, change: Callable[[str], str]) -> Message:
 
 
 def _exchange(spoken: Iterable[tuple[str, _Content]]) -> list[Message]:
-    """Return an exchange of user and assistant; the user says what is the system's."""
     told = _joined([("user" if role == "system" else role, content) for role, content in spoken])
     return [_message(role, content) for role, content in told]
 

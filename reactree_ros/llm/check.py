@@ -95,8 +95,6 @@ class Given:
 
 @dataclass
 class Report:
-    """The result of a check."""
-
     facts: dict[str, str] = field(default_factory=dict)  # what was found, in words
     problems: list[str] = field(default_factory=list)  # what is wrong, with the way out
     advice: list[str] = field(default_factory=list)  # what to set, and why: ``set …: …``
@@ -136,7 +134,6 @@ class _Check:
         self.facts, self.problems, self.advice = self.report.facts, self.report.problems, self.report.advice
 
     def run(self) -> Report:
-        """Ask everything; what came until a failure is reported, too."""
         self.tell(f"about {self.planned} requests: two with a planner's first prompt, the others small")
         try:
             self._ask((Told("Hello"),), FreeText(), max_tokens=1)  # a server is tried before time is measured
@@ -375,7 +372,6 @@ def chance(right: int, asked: int) -> float:
 
 
 def reply_in_words(reply: Reply, seconds: float) -> str:
-    """Say what a reply took."""
     if reply.prompt_tokens is None:
         return f"{seconds:.2f} s"
     cached = "unknown" if reply.cached_tokens is None else str(reply.cached_tokens)

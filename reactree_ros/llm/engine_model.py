@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -140,14 +140,13 @@ class EngineModel(LanguageModel):
 
     async def _in_time(self, work: Callable[[], Awaitable[T]], limit: float) -> T:
         try:
-            return await asyncio.wait_for(self._working(work), limit)
+            return await asyncio.wait_for(self._begun(self._working(work)), limit)
         except asyncio.TimeoutError:  # this limit; the engine reports its own as a failure
             raise NoAnswerInTime(f"{self.engine.name}: no answer within {limit:.3g} s") from None
 
     async def _open(self) -> None:
         if self._opening is None or (self._opening.done() and (self.engine.lost or self._failed(self._opening))):
-            self._opening = asyncio.ensure_future(self._opened())
-            self._opening.add_done_callback(self._failed)  # handles the error even if nobody waits any more
+            self._opening = self._begun(self._opened())
         await asyncio.shield(self._opening)
 
     async def _opened(self) -> None:
@@ -159,7 +158,7 @@ class EngineModel(LanguageModel):
             await self.engine.open()
             return
         limit, tried = self._request_timeout, None
-        opening = asyncio.ensure_future(self._working(self.engine.open))
+        opening = self._begun(self._working(self.engine.open))
         end = self._loop.time() + TRIALS * limit
         try:
             while not opening.done() and self.engine.tried is not tried and (left := end - self._loop.time()) > 0:
@@ -175,9 +174,15 @@ class EngineModel(LanguageModel):
             await asyncio.wait((opening,))
         opening.result()
 
+    def _begun(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Begin work whose error counts as read even if nobody waits any more: asyncio would log it."""
+        task = asyncio.ensure_future(work)
+        task.add_done_callback(self._failed)
+        return task
+
     @staticmethod
-    def _failed(opening: asyncio.Task[None]) -> bool:
-        return opening.cancelled() or opening.exception() is not None
+    def _failed(task: asyncio.Task[Any]) -> bool:
+        return task.cancelled() or task.exception() is not None
 
     async def _working(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do work; turn an engine's own error into one of the port.
@@ -198,11 +203,13 @@ class EngineModel(LanguageModel):
         soon = self._loop.call_later(SOON, self._announce, pending)
         try:
             return await self._working(work)
-        except asyncio.CancelledError:
+        except BaseException as error:
+            if pending.cancelled():  # nobody reads the error any more, and asyncio would log it
+                raise asyncio.CancelledError from None
+            if not isinstance(error, asyncio.CancelledError):
+                raise
             if self._closed:
                 raise self._is_closed() from None
-            if pending.cancelled():
-                raise
             raise ServerUnavailable(f"{self.engine.name} failed: it cancelled the request") from None
         finally:
             soon.cancel()

@@ -15,8 +15,7 @@ from reactree_ros.llm.engine_model import EngineModel, FairQueue
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.llm.reasoning import Reasoning
 from reactree_ros.llm.seeing import MOST_SHOWN, Seeing
-from reactree_ros.llm.settings import read_yaml
-from reactree_ros.llm.trained import trained_for
+from reactree_ros.llm.spec import read_yaml, trained_for
 from reactree_ros.plugins.settings import Harmless, Settings, plain
 
 _WAY_OUT = "set HF_TOKEN, or OPENAI_API_KEY for a server, in the environment instead"
@@ -104,7 +103,6 @@ class EngineSettings(AnsweringLimits):
         return {"chat": self.chat, "examples": self.examples, "reasoning": self.reasoning}
 
     def queue(self, engine: Engine) -> LanguageModel:
-        """Return the language model on top of an engine, with a queue in front."""
         model = EngineModel(engine, method=self.method, request_timeout=self.request_timeout)
         return FairQueue(model, self.max_concurrent)
 

@@ -12,8 +12,7 @@ from reactree_ros.agent.turns import About, Saw, Told
 from reactree_ros.background.pending import Pending, asked, followed, pass_on, where_late
 from reactree_ros.llm.engine_settings import EngineSettings
 from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, MaySay, NoAnswerInTime, Reply
-from reactree_ros.llm.settings import make_model
-from reactree_ros.llm.spec import ModelSpec
+from reactree_ros.llm.spec import ModelSpec, make_model
 from reactree_ros.plugins.settings import Settings
 
 #: Longest answer in tokens, and what ends one that is free.
@@ -31,8 +30,6 @@ _NO_PICTURE = "there was no picture to look at"
 
 @dataclass(frozen=True)
 class Sight:
-    """What came of a check."""
-
     check: PictureCheck
     glances: tuple[Glance, ...] = ()  # what was asked and answered, in order
     pictures: tuple[Picture, ...] = ()  # what was looked at
@@ -58,7 +55,7 @@ class Eyes:
         self._asked, self._failed = 0, False
 
     @classmethod
-    def of(cls, spec: ModelSpec, settings: Settings) -> Eyes:
+    def from_settings(cls, spec: ModelSpec, settings: Settings) -> Eyes:
         """Return eyes that a language model and its settings make; it begins to load or connect."""
         patience = getattr(settings, "request_timeout", EngineSettings.model_fields["request_timeout"].default)
         model = make_model(spec, settings)
@@ -76,7 +73,6 @@ class Eyes:
         return self._ask(_CAPTION, _CAPTION, picture, FreeText(_STOPS))
 
     def where(self, thing: str, picture: Picture) -> Pending[Glance]:
-        """Ask where a thing is; the glance's box says it, and its answer in words."""
         question = f"Where is the {thing}?"
         glance = self._ask(question, _WHERE.format(thing=thing), picture, FreeText(_STOPS))
         return followed(glance, lambda said: Pending.ready(_placed(said, thing, picture)))

@@ -27,8 +27,7 @@ from reactree_ros.llm.port import (
     ServerUnavailable,
     Wait,
 )
-from reactree_ros.llm.settings import make_model, model_from_dict, reaching_of_model, read_yaml
-from reactree_ros.llm.spec import ModelSpec
+from reactree_ros.llm.spec import ModelSpec, make_model, model_from_dict, reaching_of_model, read_yaml
 from reactree_ros.plugins.settings import Harmless, Settings
 
 #: How long a model that failed is skipped, in seconds.
@@ -39,8 +38,6 @@ _SHARE = 0.95
 
 @dataclass(frozen=True)
 class Backup:
-    """One of several language models."""
-
     model: LanguageModel
     name: str  # its name in replies, errors and diagnostics
     time_limit: float  # longest wait for its answer, in seconds; the asker's patience may shorten it

@@ -109,7 +109,6 @@ class DecisionRequest:
 
 
 def prompt_text(turns: Sequence[Turn], begun: str = "") -> str:
-    """Write a prompt as text: each turn on its own lines, then the beginning of the reply."""
     return f"{render(turns)}\n{begun}"
 
 
@@ -186,12 +185,10 @@ class Reply:
 
     @property
     def cut(self) -> bool:
-        """Whether the reply was truncated at the token limit."""
         return self.finish_reason == "length"
 
     @property
     def requests(self) -> int:
-        """Number of requests that it took."""
         return len(self.attempts) or 1
 
     @property
@@ -240,8 +237,6 @@ def _added(replies: Iterable[Reply], name: str) -> int | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Tally:
-    """Counts of the requests for some replies."""
-
     replies: int = 0  # replies asked for, also those that failed
     attempts: int = 0  # requests that the model was sent for them
     refused_attempts: int = 0  # requests whose words were not taken
@@ -249,8 +244,7 @@ class Tally:
     refused_tokens: int | None = 0  # tokens generated for refused requests; None if the model does not count
 
     @classmethod
-    def of(cls, replies: Iterable[Reply]) -> Tally:
-        """Count the requests for replies."""
+    def from_replies(cls, replies: Iterable[Reply]) -> Tally:
         some = list(replies)
         sent = list[Attempt]()
         for one in some:
@@ -278,8 +272,6 @@ def requests_in_words(counts: Any) -> str:
 
 @dataclass(frozen=True)
 class Wait:
-    """What a language model waits for."""
-
     what: str  # A server or an engine, in words
     seconds: float  # how long it has waited
 

@@ -11,8 +11,6 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Reasoning:
-    """How a model is to think before it answers."""
-
     thinking: bool | None = None  # whether it thinks; None leaves it to its chat template
     tokens: int = 2048  # most tokens of thought before each answer
     effort: str = ""  # how hard it thinks, e.g. ``low``; empty for the model's default
@@ -31,8 +29,6 @@ class Reasoning:
 
 @dataclass(frozen=True)
 class Marks:
-    """The marks around a model's reasoning."""
-
     begin: str
     end: str
 

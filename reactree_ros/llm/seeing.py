@@ -22,8 +22,6 @@ _KEPT = 64
 
 @dataclass(frozen=True)
 class Shown:
-    """A picture as a model gets it."""
-
     media: str  # ``image/png`` or ``image/jpeg``
     data: bytes  # its bytes
     tokens: int  # about how many tokens of the prompt it takes

@@ -78,8 +78,6 @@ class Noticed:
 
 
 class Usage:
-    """Lets an engine generate, and adds up the cost of one reply."""
-
     def __init__(self, engine: Engine, noticed: Noticed) -> None:
         self.engine = engine
         self._noticed = noticed
@@ -141,7 +139,7 @@ class Usage:
         return generated
 
     def refused(self, objection: str) -> None:
-        """Take in why the latest words were not taken; several requests may have brought them."""
+        """Note why the latest words were not taken; several requests may have brought them."""
         self._attempts = [one if one.objection else replace(one, objection=objection) for one in self._attempts]
 
     def _check_room(self, generation: Generation, generated: Generated) -> None:
@@ -154,7 +152,6 @@ class Usage:
                 raise PromptTooLong(excess, context)
 
     def reply(self, text: str, said: tuple[Said, ...], seconds: float, objection: str = "") -> Reply:
-        """Return a reply with the cost of all its requests."""
         reasoned = [one for one in self._generated if one.reasoning]
         return Reply(
             text=text,

@@ -172,7 +172,6 @@ class VllmEngine(OpenAIEngine):
         return ServerUnavailable(" ".join(problem.split()))
 
     async def generate(self, generation: Generation) -> Generated:
-        """Ask the server; cancelling stops the generation in it."""
         server = self._server
         try:
             return await super().generate(generation)

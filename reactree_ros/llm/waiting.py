@@ -31,8 +31,6 @@ _KEPT = 16
 
 
 class Rarely:
-    """Decides when a log reports a wait."""
-
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._next = float("-inf")
@@ -62,7 +60,6 @@ def kept_out_of_the_log(shown: bool = True) -> Iterator[None]:
 
 
 def shown_while(pending: Future[Any], model: LanguageModel, show: Callable[[str], object]) -> None:
-    """Wait for a result, and show what the language model waits for."""
     while not wait([pending], _FRAME).done:
         show(words_of(model.waits_for()))
 
@@ -95,7 +92,7 @@ class Pace:
         self._measure(reply.seconds, unread + GENERATED * output)
 
     def late(self, prompt: str, seconds: float) -> None:
-        """Take in that a reply did not come in that time: the next one is given longer."""
+        """Give the next one longer: a reply did not come in that time."""
         work = self._work(prompt)
         self._measure(max(seconds, 2 * work * self._slowest), work)
 

@@ -8,8 +8,7 @@ from typing import Literal
 from pydantic import Field, field_validator
 
 from reactree_ros.llm.engine_settings import AnsweringLimits
-from reactree_ros.llm.settings import named_model
-from reactree_ros.llm.spec import MODELS
+from reactree_ros.llm.spec import MODELS, named_model
 from reactree_ros.memory.spec import memory
 from reactree_ros.planners.spec import planner
 from reactree_ros.plugins.settings import Settings

@@ -178,7 +178,12 @@ class Typist:
             if shown is None:
                 self._desk.say(words)
                 self._say("(passed on to the run)")
-            elif shown.question.skill and approves(words) and self._is_too_soon():
+            elif (
+                shown.question.skill
+                and approves(words)
+                and not self._piped
+                and time.monotonic() - self._shown_at < REACTION
+            ):
                 self._say("(that came too soon to be an answer to this question; type it again)")
             else:
                 self._desk.answer(shown.number, words, BY)
@@ -187,9 +192,6 @@ class Typist:
             self._say(f"({error})")
         if shown is not None and shown.answer.done():
             self._shown = None
-
-    def _is_too_soon(self) -> bool:
-        return not self._piped and time.monotonic() - self._shown_at < REACTION
 
     def _show(self) -> None:
         one = self._desk.next

@@ -1,4 +1,4 @@
-"""Which routine fits a goal: one of the same words, whose roles words of the same kinds fill that the house knows."""
+"""The routines of a memory, and which fits a goal: one of the same words, whose roles words of the same kinds fill."""
 
 from __future__ import annotations
 
@@ -69,12 +69,7 @@ class Fit:
 
 
 class Vocabulary:
-    """The words that a house knows, each with the kinds of role that it may fill.
-
-    Args:
-        carried: Those of it, or others, that can be carried; empty: nobody knows.
-        skills: Declared skills, whose names of persons, rooms and so on are words, too.
-    """
+    """The words that a house knows, each with the kinds of role that it may fill; ``carried`` may be unknown."""
 
     def __init__(self, words: Iterable[str], carried: Iterable[str] = (), skills: Iterable[Skill] = ()) -> None:
         kinds: defaultdict[str, set[str]] = defaultdict(set)
@@ -105,11 +100,7 @@ class Vocabulary:
                 yield Mention(*match.span(), *self._kinds[match["word"].casefold()])
 
     def shape(self, text: str, *, after: bool = False) -> tuple[tuple[str | None, ...], tuple[Mention, ...]]:
-        """Return a text's words, without articles and with None for each of its mentions, and the mentions.
-
-        Args:
-            after: Whether it stands after a mention, so that it may begin with the ending of several.
-        """
+        """Return a text's words with None for each mention, and the mentions; ``after``: the text follows one."""
         found, shape, at = tuple(self.mentions(text)), list[str | None](), 0
         for mention in found:
             shape += [*_plain(text[at : mention.begin], after=after or at > 0), None]
@@ -236,11 +227,7 @@ _LEAST_MERIT = 0.3
 
 
 class Kept:
-    """The routines of a memory. All methods but :meth:`find` may wait for a disk.
-
-    Args:
-        most: How many it keeps at most.
-    """
+    """The routines of a memory. All methods but :meth:`find` may wait for a disk."""
 
     def __init__(self, memory: EpisodicMemory, *, most: int = MOST) -> None:
         self.memory, self._most = memory, most
@@ -272,11 +259,7 @@ class Kept:
         return self.memory.do(lambda: self.fitting(goal, known, household, near=near))
 
     def fitting(self, goal: str, known: Vocabulary, household: str, *, near: bool = False) -> tuple[Fit, ...]:
-        """Return the routines that fit a goal in a household, the best first, without those that fail too often.
-
-        Args:
-            near: Whether those are returned, if none fits, that were learnt from instructions like it.
-        """
+        """Return the trusted routines that fit a goal, the best first; ``near``: else those of goals like it."""
         with self._lock:
             routines = self.all()
             if (index := self._indexes.get((household, known))) is None:
@@ -327,12 +310,7 @@ class Kept:
         self.memory.change_routine(name, lambda text: None)
 
     def used(self, fit: Fit, reason: str, found: Mapping[str, Sequence[str]]) -> Pending[None]:
-        """Count in the background that a routine was run.
-
-        Args:
-            reason: What was not as expected; empty if it reached its goal.
-            found: In what its searches have found what they looked for, by what they call it.
-        """
+        """Count in the background that a routine was run; the reason why it failed is empty if it did not."""
         name = fit.routine.name
 
         def change(text: str | None) -> str | None:
@@ -357,7 +335,7 @@ class Kept:
 
 def is_trusted(routine: model.Routine) -> bool:
     """Whether a routine is used: it has not failed too often."""
-    return (routine.counts.successes + 1) / (routine.counts.uses + 2) >= _LEAST_MERIT
+    return _merit(routine) >= _LEAST_MERIT
 
 
 def _read(name: str, text: object) -> model.Routine | None:

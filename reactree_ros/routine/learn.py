@@ -79,7 +79,7 @@ def learnt(root: GoalNode, known: Vocabulary, *, run: str) -> model.Routine:
     items = tuple(_items(root, household))
 
     def make(fixed: frozenset[str]) -> tuple[model.Routine, Mapping[str, model.Role]]:
-        made = _Maker(household, _things_in(items, household), known, root.subgoal, _targets(items), fixed)
+        made = _Maker(household, items, known, root.subgoal, fixed)
         body = made.sequence(items, last=True)
         if body is None:
             raise NotLearnt("nothing was done that a routine could do again")
@@ -208,13 +208,6 @@ def _did(skill: str, observation: Observation, household: Household) -> _Did:
         raise NotLearnt(f"'{skill}' was refused") from None
 
 
-def _things_in(items: Sequence[_Item], household: Household) -> _Things:
-    things = _Things(household)
-    for item in _flat(items):
-        things.see(item.observation if isinstance(item, _Did) else item)
-    return things
-
-
 def _flat(items: Sequence[_Item]) -> Iterator[_Did | Observation]:
     for item in items:
         if isinstance(item, _Under):
@@ -224,42 +217,20 @@ def _flat(items: Sequence[_Item]) -> Iterator[_Did | Observation]:
             yield item
 
 
-def _targets(items: Sequence[_Item]) -> frozenset[str]:
-    at, found = "", set[str]()
-    for item in _flat(items):
-        if isinstance(item, _Did) and item.done:
-            at = item.call.value("at") or at
-            found |= {at} if item.call.value("released") else set()
-    return frozenset(found)
-
-
-class _Things:
-    def __init__(self, household: Household) -> None:
-        self._household = household
-        self.rooms: set[str] = set()
-        self._words: dict[str, str] = {}
-
-    def see(self, observation: Observation) -> None:
-        self.rooms |= {*observation.rooms, *(seen.room for seen in observation.seen if seen.room)}
-        for seen in observation.seen:
-            self._words[self._household.name_of(seen.word, seen.instance)] = seen.word
-
-    def word_of(self, name: str) -> str:
-        head, _, number = name.rpartition(" ")
-        return self._words.get(name) or (head if head and number.isdigit() else name)
-
-
 # ---------------------------------------------------------------------- what is kept of it
 
 
 @dataclass
 class _Maker:
     household: Household
-    things: _Things
+    items: Sequence[_Item]
     known: Vocabulary
     goal: str
-    targets: frozenset[str]  # where things are put: what was opened of it is opened then, as hands may be full later
     fixed: frozenset[str]  # words of the goal that are no roles
+    rooms: set[str] = field(default_factory=set)
+    words: dict[str, str] = field(default_factory=dict)  # by the names of things
+    # where things are put: what was opened of it is opened then, as hands may be full later
+    targets: set[str] = field(default_factory=set)
     names: dict[str, str] = field(default_factory=dict)  # what each thing of the run is called in the routine
     roles: dict[str, model.Role] = field(default_factory=dict)  # by the word of the goal that they stand for
     _held: set[str] = field(default_factory=set)
@@ -269,6 +240,14 @@ class _Maker:
     _going: list[_Did] = field(default_factory=list)  # moves, and what was opened, since something was done
 
     def __post_init__(self) -> None:
+        at = ""
+        for item in _flat(self.items):
+            seen = item.observation if isinstance(item, _Did) else item
+            self.rooms |= {*seen.rooms, *(one.room for one in seen.seen if one.room)}
+            self.words |= {self.household.name_of(one.word, one.instance): one.word for one in seen.seen}
+            if isinstance(item, _Did) and item.done:
+                at = item.call.value("at") or at
+                self.targets |= {at} if item.call.value("released") else set()
         mentions = tuple(self.known.mentions(self.goal))
         counts = Counter(mention.word for mention in mentions)
         numbered = {
@@ -395,7 +374,11 @@ class _Maker:
 
     def _named(self, call: SkillCall) -> list[str]:
         parameters = call.skill.parameters.items()
-        return [str(call.values[one]) for one, kind in parameters if isinstance(kind, Named) and not _is_person(kind)]
+        return [
+            str(call.values[one])
+            for one, kind in parameters
+            if isinstance(kind, Named) and not isinstance(kind, Person)
+        ]
 
     def _forget_open(self, closing: SkillCall) -> None:
         closed = closing.value("closed")
@@ -413,19 +396,23 @@ class _Maker:
                 if did.call.value("open"):
                     yield self._skill(did.call)
 
+    def _word_of(self, name: str) -> str:
+        head, _, number = name.rpartition(" ")
+        return self.words.get(name) or (head if head and number.isdigit() else name)
+
     def _is_asked(self, name: str) -> bool:
-        return self.things.word_of(name) in self._asked
+        return self._word_of(name) in self._asked
 
     def _search(self, name: str) -> model.Search:
         known = name in self.names
         seen = self._where.get(name)
         finds = self._name(name)
-        word = self.things.word_of(name)
+        word = self._word_of(name)
         is_carried = name in self._held or "thing" in self.known.kinds_of(word)
-        kind = "thing" if is_carried else "room" if name in self.things.rooms else "place"
+        kind = "thing" if is_carried else "room" if name in self.rooms else "place"
         of = _escaped(name) if name in self._numbered else self._role_or_word(word, kind)
         where = () if seen is None or known else (seen.place or "", seen.room or "")
-        order = tuple(dict.fromkeys(self.things.word_of(one) for one in where if one and one != name))
+        order = tuple(dict.fromkeys(self._word_of(one) for one in where if one and one != name))
         return model.Search(finds=finds, of=of, order=order)
 
     def _skill(self, call: SkillCall) -> model.Skill:
@@ -450,7 +437,7 @@ class _Maker:
     def _value(self, call: SkillCall, parameter: str) -> str:
         kind, value = call.skill.parameters[parameter], call.values[parameter]
         written = call.skill.words.written(parameter, value)
-        if _is_person(kind):
+        if isinstance(kind, Person):
             return self._role_or_word(written, "person")
         return self._role_or_word(written, "number") if isinstance(kind, Number) else _escaped(written)
 
@@ -478,10 +465,6 @@ class _Maker:
                 self._where.pop(name, None)
             elif not seen.held:
                 self._where[name] = seen
-
-
-def _is_person(kind: object) -> bool:
-    return isinstance(kind, Person)
 
 
 def _escaped(text: str) -> str:

@@ -45,20 +45,12 @@ class _Interrupted(Exception):
 
 
 class Run:
-    """What the nodes of a running routine share: what its names stand for, and what it has seen and done.
-
-    Attributes:
-        node: The agent node that it runs under.
-        fit: The routine, with its roles filled.
-        found: What its searches have found, by the names in braces.
-        where: The words of the places and rooms in which it was found.
-        reason: What was not as expected; empty as long as all is.
-    """
+    """What the nodes of a running routine share: what its names stand for, and what it has seen and done."""
 
     def __init__(self, node: AgentNode, fit: Fit) -> None:
         self.node, self.fit = node, fit
-        self.found: dict[str, str] = {}
-        self.where: dict[str, Sequence[str]] = {}
+        self.found: dict[str, str] = {}  # what its searches have found, by the names in braces
+        self.where: dict[str, Sequence[str]] = {}  # the words of the places and rooms where that was
         self.done: list[Tried] = []
         self.reason, self.looked = "", False
         self.rooms: dict[str, None] = {}
@@ -436,9 +428,6 @@ class RoutineNode(GoalNode):
 
     Status: As of :class:`~reactree_ros.tree.program_node.ProgramNode`. Raises Unusable: the world does not know one of
     its conditions.
-
-    Attributes:
-        fit: The routine, with its roles filled.
     """
 
     def __init__(self, run: Run) -> None:

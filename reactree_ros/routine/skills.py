@@ -33,14 +33,7 @@ Steps: TypeAlias = Generator[Pending[Observation], Observation, Observation]
 
 
 def routines_in(path: Path, skills: Sequence[Declared], names: Names) -> list[model.Routine]:
-    """Read the routines of a file of XML, or of a folder of them.
-
-    Raises UserError: they cannot be read, or nothing that reads XML is installed.
-
-    Args:
-        skills: The declared skills of the world, which are the nodes.
-        names: Says which names can ever stand in a place of a skill.
-    """
+    """Read the routines of a file of XML, or of a folder of them, whose nodes are a world's skills."""
     if "xml" not in FORMS.names:
         raise UserError(f"{path}: routines in XML need reactree_doors: install it beside reactree_ros")
     read: list[model.Routine] = FORMS.get("xml")(path, skills, names)
@@ -160,12 +153,10 @@ def _apart(wording: str, skills: Sequence[Declared]) -> tuple[Declared, dict[str
     return next(((skill, values) for skill, values in found if values is not None), None)
 
 
-class _TimeIsOver(Exception):
-    pass
+class _TimeIsOver(Exception): ...
 
 
-class _Endless(Exception):
-    pass
+class _Endless(Exception): ...
 
 
 class _Run:
@@ -284,22 +275,12 @@ class _Run:
     def _holds(self, condition: str) -> Steps:
         return (yield from self._wait_for(model.WaitFor(condition=condition, seconds=0)))
 
-    def _in_order(self, node: model.Sequence | model.RepeatUntil | model.While | model.Within) -> Steps:
-        seen = None
+    def _in_order(self, node: Any) -> Steps:
         for child in node.children:
             seen = yield from self._node(child)
-            if seen.outcome is not Outcome.DONE:
+            is_over = seen.outcome in (Outcome.DONE, Outcome.HALTED)
+            if is_over if isinstance(node, model.Fallback) else seen.outcome is not Outcome.DONE:
                 break
-        assert seen is not None  # there is a child
-        return seen
-
-    def _fallback(self, node: model.Fallback) -> Steps:
-        seen = None
-        for child in node.children:
-            seen = yield from self._node(child)
-            if seen.outcome in (Outcome.DONE, Outcome.HALTED):
-                break
-        assert seen is not None  # there is a child
         return seen
 
     def _parallel(self, node: model.Parallel) -> Steps:
@@ -381,7 +362,7 @@ _CARRIED_OUT: Mapping[type, Callable[[_Run, Any], Steps]] = {
     model.WaitFor: _Run._wait_for,
     model.Always: _Run._always,
     model.Sequence: _Run._in_order,
-    model.Fallback: _Run._fallback,
+    model.Fallback: _Run._in_order,
     model.Parallel: _Run._parallel,
     model.RepeatUntil: _Run._repeat_until,
     model.While: _Run._while,

@@ -1,4 +1,4 @@
-"""An agent node runs a routine that fits its goal, and goes on as an agent node where something is not as expected."""
+"""Routines in a run: an agent node runs one that fits its goal, or goes on itself; what the run teaches is kept."""
 
 from __future__ import annotations
 
@@ -43,12 +43,7 @@ Wrap = Callable[[Find | None, Tells], tuple[Find | None, Tells]]
 
 
 class Use:
-    """Does what an agent node is for by a routine; it is what :attr:`RunContext.routines` is.
-
-    Args:
-        proposes: Whether a person has to agree before each.
-        tells: Told of each that was run.
-    """
+    """Does what an agent node is for by a routine; a person may have to agree before each."""
 
     def __init__(self, find: Find, *, proposes: bool = False, tells: Tells = lambda *_: None) -> None:
         self._find, self._proposes, self._tells = find, proposes, tells

@@ -191,68 +191,40 @@ def _cut(text: str) -> str:
 # ---------------------------------------------------------------------- the lines of events
 
 
-def _decided(moment: Moment, event: Event) -> Iterator[Line]:
-    decision = decision_from_dict(event)
-    if decision is None:
-        return
-    by = _by(moment.robot_of(event["node"])) if decision.counts.steps else ""
-    first, *more = decision.lines()
-    yield Line(f"{by}{first}", decision.look.style)
-    yield from (Line(line, decision.look.style, indent=2) for line in more)
-
-
-def _failed(moment: Moment, event: Event) -> Iterator[Line]:
-    if event["of"] == "answer":
-        yield Line(f"Nobody answers: {event['message']}", "yellow", indent=2)
-    elif "took" in event:
-        yield from _in_vain(value_from_dict(Reply, event["took"]))
-
-
-def _reply(moment: Moment, event: Event) -> Iterator[Line]:
-    if event.get("warning"):
-        yield Line(f"! {event['warning']}", "yellow")
-    yield from _in_vain(value_from_dict(Reply, event))
-
-
-def _in_vain(reply: Reply) -> Iterator[Line]:
-    for objection, count in Counter(one.objection for one in reply.in_vain).items():
-        yield Line(f"↻ asked again{f' {count} times' if count > 1 else ''}: {objection}", "yellow")
-
-
-def _skill(moment: Moment, event: Event) -> Iterator[Line]:
-    # only one that no decision has shown, as those of a routine's search
-    node = moment.nodes[event["node"]]
-    if node.kind == "goal" and node.name != event["skill"]:
-        yield Line(f"{_by(event.get('robot', ''))}{event['skill']}", Act(event["skill"]).look.style)
-
-
-def _observation(moment: Moment, event: Event) -> Iterator[Line]:
-    if event["of"] in ("execute", "recall", "correct"):
-        by = _by(event.get("robot", ""))
-        yield Line(f"{by}{event['text']}", "dim" if event["outcome"] == Outcome.DONE.value else "yellow", indent=2)
-        for one in event.get("pictures", ()):
-            camera = f" of camera {one['camera']}" if "camera" in one else ""
-            said = f": {one['words']}" if "words" in one else ""
-            size = f"{one.get('width', 0)} by {one.get('height', 0)} pixels"
-            yield Line(f"▣ a picture{camera}, {size}{said}", "dim", indent=2)
-
-
-def _run(moment: Moment, event: Event) -> Iterator[Line]:
-    limits, model = event["limits"], event["llm"].get("llm", "")
-    by = f"; decided by {model}" if model else ""
-    most = f"at most {limits['decisions']} decisions, {limits['steps']} steps"
-    yield Line(f"{event['instruction']} ({event['planner']['name']}{by}; {most})", indent=0)
-
-
-def _ended(moment: Moment, event: Event) -> Iterator[Line]:
-    shown = STATUSES["" if event.get("unreached") else "failure" if event["failure"] else "success"]
-    yield Line(f"{shown.mark} {moment.nodes[event['node']].name}: {event['feedback']}", shown.style, indent=0)
-
-
-def _other(moment: Moment, event: Event) -> Iterator[Line]:
+def event_lines(moment: Moment, event: Event) -> Iterator[Line]:
+    """Yield the lines of an event that the moment has taken in; none if people need not know of it."""
+    by = _by(event.get("robot", ""))
     match event:
+        case {"e": "run", "instruction": words, "limits": limits}:
+            model = event["llm"].get("llm", "")
+            who = f"{event['planner']['name']}{f'; decided by {model}' if model else ''}"
+            yield Line(f"{words} ({who}; at most {limits['decisions']} decisions, {limits['steps']} steps)", indent=0)
         case {"e": "started", "node": node}:
             yield Line(f"● {_by(moment.robot_of(node))}{moment.nodes[node].name}", "bold", indent=0)
+        case {"e": "decided"}:
+            yield from _decided(moment, event)
+        case {"e": "failed", "of": "answer", "message": message}:
+            yield Line(f"Nobody answers: {message}", "yellow", indent=2)
+        case {"e": "failed", "took": took}:
+            yield from _in_vain(value_from_dict(Reply, took))
+        case {"e": "reply"}:
+            if event.get("warning"):
+                yield Line(f"! {event['warning']}", "yellow")
+            yield from _in_vain(value_from_dict(Reply, event))
+        case {"e": "skill", "node": node, "skill": skill}:
+            # only one that no decision has shown, as those of a routine's search
+            if moment.nodes[node].kind == "goal" and moment.nodes[node].name != skill:
+                yield Line(f"{by}{skill}", Act(skill).look.style)
+        case {"e": "observation", "of": "execute" | "recall" | "correct", "text": text}:
+            yield Line(f"{by}{text}", "dim" if event["outcome"] == Outcome.DONE.value else "yellow", indent=2)
+            for one in event.get("pictures", ()):
+                camera = f" of camera {one['camera']}" if "camera" in one else ""
+                said = f": {one['words']}" if "words" in one else ""
+                size = f"{one.get('width', 0)} by {one.get('height', 0)} pixels"
+                yield Line(f"▣ a picture{camera}, {size}{said}", "dim", indent=2)
+        case {"e": "ended", "node": node, "feedback": feedback}:
+            shown = STATUSES["" if event.get("unreached") else "failure" if event["failure"] else "success"]
+            yield Line(f"{shown.mark} {moment.nodes[node].name}: {feedback}", shown.style, indent=0)
         case {"e": "answer", "text": words}:
             yield Line(f"The person answers: {words}", "green", indent=2)
         case {"e": "heard", "text": words}:
@@ -270,20 +242,19 @@ def _other(moment: Moment, event: Event) -> Iterator[Line]:
             yield Line(f"{robot} holds: {reason}" if reason else f"{robot} goes on", "yellow")
 
 
-_LINES: dict[str, Callable[[Moment, Event], Iterator[Line]]] = {
-    "run": _run,
-    "decided": _decided,
-    "failed": _failed,
-    "reply": _reply,
-    "skill": _skill,
-    "observation": _observation,
-    "ended": _ended,
-}
+def _decided(moment: Moment, event: Event) -> Iterator[Line]:
+    decision = decision_from_dict(event)
+    if decision is None:
+        return
+    by = _by(moment.robot_of(event["node"])) if decision.counts.steps else ""
+    first, *more = decision.lines()
+    yield Line(f"{by}{first}", decision.look.style)
+    yield from (Line(line, decision.look.style, indent=2) for line in more)
 
 
-def event_lines(moment: Moment, event: Event) -> Iterator[Line]:
-    """Return the lines of an event that the moment has taken in; none if people need not know of it."""
-    return _LINES.get(event["e"], _other)(moment, event)
+def _in_vain(reply: Reply) -> Iterator[Line]:
+    for objection, count in Counter(one.objection for one in reply.in_vain).items():
+        yield Line(f"↻ asked again{f' {count} times' if count > 1 else ''}: {objection}", "yellow")
 
 
 # ---------------------------------------------------------------------- the result

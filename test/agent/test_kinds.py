@@ -196,7 +196,7 @@ def test_an_argument_with_a_default_is_written_down_where_it_says_something() ->
 @pytest.mark.usefixtures("strange")
 def test_the_mask_of_the_training_knows_it(decision: Decision) -> None:
     flows = [flow.name for flow in GRAMMAR.control_flows]
-    may = MaySay.of({"skills": SKILLS, "control_flows": flows, "questions": 1, "more": ["sing", "blink"]})
+    may = MaySay.from_values({"skills": SKILLS, "control_flows": flows, "questions": 1, "more": ["sing", "blink"]})
     assert may is not None
     assert str(decision) in may.whole or str(decision).startswith(may.begun)
     assert kind_of(str(decision), "decision") == decision.name
@@ -286,12 +286,12 @@ def test_the_bench_counts_questions_and_a_dataset_has_them() -> None:
     assert [event.kind for event in told_by(events).events] == ["ask", "end"]
     asked, ended = lines_of(events, Run(house="1", task="1", planner="reactree"))
     assert (asked.kind, asked.completion, asked.learn) == ("ask", "Ask: Which cup?", True)
-    may = MaySay.of(asked.may_say)
+    may = MaySay.from_values(asked.may_say)
     assert may is not None
     assert "Ask: " in may.begun
     assert asked.may_say["questions"] == 2
     assert ended.may_say["questions"] == 1
-    assert "Ask: " not in getattr(MaySay.of({"skills": SKILLS, "control_flows": []}), "begun", ())
+    assert "Ask: " not in getattr(MaySay.from_values({"skills": SKILLS, "control_flows": []}), "begun", ())
 
 
 # ---------------------------------------------------------------------- declarations

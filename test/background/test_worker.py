@@ -11,7 +11,7 @@ import pytest
 
 from reactree_ros.background.pending import Pending, Worker
 from reactree_ros.background.worker_process import deaf_to_the_terminal, python_module
-from reactree_ros.doctor.probe import in_a_process
+from reactree_ros.doctor.installation import in_a_process
 from reactree_ros.world.port import WorldError
 
 PATIENCE = 20.0

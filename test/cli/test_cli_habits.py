@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
 from command_line import Cli
@@ -23,14 +23,15 @@ from reactree_ros.memory.house_map import HouseMap, Place
 from reactree_ros.planners.spec import planner_names
 from reactree_ros.world.spec import WORLDS
 
-if TYPE_CHECKING:
-    from command_line import Cli
-
-
 ROOT = Path(reactree_ros.__file__).parents[1]
 INSTRUCTION = "Put 1 pudding and 1 apple on the coffee table"
 ME = [sys.executable, "-m", "reactree_ros.cli"]
 COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-7]|38|4[0-7]|48|9[0-7])(?:;\d+)*m")
+
+
+def ended(words: list[str], **more: Any) -> subprocess.CompletedProcess[str]:
+    given: dict[str, Any] = {"env": environment(), "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.run(words, timeout=120, **(given | more))
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -69,9 +70,9 @@ class Shell:
         self._environment.setenv("COMP_WORDS", "\n".join(words))
         self._environment.setenv("COMP_CWORD", str(len(words) - 1))
         self._environment.setenv("_TYPER_COMPLETE_ARGS", line)
-        ended = self._cli()
-        assert (ended.code, ended.err) == (0, "")
-        return ended.out.splitlines()
+        said = self._cli()
+        assert (said.code, said.err) == (0, "")
+        return said.out.splitlines()
 
 
 @pytest.fixture
@@ -117,13 +118,8 @@ def command(tmp_path: Path) -> Path:
 
 
 def bash(command: Path, home: Path, script: str) -> str:
-    run = subprocess.run(
-        ["bash", "--norc", "-c", script],
-        env=environment(PATH=f"{command}:{os.environ['PATH']}", HOME=str(home)),
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    own = environment(PATH=f"{command}:{os.environ['PATH']}", HOME=str(home))
+    run = ended(["bash", "--norc", "-c", script], env=own)
     assert (run.returncode, run.stderr) == (0, "")
     return run.stdout
 
@@ -174,7 +170,7 @@ def test_colours_are_off_where_nobody_wants_them(arguments: list[str]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("arguments", PRINTS.values(), ids=list(PRINTS))
 def test_what_is_piped_has_no_control_characters(arguments: list[str]) -> None:
-    run = subprocess.run([*ME, *arguments], env=environment(), capture_output=True, text=True, timeout=120)
+    run = ended([*ME, *arguments])
     assert run.stdout + run.stderr
     assert "\x1b" not in run.stdout + run.stderr
 
@@ -197,11 +193,9 @@ def read_one_line(*arguments: str) -> tuple[int, str, str]:
 @pytest.mark.slow
 def test_whoever_reads_on_gets_everything() -> None:
     run = f"{sys.executable} -m reactree_ros.cli run '{INSTRUCTION}' --json | {sys.executable} -m json.tool"
-    ended = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", run], env=environment(), capture_output=True, text=True, timeout=120
-    )
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert '"end": "done"' in ended.stdout
+    read = ended(["bash", "-o", "pipefail", "-c", run])
+    assert (read.returncode, read.stderr) == (0, "")
+    assert '"end": "done"' in read.stdout
 
 
 @pytest.mark.slow
@@ -218,21 +212,15 @@ def test_where_nobody_reads_on_it_ends_without_a_word(arguments: list[str]) -> N
 def test_where_nobody_reads_at_all_it_says_so_by_its_exit_code(arguments: list[str]) -> None:
     reads, writes = os.pipe()
     os.close(reads)
-    run = subprocess.run([*ME, *arguments], env=environment(), stdout=writes, stderr=subprocess.PIPE, timeout=120)
+    run = ended([*ME, *arguments], stdout=writes)
     os.close(writes)
-    assert (run.returncode, run.stderr) == (NOBODY_READS, b"")
+    assert (run.returncode, run.stderr) == (NOBODY_READS, "")
 
 
 @pytest.mark.slow
 def test_a_closed_output_is_no_error() -> None:
-    ended = subprocess.run(
-        ["bash", "-c", f"{sys.executable} -m reactree_ros.cli list planners >&-"],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert (ended.returncode, ended.stderr) == (0, "")
+    listed = ended(["bash", "-c", f"{sys.executable} -m reactree_ros.cli list planners >&-"])
+    assert (listed.returncode, listed.stderr) == (0, "")
 
 
 TASK = "Put 1 apple on the coffee table"
@@ -272,16 +260,16 @@ def test_what_is_exported_is_imported_and_nothing_of_a_file_that_is_wrong(cli: C
     for line, said in (("{", ":3: no JSON"), (json.dumps({"name": 7}), ":3: "), ("[]", "is no thing of a map")):
         wrong = tmp_path / "wrong.jsonl"
         wrong.write_text(out.read_text() + line + "\n", encoding="utf-8")
-        ended = cli("memory", "map", "import", wrong, tmp_path / "new.map")
-        assert (ended.code, said in ended.err, ended.err.count("\n")) == (2, True, 1), ended.err
+        told = cli("memory", "map", "import", wrong, tmp_path / "new.map")
+        assert (told.code, said in told.err, told.err.count("\n")) == (2, True, 1), told.err
         assert HouseMap(tmp_path / "new.map").houses() == []
 
 
 def test_a_house_has_to_be_named_where_there_are_several(cli: Cli, file: Path) -> None:
     with HouseMap(file, "office") as kept:
         kept.found("stapler 1", "stapler", 1, Place("desk 1", "office 1"))
-    ended = cli("memory", "map", "list", file)
-    assert (ended.code, "name one by --house: 'home', 'office'" in ended.err) == (2, True)
+    said = cli("memory", "map", "list", file)
+    assert (said.code, "name one by --house: 'home', 'office'" in said.err) == (2, True)
     assert "stapler 1" in cli("memory", "map", "list", file, "--house", "office").out
     assert "there is no house 'shed'" in cli("memory", "map", "list", file, "--house", "shed").err
     assert cli("memory", "map", "list", file.with_name("none.map")).code == 2
@@ -307,5 +295,5 @@ def test_a_run_without_a_map_has_the_same_record_as_ever(cli: Cli, tmp_path: Pat
 def test_a_map_that_is_none_ends_the_run_in_one_line(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "text.map"
     path.write_text("some other file " * 100, encoding="utf-8")
-    ended = cli("run", TASK, "--map", path)
-    assert (ended.code, "not an SQLite database" in ended.err, ended.err.count("\n")) == (2, True, 1), ended.err
+    said = cli("run", TASK, "--map", path)
+    assert (said.code, "not an SQLite database" in said.err, said.err.count("\n")) == (2, True, 1), said.err

@@ -55,6 +55,13 @@ def catcher() -> Iterator[KeyCatcher]:
 
 
 @pytest.fixture
+def hostile(record: Path, tmp_path: Path, catcher: KeyCatcher) -> Path:
+    """A record whose model is behind the catcher."""
+    model = {"llm": "openai", "base_url": catcher.base_url, "model": "m"}
+    return changed_header(record, tmp_path / "h.jsonl", {"llm": model})
+
+
+@pytest.fixture
 def program(tmp_path: Path) -> Path:
     """A program that leaves a mark where it is started."""
     file = tmp_path / "program.sh"
@@ -131,14 +138,7 @@ def test_a_header_starts_opens_loads_and_sends_nothing(
     assert not (tmp_path / "started").exists()
 
 
-def test_the_words_of_the_refusal_are_those_that_go_on(
-    cli: Cli, record: Path, tmp_path: Path, catcher: KeyCatcher
-) -> None:
-    house = tmp_path / "my house.json"
-    assert cli("lab", "house", "generate", house, "--seed", 3).code == 0 or not house.exists()
-    hostile = changed_header(
-        record, tmp_path / "h.jsonl", {"llm": {"llm": "openai", "base_url": catcher.base_url, "model": "m"}}
-    )
+def test_the_words_of_the_refusal_are_those_that_go_on(cli: Cli, hostile: Path, catcher: KeyCatcher) -> None:
     refused = cli("record", "fork", hostile, "--at", 2)
     words = f"--llm-option base_url={catcher.base_url}"
     assert words in refused.err
@@ -167,11 +167,8 @@ def test_what_the_user_says_wins_over_the_record(
     ],
 )
 def test_what_is_in_the_users_own_file_is_said(
-    cli: Cli, record: Path, user: Path, tmp_path: Path, catcher: KeyCatcher, text: str
+    cli: Cli, hostile: Path, user: Path, catcher: KeyCatcher, text: str
 ) -> None:
-    hostile = changed_header(
-        record, tmp_path / "h.jsonl", {"llm": {"llm": "openai", "base_url": catcher.base_url, "model": "m"}}
-    )
     user.write_text(text.format("http://127.0.0.1:9/v1"))
     assert cli("resume", hostile).code == 2
     assert catcher.requests == []
@@ -182,17 +179,8 @@ def test_what_is_in_the_users_own_file_is_said(
 
 @pytest.mark.parametrize(("answer", "asked"), [("y", True), ("n", False), ("", False)])
 def test_in_a_terminal_it_is_shown_and_asked_for(
-    cli: Cli,
-    record: Path,
-    tmp_path: Path,
-    catcher: KeyCatcher,
-    monkeypatch: pytest.MonkeyPatch,
-    answer: str,
-    asked: bool,
+    cli: Cli, hostile: Path, catcher: KeyCatcher, monkeypatch: pytest.MonkeyPatch, answer: str, asked: bool
 ) -> None:
-    hostile = changed_header(
-        record, tmp_path / "h.jsonl", {"llm": {"llm": "openai", "base_url": catcher.base_url, "model": "m"}}
-    )
     shown: list[str] = []
 
     def confirm(question: str, **_: object) -> bool:

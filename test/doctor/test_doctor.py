@@ -19,7 +19,7 @@ from openai_peer import Exchange, Peer, answers, babbles, fails, never_answers
 
 from reactree_ros.agent.turns import Saw
 from reactree_ros.doctor import episodic_memory as look_at
-from reactree_ros.doctor import installation, probe, ros, servers
+from reactree_ros.doctor import installation, ros, servers
 from reactree_ros.files.secrecy import redacted
 from reactree_ros.memory.embedding import DEFAULT_MODEL
 from reactree_ros.memory.experience import End, Experience
@@ -128,10 +128,18 @@ def test_a_source_tree_that_is_not_installed_is_told_with_what_installs_it(monke
 
     monkeypatch.setattr(metadata.Distribution, "from_name", others)
     found = by_name(installation.reactree_ros())
-    assert set(found) == {"version", "installed", "py_trees"}
+    assert set(found) == {"version", "installed", "py_trees", "siblings"}
     assert found["installed"].level is NOTE
     assert found["installed"].remedy.endswith(f"-m pip install -e {ROOT}")
     assert only(installation.installed_extras()).remedy == found["installed"].remedy
+
+
+def test_the_siblings_that_are_absent_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert by_name(installation.reactree_ros())["siblings"].level is RIGHT
+    monkeypatch.setattr(installation, "BESIDE", ("reactree_lab", "reactree_gone"))
+    found = by_name(installation.reactree_ros())["siblings"]
+    assert (found.level, found.said) == (NOTE, "reactree_gone absent")
+    assert found.remedy.endswith("-m pip install ./ros2_ws/src/reactree_gone")
 
 
 def test_the_tested_py_trees_are_those_that_ci_tries() -> None:
@@ -209,7 +217,7 @@ def test_what_a_look_started_ends_with_it() -> None:
             f"child = s.Popen([sys.executable, '-c', {waits!r}], stdout=s.PIPE, stderr=s.DEVNULL)\n"
             "print(child.stdout.readline().decode().strip())"
         )
-        assert probe.in_a_process(starts, seconds=60.0) == 1
+        assert installation.in_a_process(starts, seconds=60.0) == 1
         connection, _ = server.accept()
         with connection:
             connection.settimeout(60.0)
@@ -257,14 +265,6 @@ def test_a_distribution_that_is_not_sourced_is_named_with_how_it_is_and_its_pyth
     assert (found["rclpy"].level, found["rclpy"].remedy) == (NOTE, "for the nodes, run and install with python3.99")
 
 
-def test_an_rclpy_of_another_python_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    found = sourced(monkeypatch, prefix_with(tmp_path, tag="cpython-399"))
-    assert found["rclpy"].level is WRONG
-    assert found["rclpy"].said.startswith("is built for Python 3.99, this is ")
-    assert found["py_trees_ros"] == Diagnosis("py_trees_ros", RIGHT, "2.4.0")
-    assert found["distribution"] == Diagnosis("distribution", RIGHT, "jazzy, sourced")
-
-
 def test_an_rclpy_that_cannot_be_imported_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     module = tmp_path / "rclpy.py"
     module.write_text("raise ImportError('librcl.so: not there')", encoding="utf-8")
@@ -283,23 +283,17 @@ def test_an_rmw_that_is_chosen_and_not_installed_is_wrong(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(("text", "level"), [("", RIGHT), ("42", RIGHT), ("233", WRONG), ("-1", WRONG), ("²", WRONG)])
-def test_a_domain_that_is_none_is_wrong(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, level: Level
+@pytest.mark.parametrize(("tag", "built"), [("", NOTE), ("cpython-399", WRONG), (HERE, RIGHT)])
+def test_an_rclpy_or_interfaces_of_another_python_and_a_domain_that_is_none_are_wrong(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, level: Level, tag: str, built: Level
 ) -> None:
     monkeypatch.setenv("ROS_DOMAIN_ID", text)
-    assert sourced(monkeypatch, prefix_with(tmp_path, tag="cpython-399"))["ROS_DOMAIN_ID"].level is level
-
-
-@pytest.mark.parametrize(
-    ("tag", "level"),
-    [("", NOTE), ("cpython-399", WRONG), (HERE, RIGHT)],
-    ids=["none", "of another Python", "of this"],
-)
-def test_the_interfaces_are_built_for_this_python_or_said(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tag: str, level: Level
-) -> None:
-    found = sourced(monkeypatch, prefix_with(tmp_path, tag="cpython-399", interfaces=tag))["reactree_interfaces"]
-    assert found.level is level
+    found = sourced(monkeypatch, prefix_with(tmp_path, tag="cpython-399", interfaces=tag))
+    assert (found["ROS_DOMAIN_ID"].level, found["reactree_interfaces"].level) == (level, built)
+    assert found["rclpy"].level is WRONG
+    assert found["rclpy"].said.startswith("is built for Python 3.99, this is ")
+    assert found["py_trees_ros"] == Diagnosis("py_trees_ros", RIGHT, "2.4.0")
+    assert found["distribution"] == Diagnosis("distribution", RIGHT, "jazzy, sourced")
 
 
 # ---------------------------------------------------------------------- servers

@@ -41,8 +41,7 @@ from reactree_ros.episode.player import replay
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import read_json, read_lines
 from reactree_ros.household.tasks import load_tasks
-from reactree_ros.llm.settings import load_models_file
-from reactree_ros.llm.trained import trained_for
+from reactree_ros.llm.spec import load_models_file, trained_for
 from reactree_ros.memory.house_map import HouseMap, Place
 from reactree_ros.memory.recorded import export_experiences, import_experiences, recorded_success
 from reactree_ros.memory.stores.sqlite import SqliteMemory

@@ -12,7 +12,7 @@ from openai_peer import Peer
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import Told, Turn
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, LanguageModelError, Reply
-from reactree_ros.llm.settings import make_model, model_settings
+from reactree_ros.llm.spec import make_model, model_settings
 
 #: Longest wait for a reply, in seconds.
 PATIENCE = 20.0

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
+import random
 import threading
+from collections import Counter
 from collections.abc import Coroutine, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -14,19 +17,25 @@ import pytest
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import Told
+from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.llm.engine import Engine, Generated, Generation
-from reactree_ros.llm.engine_model import EngineModel
+from reactree_ros.llm.engine_model import EngineModel, FairQueue
 from reactree_ros.llm.port import (
     FAILED,
+    Attempt,
     Choice,
     DecisionRequest,
     InvalidReply,
+    LanguageModel,
     LanguageModelError,
     NoAnswerInTime,
+    Reply,
     RequestRejected,
     ServerUnavailable,
+    Tally,
 )
+from reactree_ros.llm.waiting import MOST, USUAL, Pace
 
 PATIENCE = 20.0
 REQUEST = DecisionRequest((Told("Your task is to: x"),), DecisionGrammar(["done"]))
@@ -177,6 +186,31 @@ def test_a_request_that_is_broken_off_before_it_begins_leaves_nothing_behind(
     assert [str(one.message) for one in recwarn if "never awaited" in str(one.message)] == []
 
 
+def test_an_engine_that_fails_when_nobody_waits_any_more_leaves_no_error_that_nobody_reads(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Gone(Moody):
+        begun = threading.Event()
+
+        async def generate(self, generation: Generation) -> Generated:
+            try:
+                self.begun.set()
+                return await super().generate(generation)
+            except asyncio.CancelledError:
+                raise ServerUnavailable("gone") from None
+
+    engine = Gone()
+    engine.mood = None
+    with closing(EngineModel(engine)) as one:
+        pending = one.decide(REQUEST)
+        assert engine.begun.wait(PATIENCE)
+        assert pending.cancel()
+        engine.mood = "Act: done"
+        assert one.decide(REQUEST).result(PATIENCE).text == "Act: done"
+        gc.collect()
+    assert [record.message for record in caplog.records if record.name == "asyncio"] == []
+
+
 def test_what_failed_tells_of_every_request_and_why_it_brought_nothing(engine: Moody) -> None:
     model = EngineModel(engine, request_timeout=0.05)
     for mood, problem in (
@@ -242,3 +276,289 @@ def test_a_request_that_is_handed_in_while_it_is_closed_settles(
         model.decide(REQUEST).result(PATIENCE)
     closing.join(PATIENCE)
     assert not closing.is_alive()
+
+
+# ---------------------------------------------------------------------- the queue
+
+
+class Held(LanguageModel):
+    """Keeps every request until it is answered by hand, and counts how many it had at once."""
+
+    def __init__(self) -> None:
+        self.asked: list[DecisionRequest] = []
+        self.pending: list[Pending[Reply]] = []
+        self.cancelled: list[str] = []
+        self.most = 0
+        self._lock = threading.Lock()
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        pending = Pending[Reply](on_cancel=lambda: self.cancelled.append(request.id))
+        with self._lock:
+            self.asked.append(request)
+            self.pending.append(pending)
+            self.most = max(self.most, len([one for one in self.pending if not one.done()]))
+        return pending
+
+    @property
+    def ids(self) -> list[str]:
+        return [request.id for request in self.asked]
+
+    def answer(self, request_id: str) -> None:
+        self.pending[self.ids.index(request_id)].succeed(Reply(request_id))
+
+
+class AtOnce(LanguageModel):
+    """Answers or fails before it returns."""
+
+    def __init__(self, error: Exception | None = None, *, raises: bool = False) -> None:
+        self.error, self.raises, self.asked = error, raises, 0
+
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        self.asked += 1
+        if self.error is None:
+            return Pending.ready(Reply(request.id))
+        if self.raises:
+            raise self.error
+        return Pending.failed(self.error)
+
+
+def request(name: str, planner: str = "") -> DecisionRequest:
+    return DecisionRequest((Told("x"),), DecisionGrammar(["done"]), id=name, planner=planner)
+
+
+def test_no_more_than_the_bound_run_and_the_others_follow_in_order() -> None:
+    model = Held()
+    queue = FairQueue(model, 2)
+    pending = [queue.decide(request(str(number))) for number in range(5)]
+    assert (model.ids, queue.running, queue.waiting) == (["0", "1"], 2, 3)
+    assert (queue.status()["requests running"], queue.status()["requests waiting"]) == ("2", "3")
+    model.answer("1")
+    assert pending[1].take().text == "1"
+    assert model.ids == ["0", "1", "2"]
+    for name in ("2", "0", "3", "4"):
+        model.answer(name)
+    assert [one.take().text for one in pending] == ["0", "1", "2", "3", "4"]
+    assert (model.most, queue.running, queue.waiting) == (2, 0, 0)
+
+
+def test_a_planner_with_a_hundred_requests_does_not_hold_up_one_with_one() -> None:
+    model = Held()
+    queue = FairQueue(model, 1)
+    for number in range(100):
+        queue.decide(request(f"a{number}", "a"))
+    queue.decide(request("b0", "b"))
+    queue.decide(request("c0", "c"))
+    queue.decide(request("b1", "b"))
+    for _ in range(6):
+        model.answer(model.ids[-1])
+    # a's second was at the front of the queue already; then it is each of the others
+    assert model.ids == ["a0", "a1", "b0", "c0", "a2", "b1", "a3"]
+
+
+def test_whoever_waits_is_answered_after_at_most_one_request_of_each_other_planner() -> None:
+    generator = random.Random(1)
+    model = Held()
+    queue = FairQueue(model, 1)
+    planners = "abcde"
+    for number in range(300):
+        planner = generator.choice(planners)
+        queue.decide(request(f"{planner}{number}", planner))
+    while queue.running:
+        model.answer(model.ids[-1])
+    order = [one.planner for one in model.asked]
+    assert len(order) == 300
+    for planner in planners:
+        places = [place for place, one in enumerate(order) if one == planner]
+        for earlier, later in itertools.pairwise(places):
+            between = Counter(order[earlier + 1 : later])
+            assert all(count <= 1 for count in between.values())
+        numbers = [int(one.id[1:]) for one in model.asked if one.planner == planner]
+        assert numbers == sorted(numbers)
+
+
+def test_a_waiting_request_that_is_cancelled_is_never_asked() -> None:
+    model = Held()
+    queue = FairQueue(model, 1)
+    pending = [queue.decide(request(str(number))) for number in range(3)]
+    assert pending[1].cancel()
+    assert queue.waiting == 1
+    model.answer("0")
+    assert model.ids == ["0", "2"]
+    assert model.cancelled == []
+
+
+def test_a_running_request_that_is_cancelled_is_cancelled_at_the_model_and_frees_its_place() -> None:
+    model = Held()
+    queue = FairQueue(model, 1)
+    first, second = queue.decide(request("0")), queue.decide(request("1"))
+    assert first.cancel()
+    assert model.cancelled == ["0"]
+    assert model.ids == ["0", "1"]
+    model.answer("1")
+    assert second.take().text == "1"
+    assert queue.running == 0
+
+
+def test_what_is_waited_for_in_the_queue_is_part_of_the_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("reactree_ros.llm.engine_model.time.monotonic", lambda: now[0])
+    held = Held()
+    queue = FairQueue(held, 1)
+    pendings = [queue.decide(replace(request(name), patience=10.0)) for name in "012"]
+    now[0] += 4.0
+    held.answer("0")
+    assert held.asked[1].patience == pytest.approx(6.0)
+    now[0] += 7.0
+    held.answer("1")
+    assert len(held.asked) == 2  # nobody waits for the third any more
+    with pytest.raises(NoAnswerInTime, match="busy with other requests"):
+        pendings[2].result(0)
+
+
+@pytest.mark.parametrize("raises", [False, True])
+def test_an_error_frees_the_place(raises: bool) -> None:
+    queue = FairQueue(AtOnce(LanguageModelError("gone"), raises=raises), 1)
+    for _ in range(3):
+        with pytest.raises(LanguageModelError, match="gone"):
+            queue.decide(request("0")).take()
+    assert (queue.running, queue.waiting) == (0, 0)
+
+
+def test_a_request_that_is_made_when_another_is_answered_is_answered_too() -> None:
+    queue = FairQueue(AtOnce(), 1)
+    more: list[Pending[Reply]] = []
+    first = queue.decide(request("0"))
+    first.add_done_callback(lambda _: more.append(queue.decide(request("1"))))
+    assert more[0].take().text == "1"
+    assert queue.running == 0
+
+
+@pytest.mark.slow
+def test_the_bound_holds_under_threads_and_nothing_is_lost() -> None:
+    model = Held()
+    queue = FairQueue(model, 3)
+    done = threading.Semaphore(0)
+    pending: list[Pending[Reply]] = []
+    ended = threading.Event()
+
+    def ask(planner: str) -> None:
+        generator = random.Random(planner)
+        for number in range(100):
+            one = queue.decide(request(f"{planner}{number}", planner))
+            pending.append(one)
+            one.add_done_callback(lambda _: done.release())
+            if generator.random() < 0.2:
+                one.cancel()
+
+    def answer() -> None:
+        place = 0
+        while not ended.is_set():
+            with model._lock:
+                open_ = model.pending[place:]
+            for one in open_:
+                one.succeed(Reply(""))
+            place += len(open_)
+
+    threads = [threading.Thread(target=ask, args=(planner,)) for planner in "abcd"]
+    threads += [threading.Thread(target=answer)]
+    for thread in threads:
+        thread.start()
+    for _ in range(400):
+        assert done.acquire(timeout=PATIENCE)
+    ended.set()
+    for thread in threads:
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+    assert model.most <= 3
+    assert (queue.running, queue.waiting, len(pending)) == (0, 0, 400)
+
+
+# ---------------------------------------------------------------------- how long a reply is waited for
+
+SHORT, LONG = "go " * 50, "go " * 5000
+
+
+def reply(seconds: float, *, read: int | None = None, cached: int | None = None, output: int = 10) -> Reply:
+    return Reply("Act: done", prompt_tokens=read, cached_tokens=cached, output_tokens=output, seconds=seconds)
+
+
+def test_a_short_prompt_has_its_limit_and_a_long_one_more() -> None:
+    pace = Pace()
+    assert pace.times("") == pace.times(SHORT) == 1
+    assert pace.times(LONG) * USUAL > 271  # the first prompt of a 0.5B model on two cores
+
+
+def test_only_what_was_not_sent_before_counts() -> None:
+    pace = Pace()
+    pace.learn(LONG, reply(200))
+    assert pace.times(f"{LONG}and on") == 1
+    assert pace.times(f"{LONG[:-300]}x") == 1  # another node, after the same examples
+    assert pace.times(f"x{LONG}") > 2
+
+
+def test_a_server_slow_by_tokens_is_given_longer() -> None:
+    slow, slower = Pace(), Pace()
+    slow.learn(SHORT, reply(10, read=50, cached=0))
+    slower.learn(SHORT, reply(20, read=50, cached=0))
+    assert 1 < slow.times(LONG) < slower.times(LONG) <= MOST
+    chatty = Pace()
+    chatty.learn(SHORT, reply(115, output=512))
+    assert chatty.times(SHORT) * USUAL > 2 * 115  # the next may be as long
+
+
+def test_a_server_that_forgets_reads_all_again() -> None:
+    keeps, forgets = Pace(), Pace()
+    for one, cached in ((keeps, 5000), (forgets, 0)):
+        one.learn(LONG, reply(100, read=5000, cached=0))
+        one.learn(LONG + SHORT, reply(3, read=5050, cached=cached))
+    assert forgets.times(LONG + SHORT) > keeps.times(LONG + SHORT) == 1
+
+
+def test_what_is_late_is_given_longer_the_next_time_but_not_for_ever() -> None:
+    pace, given = Pace(), []
+    for _ in range(8):
+        given.append(pace.times(LONG))
+        pace.late(LONG, USUAL * given[-1])
+    assert given[0] < given[1]
+    assert given == sorted(given)
+    assert given[-1] == MOST
+
+
+# ---------------------------------------------------------------------- how often it was asked in vain
+
+REFUSED = Attempt("fly", "No.", asked="a", output_tokens=3)
+TAKEN = Attempt(asked="b", output_tokens=4)
+GONE = Attempt(objection="It is gone.", finish_reason=FAILED, asked="c")
+
+
+@pytest.mark.parametrize(
+    ("replies", "counts"),
+    [
+        ([], (0, 0, 0, 0, 0)),
+        ([Reply("Act: done")], (1, 1, 0, 0, 0)),
+        ([Reply("Act: done", output_tokens=2, objection="No.")], (1, 1, 1, 0, 2)),
+        ([Reply("Act: done", attempts=(TAKEN,))], (1, 1, 0, 0, 0)),
+        ([Reply("Act: done", attempts=(REFUSED, REFUSED, TAKEN))], (1, 3, 2, 1, 6)),
+        ([Reply("", attempts=(REFUSED, GONE)), Reply("Act: done", attempts=(REFUSED, TAKEN))], (2, 4, 2, 1, 6)),
+        ([Reply("Act: done", attempts=(Attempt("fly", "No."), REFUSED, TAKEN))], (1, 3, 2, 0, None)),
+    ],
+)
+def test_requests_are_counted_by_what_came_of_them(replies: list[Reply], counts: tuple[int | None, ...]) -> None:
+    one = Tally.from_replies(replies)
+    found = (one.replies, one.attempts, one.refused_attempts, one.repeated_attempts, one.refused_tokens)
+    assert found == counts
+
+
+def test_what_others_used_in_vain_comes_before() -> None:
+    reply = Reply("Act: done", attempts=(TAKEN,)).with_used(
+        [Reply("", attempts=(GONE,)), Reply("fly", attempts=(REFUSED,))]
+    )
+    assert reply.attempts == (GONE, REFUSED, TAKEN)
+    assert reply.in_vain == (GONE, REFUSED)
+    assert reply.further().attempts == ()
+
+
+def test_tokens_that_nobody_counted_are_estimated_for_every_request() -> None:
+    reply = Reply("Act: done", reasoning="so", attempts=(Attempt("fly high", "No."), Attempt()))
+    assert reply.tokens(lambda: "one two three") == (6, Reply("soAct: donefly high").tokens(lambda: "")[1])
+    assert Reply("a b", prompt_tokens=7, output_tokens=9).tokens(lambda: "x") == (7, 9)

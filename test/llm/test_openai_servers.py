@@ -37,12 +37,10 @@ from openai_peer import (
 )
 
 from reactree_ros.agent.turns import About, Said, Saw, Told
-from reactree_ros.background.pending import Pending
 from reactree_ros.doctor import servers
 from reactree_ros.errors import UserError
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.llm.engine import ConstraintKind
-from reactree_ros.llm.engine_model import FairQueue
 from reactree_ros.llm.fallback import Backup, FallbackModel
 from reactree_ros.llm.openai.connection import LONGEST_ANSWER
 from reactree_ros.llm.port import (
@@ -50,11 +48,9 @@ from reactree_ros.llm.port import (
     DecisionRequest,
     FreeText,
     InvalidReply,
-    LanguageModel,
     LanguageModelError,
     NoAnswerInTime,
     PromptTooLong,
-    Reply,
     RequestRejected,
     ServerUnavailable,
 )
@@ -403,34 +399,6 @@ def test_the_next_language_model_answers_within_the_limit_of_the_mute_one(hurrie
     both = FallbackModel([Backup(hurried(black_hole), "mute", LIMIT), Backup(ExpertModel(), "other", LIMIT)])
     both.ready().result(PATIENCE)
     assert both.decide(REQUEST).result(PATIENCE).answered_by == "other"
-
-
-class Held(LanguageModel):
-    """Answers when it is told to."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[DecisionRequest, Pending[Reply]]] = []
-
-    def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        self.asked.append((request, Pending()))
-        return self.asked[-1][1]
-
-
-def test_what_is_waited_for_in_the_queue_is_part_of_the_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [100.0]
-    monkeypatch.setattr("reactree_ros.llm.engine_model.time.monotonic", lambda: now[0])
-    held = Held()
-    queue = FairQueue(held, 1)
-    requests = [DecisionRequest((Told("Say."),), REQUEST.may_say, patience=10.0) for _ in range(3)]
-    pendings = [queue.decide(request) for request in requests]
-    now[0] += 4.0
-    held.asked[0][1].succeed(Reply(THOUGHT))
-    assert held.asked[1][0].patience == pytest.approx(6.0)
-    now[0] += 7.0
-    held.asked[1][1].succeed(Reply(THOUGHT))
-    assert len(held.asked) == 2  # nobody waits for the third any more
-    with pytest.raises(NoAnswerInTime, match="busy with other requests"):
-        pendings[2].result(0)
 
 
 # ---------------------------------------------------------------------- a prompt that is too long

@@ -47,7 +47,7 @@ def run(server: Served) -> Run:
     return arguments
 
 
-def told() -> Iterator[list[str]]:
+def commands() -> Iterator[list[str]]:
     """Yield the arguments of every `reactree` in the page."""
     for block in blocks_of(PAGE):
         for line in block.text.replace("\\\n", " ").splitlines():
@@ -59,7 +59,7 @@ def test_the_tutorials_commands_end_as_it_says(
     cli: Cli, server: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for command in told():
+    for command in commands():
         ended = cli(*(server.base_url if word == TOLD else word for word in command))
         assert ended.code in ((0,) if command[:2] == ["record", "replay"] else (0, 1)), ended.err
         assert "Traceback" not in ended.err

@@ -19,7 +19,7 @@ from clients import PATIENCE, Model, ask, clients
 from command_line import Cli
 from drawn import drawn
 from smollm2 import assert_nothing_broke, need, unpacked
-from tiny import CPU_OPTIONS
+from tiny import CONTEXT, CPU_OPTIONS, tiny_tokenizer
 from tiny_models import wait_until
 
 from reactree_ros.agent.grammar import DecisionGrammar, parse_decision
@@ -47,7 +47,7 @@ from reactree_ros.llm.port import (
     ServerUnavailable,
     prompt_text,
 )
-from reactree_ros.llm.settings import make_model, model_settings
+from reactree_ros.llm.spec import make_model, model_settings
 from reactree_ros.llm.vllm_engine import VllmEngine
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.options import TreeOptions
@@ -202,12 +202,12 @@ def test_a_choice_and_a_decision_are_what_may_be_said_in_every_notation(
 
 
 def test_fields_of_older_servers_hold_it_to_nothing(vllm: Served) -> None:
-    def said(**fields: Any) -> str:
+    def says(**fields: Any) -> str:
         body = {"model": vllm.status()["model"], "prompt": "Say a word: ", "max_tokens": 16, "temperature": 0, **fields}
         return str(vllm.post("/v1/completions", body)["choices"][0]["text"])
 
-    assert said(structured_outputs={"choice": ["Zq7kx"]}) == "Zq7kx"
-    assert said(guided_choice=["Zq7kx"]) != "Zq7kx"
+    assert says(structured_outputs={"choice": ["Zq7kx"]}) == "Zq7kx"
+    assert says(guided_choice=["Zq7kx"]) != "Zq7kx"
 
 
 def test_markers_in_what_is_seen_become_no_tokens_of_the_servers_own(vllm: Served) -> None:
@@ -323,7 +323,6 @@ def test_a_model_that_thinks_behind_a_reasoning_parser_is_heard_and_its_thoughts
 
 def test_pictures_are_counted_cached_and_told_from_another_and_older_ones_are_left_out(tmp_path: Path) -> None:
     need("vllm", "test-llm")
-    from tiny_eyes import make_idefics
 
     start: tuple[Turn, ...] = (Told("You are a robot. " * 60, About.SYSTEM), Told("Your task is to: look."))
 
@@ -374,3 +373,62 @@ def test_a_folder_that_is_no_adapter_is_refused_in_one_line(tmp_path: Path) -> N
     (tmp_path / "adapter_config.json").write_text("{}")
     with pytest.raises(UserError, match=r"has no rank up to 512 .*; name a folder that peft wrote"):
         Served(tmp_path, adapter=str(tmp_path))
+
+
+# ---------------------------------------------------------------------- a tiny model that sees
+
+# A content is a list of parts, never a text.
+_IMAGE = (
+    "{% for turn in messages %}<|{{ turn['role'] }}|>\n"
+    "{% for part in turn['content'] %}{% if part['type'] == 'image' %}<image>{% else %}{{ part['text'] }}{% endif %}"
+    "{% endfor %}<|end|>\n{% endfor %}{% if add_generation_prompt %}<|assistant|>\n{% endif %}"
+)
+_TEXT = {
+    "hidden_size": 256,
+    "intermediate_size": 512,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": CONTEXT,
+}
+
+
+def make_idefics(folder: Path, seed: int = 0) -> Path:
+    """Make an Idefics 3, the family of SmolVLM: pictures are cut into squares of 56 pixels, each of 4 tokens."""
+    import torch
+    from transformers import Idefics3Config, Idefics3ForConditionalGeneration, Idefics3Processor
+    from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3ImageProcessorPil
+
+    squares = [f"<row_{row}_col_{column}>" for row in range(1, 5) for column in range(1, 5)]
+    own = ("<fake_token_around_image>", "<image>", "<global-img>", "<end_of_utterance>")
+    tokenizer = _tokenizer(_IMAGE, *own, *squares)
+    config = Idefics3Config(
+        text_config={"model_type": "llama", **_TEXT, "vocab_size": len(tokenizer)} | _ends(tokenizer),
+        vision_config={
+            "hidden_size": 64,
+            "intermediate_size": 128,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 2,
+            "image_size": 56,
+            "patch_size": 14,
+        },
+        image_token_id=tokenizer.convert_tokens_to_ids("<image>"),
+        scale_factor=2,
+        **_ends(tokenizer),
+    )
+    torch.manual_seed(seed)
+    Idefics3ForConditionalGeneration(config).float().save_pretrained(folder)
+    pictures = Idefics3ImageProcessorPil(size={"longest_edge": 112}, max_image_size={"longest_edge": 56})
+    Idefics3Processor(pictures, tokenizer, image_seq_len=4, chat_template=_IMAGE).save_pretrained(folder)
+    return folder
+
+
+def _tokenizer(template: str, *special: str) -> Any:
+    tokenizer = tiny_tokenizer()
+    tokenizer.add_special_tokens({"additional_special_tokens": [*special]})
+    tokenizer.chat_template = template
+    return tokenizer
+
+
+def _ends(tokenizer: Any) -> dict[str, int]:
+    return {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}

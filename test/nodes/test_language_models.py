@@ -32,7 +32,7 @@ from reactree_ros.llm.port import (
     RequestRejected,
     ServerUnavailable,
 )
-from reactree_ros.llm.trained import trained_for
+from reactree_ros.llm.spec import trained_for
 from reactree_ros.plugins.installation import install_line
 from reactree_ros.record.reader import read_record
 

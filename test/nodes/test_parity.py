@@ -12,9 +12,7 @@ from typing import Any
 
 import pytest
 from persons import Says
-from planners.test_adaplanner import EXAMPLE as REFINED
-from planners.test_codeact import EXAMPLE
-from planners.test_recode_example import REPLIES
+from planners.test_code_examples import ADAPLANNER, CODEACT, RECODE
 from rclpy.lifecycle import TransitionCallbackReturn
 from reactree_interfaces.action import ExecuteTask
 from recode_doubles import Writes
@@ -34,7 +32,7 @@ from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, load_tasks
 from reactree_ros.llm.port import Choice, DecisionRequest, LanguageModel, Reply
-from reactree_ros.llm.settings import make_model, model_settings
+from reactree_ros.llm.spec import make_model, model_settings
 from reactree_ros.record.reader import read_record
 from reactree_ros.record.writer import RecordFile
 from reactree_ros.tree.goal_node import GoalNode
@@ -232,9 +230,9 @@ PLANNERS: dict[str, Callable[[], LanguageModel]] = {
     "react": ExpertModel,
     "hiagent": ExpertModel,
     "tree_planner:plans=3": lambda: Plans([tidied(skill) for skill in solution(HOUSE[0])]),
-    "recode": lambda: Writes(REPLIES),
-    "codeact": lambda: Writes(EXAMPLE),
-    "adaplanner": lambda: Writes(REFINED),
+    "recode": lambda: Writes(RECODE),
+    "codeact": lambda: Writes(CODEACT),
+    "adaplanner": lambda: Writes(ADAPLANNER),
     "adapt": GivesUpAtFirst,
 }
 

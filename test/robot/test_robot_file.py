@@ -12,7 +12,7 @@ from docs.blocks import ROOT, blocks_of
 
 from reactree_ros.agent.picture import PictureCheck
 from reactree_ros.errors import UserError
-from reactree_ros.llm.settings import model_from_dict
+from reactree_ros.llm.spec import model_from_dict
 from reactree_ros.robot.config import LOOK_TIME, PICTURE_TIME, RobotConfig, SkillEntry, load_robot
 from reactree_ros.robot.triggers import Occasions, TriggerEntry
 

@@ -10,6 +10,7 @@ from typing import Any
 from recorded_runs import Kept
 
 from reactree_lab.household.generator import generate_house
+from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.episode.assembly import proof
 from reactree_ros.household.expert.model import ExpertModel
@@ -19,12 +20,29 @@ from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.writer import Recorder
 from reactree_ros.tree.options import Routines, TreeOptions
-from reactree_ros.world.port import World
+from reactree_ros.world.port import Observation, Outcome, World
+from reactree_ros.world.wrappers import WorldWrapper
 
 
 @cache
 def tasks(seed: int, count: int = 5, *, varied: bool = False) -> Sequence[Task]:
     return parse_tasks(generate_house(seed=seed, rooms=5, tasks=count, varied=varied))
+
+
+class Refusing(WorldWrapper):
+    """Fails in some skills of certain words, so many times after the first ones."""
+
+    def __init__(self, inner: World, words: str, outcome: Outcome, *, after: int = 0, times: int = 999) -> None:
+        super().__init__(inner)
+        self._words, self._outcome, self._after, self._times = words, outcome, after, times
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        if self._words in skill and self._times:
+            self._after -= 1
+            if self._after < 0:
+                self._times -= 1
+                return Pending.ready(Observation("The gripper slipped.", self._outcome))
+        return self.inner.execute(skill)
 
 
 @dataclass

@@ -25,15 +25,16 @@ from reactree_ros.world.port import Observation, Outcome
 OUT = "the printer is out of paper"
 GOAL = "Every time the printer is out of paper, refill it"
 REFILL = Skill(name="refill", wording="refill {what}", parameters={"what": Place()})
-REFILLS: dict[str, Any] = {
-    "kind": "decorator",
-    "does": "repeat",
-    "times": 0,
-    "child": {
-        "kind": "sequence",
-        "children": [{"kind": "wait for", "condition": OUT}, {"kind": "skill", "wording": "refill printer"}],
-    },
-}
+WAIT, FILL = {"kind": "wait for", "condition": OUT}, {"kind": "skill", "wording": "refill printer"}
+LOOK: dict[str, Any] = {**WAIT, "seconds": 0}
+WAITED = [f"wait until {OUT} for up to 600 s"]
+
+
+def again(does: str, times: int, child: dict[str, Any]) -> dict[str, Any]:
+    return {"kind": "decorator", "does": does, "times": times, "child": child}
+
+
+REFILLS = again("repeat", 0, {"kind": "sequence", "children": [WAIT, FILL]})
 
 
 class Office(ScriptedWorld):
@@ -107,55 +108,14 @@ def test_every_time_the_printer_is_out_of_paper_it_is_refilled_for_an_hour_witho
 @pytest.mark.parametrize(
     ("body", "end", "did"),
     [
-        ({"kind": "while", "condition": OUT, "children": [{"kind": "skill", "wording": "refill printer"}]}, "done", []),
-        (
-            {"kind": "repeat until", "condition": OUT, "children": [{"kind": "wait for", "condition": OUT}]},
-            "done",
-            ["wait until the printer is out of paper for up to 600 s"],
-        ),
-        ({"kind": "wait for", "condition": OUT, "seconds": 0}, "failure", []),
-        (
-            {"kind": "decorator", "does": "invert", "child": {"kind": "wait for", "condition": OUT, "seconds": 0}},
-            "done",
-            [],
-        ),
-        (
-            {
-                "kind": "fallback",
-                "children": [
-                    {"kind": "wait for", "condition": OUT, "seconds": 0},
-                    {
-                        "kind": "decorator",
-                        "does": "retry",
-                        "times": 0,
-                        "child": {"kind": "skill", "wording": "refill printer"},
-                    },
-                ],
-            },
-            "out_of_steps",
-            ["refill printer"] * 11,
-        ),
-        (
-            {"kind": "decorator", "does": "retry", "times": 3, "child": {"kind": "skill", "wording": "refill printer"}},
-            "failure",
-            ["refill printer"] * 3,
-        ),
-        (
-            {"kind": "decorator", "does": "succeed", "child": {"kind": "skill", "wording": "refill printer"}},
-            "done",
-            ["refill printer"],
-        ),
-        (
-            {
-                "kind": "within",
-                "seconds": 30,
-                "children": [
-                    {"kind": "decorator", "does": "repeat", "times": 2, "child": {"kind": "wait for", "condition": OUT}}
-                ],
-            },
-            "done",
-            ["wait until the printer is out of paper for up to 600 s"] * 2,
-        ),
+        ({"kind": "while", "condition": OUT, "children": [FILL]}, "done", []),
+        ({"kind": "repeat until", "condition": OUT, "children": [WAIT]}, "done", WAITED),
+        (LOOK, "failure", []),
+        ({"kind": "decorator", "does": "invert", "child": LOOK}, "done", []),
+        ({"kind": "fallback", "children": [LOOK, again("retry", 0, FILL)]}, "out_of_steps", ["refill printer"] * 11),
+        (again("retry", 3, FILL), "failure", ["refill printer"] * 3),
+        ({"kind": "decorator", "does": "succeed", "child": FILL}, "done", ["refill printer"]),
+        ({"kind": "within", "seconds": 30, "children": [again("repeat", 2, WAIT)]}, "done", WAITED * 2),
     ],
     ids=lambda one: one.get("kind") + "-" + one.get("does", "") if isinstance(one, dict) else "",
 )
@@ -170,11 +130,8 @@ def test_conditions_and_repetitions_do_what_they_say(body: dict[str, Any], end: 
 
 @pytest.mark.parametrize(("seconds", "end", "tries"), [(None, "failure", 12), (0, "out_of_steps", 50)])
 def test_a_retry_that_is_in_vain_is_left_to_the_model(seconds: int | None, end: str, tries: int) -> None:
-    child = {"kind": "skill", "wording": "refill printer"}
-    if seconds is not None:
-        child = {"kind": "wait for", "condition": OUT, "seconds": seconds}  # type: ignore[dict-item]
     world = Office()
-    episode, kept = episode_of({"kind": "decorator", "does": "retry", "times": 0, "child": child}, world, max_steps=50)
+    episode, kept = episode_of(again("retry", 0, FILL if seconds is None else LOOK), world, max_steps=50)
     result = episode.run()
     assert (result.end, len(world.executed)) == (end, tries)
     assert ("There is paper in it" in str(kept.events_of("turn"))) is (seconds is None)

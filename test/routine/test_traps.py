@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -17,8 +16,9 @@ from typing import Any
 import pytest
 from any_routine import AnyRoutine
 from doubles import ScriptedModel, expand
-from houses import Came, carry_out, tasks
+from houses import Came, Refusing, carry_out, tasks
 from memory.word_hash_embedder import WordHashEmbedder
+from persons import Says
 from routines import Harm  # of benchmarks/
 
 from reactree_ros.background.pending import Pending
@@ -27,7 +27,6 @@ from reactree_ros.household.rules import Skill
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Graph, Task, moved
 from reactree_ros.memory.stores.sqlite import SqliteMemory
-from reactree_ros.person.port import Answer, Person, Question
 from reactree_ros.routine import model
 from reactree_ros.routine.fitting import Fit, Kept
 from reactree_ros.routine.fitting import Routines as Index
@@ -78,21 +77,6 @@ def by_routine(came: Came) -> list[str]:
 # ---------------------------------------------------------------------- changes
 
 
-class Changed(WorldWrapper):
-    def __init__(self, inner: World, words: str, outcome: Outcome, *, after: int = 0, ever: bool = True) -> None:
-        super().__init__(inner)
-        self._words, self._outcome, self._left, self._ever = words, outcome, after, ever
-        self.failed: list[str] = []
-
-    def execute(self, skill: str) -> Pending[Observation]:
-        if self._words in skill and (self._ever or not self.failed):
-            self._left -= 1
-            if self._left < 0:
-                self.failed.append(skill)
-                return Pending.ready(Observation(f"You could not {skill}.", self._outcome))
-        return self.inner.execute(skill)
-
-
 class Lies(WorldWrapper):
     def execute(self, skill: str) -> Pending[Observation]:
         if not skill.startswith("pick up"):
@@ -108,7 +92,9 @@ Change = Callable[[random.Random, Task], World]
 def failing(words: Callable[[random.Random, Task], str], *, ever: bool = True) -> Change:
     def change(rng: random.Random, task: Task) -> World:
         outcome = rng.choice((Outcome.PRECONDITION, Outcome.EXECUTION, Outcome.TIMEOUT, Outcome.UNKNOWN_SKILL))
-        return Changed(SymbolicWorld(task), words(rng, task), outcome, after=rng.randrange(2), ever=ever)
+        return Refusing(
+            SymbolicWorld(task), words(rng, task), outcome, after=rng.randrange(2), times=999 if ever else 1
+        )
 
     return change
 
@@ -325,16 +311,6 @@ def test_a_role_that_cannot_be_filled_ends_as_an_agent_node(memory: SqliteMemory
     assert came.requests > 0
 
 
-@dataclass
-class Answers(Person):
-    def __post_init__(self) -> None:
-        self.questions: list[Question] = []
-
-    def ask(self, question: Question) -> Pending[Answer]:
-        self.questions.append(question)
-        return Pending.ready(Answer("no", "test"))
-
-
 PUT = model.Routine(
     name="put",
     goal="put the {thing_1} on the {place_2}",
@@ -358,7 +334,7 @@ def test_where_two_things_fit_and_somebody_may_say_which_an_agent_node_decides(m
     instruction = f"put the {said}{thing} on the sofa"
     alone = carry_out(task, memory, instruction=instruction, options=LIMITS)
     assert alone.used == [""]
-    asked = carry_out(task, memory, instruction=instruction, options=LIMITS, person=Answers())
+    asked = carry_out(task, memory, instruction=instruction, options=LIMITS, person=Says())
     (reason,) = asked.used
     assert reason.endswith(f"fit '{thing}'")
     assert asked.requests > 0

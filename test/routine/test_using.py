@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from doubles import ScriptedModel
-from houses import Came, carry_out, tasks
+from houses import Came, Refusing, carry_out, tasks
 from memory.word_hash_embedder import WordHashEmbedder
+from persons import Says
 from recorded_runs import assert_replays
 
 from reactree_ros.background.pending import Pending
@@ -22,7 +22,6 @@ from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import moved
 from reactree_ros.memory.port import EpisodicMemoryError
 from reactree_ros.memory.stores.sqlite import SqliteMemory
-from reactree_ros.person.port import Answer, Person, Question
 from reactree_ros.routine import model
 from reactree_ros.routine.fitting import Kept
 from reactree_ros.tree.options import Routines, TreeOptions
@@ -48,34 +47,8 @@ def learnt(once: Path, tmp_path: Path) -> Iterator[SqliteMemory]:
         yield memory
 
 
-def refusing(skill: str, outcome: Outcome = Outcome.EXECUTION, *, times: int = 1) -> World:
-    return Refusing(SymbolicWorld(TASK), skill, outcome, times)
-
-
-class Refusing(WorldWrapper):
-    def __init__(self, world: World, skill: str, outcome: Outcome, times: int) -> None:
-        super().__init__(world)
-        self._skill, self._outcome, self._times = skill, outcome, times
-
-    def execute(self, skill: str) -> Pending[Observation]:
-        if skill.startswith(self._skill) and self._times:
-            self._times -= 1
-            return Pending.ready(Observation("The gripper slipped.", self._outcome))
-        return self.inner.execute(skill)
-
-
-@dataclass
-class Says(Person):
-    """Answers every question with the same words, and keeps the questions."""
-
-    words: str
-
-    def __post_init__(self) -> None:
-        self.questions: list[Question] = []
-
-    def ask(self, question: Question) -> Pending[Answer]:
-        self.questions.append(question)
-        return Pending.ready(Answer(self.words, "test"))
+def refusing(skill: str, outcome: Outcome = Outcome.EXECUTION) -> World:
+    return Refusing(SymbolicWorld(TASK), skill, outcome, times=1)
 
 
 def did_by_routine(came: Came) -> bool:
@@ -247,7 +220,7 @@ def test_a_person_may_say_no_before(learnt: SqliteMemory, words: str, by_routine
     person = Says(words)
     came = carry_out(TASK, learnt, routines=Routines.PROPOSE, person=person)
     assert did_by_routine(came) is by_routine
-    assert TASK.instruction.rstrip(".") in person.questions[0].text
+    assert TASK.instruction.rstrip(".") in person.asked[0].text
     assert came.result.gsr == 1.0
     assert_replays(came.kept)
 

@@ -372,8 +372,7 @@ def test_everything_is_done_with_the_keyboard_alone(record: Path, serve: Serve, 
 
 
 def test_keys_lead_to_refusals_and_failures(tmp_path: Path, serve: Serve, open_page: Open) -> None:
-    lines = Lines(tmp_path / "run.jsonl", "root")
-    lines.add("grow", nodes=[{"node": 0, "parent": None, "kind": "agent", "name": "root", "subgoal": "root"}])
+    lines = Lines.of_root(tmp_path)
     lines.add("started", node=0, index=0, decision=1)
     lines.add("status", of=[[0, "running"]])
     for number, refused in enumerate((False, True, False, True, False), 1):
@@ -401,8 +400,7 @@ def test_keys_lead_to_refusals_and_failures(tmp_path: Path, serve: Serve, open_p
 def test_what_the_model_was_asked_again_and_why_stands_with_its_reply(
     tmp_path: Path, serve: Serve, open_page: Open
 ) -> None:
-    lines = Lines(tmp_path / "run.jsonl", "root")
-    lines.add("grow", nodes=[{"node": 0, "parent": None, "kind": "agent", "name": "root", "subgoal": "root"}])
+    lines = Lines.of_root(tmp_path)
     lines.add("started", node=0, index=0, decision=1)
     lines.add("status", of=[[0, "running"]])
     vain = [
@@ -432,8 +430,7 @@ def test_what_the_model_was_asked_again_and_why_stands_with_its_reply(
 
 
 def test_what_cameras_saw_stands_where_it_was_seen(tmp_path: Path, serve: Serve, open_page: Open) -> None:
-    lines = Lines(tmp_path / "run.jsonl", "root")
-    lines.add("grow", nodes=[{"node": 0, "parent": None, "kind": "agent", "name": "root", "subgoal": "root"}])
+    lines = Lines.of_root(tmp_path)
     lines.add("started", node=0, index=0, decision=1)
     lines.add("status", of=[[0, "running"]])
     data = base64.b64encode(png(width=8)).decode()
@@ -468,8 +465,7 @@ def test_what_is_remembered_from_before_the_run_is_shown_as_such(tmp_path: Path,
         {"word": "cup", "instance": 1, "room": "kitchen 1", "place": "sink 1", "states": ["REMEMBERED", "2 hours ago"]},
         {"word": "cup", "instance": 2, "room": "kitchen 1", "place": "sink 1", "states": ["REMEMBERED", "PERHAPS"]},
     ]
-    lines = Lines(tmp_path / "run.jsonl", "root")
-    lines.add("grow", nodes=[{"node": 0, "parent": None, "kind": "agent", "name": "root", "subgoal": "root"}])
+    lines = Lines.of_root(tmp_path)
     lines.add("observation", node=0, of="observe", text="A kitchen.", outcome="done", remembered=remembered)
     lines.end()
     page = open_page(serve(lines.path).url)
@@ -480,8 +476,7 @@ def test_what_is_remembered_from_before_the_run_is_shown_as_such(tmp_path: Path,
 
 
 def test_a_world_with_poses_has_a_map_on_which_the_robot_moves(tmp_path: Path, serve: Serve, open_page: Open) -> None:
-    lines = Lines(tmp_path / "run.jsonl", "root")
-    lines.add("grow", nodes=[{"node": 0, "parent": None, "kind": "agent", "name": "root", "subgoal": "root"}])
+    lines = Lines.of_root(tmp_path)
     lines.add("skills", added=["open fridge 1"])
     here, there = {"name": "", "x": 1.0, "y": 1.0, "yaw": 0.0}, {"name": "", "x": 2.0, "y": 2.5, "yaw": 1.5708}
     look = {"node": 0, "text": "A kitchen.", "outcome": "done"}
@@ -573,8 +568,7 @@ def test_runs_are_filtered_opened_and_laid_side_by_side(tmp_path: Path, serve: S
 def test_first_of_all_the_page_says_how_the_run_ended(
     tmp_path: Path, serve: Serve, open_page: Open, result: dict[str, Any], words: str, status: str
 ) -> None:
-    lines = Lines(tmp_path / "run.jsonl", "root")
-    lines.add("grow", nodes=[{"node": 0, "parent": None, "kind": "agent", "name": "root", "subgoal": "root"}])
+    lines = Lines.of_root(tmp_path)
     lines.add("status", of=[[0, "success", "done"]])
     lines.end(**result)
     page = open_page(serve(lines.path).url, width=390, height=844)
@@ -625,8 +619,7 @@ def test_what_makes_no_sense_in_a_stream_is_left_out_and_said(
     tmp_path: Path, serve: Serve, open_page: Open, event: dict[str, Any]
 ) -> None:
     """The server's reader refuses most of it before; the page must hang on nothing."""
-    lines = Lines(tmp_path / "run.jsonl", "root")
-    lines.add("grow", nodes=[{"node": 0, "parent": None, "kind": "agent", "name": "root", "subgoal": "root"}])
+    lines = Lines.of_root(tmp_path)
     stream = lines.path.read_text() + json.dumps({**event, "t": 1.0}) + "\n"
     lines.end()
     page = open_page("about:blank")

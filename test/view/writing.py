@@ -12,8 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.llm.port import LanguageModel
-from reactree_ros.llm.settings import make_model
-from reactree_ros.llm.spec import MODELS
+from reactree_ros.llm.spec import MODELS, make_model
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.writer import Recorder, RecordFile
 from reactree_ros.view.steering import Steering
@@ -91,6 +90,14 @@ class Lines:
         limits = {"limits": {"decisions": 200, "steps": 100}, "options": {}, "versions": {}, "recallable": []}
         first = {"schema": 1, "id": path.stem, "started": "2026-01-02T03:04:05+00:00", "working_memory": False}
         self.add("run", **(first | about | named | limits | header))
+
+    @classmethod
+    def of_root(cls, folder: Path) -> Lines:
+        """Begin a record with the root's agent node."""
+        lines = cls(folder / "run.jsonl", "root")
+        node = {"node": 0, "parent": None, "kind": "agent", "name": "root", "subgoal": "root"}
+        lines.add("grow", nodes=[node])
+        return lines
 
     def add(self, kind: str, /, **values: Any) -> None:
         event = {"e": kind} | values | {"t": self._events / 4}

@@ -56,15 +56,6 @@ def quick_spots(thing: str, view: Iterable[str]) -> list[str]:
     return _ranked((spot for spot in view if word_of(spot) in places or word_of(spot) in own), places)
 
 
-def all_spots(thing: str, view: Iterable[str]) -> list[str]:
-    quick = quick_spots(thing, view)
-    return [*(spot for spot in view if spot not in quick and word_of(spot) not in SEARCHED["no_spots"]), *quick]
-
-
-def shown_by_neighbours(spot: str) -> bool:
-    return word_of(spot) not in SEARCHED["wide"]
-
-
 def achieved(goal: Goal, situation: Situation) -> bool:
     if isinstance(goal, Move | PutDown):
         return len(_placed(goal.thing, goal.place, situation)) >= goal.count
@@ -219,7 +210,9 @@ def _search_room(thing: str, room: str, situation: Situation, *, closer: bool) -
     view = situation.views.get(room)
     if view is None:
         return _unless_refused(f"go to {room}", situation)
-    spots = all_spots(thing, view) if closer else quick_spots(thing, view)
+    spots = quick_spots(thing, view)
+    if closer:
+        spots = [*(one for one in view if one not in spots and word_of(one) not in SEARCHED["no_spots"]), *spots]
     direct = [spot for spot in view if word_of(spot) == thing and spot not in situation.looks]
     for spot in (*direct, *_own_share_first(spots, situation)):
         skill = _look_at(spot, situation, closer=closer)
@@ -247,7 +240,7 @@ def _look_at(spot: str, situation: Situation, *, closer: bool) -> str | None:
         return f"open {spot}" if openable and spot in situation.closed and within_reach else None
     if openable and within_reach:
         return f"open {spot}"
-    if not openable and not closer and spot in situation.reached and shown_by_neighbours(spot):
+    if not openable and not closer and spot in situation.reached and word_of(spot) not in SEARCHED["wide"]:
         return None
     return _unless_refused(f"go to {spot}", situation)
 

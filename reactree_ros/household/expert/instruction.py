@@ -1,11 +1,16 @@
-"""Goals of an instruction in everyday English, as people give it to a household robot."""
+"""Goals of an instruction in everyday English, its open parts, and the questions about them.
+
+A part is open if the instruction does not name it: which things, how many, where to. Each question is about one part,
+things first. If an answer does not help, it is asked once more in other words; if that does not help either, or nobody
+may be asked, the instruction is read as without a person.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 
 from reactree_ros.household.expert.goals import Goal, Move, Operate, Take, preposition, read_subgoal
 from reactree_ros.household.expert.sentence import NUMBERS, WORDS, Errand, Item, Operation, Sentence, read_sentence
@@ -222,12 +227,7 @@ _GUESSED = frozenset({TABLE, WASHER, GLASSES, GLASS_OF_WINE})
 
 
 def goal_of(instruction: str, names: Mapping[str, str]) -> dict[str, int]:
-    """Return the goal of an instruction, as a task's ``task_goal``; empty if the instruction is not clear in each word.
-
-    Args:
-        instruction: The instruction.
-        names: What the house calls classes by another name than the vocabulary's word.
-    """
+    """Return the goal of an instruction, as a task's ``task_goal``; empty if it is not clear in each word."""
     text = Naming(names).with_words(instruction)
     goals, sentence = read_instruction(text).goals, read_sentence(text)
     items = [item for errand in sentence.errands for item in errand.items]
@@ -484,8 +484,11 @@ def _without_summaries(items: list[Item]) -> list[Item]:
 
 
 def _things_in(answer: str, asked: Item | None) -> list[Item]:
-    if asked is not None:
-        answer = _ONE.sub(partial(_with_head, head=_head(asked)), answer.casefold())
+    if asked is not None:  # "the wine ones", after a question about glasses
+        word = asked.phrase.split()[-1] if asked.phrase else ""
+        head = "glass" if word == GLASSES else word.removesuffix("s")
+        heads = {True: plural(head), False: head}
+        answer = _ONE.sub(lambda one: f"{one['which']} {heads[one[0].endswith('s')]}", answer.casefold())
     read = read_sentence(answer)
     items = [item for errand in read.errands for item in errand.items]
     told = [item for item in items if item.entry.kind is Topic.THING and can_be_held(item.entry.words[0])]
@@ -494,15 +497,6 @@ def _things_in(answer: str, asked: Item | None) -> list[Item]:
     only = told[0]
     count = only.count if only.count is not None else asked.count
     return [replace(only, count=None if only.entry.plural and count == 1 else count)]
-
-
-def _with_head(match: re.Match[str], *, head: str) -> str:
-    return f"{match['which']} {plural(head) if match[0].endswith('s') else head}"
-
-
-def _head(item: Item) -> str:
-    word = item.phrase.split()[-1] if item.phrase else ""
-    return "glass" if word == GLASSES else word.removesuffix("s")
 
 
 def _places_in(answer: str, *, head: str) -> list[str]:

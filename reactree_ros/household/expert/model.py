@@ -1,4 +1,8 @@
-"""The expert behind the LanguageModel port."""
+"""The expert: a rule-based household policy that reads only a prompt's text, and makes one decision.
+
+It decides in the paper's style (appendix G): the root thinks and expands into one subgoal per thing, that node into
+finding and putting down, a search into rooms. If it may not expand, it pursues one goal after the other itself.
+"""
 
 from __future__ import annotations
 
@@ -50,11 +54,7 @@ class Decided:
 
 
 def decide(prompt: str, known: Mapping[str, Sequence[Goal]] | None = None) -> str:
-    """Return the next decision for a prompt as an agent node sends it; the decisions in it may be somebody else's.
-
-    Only the text after the last ``Target_domain:``, or in a chat from the last task on, and the actions in the system
-    text matter. ``known`` are goals of instructions that are known as data; other instructions are parsed.
-    """
+    """Return the next decision for a prompt; only its own last task, and the actions of the system text, matter."""
     return consider(prompt, known).text
 
 
@@ -300,11 +300,8 @@ class ExpertSettings(Settings):
 class ExpertModel(LanguageModel):
     """A deterministic rule-based household policy; it is no language model.
 
-    It reads the prompt of a request. If that has no system text, the request says what is allowed.
-
-    Args:
-        goals: Goals of instructions that are known as data; other instructions are parsed.
-        names: Names of classes in this house, if they are not the vocabulary's words.
+    It reads the prompt of a request. If that has no system text, the request says what is allowed. ``goals`` are
+    those of instructions that are known as data; ``names`` those of classes that are not the vocabulary's words.
     """
 
     def __init__(

@@ -220,9 +220,6 @@ class Situation:
         _, waited, seen = after.partition(_GO_ON)
         self._look_up(seen if waited else after)
 
-    def remind(self, line: str) -> None:
-        self.searched.update(name for match in _SEARCHED.finditer(line) for name in instances(match["places"]))
-
     def forget(self, spot: str) -> None:
         del self.searched[spot]
         self.looks.pop(spot, None)
@@ -360,7 +357,8 @@ def _read_trajectory(situation: Situation, lines: list[str]) -> None:
             if line.startswith(EXPANSION_FAILED):
                 situation.fell(flow, line, after)
             elif _SEARCHED.search(line) and kind_said(lines[index - 1]) is None:
-                situation.remind(line)
+                places = (match["places"] for match in _SEARCHED.finditer(line))
+                situation.searched.update(name for one in places for name in instances(one))
             continue
         what = line.removeprefix(kind.opening)
         if kind.accompanies:

@@ -183,7 +183,10 @@ class Sentence:
         elif word in WORDS["relative"] and (length := self._states_ahead()):
             self._skip_source(length + 1)
         elif word == "door" and (self.last_place or self._word(1) == "of"):
-            self._door()
+            self._read.add(self._at)
+            if self._word(1) != "of":
+                self._operate(self.last_place)
+            self._at += 1
         elif found := look_up(self.words, self._at):
             self._mention(*found)
         else:
@@ -216,12 +219,6 @@ class Sentence:
         self._verb = ""
         self._count_no_more()
         self._doing.clear()
-
-    def _door(self) -> None:
-        self._read.add(self._at)
-        if self._word(1) != "of":
-            self._operate(self.last_place)
-        self._at += 1
 
     def _plain(self, word: str) -> None:
         if word.isdecimal() or word in NUMBERS:
@@ -359,7 +356,9 @@ class Sentence:
         elif entry.kind is Topic.PLACE and (self._towards or not can_be_held(word) or self._verb not in ("get", "put")):
             self._place(word, span)
         elif self._towards and entry.kind is Topic.THING:
-            self._vessel(word, span)
+            if self.pending:
+                self.vessel, self._within = word, span
+            self._count_no_more()
         elif self._action is None and self._verb not in _OPERATING and not self._is_verb(start):
             self._item(entry, start)
 
@@ -412,11 +411,6 @@ class Sentence:
         self._went = span
         self.operations.append(Operation("go to", word, named=self.named))
 
-    def _vessel(self, word: str, span: range) -> None:
-        if self.pending:
-            self.vessel, self._within = word, span
-        self._count_no_more()
-
     def _item(self, entry: Entry, start: int) -> None:
         of = self.words[self._at - 1]
         contained = self._word() == "of" and not CONTAINERS.isdisjoint((of, of[:-1], of[:-2]))
@@ -454,7 +448,9 @@ class Sentence:
             self._read.update(self._counting)
         self._number, self._fixed = None, word
         before = [at for at in range(span.start) if self.words[at] not in _DETERMINERS][-2:]
-        if [self.words[at] for at in before] == ["top", "of"] and _is_surface(word):
+        if [self.words[at] for at in before] == ["top", "of"] and (
+            word == TABLE or "SURFACES" in properties_of_word(word)
+        ):
             self._read.update(before)
         if self._verb == "go" and self._towards:
             self.last_place = word
@@ -611,10 +607,6 @@ class Sentence:
 
 def _holds(place: str) -> bool:
     return place in (TABLE, WASHER) or not properties_of_word(place).isdisjoint({"SURFACES", "CONTAINERS"})
-
-
-def _is_surface(place: str) -> bool:
-    return place == TABLE or "SURFACES" in properties_of_word(place)
 
 
 def _operable(action: str, word: str) -> bool:

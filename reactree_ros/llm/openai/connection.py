@@ -58,7 +58,6 @@ def _is_a_key(text: str) -> bool:
 
 
 def may_hold_a_key(base_url: str) -> bool:
-    """Return whether a URL has a part that may hold a key."""
     return "@" in base_url or "?" in base_url
 
 
@@ -107,29 +106,25 @@ class Connection:
     def has_key(self) -> bool:
         return bool(self._key)
 
-    async def get(self, path: str, *, retries: int | None = None) -> Any:
-        """Send a GET request.
+    async def get(self, path: str, **options: Any) -> Any:
+        """Send a GET request, with options of the SDK.
 
         Raises:
             Refused: The server answers with an error or with invalid JSON.
             ServerUnavailable: It does not answer.
             UserError: The proxy on the way to it cannot be used.
         """
-        more = {} if retries is None else {"max_retries": retries}
-        return await self._sent(lambda client: client.with_options(**more).get(path, cast_to=object))
+        return await self._sent(lambda client: client.with_options(**options).get(path, cast_to=object))
 
-    async def post(self, path: str, body: Mapping[str, Any]) -> Any:
+    async def post(self, path: str, body: Mapping[str, Any], **options: Any) -> Any:
         """Send a POST request, with lone surrogates replaced by question marks. Raises the errors of :meth:`get`."""
         whole = _whole(body)
-        return await self._sent(lambda client: client.post(path, cast_to=object, body=whole))
+        return await self._sent(lambda client: client.with_options(**options).post(path, cast_to=object, body=whole))
 
     async def ask_aside(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Send a request outside of the protocol, once; without a body, GET. Raises the errors of :meth:`get`."""
         more = {"base_url": self.url.removesuffix("/v1"), "max_retries": 0, "timeout": _ASIDE}
-        if body is None:
-            return await self._sent(lambda client: client.with_options(**more).get(path, cast_to=object))
-        whole = _whole(body)
-        return await self._sent(lambda client: client.with_options(**more).post(path, cast_to=object, body=whole))
+        return await (self.get(path, **more) if body is None else self.post(path, body, **more))
 
     async def stream(self, path: str, body: Mapping[str, Any], add: Callable[[Any], bool]) -> Any:
         """Send a POST request whose answer may come in parts; return that of a server that does not stream, or None.
@@ -215,7 +210,6 @@ class Connection:
         )
 
     def redacted(self, message: str) -> str:
-        """Return a message without this key or any other."""
         return redacted(message.replace(self._key, HIDDEN) if self._key else message)
 
     async def close(self) -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field, model_validator
 
 from reactree_ros.agent.turns import About, Said, Told
+from reactree_ros.files.secrecy import are_harmless
 from reactree_ros.llm.chat import (
     NO_CHAT,
     ChatLayout,
@@ -22,13 +26,16 @@ from reactree_ros.llm.chat import (
     spoken_to_server,
 )
 from reactree_ros.llm.engine import Constraint, Engine, Generated, Generation, chosen
+from reactree_ros.llm.engine_settings import EngineSettings, SeeingSettings, read_arguments
 from reactree_ros.llm.openai.answer import Parts, Until, read_answer
-from reactree_ros.llm.openai.connection import Connection, read_key, read_url
+from reactree_ros.llm.openai.connection import KEY_IN_URL, Connection, may_hold_a_key, read_key, read_url
 from reactree_ros.llm.openai.dialects import DIALECTS, TRIED, Dialect, DialectName, dialect_of, with_images
-from reactree_ros.llm.openai.refusal import LIMIT, STREAM, Parameters, Refused, speaks_of_pictures, speaks_of_roles
-from reactree_ros.llm.port import LanguageModelError, PromptTooLong, RequestRejected, ServerUnavailable
+from reactree_ros.llm.openai.refusal import LIMIT, OF_PICTURES, OF_ROLES, STREAM, Parameters, Refused
+from reactree_ros.llm.port import LanguageModel, LanguageModelError, PromptTooLong, RequestRejected, ServerUnavailable
 from reactree_ros.llm.reasoning import Reasoning, split_reasoning
 from reactree_ros.llm.seeing import Seeing, Showing
+from reactree_ros.llm.spec import ModelSpec
+from reactree_ros.plugins.settings import Harmless
 
 #: The most requests for a text that try a server whose dialect nobody knows, and the longest answer in tokens.
 MOST_TRIALS, TRIAL_TOKENS = 3, 32
@@ -49,7 +56,7 @@ class OpenAIEngine(Engine):
 
     What a server takes is known by its name (:mod:`~reactree_ros.llm.openai.dialects`); one that nobody knows is tried
     with a few small requests when it is opened. A parameter that the server refuses is renamed or left out from then
-    on. What the arguments are is told by :class:`~reactree_ros.llm.openai.settings.OpenAISettings`.
+    on. What the arguments are is told by :class:`OpenAISettings`.
     """
 
     loads = False
@@ -125,7 +132,7 @@ class OpenAIEngine(Engine):
         refused: Refused | None = None
         try:
             # Without need of the list, the chat requests retry often enough.
-            listed = await self._connection.get("/models", retries=0 if self._named else None)
+            listed = await self._connection.get("/models", **({"max_retries": 0} if self._named else {}))
         except Refused as error:
             refused = error
         models = _models_of(listed)
@@ -176,7 +183,7 @@ class OpenAIEngine(Engine):
                 return None
             except RequestRejected as error:
                 refused = refused or error
-            if not speaks_of_roles(str(refused)):
+            if not OF_ROLES.search(str(refused)):
                 break
         return refused
 
@@ -309,7 +316,7 @@ class OpenAIEngine(Engine):
         try:
             generated = await ask(showing)
         except (RequestRejected, ServerUnavailable) as error:
-            if isinstance(error, ServerUnavailable) and not speaks_of_pictures(str(error)):
+            if isinstance(error, ServerUnavailable) and not OF_PICTURES.search(str(error)):
                 raise
             refused = error
         else:
@@ -406,7 +413,7 @@ class OpenAIEngine(Engine):
         _log.warning("%s; from now on %s", self._told(refused), changes)
 
     def _told(self, refused: Refused) -> LanguageModelError:
-        told = refused.told(self._connection.name, self._connection.redacted(refused.message))
+        told = refused.as_error(self._connection.name, self._connection.redacted(refused.message))
         if any(kind.value in str(told) for kind in self._held):
             return type(told)(f"{told}; if it takes no constraints, set dialect=none")
         of_model = refused.status == 404 or refused.mentions(self._model)
@@ -460,3 +467,67 @@ def _unlisted(model: str, models: Collection[str]) -> str:
         return "it has no list of models either: is its base URL right?"
     some = ", ".join(list(models)[:5]) + (" …" if len(models) > 5 else "")
     return f"it lists no model '{model}', but {some}"
+
+
+def _is_the_environments(base_url: str) -> bool:
+    return base_url == os.environ.get("OPENAI_BASE_URL")
+
+
+class OpenAISettings(SeeingSettings, EngineSettings):
+    """Settings of an OpenAI-compatible server."""
+
+    model: Annotated[str, Harmless()] = Field(
+        default="", description="the server's name of the model; empty: its first one"
+    )
+    base_url: Annotated[str, Harmless(_is_the_environments)] = Field(
+        default="", description="base URL of the server, e.g. http://127.0.0.1:8000/v1; empty: $OPENAI_BASE_URL"
+    )
+    api_key_file: str = Field(default="", description="file with the server's key; empty: $OPENAI_API_KEY, or none")
+    dialect: DialectName = Field(
+        default="auto",
+        description="what the server takes: vllm, llamacpp, sglang, tgi, openai, ollama; none: no constraint; auto: by "
+        "the name that it gives itself, or else it is tried with at most three requests",
+    )
+    retries: int = Field(
+        default=3, ge=0, le=100, description="how often to repeat a request that failed for a passing reason"
+    )
+
+    extra_body: Annotated[dict[str, Any], Harmless(are_harmless)] = Field(
+        default={},
+        description="fields for every request for a text; they win, e.g. {top_k: 20, provider: {sort: price}}",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _hold_no_key(cls, values: dict[str, Any]) -> dict[str, Any]:
+        # Not in a field validator: its error would repeat the value.
+        if may_hold_a_key(str(values.get("base_url", ""))):
+            raise ValueError(KEY_IN_URL)
+        return read_arguments(values, "extra_body", example="{top_k: 20}")
+
+
+def _make(settings: OpenAISettings) -> LanguageModel:
+    engine = OpenAIEngine(
+        base_url=settings.base_url,
+        model=settings.model,
+        api_key_file=settings.api_key_file,
+        dialect=settings.dialect,
+        retries=settings.retries,
+        request_timeout=settings.request_timeout,
+        extra_body=settings.extra_body,
+        sees=settings.sees,
+        seeing=settings.seeing,
+        **settings.how,
+    )
+    return settings.queue(engine)
+
+
+SPEC = ModelSpec(
+    name="openai",
+    summary="any OpenAI-compatible server: vLLM, TGI, llama.cpp, SGLang, Ollama, hosted ones",
+    settings=OpenAISettings,
+    extra="reactree_ros[openai]",
+    needs=("openai",),
+    make=_make,
+    flags=("model", "base_url"),
+)

@@ -25,9 +25,9 @@ _BAD_VALUE = re.compile(
 #: Errors of chat templates; some servers report them as their own.
 _OF_TEMPLATE = re.compile(r"jinja|chat.?template|\broles?\b", re.IGNORECASE)
 #: What it says of messages of the system, or of roles that do not alternate.
-_OF_ROLES = re.compile(r"\b(?:system|roles?)\b", re.IGNORECASE)
+OF_ROLES = re.compile(r"\b(?:system|roles?)\b", re.IGNORECASE)
 #: What a refusal of pictures says; llama.cpp's comes as a failure of its own (500).
-_OF_PICTURES = re.compile(r"\bimages?\b|image_url|multi-?modal|vision|mmproj", re.IGNORECASE)
+OF_PICTURES = re.compile(r"\bimages?\b|image_url|multi-?modal|vision|mmproj", re.IGNORECASE)
 _PICTURE = re.compile(r"(data:image/\w{1,8};base64,)[A-Za-z0-9+/=]+")
 # A parameter's name in quotes or brackets, which JSON inside a text may escape, or after a colon or the word
 # "parameter". It is no key before its value: some servers repeat the request.
@@ -113,8 +113,7 @@ class Refused(Exception):
         largest = max([*numbers, context])
         return largest - max_tokens if largest - max_tokens in numbers else largest
 
-    def told(self, server: str, message: str) -> LanguageModelError:
-        """Return the refusal as an error of the port."""
+    def as_error(self, server: str, message: str) -> LanguageModelError:
         if self.status in (401, 403):
             return RequestRejected(
                 f"{server} does not accept the key (HTTP {self.status}); set OPENAI_API_KEY or api_key_file"
@@ -132,16 +131,6 @@ def _without_pictures(said: Any) -> Any:
     if isinstance(said, dict):
         return {name: _without_pictures(value) for name, value in said.items()}
     return [_without_pictures(one) for one in said] if isinstance(said, list) else said
-
-
-def speaks_of_pictures(message: str) -> bool:
-    """Return whether a server's message is about pictures."""
-    return _OF_PICTURES.search(message) is not None
-
-
-def speaks_of_roles(message: str) -> bool:
-    """Return whether a server's message is about who may say something in a chat."""
-    return _OF_ROLES.search(message) is not None
 
 
 def _words(said: Any) -> str:
@@ -179,7 +168,6 @@ class Parameters:
         self._taken = set[tuple[str, str]]()  # names and values that an answered request contained
 
     def named(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return parameters under this server's names."""
         out = self._left_out | (self._streaming if STREAM in self._left_out else set())
         limit = self._limits[0] if self._limits else ""
         sent = {limit if name == LIMIT else name: value for name, value in values.items() if name not in out}
@@ -218,7 +206,6 @@ class Parameters:
         self._left_out |= set(names)
 
     def status(self) -> dict[str, str]:
-        """Return which parameters are left out or renamed."""
         out = [one for one in (*OPTIONAL, *sorted(self._streaming)) if one in self._left_out]
         words = {"left out": ", ".join(out if self._limits else [*out, self._first])}
         if self._limits and self._limits[0] != self._first:

@@ -8,7 +8,7 @@ from typing import Any
 from reactree_interfaces.srv import ResetWorld
 
 from reactree_ros.episode.eyes import with_eyes
-from reactree_ros.llm.settings import named_model
+from reactree_ros.llm.spec import named_model
 from reactree_ros.nodes.bridge.bridge import Bridge
 from reactree_ros.nodes.parameters import declare, declare_chosen, settings_of
 from reactree_ros.nodes.settings import HouseholdBridgeSettings

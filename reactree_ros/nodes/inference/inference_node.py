@@ -14,8 +14,7 @@ from reactree_ros.episode.telemetry import serving
 from reactree_ros.files.secrecy import redacted
 from reactree_ros.llm.engine_model import FairQueue
 from reactree_ros.llm.port import LanguageModel, LanguageModelError, Reply
-from reactree_ros.llm.settings import load_models_file, make_model, model_to_dict
-from reactree_ros.llm.spec import MODELS, ModelSpec
+from reactree_ros.llm.spec import MODELS, ModelSpec, load_models_file, make_model, model_to_dict
 from reactree_ros.llm.waiting import Rarely, kept_out_of_the_log, words_of
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.diagnostics import OK, STALE, WARN, Diagnostics, Report

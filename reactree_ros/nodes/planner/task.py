@@ -20,7 +20,7 @@ from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.episode.going_on import WayBack
 from reactree_ros.episode.run_spec import RunSpec, surroundings
 from reactree_ros.errors import UserError
-from reactree_ros.llm.trained import as_trained
+from reactree_ros.llm.spec import as_trained
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.messages import as_json
 from reactree_ros.nodes.planner.adapters import Introduction

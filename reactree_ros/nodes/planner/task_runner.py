@@ -25,7 +25,7 @@ from reactree_ros.episode.going_on import WayBack, resumed, stop_of
 from reactree_ros.episode.run_spec import RunSpec, surroundings
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import LanguageModelError
-from reactree_ros.llm.trained import strange
+from reactree_ros.llm.spec import strange
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.memory.spec import is_brought
 from reactree_ros.nodes import steady

@@ -17,7 +17,7 @@ from reactree_ros.episode.eyes import with_eyes
 from reactree_ros.household.household import ONE_HAND, WAH_NL
 from reactree_ros.household.vocabulary import RECALLABLE, WORDS
 from reactree_ros.llm.eyes import Eyes
-from reactree_ros.llm.settings import model_from_dict
+from reactree_ros.llm.spec import model_from_dict
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.bridge.bridge import Bridge
 from reactree_ros.nodes.parameters import declare, settings_of

@@ -23,7 +23,7 @@ from reactree_ros.agent.parameters import Named
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import SKILLS, WAH_NL
 from reactree_ros.household.vocabulary import WORDS
-from reactree_ros.llm.settings import model_from_dict
+from reactree_ros.llm.spec import model_from_dict
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls, ServerGone, count_servers
 from reactree_ros.nodes.mismatch import another_type

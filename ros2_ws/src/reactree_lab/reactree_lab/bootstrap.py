@@ -64,7 +64,6 @@ class Bootstrap:
         self._record = memory.path.with_name(f"{memory.path.name}.bootstrap.jsonl")
 
     def begin_with(self, other: EpisodicMemory) -> int:
-        """Copy missing experiences from another memory; return their number."""
         return self._memory.keep(other)
 
     def attempts(self, tasks: Mapping[int, Task]) -> Iterator[Attempt]:
@@ -88,7 +87,6 @@ class Bootstrap:
             yield attempt
 
     def _attempt(self, task_id: int, task: Task) -> tuple[Attempt, str]:
-        """Carry a task out; return what came of it, and what went wrong in words."""
         moment, spec = Moment(), self._spec.of_task(task, task_id)
         with self._make_world(task) as world:
             episode = assemble(spec, world=world, model=self._model, memory=self._memory, write=moment.apply)
@@ -149,7 +147,6 @@ def _tasks() -> Iterator[HouseTask]:
 
 
 def _experiences(task: HouseTask, number: int, planner: str) -> list[Experience]:
-    """Return what the expert's nodes go through in a task of this number; nothing if it does not reach the goal."""
     spec = RunSpec(planner=planner).of_task(task, number)
     model = ExpertModel({spec.instruction: goals_of(task.goal)})
     with SymbolicWorld(task) as world:

@@ -21,8 +21,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.llm.engine_settings import AnsweringLimits, EngineSettings
 from reactree_ros.llm.openai.engine import OpenAIEngine
 from reactree_ros.llm.port import LanguageModel
-from reactree_ros.llm.spec import ModelSpec
-from reactree_ros.llm.trained import trained_for
+from reactree_ros.llm.spec import ModelSpec, trained_for
 
 #: The packages that it needs.
 NEEDS = ("xllamacpp", "openai")

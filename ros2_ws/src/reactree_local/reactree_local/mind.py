@@ -11,8 +11,7 @@ from reactree_local.llama import NEEDS, LlamaEngine, LlamaLimits
 from reactree_ros.errors import UserError
 from reactree_ros.llm.engine_model import EngineModel, FairQueue
 from reactree_ros.llm.port import LanguageModel
-from reactree_ros.llm.spec import ModelSpec
-from reactree_ros.llm.trained import trained_for
+from reactree_ros.llm.spec import ModelSpec, trained_for
 from reactree_ros.plugins.installation import install_requirements
 
 #: The adapter that comes with the package, as GGUF; beside it is the same as peft has it, for vLLM and transformers.

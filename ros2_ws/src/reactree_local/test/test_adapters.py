@@ -18,7 +18,7 @@ from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.llm.port import DecisionRequest, Reply
-from reactree_ros.llm.settings import make_model, model_settings
+from reactree_ros.llm.spec import make_model, model_settings
 
 pytestmark = pytest.mark.llm
 

@@ -23,7 +23,7 @@ from reactree_ros.agent.reading import says_exactly
 from reactree_ros.agent.turns import Said, Told
 from reactree_ros.llm.engine import Generation
 from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, PromptTooLong, ServerUnavailable
-from reactree_ros.llm.settings import make_model, model_settings
+from reactree_ros.llm.spec import make_model, model_settings
 
 pytestmark = pytest.mark.real
 

@@ -11,7 +11,7 @@ from command_line import Cli
 from smollm2 import assert_nothing_broke, need
 
 from reactree_local.mind import ADAPTER, SPEC, base
-from reactree_ros.llm.settings import model_settings
+from reactree_ros.llm.spec import model_settings
 
 pytestmark = pytest.mark.real
 

@@ -27,7 +27,7 @@ class Loaded:
         self.tokenizer = self.engine.load()
         self.model: Any = self.engine._network
 
-    def said(self, prompt: str | Sequence[int], held: Constraint | None = None, **generation: Any) -> Text:
+    def say(self, prompt: str | Sequence[int], held: Constraint | None = None, **generation: Any) -> Text:
         text = Text(
             list(self.tokenizer.encode(prompt) if isinstance(prompt, str) else prompt),
             Generation((), constraint=held, **generation),
@@ -86,13 +86,13 @@ def test_what_is_said_is_the_librarys_own_greedy_text_whatever_was_said_before(
 ) -> None:
     one: Loaded = request.getfixturevalue(kind)
     for prompt in (HOUSE, HOUSE[:90], f"{HOUSE} Now.", HOUSE):
-        row = one.said(prompt, max_tokens=24)
+        row = one.say(prompt, max_tokens=24)
         assert row.tokens == one.of_the_library(row.prompt, 24)
 
 
 def test_a_text_ends_where_all_that_is_wanted_has_come(loaded: Loaded) -> None:
-    wanted = loaded.said("Your task is to: x\n", max_tokens=40).generated().text[:20]
-    row = loaded.said(
+    wanted = loaded.say("Your task is to: x\n", max_tokens=40).generated().text[:20]
+    row = loaded.say(
         "Your task is to: x\n", max_tokens=40, until=lambda text: wanted if text.startswith(wanted) else ""
     )
     assert (row.generated().text, row.generated().finish_reason) == (wanted, "stop")
@@ -100,33 +100,33 @@ def test_a_text_ends_where_all_that_is_wanted_has_come(loaded: Loaded) -> None:
 
 
 def test_a_prompt_that_is_longer_than_one_pass_reads_is_read_in_several(loaded: Loaded, passes: list[int]) -> None:
-    loaded.said([20 + number % 200 for number in range(CHUNK + 2)], max_tokens=3)
+    loaded.say([20 + number % 200 for number in range(CHUNK + 2)], max_tokens=3)
     assert passes == [CHUNK, 2, 1, 1]
 
 
 def test_what_a_constraint_forces_is_not_computed_token_by_token(loaded: Loaded, passes: list[int]) -> None:
     said = "Act: go to kitchen cabinet 12 and pick up "
     held = Constraint(ConstraintKind.REGEX, f"{said}(apple|plate) at once")
-    row = loaded.said(HOUSE, held, max_tokens=60)
+    row = loaded.say(HOUSE, held, max_tokens=60)
     assert row.generated().text in (f"{said}apple at once", f"{said}plate at once")
     assert len(row.tokens) > 10
     assert len(passes) <= 3
 
 
 def test_of_a_prompt_that_was_read_only_its_end_is_read_and_a_reply_is_known_too(loaded: Loaded) -> None:
-    first = loaded.said(HOUSE, max_tokens=9)
-    second = loaded.said(f"{HOUSE} Now.", max_tokens=9)
+    first = loaded.say(HOUSE, max_tokens=9)
+    second = loaded.say(f"{HOUSE} Now.", max_tokens=9)
     assert first.cached == 0
     assert len(second.prompt) - 6 < second.cached < len(second.prompt)
-    more = loaded.said([*second.prompt, *second.tokens, 300, 301], max_tokens=2)
+    more = loaded.say([*second.prompt, *second.tokens, 300, 301], max_tokens=2)
     assert more.cached == len(second.prompt) + 8  # the last token that was said was never read
 
 
 def test_of_a_sliding_window_a_text_is_known_as_a_whole_or_not_at_all(sliding: Loaded) -> None:
-    row = sliding.said(HOUSE, max_tokens=8)
+    row = sliding.say(HOUSE, max_tokens=8)
     whole = [*row.prompt, *row.tokens[:-1]]
     for prompt, cached in (([*whole[:-3], 300], 0), ([*whole, 300, 301], len(whole))):
-        more = sliding.said(prompt, max_tokens=8)
+        more = sliding.say(prompt, max_tokens=8)
         assert (more.cached, more.tokens) == (cached, sliding.of_the_library(prompt, 8))
 
 

@@ -14,8 +14,7 @@ from reactree_ros.episode import Episode
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.llm.port import DecisionRequest
-from reactree_ros.llm.settings import make_model, model_settings
-from reactree_ros.llm.trained import trained_for
+from reactree_ros.llm.spec import make_model, model_settings, trained_for
 from reactree_ros.planners.spec import planner
 
 pytestmark = pytest.mark.llm
@@ -34,7 +33,7 @@ def requests() -> list[DecisionRequest]:
     return asked.requests[:DECISIONS]
 
 
-def said(requests: list[DecisionRequest], llm: str, **settings: Any) -> list[str]:
+def decisions(requests: list[DecisionRequest], llm: str, **settings: Any) -> list[str]:
     model = make_model(*model_settings(llm, settings, where="test"))
     try:
         model.ready().result(timeout=300)
@@ -46,9 +45,9 @@ def said(requests: list[DecisionRequest], llm: str, **settings: Any) -> list[str
 def test_vllm_decides_as_transformers_does(requests: list[DecisionRequest], tiny_model: Path) -> None:
     """With ``tiny_model``, which needs torch, too; vLLM's server is asked in ``benchmarks/small.py``."""
     pytest.importorskip("vllm", reason="needs the vLLM engine; `make test-llm` has it")
-    by_transformers = said(requests, "transformers", model=str(PACKAGED))
+    by_transformers = decisions(requests, "transformers", model=str(PACKAGED))
     options = {"dtype": "float32", "max_model_len": 8192, "engine_args": {"enforce_eager": True}}
-    by_vllm = said(requests, "vllm", model=str(PACKAGED), **options)
+    by_vllm = decisions(requests, "vllm", model=str(PACKAGED), **options)
     differ = sum(one != other for one, other in zip(by_vllm, by_transformers, strict=True))
     print(f"{differ} of {len(requests)} decisions differ")  # noqa: T201
     assert not differ

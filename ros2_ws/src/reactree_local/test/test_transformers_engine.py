@@ -75,13 +75,13 @@ def test_what_is_known_of_a_prompt_changes_nothing_but_the_time(tiny_model: Path
 
 
 def test_seed_and_temperature(model: EngineModel) -> None:
-    def said(temperature: float, seed: int) -> str:
+    def says(temperature: float, seed: int) -> str:
         request = DecisionRequest(TURNS, FreeText(), max_tokens=16, temperature=temperature, seed=seed)
         return model.decide(request).result(timeout=60).text
 
-    assert said(0.0, 1) == said(0.0, 2)
-    assert said(1.5, 1) == said(1.5, 1)
-    assert said(1.5, 1) != said(1.5, 2)
+    assert says(0.0, 1) == says(0.0, 2)
+    assert says(1.5, 1) == says(1.5, 1)
+    assert says(1.5, 1) != says(1.5, 2)
 
 
 @pytest.mark.parametrize("method", list(Method))

@@ -25,8 +25,7 @@ from reactree_ros.agent.household import Household
 from reactree_ros.agent.skill import Skill
 from reactree_ros.episode.assembly import make_world
 from reactree_ros.episode.run_spec import RunSpec
-from reactree_ros.llm.settings import make_model
-from reactree_ros.llm.spec import MODELS
+from reactree_ros.llm.spec import MODELS, make_model
 from reactree_ros.world.skill_policy import policy_from_list
 from reactree_ros.world.spec import WORLDS, Place
 

@@ -21,8 +21,6 @@ from reactree_ros.memory.spec import NamedMemory
 
 @dataclass
 class _Tally:
-    """Counts of runs: done, successful, claimed without a check, and new in this session."""
-
     done: int
     achieved: int
     claimed: int = 0

@@ -139,8 +139,6 @@ def wilson(share: float, count: int) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Pairing:
-    """Two planners compared on the same tasks with the same seeds."""
-
     one: str
     other: str
     measure: Measure

@@ -19,7 +19,7 @@ from reactree_ros.episode.assembly import assemble
 from reactree_ros.episode.run_spec import RunSpec, Selection
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import LanguageModel, LanguageModelError
-from reactree_ros.llm.settings import make_model, model_from_dict
+from reactree_ros.llm.spec import make_model, model_from_dict
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.memory.spec import memory
 from reactree_ros.plugins.settings import read_settings

@@ -14,9 +14,7 @@ from reactree_lab.household.person import person_from_dict, person_to_dict
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import read_yaml
 from reactree_ros.files.secrecy import without_credentials
-from reactree_ros.llm.settings import model_from_dict, model_to_dict
-from reactree_ros.llm.spec import MODELS
-from reactree_ros.llm.trained import strange
+from reactree_ros.llm.spec import MODELS, model_from_dict, model_to_dict, strange
 from reactree_ros.memory.spec import memory
 from reactree_ros.planners.spec import planner
 from reactree_ros.plugins.settings import nearest, read_settings
@@ -55,7 +53,7 @@ class BenchSettings:
     planners: tuple[str, ...]
     seeds: int = 1  # number of seeds: 0, 1, …
     limit: int = 0  # number of tasks, from the first; 0 for all
-    #: The language model and its settings, as :func:`reactree_ros.llm.settings.model_to_dict` writes them.
+    #: The language model and its settings, as :func:`reactree_ros.llm.spec.model_to_dict` writes them.
     llm: Mapping[str, Any] = field(default_factory=lambda: {"llm": MODELS.default})
     memory: str = ""  # the episodic memory for examples; empty for the one that comes with the household
     experiences: int = 0  # number of experiences in it
@@ -107,7 +105,6 @@ class BenchSettings:
         return str(self.contenders.get(name, {}).get("memory", self.memory))
 
     def strange(self) -> list[str]:
-        """Return warnings about language models that were trained for other planners."""
         said = []
         for name in self.planners:
             spec, settings = model_from_dict(self.llm_of(name), where="settings of the bench")
@@ -142,7 +139,6 @@ class BenchSettings:
                     yield from (Job(key, task) for key in left)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the settings for the bench's folder, without keys."""
         contenders = {name: without_credentials(one) for name, one in self.contenders.items()}
         written = {
             "suite_settings": without_credentials(self.suite_settings),

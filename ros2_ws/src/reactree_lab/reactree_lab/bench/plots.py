@@ -24,8 +24,6 @@ Draw = Callable[[Any], None]
 
 
 def success_by_decisions(runs: Mapping[str, Sequence[RunLine]]) -> bytes:
-    """Plot the share of a planner's runs that reached their goal within a number of decisions."""
-
     def draw(axes: Any) -> None:
         longest = max(run.decisions for those in runs.values() for run in those)
         for planner, those in runs.items():
@@ -52,8 +50,6 @@ def success_by(what: str, estimates: Mapping[str, Mapping[float, Estimate]]) -> 
 
 
 def tokens_along_the_run(events: Mapping[str, Sequence[Sequence[Event]]]) -> bytes:
-    """Plot the prompt's tokens by request: the mean over a planner's runs, and their middle half."""
-
     def draw(axes: Any) -> None:
         for planner, those in events.items():
             columns = _columns([[event.input_tokens for event in run if event.input_tokens] for run in those])
@@ -67,8 +63,6 @@ def tokens_along_the_run(events: Mapping[str, Sequence[Sequence[Event]]]) -> byt
 
 
 def executability_by_step(events: Mapping[str, Sequence[Sequence[Event]]]) -> bytes:
-    """Plot the share of actions that the world carried out, over the course of a planner's runs."""
-
     def draw(axes: Any) -> None:
         for planner, those in events.items():
             columns = _columns([[event.executable for event in run if event.is_action] for run in those])
@@ -89,7 +83,6 @@ def _columns(rows: Iterable[Sequence[Any]]) -> list[list[Any]]:
 
 
 def svg(draw: Draw) -> bytes:
-    """Draw a plot as SVG; the same plot gives the same file."""
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -117,8 +110,6 @@ def svg(draw: Draw) -> bytes:
 
 
 def curves(points: Sequence[Mapping[str, float]]) -> bytes:
-    """Draw the curves of a training."""
-
     def draw(axes: Any) -> None:
         tokens = [point["tokens"] / 1e6 for point in points]
         for name in [one for one in points[0] if one.startswith("exact")]:

@@ -35,7 +35,6 @@ class Condition:
 
     @property
     def thing(self) -> str:
-        """The thing to find: the item, or the thing to turn on."""
         return self.item or self.target
 
     def __str__(self) -> str:
@@ -52,7 +51,6 @@ class Goal:
 
     @property
     def size(self) -> int:
-        """Size of the goal: the number of things to move or to turn on."""
         return sum(one.count for one in self.conditions)
 
     @property

@@ -157,7 +157,7 @@ def _recipe(
 ) -> Recipe:
     from reactree_lab.bench.jobs import digest
     from reactree_lab.dataset.lines import bare
-    from reactree_ros.llm.settings import model_to_dict
+    from reactree_ros.llm.spec import model_to_dict
     from reactree_ros.planners.spec import planner as planner_of
 
     if pupil is not None and not settings.houses:

@@ -27,8 +27,7 @@ from reactree_ros.cli.options import (
 )
 from reactree_ros.cli.run import UNNAMED, Planner
 from reactree_ros.errors import UserError
-from reactree_ros.llm.settings import model_to_dict
-from reactree_ros.llm.trained import as_trained
+from reactree_ros.llm.spec import as_trained, model_to_dict
 from reactree_ros.memory.spec import NamedMemory
 from reactree_ros.plugins.settings import or_nearest
 from reactree_ros.tree.options import RunOptions, TreeOptions

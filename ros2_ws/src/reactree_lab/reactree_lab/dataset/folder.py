@@ -49,7 +49,6 @@ class DatasetFolder:
                 _write(self._parts / _RECIPE, now)
 
     def close(self) -> None:
-        """Let other processes write; delete the parts of a finished dataset."""
         self._lock.close()
         if self.finished is not None:
             shutil.rmtree(self._parts, ignore_errors=True)
@@ -58,7 +57,6 @@ class DatasetFolder:
         return self._part(number).exists()
 
     def keep(self, number: int, part: DatasetPart) -> None:
-        """Write a part, completely or not at all."""
         head = {"runs": part.runs, "left_out": part.left_out, "houses": sorted(part.houses)}
         text = "".join(f"{line}\n" for line in (json.dumps(head), *part.lines))
         with writing(self.path):

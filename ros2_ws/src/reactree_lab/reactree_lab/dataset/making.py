@@ -50,7 +50,7 @@ from reactree_ros.household.tasks import Task, parse_tasks
 from reactree_ros.household.vocabulary import NEVER_OPEN
 from reactree_ros.llm.chat import chat_messages
 from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, LanguageModelError, MaySay, Reply
-from reactree_ros.llm.settings import make_model, model_from_dict
+from reactree_ros.llm.spec import make_model, model_from_dict
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.memory.spec import memory
 from reactree_ros.plugins.settings import read_settings
@@ -182,7 +182,6 @@ class Maker:
         return DatasetPart(lines, runs, left_out, houses)
 
     def _of(self, source: Source) -> Iterator[list[Line] | None]:
-        """Yield the lines of each run of a source; None for a run that did not reach its goal."""
         if isinstance(source, Exercise):
             settings = self.recipe.settings
             lines = exercise(source.seed, self.recipe.planner, settings.without.split(","), short=settings.short)
@@ -224,7 +223,6 @@ class Maker:
             yield self._carry_out(task, run, self._request(task, run, people=people))
 
     def spec_of(self, task: Task, instruction: str | None = None, *, person: bool = False) -> RunSpec:
-        """Return the specification of a task's run; an instruction replaces the task's own."""
         settings, planner = self.recipe.settings, self.recipe.planner
         if person and ":questions=" not in planner:
             planner = f"{planner}:questions={_QUESTIONS}"

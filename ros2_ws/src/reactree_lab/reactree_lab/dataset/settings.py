@@ -95,7 +95,7 @@ class Recipe:
     settings: DatasetSettings
     planner: str  # the planner in generated houses, with its options
     records: Mapping[str, str] = field(default_factory=dict)  # paths of records, each with the SHA-256 of its content
-    #: The language model that acts instead of the expert, as :func:`reactree_ros.llm.settings.model_to_dict` writes it;
+    #: The language model that acts instead of the expert, as :func:`reactree_ros.llm.spec.model_to_dict` writes it;
     #: empty for none.
     pupil: Mapping[str, Any] = field(default_factory=dict)
     memory: str = ""  # the episodic memory for examples; empty for none

@@ -35,8 +35,6 @@ _DISHES, _FOOD = _TABLES["dishes"].split(), _TABLES["food"].split()
 
 @dataclass(frozen=True, kw_only=True)
 class _Kind:
-    """One of the five WAH task types: which things it moves, where to, and how many at least and at most."""
-
     relation: str
     receptacle: str
     classes: Sequence[str]
@@ -47,8 +45,6 @@ class _Kind:
 
 @dataclass(frozen=True, kw_only=True)
 class Destination:
-    """The things that may go to a class of furniture."""
-
     name: str  # name of the task type
     inside: bool  # whether things go in it; otherwise on it
     kinds: Sequence[str]  # kinds of things that go there, as in :data:`KINDS`
@@ -110,8 +106,6 @@ _MOST_OUT_OF_SIGHT = 16  # of one class
 
 @dataclass(frozen=True, kw_only=True)
 class _Item:
-    """A piece of furniture: its node id, class, room and the ids of the furniture close to it."""
-
     id: int
     class_name: str
     room: int
@@ -120,8 +114,6 @@ class _Item:
 
 @dataclass(frozen=True, kw_only=True)
 class _Thing:
-    """A movable thing: its class and the piece of furniture that it is on or in."""
-
     class_name: str
     inside: bool
     place: _Item
@@ -129,8 +121,6 @@ class _Thing:
 
 @dataclass(frozen=True, kw_only=True)
 class _Apartment:
-    """The shared part of an apartment's tasks: room classes by id, furniture in the order of ids, clutter."""
-
     rooms: dict[int, str]
     furniture: tuple[_Item, ...]
     clutter: tuple[_Thing, ...]

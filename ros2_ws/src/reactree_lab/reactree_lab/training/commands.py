@@ -39,7 +39,7 @@ from reactree_lab.training.vocabulary import END, Words, make_tokenizer, names_i
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import read_json
 from reactree_ros.files.whole_file import whole_folder
-from reactree_ros.llm.trained import ABOUT as TRAINED
+from reactree_ros.llm.spec import ABOUT as TRAINED
 
 SETTINGS, _LOCK = "settings.json", "lock"
 #: Number of nodes whose texts make a tokenizer.

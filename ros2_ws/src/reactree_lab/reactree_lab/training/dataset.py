@@ -155,7 +155,7 @@ def _in_order(decisions: list[Decision]) -> tuple[Decision, ...]:
 
 def decision_of(line: Mapping[str, Any]) -> Decision:
     try:
-        may_say = MaySay.of(line.get("may_say") or {}) if in_agents_words(line) else None
+        may_say = MaySay.from_values(line.get("may_say") or {}) if in_agents_words(line) else None
     except (ValueError, TypeError) as error:
         raise UserError(f"may_say of the decision {line['completion']!r} cannot be read: {error}") from error
     return Decision(len(line["prompt"]), line["completion"], line["kind"], may_say, bool(line.get("learn", True)))

@@ -195,7 +195,7 @@ def pieces(node: NodeText) -> Iterator[tuple[str, Decision | None]]:
 def _allowed(decision: Decision, ids: Sequence[int]) -> Sequence[Sequence[int]] | None:
     if _worker["vocabulary"] is None or decision.may_say is None:
         return [()] * len(ids)
-    found: Sequence[Sequence[int]] | None = _worker["vocabulary"].of(
+    found: Sequence[Sequence[int]] | None = _worker["vocabulary"].allowed(
         decision.may_say, ids, [_worker["texts"][token] for token in ids]
     )
     return found

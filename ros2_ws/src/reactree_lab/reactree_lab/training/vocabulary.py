@@ -118,7 +118,7 @@ class MaySay:
         return [text.removeprefix(ACT) for text in self.whole if text.startswith(ACT)]
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> MaySay | None:
+    def from_values(cls, values: Mapping[str, Any]) -> MaySay | None:
         """Read a dataset's constraint; None allows anything."""
         if options := values.get("options"):
             return cls(tuple(map(str, options)))
@@ -153,7 +153,7 @@ class Vocabulary:
         self._longest = max(map(len, self._ids))
         self._starts = lru_cache(_KEPT)(self._starting)
 
-    def of(self, may_say: MaySay, tokens: Sequence[int], texts: Sequence[bytes]) -> list[list[int]] | None:
+    def allowed(self, may_say: MaySay, tokens: Sequence[int], texts: Sequence[bytes]) -> list[list[int]] | None:
         """Return the tokens allowed at each token of a decision; none if nearly all are, None if it is refused."""
         whole = {f"{text}\n".encode() for text in may_say.whole}
         begun = {text.encode() for text in may_say.begun}

@@ -24,7 +24,7 @@ from urllib.request import ProxyHandler, Request, build_opener
 
 from pydantic import BaseModel, Field, ValidationError
 
-from reactree_lab.worlds.worker_world import WorkerWorld
+from reactree_lab.worlds.running import WorkerWorld
 from reactree_ros.agent.picture import Picture, picture_of
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
@@ -211,7 +211,6 @@ class VirtualHomeClient:
         return "" if answer.success else answer.in_words or "no reason given"
 
     def picture(self) -> Picture | None:
-        """Return the view of the agent's camera; None if the simulator has none."""
         size = {"mode": "normal", "image_width": 640, "image_height": 480}
         answer = self._ask("camera_image", size, numbers=[self._cameras + _CAMERA])
         try:
@@ -220,7 +219,6 @@ class VirtualHomeClient:
             return None
 
     def close(self) -> None:
-        """Stop the simulator if the client started it; from any thread."""
         self._closed.set()
         self._stop()
 

@@ -48,12 +48,12 @@ def test_a_context_that_is_full_comes_before_every_other_cause() -> None:
 
 
 def test_where_the_suite_tells_no_goal_only_what_needs_none_is_judged() -> None:
-    def of(*events: Event) -> Cause:
+    def cause(*events: Event) -> Cause:
         return verdict(instruction=INSTRUCTION, end="failure", goal=None, events=events).cause
 
-    assert of() is Cause.NOTHING_DONE
-    assert of(GO, GO, GO) is Cause.EXECUTION_REPEAT
-    assert of(GO, FRIDGE) is Cause.UNKNOWN
+    assert cause() is Cause.NOTHING_DONE
+    assert cause(GO, GO, GO) is Cause.EXECUTION_REPEAT
+    assert cause(GO, FRIDGE) is Cause.UNKNOWN
 
 
 REFUSED_TAKE = Event(0, "", REFUSED_ACT, "pick up apple 1")

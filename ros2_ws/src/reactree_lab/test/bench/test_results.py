@@ -7,15 +7,33 @@ from pathlib import Path
 
 import pytest
 from bench_runs import SETTINGS, line
+from doubles import ScriptedModel, ScriptedWorld
 
+from reactree_lab.bench.comparison import (
+    GSR,
+    LONGEST_INPUT,
+    SSR,
+    STEPS,
+    Estimate,
+    estimate,
+    mcnemar,
+    pairings,
+    wilcoxon,
+    wilson,
+)
 from reactree_lab.bench.folder import BenchFolder
 from reactree_lab.bench.jobs import BenchSettings
-from reactree_lab.bench.results import RunLine, Size, grouped_by_end, line_of, size_of
-from reactree_ros.episode import EpisodeResult
+from reactree_lab.bench.results import RunEvents, RunLine, Size, grouped_by_end, line_of, size_of, told_by
+from reactree_lab.bench.spec import SUITES
+from reactree_ros.agent.text import approximate_tokens
+from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import checked, parse_json
-from reactree_ros.llm.port import Reply
+from reactree_ros.llm.port import LanguageModel, Reply
+from reactree_ros.planners.spec import planner
 from reactree_ros.record.moment import Request
+from reactree_ros.record.schema import Event as Recorded
+from reactree_ros.record.writer import Recorder
 
 
 def measured(reply: Reply) -> Size:
@@ -85,3 +103,191 @@ def test_a_bench_writes_and_clears_away_through_no_link(tmp_path: Path, name: st
         BenchFolder(tmp_path / "bench", settings)
     assert (tmp_path / "mine.txt").read_text() == "mine"
     assert (tmp_path / "mine" / "0" / "x.unfinished").is_dir()
+
+
+SCRIPT = {
+    "find the apple": [
+        "Think: The apple is in the kitchen.",
+        "Act: go to bedroom 1",
+        "Act: recall location of apple",
+        "Expand:\n- control flow: sequence\n- subgoals: open the fridge, pick up the apple",
+    ],
+    "open the fridge": ["Act: open fridge 1", "Act: done"],
+    "pick up the apple": ["Act: pick up apple 1", "Act: failure"],
+}
+
+
+def recorded(script: dict[str, list[str]], model: LanguageModel | None = None, name: str = "reactree_wm") -> RunEvents:
+    events: list[Recorded] = []
+    world = ScriptedWorld(refused=["pick up apple 1"])
+    Episode(
+        next(iter(script)),
+        world=world,
+        model=model or ScriptedModel(script),
+        planner=planner(name),
+        record=Recorder(events.append),
+    ).run()
+    return told_by(events)
+
+
+def test_every_decision_is_kept_with_what_came_of_it() -> None:
+    told = recorded(SCRIPT)
+    assert [(event.decision, event.kind, event.outcome) for event in told.events] == [
+        (1, "think", ""),
+        (2, "refused_act", ""),
+        (3, "recall", "done"),
+        (4, "expand", ""),
+        (5, "act", "done"),
+        (5, "end", ""),
+        (6, "act", "precondition"),
+        (6, "end", ""),
+    ]
+    assert told.events[3].subgoals == ("open the fridge", "pick up the apple")
+    assert [event.skill for event in told.events if event.is_action] == [
+        "go to bedroom 1",
+        "open fridge 1",
+        "pick up apple 1",
+    ]
+    assert [event.executable for event in told.events if event.is_action] == [False, True, False]
+
+
+def test_each_decision_has_the_tokens_of_its_prompt_and_reply() -> None:
+    told = recorded(SCRIPT)
+    inputs = [event.input_tokens for event in told.events]
+    assert all(inputs)
+    assert [size.longest for size in told.sizes] == inputs
+    assert all(size.approximate for size in told.sizes)
+    assert told.events[0].output_tokens == approximate_tokens("Think: The apple is in the kitchen.")
+
+
+def test_several_decisions_of_one_reply_count_its_tokens_once() -> None:
+    told = recorded({"look": ["Think: First the fridge.\nAct: open fridge 1", "Act: done"]})
+    assert [(event.kind, event.input_tokens is None) for event in told.events] == [
+        ("think", False),
+        ("act", True),
+        ("end", False),
+    ]
+    assert len(told.sizes) == 2
+
+
+class Counting(ScriptedModel):
+    """Counts the tokens of its replies."""
+
+    def settle_all(self) -> None:
+        settling, self.in_flight = self.in_flight, []
+        for pending, text in settling:
+            pending.succeed(Reply(text, prompt_tokens=30, longest_prompt=20, output_tokens=3))
+
+
+def test_what_the_model_counted_is_taken_as_it_is() -> None:
+    told = recorded({"look": []}, Counting({"look": ["Act: done"]}))
+    assert told.sizes == (Size(input=30, longest=20, output=3, approximate=False),)
+    assert (told.events[0].input_tokens, told.events[0].output_tokens) == (20, 3)
+
+
+def test_a_skill_that_a_hold_broke_off_is_told_as_halted() -> None:
+    events = [
+        {"e": "run"},
+        {"e": "grow", "nodes": [{"node": 0, "parent": None, "kind": "agent", "name": "look", "subgoal": "look"}]},
+        {"e": "decided", "node": 0, "act": "open fridge 1", "decisions": 1, "steps": 1},
+        {"e": "skill", "node": 0, "skill": "open fridge 1"},
+        {"e": "held", "node": 0, "reason": "stop"},
+        {"e": "observation", "node": 0, "of": "observe", "text": "You are here.", "outcome": "done"},
+    ]
+    told = told_by({**event, "t": 0.0} for event in events)
+    assert [(event.skill, event.outcome) for event in told.events] == [("open fridge 1", "halted")]
+
+
+def test_what_hiagent_asks_of_its_memory_is_no_action_of_the_world() -> None:
+    events = [
+        {"e": "run"},
+        {"e": "grow", "nodes": [{"node": 0, "parent": None, "kind": "goal", "name": "look", "subgoal": "look"}]},
+        {"e": "decided", "node": 0, "act": "retrieve(2)", "decisions": 1, "steps": 1},
+    ]
+    (event,) = told_by({**event, "t": 0.0} for event in events).events
+    assert (event.kind, event.is_action) == ("recall", False)
+
+
+@pytest.mark.parametrize(
+    ("successes", "count", "low", "high"),
+    [(5, 10, 0.2366, 0.7634), (0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0), (1, 1, 0.2065, 1.0)],
+)
+def test_wilsons_interval(successes: int, count: int, low: float, high: float) -> None:
+    assert wilson(successes / count, count) == pytest.approx((low, high), abs=5e-5)
+
+
+@pytest.mark.bench
+@pytest.mark.parametrize(
+    ("better", "worse", "p"),
+    [(5, 1, 0.21875), (0, 8, 0.0078125), (3, 3, 1.0), (0, 0, 1.0), (1, 0, 1.0)],
+)
+def test_the_exact_mcnemar_test(better: int, worse: int, p: float) -> None:
+    assert mcnemar([1.0] * better + [-1.0] * worse + [0.0] * 7)[1] == pytest.approx(p)
+
+
+def test_success_is_estimated_over_tasks_not_over_their_seeds() -> None:
+    runs = [line(task_id=task, seed=seed, gsr=float(task % 2)) for task in range(10) for seed in range(3)]
+    found = estimate(runs, GSR)
+    assert found is not None
+    assert (found.mean, found.low, found.high) == pytest.approx((0.5, 0.2366, 0.7634), abs=5e-5)
+
+
+def test_what_is_known_of_no_run_has_no_estimate() -> None:
+    assert estimate([line()], LONGEST_INPUT) is None
+    assert estimate([line(), line(max_input_tokens=7)], LONGEST_INPUT) == Estimate(7.0, None, None)
+
+
+def test_one_task_gives_a_mean_without_an_interval() -> None:
+    assert estimate([line(steps=4), line(seed=1, steps=6)], STEPS) == Estimate(5.0, None, None)
+
+
+@pytest.mark.bench
+def test_a_mean_has_students_interval_cut_at_what_the_measure_can_be() -> None:
+    found = estimate([line(task_id=task, steps=steps) for task, steps in enumerate((10, 20, 30))], STEPS)
+    assert found is not None
+    assert (found.mean, found.low, found.high) == pytest.approx((20, 0, 20 + 4.302653 * 10 / 3**0.5), abs=1e-4)
+    share = estimate([line(task_id=task, ssr=ssr) for task, ssr in enumerate((0.5, 1.0, 1.0))], SSR)
+    assert share is not None
+    assert share.high == 1.0
+
+
+@pytest.mark.bench
+def test_wilcoxons_test_leaves_out_pairs_without_a_difference() -> None:
+    assert wilcoxon([1.0, 2.0, 3.0, 4.0, 5.0, 0.0])[1] == pytest.approx(2 / 2**5)
+    assert wilcoxon([0.0, 0.0])[1] == 1.0
+
+
+@pytest.mark.bench
+def test_planners_are_compared_on_the_tasks_and_seeds_that_both_have() -> None:
+    runs = {
+        "react": [line("react", task, steps=10, gsr=0.0) for task in range(4)],
+        "reactree": [line("reactree", task, steps=10 + task, gsr=1.0, ssr=None) for task in range(1, 6)],
+    }
+    success, steps = pairings(runs)  # no SSR: it is not known of one of them
+    assert (success.one, success.other, success.measure, success.pairs) == ("react", "reactree", GSR, 3)
+    assert (success.mean, success.median, success.p) == (1.0, 1.0, 0.25)
+    assert (steps.measure, steps.mean, steps.median, steps.p) == (STEPS, 2.0, 2.0, 0.25)
+    assert success.half == 0.0
+    assert steps.half == pytest.approx(2.484, abs=0.001)  # Student's with two degrees of freedom: 4.303 / sqrt(3)
+
+
+@pytest.mark.bench
+def test_of_a_single_task_a_difference_has_no_interval() -> None:
+    runs = {name: [line(name, 1, seed=seed, steps=steps) for seed in (0, 1)] for name, steps in (("a", 3), ("b", 5))}
+    *_, steps = pairings(runs)
+    assert (steps.pairs, steps.mean, steps.half) == (2, 2.0, None)
+
+
+def test_one_planner_is_compared_with_none() -> None:
+    assert pairings({"react": [line()]}) == []
+
+
+def test_every_row_has_a_value_in_each_column_and_names_its_model() -> None:
+    tables = [table for suite in SUITES for table in suite.published]
+    assert len(tables) == 8
+    for table in tables:
+        assert table.head[:2] == ("planner", "language model")
+        assert {len(row) for row in table.rows} == {len(table.head)}
+        assert all(value.strip() for row in table.rows for value in row)
+        named = [tuple(value for value in row if not value[0].isdigit()) for row in table.rows]
+        assert len(set(named)) == len(named)

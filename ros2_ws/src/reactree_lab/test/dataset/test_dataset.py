@@ -55,7 +55,7 @@ import os, signal
 from itertools import pairwise
 from pathlib import Path
 from reactree_ros.cli import main
-from reactree_lab.cli import dataset
+from reactree_lab.cli import models as dataset
 from reactree_lab.dataset.folder import DatasetFolder
 
 keep, kept = DatasetFolder.keep, []

@@ -1,13 +1,10 @@
-"""AdaPlanner: a plan as code with assertions, which is written again where one fails; ``python
-ros2_ws/src/reactree_lab/test/planners/test_adaplanner.py`` writes the example of its prompts again.
-"""
+"""AdaPlanner: a plan as code with assertions, which is written again where one fails."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 from doubles import Heard, ScriptedWorld
@@ -16,17 +13,11 @@ from hypothesis import strategies as st
 from py_trees.common import Status
 from recode_doubles import Bedroom, Writes, own_text
 
-import reactree_ros.household
-from reactree_lab.household.generator import generate_house
 from reactree_lab.planners.adaplanner import MAX_QUESTION, PlanStep, StepNode, read_solution
 from reactree_lab.planners.recode.code_block import BlockError
-from reactree_ros.agent.prompt import prompt
 from reactree_ros.agent.turns import Told
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult
-from reactree_ros.household.household import WAH_NL
-from reactree_ros.household.symbolic import SymbolicWorld
-from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, PromptTooLong, Reply
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.options import TreeOptions
@@ -537,82 +528,3 @@ def test_an_interruption_cancels_what_is_in_flight(what: str) -> None:
         cancelled += [skill for skill, count in world.cancelled.items() for _ in range(count)]
     assert cancelled == (["answer"] if what == "answer" else ["go to kitchen 1"])
     assert run.result().end == "interrupted"
-
-
-# ---------------------------------------------------------------------- the example
-
-FIRST_STEPS = r"""
-    # General plan: list the places in the kitchen, have them sorted, look there until a glass and a fork are
-    # found, and take both to the kitchen table.
-    if start_from <= 1:
-        print('[Step 1] go to the kitchen and list its places')
-        seen = agent.run('go to kitchen 1')
-        places = []
-        for kind, numbers in re.findall(r'([a-z][a-z ]*) \(([\d, ]+)\)', seen.partition('you see ')[2]):
-            places += [f'{kind} {number}' for number in numbers.split(', ')]
-        assert places, f'Error in [Step 1]: no places are seen. {seen}'
-    if start_from <= 2:
-        print('[Step 2] choose the places to look at')
-        answer = ask(f'A kitchen has these places: {", ".join(places)}. In which of them are wine glasses and forks '
-                     'most likely? Name those alone, the likeliest first, with commas between them.')
-        likely = [place for place in answer.split(', ') if place in places]
-        assert likely, f'Error in [Step 2]: none of the places is named. {answer}'
-    if start_from <= 3:
-        print('[Step 3] look there until both are found')
-        found = {}
-        for place in likely:
-            seen = agent.run(f'go to {place}')"""
-OPEN = """
-            if 'is closed' in seen:
-                seen = agent.run(f'open {place}')"""
-LAST_STEPS = r"""
-            for thing in ('wine glass', 'cutlery fork'):
-                match = re.search(rf'{thing} \((\d+)', seen)
-                if match and thing not in found:
-                    found[thing] = (f'{thing} {match.group(1)}', place)
-            if len(found) == 2:
-                break
-        assert len(found) == 2, f'Error in [Step 3]: found is {found}, and this was seen last: {seen}'
-    if start_from <= 4:
-        print('[Step 4] pick both up')
-        for thing, place in found.values():
-            agent.run(f'go to {place}')
-            seen = agent.run(f'pick up {thing}')
-            assert 'You pick up' in seen, f'Error in [Step 4]: {thing} was not picked up. {seen}'
-    if start_from <= 5:
-        print('[Step 5] put both on the kitchen table')
-        agent.run('go to kitchen table 1')
-        for thing, place in found.values():
-            seen = agent.run(f'put down {thing}')
-            assert 'You put down' in seen, f'Error in [Step 5]: {thing} was not put down. {seen}'"""
-
-
-#: What the model says in the example: a plan, the answer to its question, and the plan refined.
-EXAMPLE = (
-    written(f"def solution(agent, start_from=1):{FIRST_STEPS}{LAST_STEPS}"),
-    "kitchen cabinet 1, kitchen cabinet 2, kitchen counter 1",
-    written(f"def solution(agent, start_from=3):{FIRST_STEPS}{OPEN}{LAST_STEPS}"),
-)
-
-
-def carried_out() -> tuple[EpisodeResult, str, Writes]:
-    task = parse_tasks(generate_house(seed=7, tasks=1))[0]
-    model = Writes(EXAMPLE)
-    with SymbolicWorld(task) as world:
-        episode = Episode(task.instruction, model=model, world=world, planner=planner("adaplanner"))
-        result = episode.run()
-    return result, own_text(episode), model
-
-
-def test_the_example_reaches_its_goal_and_is_what_the_prompts_have() -> None:
-    result, said, model = carried_out()
-    assert result.achieved, result
-    assert prompt(WAH_NL.prompts, "adaplanner_example.txt") == said
-    plans = [text for text in model.prompts if "Question: " not in text]
-    assert len(plans) == 2
-    assert all(f"Examples:\n\n{said}\n\n(End of the examples)" in text for text in plans)
-
-
-if __name__ == "__main__":
-    folder = Path(reactree_ros.household.__file__).parent / "prompts"
-    (folder / "adaplanner_example.txt").write_text(f"{carried_out()[1]}\n", encoding="utf-8")

@@ -1,23 +1,12 @@
-"""CodeAct: code turn by turn, what it prints comes back.
-
-``python test/planners/test_codeact.py`` writes the example of its prompts again.
-"""
+"""CodeAct: code turn by turn, what it prints comes back."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 from doubles import ScriptedWorld
 from recode_doubles import Writes, own_text
 
-import reactree_ros.household
-from reactree_lab.household.generator import generate_house
-from reactree_ros.agent.prompt import prompt
 from reactree_ros.episode import Episode, EpisodeResult
-from reactree_ros.household.household import WAH_NL
-from reactree_ros.household.symbolic import SymbolicWorld
-from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import World
@@ -25,33 +14,6 @@ from reactree_ros.world.port import World
 pytest.importorskip("pydantic_monty")
 
 DONE = "<solution>done</solution>"
-#: What the model says in the example.
-EXAMPLE = (
-    """<thought>Both things are most likely in the kitchen. I go there and see what places there are.</thought>
-<execute>
-print(run('go to kitchen 1'))
-</execute>""",
-    """<thought>I look on a counter and into the cabinets, and print no more than I have to know.</thought>
-<execute>
-for place in ('kitchen counter 1', *(f'kitchen cabinet {number}' for number in range(1, 6))):
-    seen = run(f'go to {place}')
-    if 'is closed' in seen:
-        seen = run(f'open {place}')
-    for thing in ('wine glass', 'cutlery fork'):
-        match = re.search(rf'{thing} \\((\\d+)', seen)
-        print(place, 'has', match.group(1) if match else 'no', thing)
-</execute>""",
-    """<thought>At kitchen cabinet 2 are both. I have two hands: I take both to the kitchen table.</thought>
-<execute>
-run('go to kitchen cabinet 2')
-for thing in ('wine glass 1', 'cutlery fork 1'):
-    print(run(f'pick up {thing}'))
-run('go to kitchen table 1')
-for thing in ('wine glass 1', 'cutlery fork 1'):
-    print(run(f'put down {thing}'))
-</execute>""",
-    DONE,
-)
 
 
 def code(*lines: str) -> str:
@@ -127,27 +89,3 @@ def test_an_end_that_is_only_thought_of_is_none(tag: str) -> None:
 def test_a_server_may_cut_the_closing_tag_and_markdown_is_code() -> None:
     result, _ = run("<execute>\nprint(run('go to kitchen 1'))", "```python\nprint(1)\n```", DONE)
     assert (result.status, result.steps, result.decisions) == ("success", 1, 2)
-
-
-# ---------------------------------------------------------------------- the example
-
-
-def carried_out() -> tuple[EpisodeResult, str, Writes]:
-    task = parse_tasks(generate_house(seed=7, tasks=1))[0]
-    model = Writes(EXAMPLE)
-    with SymbolicWorld(task) as world:
-        episode = Episode(task.instruction, model=model, world=world, planner=planner("codeact"))
-        result = episode.run()
-    return result, own_text(episode), model
-
-
-def test_the_example_reaches_its_goal_and_is_what_the_prompts_have() -> None:
-    result, said, model = carried_out()
-    assert result.achieved, result
-    assert prompt(WAH_NL.prompts, "codeact_example.txt") == said
-    assert all(f"Examples:\n\n{said}\n\n(End of the examples)" in text for text in model.prompts)
-
-
-if __name__ == "__main__":
-    folder = Path(reactree_ros.household.__file__).parent / "prompts"
-    (folder / "codeact_example.txt").write_text(f"{carried_out()[1]}\n", encoding="utf-8")

@@ -16,7 +16,7 @@ import pytest
 import thor_peer
 from thor_trials import setup_of, trial_of, world_of
 
-from reactree_lab.worlds.ai2thor import simulator
+from reactree_lab.worlds.ai2thor import world as simulator
 from reactree_lab.worlds.ai2thor.alfred import Trial, load_trials
 from reactree_lab.worlds.ai2thor.player import Player
 from reactree_lab.worlds.ai2thor.world import Ai2ThorWorld

@@ -14,8 +14,8 @@ import pytest
 from virtualhome_peer import VirtualHomePeer
 
 import reactree_ros
+from reactree_lab.worlds import running
 from reactree_lab.worlds import virtualhome_unity as client
-from reactree_lab.worlds import worker_world
 from reactree_lab.worlds.virtualhome_unity import UnitySettings, VirtualHomeUnityWorld
 from reactree_ros.agent.picture import PICTURES
 from reactree_ros.agent.turns import node_text
@@ -306,7 +306,7 @@ def test_an_executable_of_a_wrong_format_is_named(tmp_path: Path, make_world: Ma
 def test_closing_while_the_simulator_hangs_ends_it(
     tmp_path: Path, make_world: MakeWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker_world, "CLOSE_LIMIT", 0.1)
+    monkeypatch.setattr(running, "CLOSE_LIMIT", 0.1)
     program = tmp_path / "virtualhome.x86_64"
     pids = tmp_path / "pids"
     os.mkfifo(pids)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import http.client
+import inspect
 import json
 import math
 import socket
@@ -34,33 +35,6 @@ from thor_rooms import (
     Room,
 )
 
-#: What an action must be given, and what it may be given besides.
-ARGUMENTS: dict[str, tuple[set[str], set[str]]] = {
-    "GetScenesInBuild": (set(), set()),
-    "Reset": ({"sceneName"}, set()),
-    "Initialize": (set(), {"gridSize", "visibilityDistance", "fieldOfView", "snapToGrid"}),
-    "Pass": (set(), set()),
-    "GetReachablePositions": (set(), {"gridSize", "maxStepCount"}),
-    "GetInteractablePoses": (
-        {"objectId"},
-        {"positions", "rotations", "horizons", "standings", "maxDistance", "maxPoses"},
-    ),
-    "TeleportFull": ({"position", "rotation", "horizon", "standing"}, {"forceAction"}),
-    "MoveAhead": (set(), {"moveMagnitude"}),
-    "MoveBack": (set(), {"moveMagnitude"}),
-    "PickupObject": ({"objectId"}, {"forceAction", "manualInteract"}),
-    "PutObject": ({"objectId"}, {"forceAction", "placeStationary"}),
-    "DropHandObject": (set(), {"forceAction"}),
-    "OpenObject": ({"objectId"}, {"forceAction", "openness"}),
-    "CloseObject": ({"objectId"}, {"forceAction"}),
-    "ToggleObjectOn": ({"objectId"}, {"forceAction"}),
-    "ToggleObjectOff": ({"objectId"}, {"forceAction"}),
-    "SliceObject": ({"objectId"}, {"forceAction"}),
-    "CleanObject": ({"objectId"}, {"forceAction"}),
-    "DirtyObject": ({"objectId"}, {"forceAction"}),
-    "EmptyLiquidFromObject": ({"objectId"}, {"forceAction"}),
-    "SetObjectPoses": ({"objectPoses"}, {"placeStationary"}),
-}
 GRID = 0.25
 AGENT_HEIGHT = 0.9
 REACH = 1.5
@@ -81,13 +55,7 @@ class Thing:
         self.id = f"{kind}|{x:+06.2f}|{y:+06.2f}|{z:+06.2f}"
         self.x, self.y, self.z = x, y, z
         self.parent: Thing | None = None
-        self.open = self.on = self.sliced = self.dirty = self.filled = self.cooked = self.gone = False
-        self.temperature = "RoomTemp"
-
-    @property
-    def whole(self) -> str:
-        """The class it was cut from."""
-        return self.kind.removesuffix("Sliced")
+        self.open = self.on = self.sliced = self.dirty = self.filled = self.gone = False
 
     @property
     def pickupable(self) -> bool:
@@ -210,21 +178,21 @@ class House:
     def act(self, action: Mapping[str, Any]) -> Any:
         """Take an action and return what the simulator calls ``actionReturn``."""
         name = action["action"]
-        if name not in ARGUMENTS:
+        method = getattr(self, f"_{name}", None) if name[:1].isupper() else None
+        if method is None:
             raise Failure(f"Invalid action: {name}", "InvalidAction")
         arguments = {key: value for key, value in action.items() if key not in ("action", "sequenceId", "renderImage")}
-        must, may = ARGUMENTS[name]
-        if must - arguments.keys():
-            raise Failure(f"{name} invoked without arguments: {sorted(must - arguments.keys())}", "MissingArguments")
-        if arguments.keys() - must - may:
-            raise Failure(f"{name} invoked with invalid: {sorted(arguments.keys() - must - may)}", "InvalidArgument")
+        thing = []
         if "objectId" in arguments:
             id = arguments.pop("objectId")
-            thing = next((thing for thing in self.present() if thing.id == id), None)
-            if thing is None:
+            thing = [thing for thing in self.present() if thing.id == id]
+            if not thing:
                 raise Failure(f"{id} is not the objectId on any object in the scene!")
-            return getattr(self, f"_{name}")(thing, **arguments)
-        return getattr(self, f"_{name}")(**arguments)
+        try:
+            inspect.signature(method).bind(*thing, **arguments)
+        except TypeError as error:
+            raise Failure(f"{name} invoked with invalid arguments: {error}", "InvalidArgument") from None
+        return method(*thing, **arguments)
 
     def _GetScenesInBuild(self) -> list[str]:
         return [f"{scene}_physics" for scene in ROOMS]
@@ -232,17 +200,23 @@ class House:
     def _Reset(self, sceneName: str) -> None:
         self.load(sceneName.removesuffix("_physics"))
 
-    def _Initialize(self, visibilityDistance: float = REACH, **others: Any) -> dict[str, float]:
+    def _Initialize(
+        self,
+        visibilityDistance: float = REACH,
+        gridSize: float = GRID,
+        fieldOfView: float = 90,
+        snapToGrid: bool = True,
+    ) -> dict[str, float]:
         self.reach = visibilityDistance
         return {"cameraNearPlane": 0.1, "cameraFarPlane": 20.0}
 
     def _Pass(self) -> None:
         pass
 
-    def _GetReachablePositions(self, **others: Any) -> list[dict[str, float]]:
+    def _GetReachablePositions(self) -> list[dict[str, float]]:
         return [{"x": x, "y": AGENT_HEIGHT, "z": z} for x, z in self.reachable()]
 
-    def _GetInteractablePoses(self, thing: Thing, **others: Any) -> list[dict[str, Any]]:
+    def _GetInteractablePoses(self, thing: Thing) -> list[dict[str, Any]]:
         before, poses = self.standing_at, []
         for x, z in self.reachable():
             for rotation in (0.0, 90.0, 180.0, 270.0):
@@ -278,7 +252,7 @@ class House:
         if not forced and not self.visible(thing):
             raise Failure(f"{thing.id} is not visible.")
 
-    def _PickupObject(self, thing: Thing, forceAction: bool = False, **others: Any) -> None:
+    def _PickupObject(self, thing: Thing, forceAction: bool = False) -> None:
         if self.held is not None:
             raise Failure("Agent hand has something in it already! Can't pick up anything else")
         if not thing.pickupable:
@@ -286,7 +260,7 @@ class House:
         self._needs_sight(thing, forceAction)
         thing.parent, self.held = None, thing
 
-    def _PutObject(self, place: Thing, forceAction: bool = False, **others: Any) -> None:
+    def _PutObject(self, place: Thing, forceAction: bool = False) -> None:
         held = self.held
         if held is None:
             raise Failure("Can't place an object if Agent isn't holding anything")
@@ -317,7 +291,7 @@ class House:
         thing.parent = None
         self._DropHandObject()
 
-    def _OpenObject(self, thing: Thing, forceAction: bool = False, openness: float = 1.0) -> None:
+    def _OpenObject(self, thing: Thing, forceAction: bool = False) -> None:
         if thing.kind not in OPENABLE:
             raise Failure(f"{thing.id} is not an Openable object")
         if thing.open:
@@ -333,18 +307,12 @@ class House:
             raise Failure("object is already closed")
         self._needs_sight(thing, forceAction)
         thing.open = False
-        if thing.kind == "Fridge":
-            for inside in self._inside(thing):
-                inside.temperature = "Cold"
 
     def _ToggleObjectOn(self, thing: Thing, forceAction: bool = False) -> None:
         self._toggle(thing, True, forceAction)
-        if thing.kind == "Microwave":
-            if thing.open:
-                thing.on = False
-                raise Failure("Target must be closed to Toggle On!")
-            for inside in self._inside(thing):
-                inside.temperature, inside.cooked = "Hot", inside.whole in ("Bread", "Egg", "Potato")
+        if thing.kind == "Microwave" and thing.open:
+            thing.on = False
+            raise Failure("Target must be closed to Toggle On!")
 
     def _ToggleObjectOff(self, thing: Thing, forceAction: bool = False) -> None:
         self._toggle(thing, False, forceAction)
@@ -385,7 +353,7 @@ class House:
             raise Failure("object already empty")
         thing.filled = False
 
-    def _SetObjectPoses(self, objectPoses: list[Any], placeStationary: bool = True) -> None:
+    def _SetObjectPoses(self, objectPoses: list[Any]) -> None:
         """Set poses; what can be moved and is not named goes, what is named twice is copied."""
         loose = {thing.name: thing for thing in self.present() if thing.pickupable or thing.kind in MOVEABLE}
         placed: set[str] = set()
@@ -463,22 +431,17 @@ class House:
             "receptacleObjectIds": [inside.id for inside in self._inside(thing)] if receptacle else None,
             "parentReceptacles": [above.id for above in thing.ancestors()] or None,
             "pickupable": thing.pickupable,
-            "isPickedUp": thing is self.held,
             "moveable": thing.kind in MOVEABLE,
             "openable": thing.kind in OPENABLE,
             "isOpen": thing.open,
-            "openness": float(thing.open),
             "toggleable": thing.kind in TOGGLEABLE,
             "isToggled": thing.on,
             "sliceable": thing.kind in SLICEABLE,
             "isSliced": thing.sliced or thing.kind.endswith("Sliced"),
-            "cookable": thing.whole in ("Bread", "Egg", "Potato"),
-            "isCooked": thing.cooked,
             "dirtyable": thing.kind in DIRTYABLE,
             "isDirty": thing.dirty,
             "canFillWithLiquid": thing.kind in FILLABLE,
             "isFilledWithLiquid": thing.filled,
-            "temperature": thing.temperature,
         }
 
 

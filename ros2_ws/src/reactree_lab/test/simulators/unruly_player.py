@@ -7,9 +7,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from reactree_lab.worlds.line_process import Spare, serve
 from reactree_lab.worlds.pyrobosim.player import Player
 from reactree_lab.worlds.pyrobosim.simulator import Simulator
+from reactree_lab.worlds.running import Spare, serve
 
 
 class UnrulySimulator(Simulator):

@@ -164,18 +164,18 @@ def test_a_line_that_is_no_decision_is_named(tmp_path: Path, broken: str) -> Non
 
 def test_tokens_that_may_come_are_those_of_what_may_be_said() -> None:
     said = [4, 5, 6, 7, 1]
-    may = VOCABULARY.of(MAY, said, [TOKENS[token] for token in said])
+    may = VOCABULARY.allowed(MAY, said, [TOKENS[token] for token in said])
     assert may == [[2, 4, 10], [5], [6], [7, 8], [0, 1, 9]]  # at the end of one skill another one may go on
 
 
 def test_what_is_not_to_be_said_is_found_out() -> None:
     said = [4, 12]
-    assert VOCABULARY.of(MAY, said, [TOKENS[token] for token in said]) is None
+    assert VOCABULARY.allowed(MAY, said, [TOKENS[token] for token in said]) is None
 
 
 def test_a_thought_is_free() -> None:
     said = [10, 3, 12, 1]
-    assert VOCABULARY.of(MAY, said, [TOKENS[token] for token in said]) == [[2, 4, 10], [3], [], []]
+    assert VOCABULARY.allowed(MAY, said, [TOKENS[token] for token in said]) == [[2, 4, 10], [3], [], []]
 
 
 def test_names_are_what_stands_behind_verbs_of_many_things() -> None:
@@ -220,10 +220,10 @@ def test_it_comes_to_what_llguidance_allows(data: Path) -> None:
     several = 0
     for one in lines:
         matcher = LLMatcher(theirs, LLMatcher.grammar_from_regex(regex_of(one["may_say"])))
-        may_say = MaySay.of(one["may_say"])
+        may_say = MaySay.from_values(one["may_say"])
         assert may_say is not None
         tokens = tokenizer.encode(f"{one['completion']}\n").ids
-        may = ours.of(may_say, tokens, [texts[token] for token in tokens])
+        may = ours.allowed(may_say, tokens, [texts[token] for token in tokens])
         assert may is not None
         for token, found in zip(tokens, may, strict=True):
             mask = allocate_token_bitmask(1, len(texts))

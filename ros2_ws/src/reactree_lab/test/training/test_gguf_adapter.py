@@ -20,7 +20,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.llm.port import DecisionRequest
-from reactree_ros.llm.settings import make_model, model_settings
+from reactree_ros.llm.spec import make_model, model_settings
 from reactree_ros.planners.spec import planner
 
 pytestmark = pytest.mark.train
@@ -110,7 +110,7 @@ def asked(count: int) -> list[DecisionRequest]:
     return expert.requests[:count]
 
 
-def said(requests: list[DecisionRequest], llm: str, **settings: Any) -> list[str]:
+def decisions(requests: list[DecisionRequest], llm: str, **settings: Any) -> list[str]:
     model = make_model(*model_settings(llm, settings, where="test"))
     try:
         return [model.decide(request).result(timeout=300).text for request in requests]
@@ -141,6 +141,6 @@ def test_a_trained_adapter_decides_in_llama_cpp_as_in_peft(tmp_path: Path, sweep
     heads = {"heads": config.num_attention_heads, "key_heads": config.num_key_value_heads}
     write_gguf_adapter(TRIAL, tmp_path / "adapter.gguf", **heads)
     requests = asked(8 if sweep == 1 else 4)
-    by_llama = said(requests, "mind", adapter=str(tmp_path / "adapter.gguf"))
-    assert by_llama == said(requests, "transformers", model=str(tmp_path / "merged"), chat=False)
+    by_llama = decisions(requests, "mind", adapter=str(tmp_path / "adapter.gguf"))
+    assert by_llama == decisions(requests, "transformers", model=str(tmp_path / "merged"), chat=False)
     assert len(set(by_llama)) > len(requests) // 2

@@ -44,13 +44,13 @@ def commands(script: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         script.Comparison(compared, tmp_path).carry_out(None)
         return ran
 
-    def of(config: Path | None = None, **settings: Any) -> list[Command]:
+    def commands_of(config: Path | None = None, **settings: Any) -> list[Command]:
         if config is not None:
             return run(script.read(config, script.Compared, settings))
         few = {"planners": ["react"], "presets": ["small"], "houses": 1, "varied": 1, "corrections": 1}
         return run(script.Compared.model_validate(few | settings))
 
-    return of
+    return commands_of
 
 
 def values(command: Command, option: str) -> list[str]:

@@ -31,8 +31,7 @@ from reactree_ros.episode import Episode
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.llm.port import DecisionRequest
-from reactree_ros.llm.settings import make_model, model_settings
-from reactree_ros.llm.trained import trained_for
+from reactree_ros.llm.spec import make_model, model_settings, trained_for
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.reader import read_record
 from reactree_ros.tree.options import TreeOptions

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from playing import Playing
 
-from reactree_lab.worlds.line_process import Spare
+from reactree_lab.worlds.running import Spare
 from reactree_ros.world.port import WorldError
 
 

@@ -13,7 +13,7 @@ from command_line import Cli
 
 from reactree_lab.worlds.pyrobosim.export import tasks_as_pyrobosim, write_house
 from reactree_lab.worlds.pyrobosim.scene import Description, HouseScene
-from reactree_lab.worlds.pyrobosim.tasks import PyrobosimTask, Source, load_tasks, said
+from reactree_lab.worlds.pyrobosim.tasks import PyrobosimTask, Source, in_words, load_tasks
 from reactree_ros.errors import UserError
 from reactree_ros.household import rules
 
@@ -79,10 +79,10 @@ def test_every_goal_can_be_reached_and_is_not_reached_at_the_start(seed: int, ro
             if furniture[thing["parent"]]["is_open"] or not furniture[thing["parent"]]["is_locked"]
         ]
         for one in task.goal:
-            there = [thing for thing in reachable if said(thing["category"]) == one.item]
-            away = [thing for thing in there if said(furniture[thing["parent"]]["category"]) != one.target]
+            there = [thing for thing in reachable if in_words(thing["category"]) == one.item]
+            away = [thing for thing in there if in_words(furniture[thing["parent"]]["category"]) != one.target]
             assert len(away) >= one.count, one
-            targets = [place for place in furniture.values() if said(place["category"]) == one.target]
+            targets = [place for place in furniture.values() if in_words(place["category"]) == one.target]
             assert targets, one
             assert all(place["is_open"] is (one.relation == "on") for place in targets), one
         assert "turnOn" not in str(task.entry)

@@ -131,16 +131,13 @@ class Trial(_Task):
 
     @property
     def task_name(self) -> str:
-        """The type of task, in the form of WAH-NL task files."""
         return self.task_type.value
 
     @property
     def house(self) -> str:
-        """The scene, which several trials share."""
         return self.scene.floor_plan
 
     def asks_for(self, instruction: str) -> bool:
-        """Return whether an instruction is one of the trial's own; case, spaces and final full stops do not matter."""
         return any(same_words(instruction, own) for own in self.instructions)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The process with AI2-THOR's client, for :class:`~reactree_lab.worlds.ai2thor.simulator.Simulator`."""
+"""The process with AI2-THOR's client, for :class:`~reactree_lab.worlds.ai2thor.world.Simulator`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from reactree_lab.worlds.line_process import serve
+from reactree_lab.worlds.running import serve
 
 # The metadata that is read, of every object and otherwise.
 _OBJECT_KEYS = (

@@ -136,7 +136,6 @@ class View:
         )
 
     def see_text(self) -> str:
-        """Word visible things; without any, as recorded: ``You see .``."""
         return f"You see {self.listed(self.visible())}."
 
     def arrival_text(self, thing: Thing, *, already: bool = False) -> str:
@@ -149,7 +148,6 @@ class View:
         return text + self._state_text(thing)
 
     def no_way_text(self, thing: Thing) -> str:
-        """Word that no way leads to an object, with the space at its end."""
         return f"Cannot move to {self.name(thing)}. {self._state_text(thing)}"
 
     def _state_text(self, thing: Thing) -> str:
@@ -174,7 +172,6 @@ class View:
         return f"You tried to {what}. {self.see_text()}"
 
     def dropped_text(self) -> str:
-        """Word that a put down failed and the thing was dropped."""
         return f"You put down failed, drop it. {self.see_text()}"
 
     def refusal_text(self, verb: str, thing: Thing) -> str | None:

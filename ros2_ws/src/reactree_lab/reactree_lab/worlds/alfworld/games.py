@@ -60,7 +60,7 @@ class Wanted:
     receptacle: str = ""  # the kind of receptacle it goes to; empty if it is looked at
     lamp: str = ""  # the kind of lamp it is looked at with; otherwise empty
 
-    def said(self, drawn: random.Random) -> str:
+    def worded(self, drawn: random.Random) -> str:
         """Ask for it in one of ALFRED's ways, e.g. ``put a clean apple in fridge``."""
         words = drawn.choice(goals()[self.task_type]["templates"])
         return str(words.format(obj=self.item.lower(), recep=self.receptacle.lower(), toggle=self.lamp.lower()))
@@ -113,7 +113,7 @@ def made_up(task_type: str, seed: int) -> AlfworldTask:
     def place(thing: str, allowed: Sequence[Receptacle]) -> Receptacle:
         return drawn.choice(allowed)
 
-    return _game(room, wanted, wanted.said(drawn), _placed(room, wanted, things, place))
+    return _game(room, wanted, wanted.worded(drawn), _placed(room, wanted, things, place))
 
 
 def _possible(task_type: str, room: Room) -> list[Wanted]:
@@ -189,7 +189,7 @@ def of_trial(trial: Trial) -> AlfworldTask:
     there = Counter(thing.partition("|")[0] for thing in start)
     if there[wanted.item] < 1 + (wanted.task_type == TWO) or (wanted.lamp and not there[wanted.lamp]):
         raise UserError(f"{name}: {room.plan} has no place for the wanted things")
-    return _game(room, wanted, wanted.said(random.Random(name)), start)
+    return _game(room, wanted, wanted.worded(random.Random(name)), start)
 
 
 def _wanted(task_type: str, params: PddlParams) -> Wanted | None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from reactree_lab.worlds.alfworld.rooms import package
-from reactree_lab.worlds.line_process import serve
+from reactree_lab.worlds.running import serve
 
 #: The reported facts: changes, and places of furniture.
 TOLD = frozenset(

@@ -90,13 +90,11 @@ def carries_things(kind: str) -> bool:
 
 @cache
 def portable() -> tuple[str, ...]:
-    """Return the words of all kinds of things that some receptacle may hold."""
     return tuple(sorted({kind.lower() for held in _known()["VAL_RECEPTACLE_OBJECTS"].values() for kind in held}))
 
 
 @cache
 def plans_for(task_type: str) -> tuple[str, ...]:
-    """Return the names of the rooms for which ALFRED has a type of task."""
     numbers = _known()["SCENE_TYPE"]
     rooms = sorted(_known()["GOALS_VALID"][task_type])
     return tuple(f"FloorPlan{number}" for room in rooms for number in numbers[room] if _layout(number).exists())

@@ -33,8 +33,7 @@ from reactree_lab.worlds.alfworld.games import (
     type_of,
 )
 from reactree_lab.worlds.alfworld.rooms import TREATMENTS, portable
-from reactree_lab.worlds.line_process import LineProcess, Spare
-from reactree_lab.worlds.worker_world import WorkerWorld
+from reactree_lab.worlds.running import LineProcess, Spare, WorkerWorld
 from reactree_ros.agent.household import Household
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
@@ -55,7 +54,6 @@ class Turn:
     facts: tuple[tuple[str, ...], ...]
 
     def pairs(self, predicate: str) -> list[tuple[str, str]]:
-        """Return the pairs of arguments for which a predicate holds."""
         return [(fact[1], fact[2]) for fact in self.facts if fact[0] == predicate]
 
     def named(self, predicate: str) -> set[str]:
@@ -340,7 +338,6 @@ _TREATED = dict(zip(TREATMENTS, ("isclean", "ishot", "iscool"), strict=True))
 
 
 def kind_of(name: str) -> str:
-    """Return the kind of a thing, e.g. ``apple`` of ``apple 1``."""
     return name.rpartition(" ")[0] or name
 
 

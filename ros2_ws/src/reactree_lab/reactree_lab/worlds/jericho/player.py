@@ -11,7 +11,7 @@ import tempfile
 import warnings
 from typing import Any
 
-from reactree_lab.worlds.line_process import serve
+from reactree_lab.worlds.running import serve
 
 #: jericho's sign that the Z-machine waits for one key instead of a line.
 _KEY = 246

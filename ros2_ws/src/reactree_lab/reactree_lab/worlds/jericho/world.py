@@ -11,14 +11,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from reactree_lab.bench import published
 from reactree_lab.bench.spec import SuiteSpec
-from reactree_lab.worlds.line_process import LineProcess, Spare
-from reactree_lab.worlds.worker_world import WorkerWorld
+from reactree_lab.worlds.running import LineProcess, Spare, WorkerWorld
 from reactree_ros.agent.household import Household
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
@@ -108,6 +107,7 @@ class Interpreter(LineProcess):
     name = "the interpreter of jericho"
     module = "reactree_lab.worlds.jericho.player"
     answer_limit = 30.0
+    fragile = True
 
     def load(self, story: str, seed: int) -> tuple[GameReply, frozenset[str]]:
         """Start a story; return its text, and its known words with as many letters as it compares."""
@@ -121,12 +121,6 @@ class Interpreter(LineProcess):
     def look(self) -> str:
         """Return the place and the carried things, without taking time in the game; empty if it cannot be asked now."""
         return str(self.ask("look")["text"])
-
-    def ask(self, *request: object) -> dict[str, Any]:
-        try:
-            return super().ask(*request)
-        except WorldError as error:
-            raise error if self.lost else self.gone(str(error)) from None
 
 
 #: The process that no world uses.

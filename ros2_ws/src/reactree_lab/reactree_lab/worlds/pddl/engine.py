@@ -175,8 +175,6 @@ def _expression(read: model.Problem, fact: Fact) -> Any:
 
 
 class PddlSimulator:
-    """Carries out actions, which are named in words."""
-
     def __init__(self, domain: Path, problem: Problem | Path, wording: Wording) -> None:
         from unified_planning.shortcuts import SequentialSimulator
 
@@ -217,13 +215,13 @@ class PddlSimulator:
     def _rule(self, action: Any) -> str:
         names = _placeholders(action)
 
-        def said(fact: Fact, *, holds: bool) -> str:
+        def worded(fact: Fact, *, holds: bool) -> str:
             return self._wording.fact((fact[0], *(names.get(one, one) for one in fact[1:])), holds=holds)
 
         plain = map(_literal, filter(_is_plain, _parts(action.preconditions)))
-        needs = [said(fact, holds=holds) for fact, holds in plain]
+        needs = [worded(fact, holds=holds) for fact, holds in plain]
         effects = [one for one in action.effects if not one.is_conditional()]
-        then = [said(_fact(one.fluent), holds=one.value.is_true()) for one in effects]
+        then = [worded(_fact(one.fluent), holds=one.value.is_true()) for one in effects]
         return f"- {self._skill(action)}: needs {_joined(needs)}; then {_joined(then)}."
 
     def reset(self) -> None:

@@ -17,7 +17,7 @@ from pydantic import Field, field_validator, model_validator
 from reactree_lab.bench import published
 from reactree_lab.bench.spec import SuiteSpec
 from reactree_lab.worlds.pddl.engine import DOMAIN, DOMAINS, MAKERS, Fact, PddlSimulator, Problem, Wording, wording_of
-from reactree_lab.worlds.worker_world import WorkerWorld
+from reactree_lab.worlds.running import WorkerWorld
 from reactree_ros.agent.household import Household
 from reactree_ros.background.pending import Pending
 from reactree_ros.plugins.settings import Harmless, Settings, check_names, or_nearest, plain

@@ -42,8 +42,6 @@ LOCATIONS, OBJECTS = "locations.yaml", "objects.yaml"
 
 @dataclass
 class _Piece:
-    """A piece of furniture: its class and number, and the things on or in it, by class and number."""
-
     class_name: str
     number: int
     things: list[tuple[str, int]] = field(default_factory=list)
@@ -228,7 +226,6 @@ def _document(house: Sequence[_Room], start: str, widths: Mapping[str, float], r
 
 
 def _in_order(entry: Mapping[str, Any]) -> tuple[str, int]:
-    """Sort the contents of a house by category and number, so that numbers match names."""
     return entry["category"], int(entry["name"].rpartition("_")[2])
 
 

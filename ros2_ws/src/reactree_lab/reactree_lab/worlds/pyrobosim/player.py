@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reactree_lab.worlds.line_process import serve
 from reactree_lab.worlds.pyrobosim.tasks import LOADER
+from reactree_lab.worlds.running import serve
 from reactree_ros.files.read_back import read_yaml
 
 if TYPE_CHECKING:
@@ -149,7 +149,6 @@ class Player:
         return {}
 
     def wait(self, robot: str, seconds: float) -> dict[str, Any]:
-        """Wait a limited time for a robot's action to end; then return its status and the robot's state."""
         motion = self._motions[robot]
         motion.join(seconds)
         if motion.is_alive():
@@ -166,7 +165,6 @@ class Player:
         return {}
 
     def state(self, robot: str) -> dict[str, Any]:
-        """Return a robot's sensations: its place, the held thing, the last detections, open doors."""
         from pyrobosim.core.locations import ObjectSpawn
 
         one = self._robot(robot)
@@ -184,14 +182,12 @@ class Player:
         }
 
     def truth(self) -> dict[str, Any]:
-        """Return the place of each thing; empty for a held one."""
         from pyrobosim.core.locations import ObjectSpawn
 
         world = self._loaded()
         return {obj.name: obj.parent.name if isinstance(obj.parent, ObjectSpawn) else "" for obj in world.objects}
 
     def perform(self, robot: Robot, action: TaskAction, realtime_factor: float) -> ExecutionResult:
-        """Carry out a robot's action, in its own thread."""
         from pyrobosim.core.hallway import Hallway
         from pyrobosim.planning.actions import ExecutionResult, ExecutionStatus
 
@@ -253,7 +249,6 @@ def _let_fail(robot: Robot, share: float, seed: int) -> None:
 
 
 def _doors(robot: Robot) -> dict[str, bool]:
-    """Return the open doors in sight: of the room's furniture and passages, or of the passage itself."""
     from pyrobosim.core.hallway import Hallway
 
     room, closed = _room_of(robot.location), robot.get_known_closed_hallways()
@@ -264,7 +259,6 @@ def _doors(robot: Robot) -> dict[str, bool]:
 
 
 def _name_of(at: Any) -> str:
-    """Return the name of a robot's place or passage; empty in a room."""
     from pyrobosim.core.hallway import Hallway
     from pyrobosim.core.locations import ObjectSpawn
 

@@ -7,10 +7,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from reactree_lab.worlds.pyrobosim.pictures import drawn_floor
-from reactree_lab.worlds.pyrobosim.scene import HALLWAY, HouseScene, HouseThing
+from reactree_lab.worlds.pyrobosim.scene import HALLWAY, HouseScene, HouseThing, drawn_floor
 from reactree_lab.worlds.pyrobosim.simulator import Body, Ended, House, UnderWay
-from reactree_lab.worlds.worker_world import WorkerWorld
+from reactree_lab.worlds.running import WorkerWorld
 from reactree_ros.agent.household import split_skill
 from reactree_ros.agent.picture import Picture
 from reactree_ros.background.pending import Pending, Stopped
@@ -156,17 +155,14 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
 
     @property
     def words(self) -> Sequence[str]:  # type: ignore[override]
-        """The vocabulary's words and, once the world is loaded, its own."""
         return self._words
 
     @property
     def recallable(self) -> Sequence[str]:  # type: ignore[override]
-        """The vocabulary's words and, once the world is loaded, those of its things."""
         return self._recallable
 
     @property
     def places(self) -> Sequence[str]:  # type: ignore[override]
-        """Furniture and passages, once the world is loaded: one robot at a time stands there."""
         return self._places
 
     def heed(self, right_of_way: RightOfWay) -> None:
@@ -178,7 +174,6 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
         return self._worker.do(self._house.check)
 
     def status(self) -> Mapping[str, str]:
-        """Return the robot's name, and whether it is out of action."""
         return {"robot": self._name, "in action": self._gone or "yes"}
 
     def team(self) -> Mapping[str, PyrobosimRobot]:
@@ -191,11 +186,9 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
         return "" if self._scene is None or self._gone else self._scene.agent_room.name
 
     def in_words(self) -> str:
-        """Describe the robot's presence and the held thing."""
         return teammate_here(self._name, tuple(thing.name for thing in rules.held(self._scene)) if self._scene else ())
 
     def close(self) -> None:
-        """Stop the robot and its companions, and release the world."""
         self._closed = True
         for one in self._team.values():
             if one is not self:
@@ -207,7 +200,6 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
             self._house.kill()
 
     def pictures(self, camera: str = "") -> Pending[Sequence[Picture]]:
-        """Draw what is before the robot, and the floor from above."""
         wanted = [name for name in (OWN, ABOVE) if self._has_camera and camera in ("", name)]
         return self._worker.do(lambda: tuple(map(self._picture, wanted)))
 
@@ -225,7 +217,6 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
 
     @property
     def _here(self) -> HouseScene:
-        """The robot's knowledge of the house; after a reset, only rooms and furniture."""
         description = self._house.description(self._seed)
         if self._scene is None or self._beginning != self._house.beginnings:
             self._gone = ""
@@ -258,7 +249,6 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
         return [LOOK, *skills, *self._pictured()]
 
     def _pictured(self) -> list[str]:
-        """List the skills that bring a picture; none without a camera."""
         if not self._has_camera:
             return []
         known = dict.fromkeys((*self._here.visible(), *rules.held(self._here)))

@@ -6,9 +6,9 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
-from reactree_lab.worlds.line_process import LineProcess, Spare
 from reactree_lab.worlds.pyrobosim.scene import Description
 from reactree_lab.worlds.pyrobosim.tasks import Source
+from reactree_lab.worlds.running import LineProcess, Spare
 from reactree_ros.world.port import WorldError
 
 #: How long one request to the process waits for a motion to end, in seconds.
@@ -16,8 +16,6 @@ GLANCE = 0.005
 
 
 class Simulator(LineProcess):
-    """One process for one world at a time."""
-
     name = "the process of pyrobosim"
     module = "reactree_lab.worlds.pyrobosim.player"
     answer_limit = 60.0
@@ -86,7 +84,6 @@ class House:
         return self._description
 
     def description(self, seed: int = 0) -> Description:
-        """Return the contents of the world; start it if nobody has."""
         with self._lock:
             return self._description or self._load(seed)
 
@@ -111,7 +108,6 @@ class House:
         return Body.read(self._ask("state", robot))
 
     def truth(self) -> dict[str, str]:
-        """Return the place of each thing; empty for a held one."""
         return self._ask("truth")
 
     def stop(self, why: str) -> WorldError:
@@ -128,7 +124,6 @@ class House:
             raise WorldError(self._simulator.lost)
 
     def leave(self) -> None:
-        """Release the process for the next episode."""
         with self._lock:
             if self._simulator is not None:
                 SPARE.give_back(self._simulator)

@@ -43,8 +43,6 @@ class TaskEntry(_Entry):
 
 @dataclass(frozen=True)
 class Source:
-    """The definition of a world: a file, or a document with its metadata."""
-
     file: str = ""  # the file; empty takes the document
     document: Mapping[str, Any] = field(default_factory=dict)  # the content of such a file
     #: The content of the files of categories, for ``locations`` and ``objects``.
@@ -74,21 +72,19 @@ class PyrobosimTask:
 
     @property
     def house(self) -> str:
-        """Name of the house; empty if it has none."""
         return self.entry.house
 
     def asks_for(self, instruction: str) -> bool:
-        """Return whether an instruction is one of the task's own; case, spaces and final full stops do not matter."""
         return any(same_words(instruction, own) for own in self.entry.nl_instructions)
 
     @property
     def goal(self) -> tuple[GoalCondition, ...]:
         return tuple(
-            GoalCondition(one.relation, said(one.item), said(one.target), one.count) for one in self.entry.goal
+            GoalCondition(one.relation, in_words(one.item), in_words(one.target), one.count) for one in self.entry.goal
         )
 
 
-def said(category: str) -> str:
+def in_words(category: str) -> str:
     """Return a category in words: ``trash can`` for ``trash_can``."""
     return " ".join(category.replace("_", " ").split()) or "thing"
 

@@ -34,8 +34,6 @@ def _is_seed(house: str) -> bool:
 
 
 class PyrobosimSettings(WorldSettings):
-    """The world, and how time passes in it."""
-
     house: Annotated[str, Harmless(_is_seed)] = Field(
         default="0",
         description="a world file of pyrobosim, a folder of `reactree lab house --as pyrobosim`, or a house's seed",

@@ -20,8 +20,7 @@ from pydantic import Field, field_validator
 
 from reactree_lab.bench import published
 from reactree_lab.bench.spec import SuiteSpec
-from reactree_lab.worlds.line_process import Spare
-from reactree_lab.worlds.worker_world import WorkerWorld
+from reactree_lab.worlds.running import Spare, WorkerWorld
 from reactree_ros.agent.household import Household
 from reactree_ros.background.pending import Worker
 from reactree_ros.errors import UserError
@@ -205,7 +204,6 @@ def _household(simplifications: str) -> Household:
 
 
 def check_simplifications(given: str) -> str:
-    """Refuse simplifications that the simulator does not know."""
     return check_names("simplification", given, SIMPLIFICATIONS) if given else ""
 
 
@@ -349,7 +347,6 @@ class ScienceWorldProcess:
         self._call(lambda: self._server.load(task, variation, simplifications, gold))
 
     def description(self) -> str:
-        """Return the instruction in the simulator's words."""
         return self._call(lambda: str(self._server.getTaskDescription()))
 
     def gold(self) -> list[str]:

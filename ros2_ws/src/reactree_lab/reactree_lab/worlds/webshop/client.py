@@ -84,7 +84,6 @@ class Refused(WorldError):
 
 
 def read_address(server: str) -> str:
-    """Return the URL of a server without a slash at its end."""
     try:
         parts = urlsplit(server)
         sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -131,7 +130,6 @@ class Shop:
         return self._ask("GET", "/available_actions", _ACTIONS)
 
     def step(self, action: str) -> Step:
-        """Take an action, e.g. ``search[green shoes]`` or ``click[buy now]``."""
         step = self._ask("POST", "/step", _STEP, action=action)
         return step.model_copy(update={"state": tidy(step.state)})
 
@@ -276,7 +274,6 @@ def instruction_of(server: str, time_limit: float, session: int) -> str:
 
 
 def tidy(page: str) -> str:
-    """Return a page's text in one line, without empty parts."""
     parts = (" ".join(part.split()) for part in page.split(_SEP))
     return f" {_SEP} ".join(part for part in parts if part) or "The page is empty."
 

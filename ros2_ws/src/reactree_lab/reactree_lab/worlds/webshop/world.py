@@ -15,6 +15,7 @@ from pydantic import Field, field_validator
 
 from reactree_lab.bench import published
 from reactree_lab.bench.spec import SuiteSpec
+from reactree_lab.worlds.running import WorkerWorld
 from reactree_lab.worlds.webshop.client import (
     Actions,
     Shop,
@@ -24,7 +25,6 @@ from reactree_lab.worlds.webshop.client import (
     instruction_of,
     read_address,
 )
-from reactree_lab.worlds.worker_world import WorkerWorld
 from reactree_ros.agent.grammar import LONGEST_SKILL
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.labels import shortened, undressed
@@ -82,7 +82,7 @@ class WebShopTask:
         """
         return next(iter(self._told), "") or instruction_of(self.server, self.time_limit, self.session)
 
-    def told(self, *instruction: str) -> None:
+    def instruct(self, *instruction: str) -> None:
         """Set the instruction of the world's shop; nothing if it has no shop any more."""
         self._told[:] = instruction
 
@@ -105,7 +105,6 @@ class WebShop(WorkerWorld):
 
     @property
     def free_verbs(self) -> Sequence[str]:
-        """The search's verb, with free keywords; clickable names come from the page."""
         return ("search",)
 
     def canonical(self, skill: str) -> Pending[str | Observation]:
@@ -117,7 +116,7 @@ class WebShop(WorkerWorld):
     # ------------------------------------------------------------------ in the worker's thread
 
     def _let_go(self) -> None:
-        self._task.told()
+        self._task.instruct()
         if self._shop is not None:
             give_back(self._shop)
 
@@ -128,11 +127,11 @@ class WebShop(WorkerWorld):
         task, old = self._task, self._shop
         self._shop, self._page, self._actions, self._options = None, "", None, ()
         self._reward, self._over = 0.0, False
-        task.told()
+        task.instruct()
         if old is not None:
             give_back(old)
         self._shop = borrow(task.server, task.time_limit, task.session)
-        task.told(self._shop.instruction())
+        task.instruct(self._shop.instruction())
         return self._shop
 
     @property

@@ -1,11 +1,12 @@
-"""A program of ours in a process of its own that answers lines of JSON: for simulators that are C in a Python process.
+"""How worlds run: each call in a thread, and simulators that are C in a Python process in processes of their own.
 
-Where such a simulator crashes or never comes back, that process is what is lost. It ends with the one that asks, also
-where that one is killed, whatever it is at.
+Such a process is a program of ours that answers lines of JSON. Where the simulator crashes or never comes back, that
+process is what is lost. It ends with the one that asks, also where that one is killed, whatever it is at.
 """
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import json
 import os
@@ -17,11 +18,14 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import TimeoutError
 from typing import Any, Generic, Protocol, TypeVar
 
+from reactree_ros.agent.skill import Offered
+from reactree_ros.background.pending import Pending, Worker
 from reactree_ros.background.worker_process import python_module
-from reactree_ros.world.port import WorldError
+from reactree_ros.world.port import Observation, Score, World, WorldError
 
 #: How long a process that says no more may take to end, in seconds.
 _LAST_WORDS = 1.0
@@ -39,6 +43,7 @@ class LineProcess:
     name: str
     module: str
     answer_limit: float
+    fragile = False  # whether an error of a method loses the process
 
     def __init__(self) -> None:
         self.lost = ""
@@ -76,7 +81,7 @@ class LineProcess:
         self._send(json.dumps(request).encode() + b"\n")
         answer: dict[str, Any] = json.loads(self._line())
         if "error" in answer:
-            raise WorldError(str(answer["error"]))
+            raise self.gone(str(answer["error"])) if self.fragile else WorldError(str(answer["error"]))
         return answer
 
     def stop(self) -> None:
@@ -200,7 +205,79 @@ def serve(player: Callable[[], object]) -> None:
 
 
 def _hear(asked: Iterable[str], requests: queue.SimpleQueue[str]) -> None:
-    """Take requests in; ends the process, and what it has started, together with its parent, whatever it is doing."""
+    """Queue requests; end the process, and what it has started, together with its parent, whatever it is doing."""
     for line in asked:
         requests.put(line)
     os.killpg(0, signal.SIGKILL)
+
+
+#: How long closing waits for what the world is still at, in seconds.
+CLOSE_LIMIT = 2.0
+
+
+class WorkerWorld(World):
+    """A world that does one thing after the other; what a subclass has are the methods that its thread calls.
+
+    If it is not ``scored``, the task's goal is not what is asked for, and there is no score.
+    """
+
+    def __init__(self, name: str, *, scored: bool) -> None:
+        self._worker = Worker(name, WorldError)
+        self._scored = scored
+
+    def reset(self, seed: int | None = None) -> Pending[Observation]:
+        def begin() -> Observation:
+            self._begin(seed)
+            return self._look()
+
+        return self._worker.do(begin)
+
+    def observe(self) -> Pending[Observation]:
+        return self._worker.do(self._look)
+
+    def available_skills(self) -> Pending[Sequence[Offered]]:
+        return self._worker.do(self._skills)
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        return self._worker.do(lambda: self._take(skill))
+
+    def score(self) -> Pending[Score | None]:
+        return self._worker.do(lambda: self._rate() if self._scored else None)
+
+    def close(self) -> None:
+        ended = self._worker.close(self._let_go)
+        with contextlib.suppress(Exception):  # a second close, or what could not be let go of
+            try:
+                ended.result(CLOSE_LIMIT)
+            except TimeoutError:
+                self._stop()
+
+    # ------------------------------------------------------------------ in the thread
+
+    @abc.abstractmethod
+    def _begin(self, seed: int | None) -> object:
+        """Go back to the start."""
+
+    @abc.abstractmethod
+    def _look(self) -> Observation:
+        """Tell what is seen."""
+
+    @abc.abstractmethod
+    def _skills(self) -> Sequence[str]:
+        """List what can be done now."""
+
+    @abc.abstractmethod
+    def _take(self, skill: str) -> Observation:
+        """Carry out a skill."""
+
+    @abc.abstractmethod
+    def _rate(self) -> Score:
+        """Say how far the goal is reached."""
+
+    def _let_go(self) -> object:
+        """Let go of what the world has, last of all."""
+
+    # ------------------------------------------------------------------ in any thread
+
+    def _stop(self) -> None:
+        """Stop what does not come back."""
