@@ -128,6 +128,15 @@ def test_it_goes_by_the_answers(text: str, said: list[str], understood: str) -> 
     assert goals(text, *said) == understood
 
 
+@pytest.mark.parametrize("thing", ["bench", "bookshelf", "coffee table", "fridge"])
+def test_an_answer_in_the_same_words_explains_nothing(thing: str) -> None:
+    text, answers = f"Put {thing} on the bed", {"What should I put on the bed?": "pear"}
+    asked = question(text, answers)
+    assert asked == f"What do you mean by “{thing}”?"
+    clarified = clarify(text, answers | {asked: f"{thing} apple"})
+    assert (clarified.question, clarified.instruction.left_over) == ("", (thing,))
+
+
 @pytest.mark.parametrize(
     "answer", ["", "What?", "I cannot say.", "Sorry, what do you mean?", "None.", "Act: done", "🍎"]
 )

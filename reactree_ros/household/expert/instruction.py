@@ -295,7 +295,10 @@ def clarify(text: str, answers: Mapping[str, str], *, checks: bool = False) -> C
             return Clarified(instruction, asked)
         explained = _explained(text, part, answers[asked])
         if explained not in ("", text):
-            return clarify(explained, answers, checks=checks)
+            others = {question: answer for question, answer in answers.items() if question != asked}
+            understood = clarify(explained, others, checks=checks)
+            if understood.question != asked:  # else the answer holds the same words, and explains nothing
+                return understood
     return Clarified(instruction, question)
 
 
