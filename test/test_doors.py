@@ -85,6 +85,7 @@ DOORS = {
 ELSEWHERE = (
     "memory/",
     "reactree_doors/fleet/",
+    "nodes/calls.py",
     "nodes/people/answer.py",
     "nodes/robot/robot_servers.py",
     "nodes/planner/task.py",
