@@ -25,7 +25,7 @@ from reactree_ros.agent.text import in_one_line
 from reactree_ros.cli.commands import COMMANDS, Command
 from reactree_ros.errors import UserError
 from reactree_ros.files.secrecy import redacted
-from reactree_ros.plugins import DISTRIBUTION, one_line
+from reactree_ros.plugins import DISTRIBUTION, more_come, one_line
 from reactree_ros.plugins.settings import or_nearest
 
 
@@ -287,7 +287,7 @@ def _with_nearest(message: str) -> str:
     said = message.replace("Value error, ", "").removesuffix(".")
     command, value = (re.search(p, said) for p in ("^No such command '([^']*)'$", "'([^']*)' is not one of (.*)$"))
     if command:
-        return said + or_nearest(command[1], COMMANDS.names)
+        return said + or_nearest(command[1], COMMANDS.names) + more_come()
     return said + or_nearest(value[1], re.findall("'([^']*)'", value[2])) if value else message
 
 

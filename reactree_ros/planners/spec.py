@@ -15,7 +15,7 @@ from reactree_ros.agent.prompt import prompt
 from reactree_ros.agent.transcript import Example
 from reactree_ros.errors import UserError
 from reactree_ros.memory.working import SearchMemory
-from reactree_ros.plugins import Registry, Spec
+from reactree_ros.plugins import Registry, Spec, more_come
 from reactree_ros.plugins.settings import (
     Harmless,
     Settings,
@@ -141,7 +141,7 @@ def planner(name: str | PlannerSpec) -> Planner:
     remembers = first != bare and first not in PLANNERS.names
     bare = bare if remembers else first
     if bare not in PLANNERS.names or (remembers and not PLANNERS.get(bare).remembers):
-        raise UserError(f"planner '{first}' is unknown; {did_you_mean(first, planner_names())}")
+        raise UserError(f"planner '{first}' is unknown; {did_you_mean(first, planner_names())}{more_come()}")
     spec = PLANNERS.get(bare)
     settings = read_settings(spec.settings, values, where=f"planner '{bare}'")
     assert isinstance(settings, PlannerSettings)

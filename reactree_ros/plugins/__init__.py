@@ -136,7 +136,7 @@ class Registry(Generic[S]):
             return _load_own(self._own[name])
         point = self._brought[0].get(name)
         if point is None:
-            raise UserError(f"{self.kind} '{name}' is unknown; {did_you_mean(name, self.names)}{_more()}")
+            raise UserError(f"{self.kind} '{name}' is unknown; {did_you_mean(name, self.names)}{more_come()}")
         try:
             with contextlib.redirect_stdout(sys.stderr):  # plug-ins must not print into a command's output
                 spec = point.load()
@@ -196,7 +196,8 @@ def _load_own(point: metadata.EntryPoint) -> Any:
         raise UserError(f"{DISTRIBUTION} has no {error.name} any more: {_install_again()}") from error
 
 
-def _more() -> str:
+def more_come() -> str:
+    """Say which distributions beside this one may bring what is unknown, if any are not installed."""
     absent = [one for one in BESIDE if not any(metadata.Distribution.discover(name=one))]
     return f". More come with {', '.join(absent)}: pip install ./ros2_ws/src/NAME in the checkout" if absent else ""
 

@@ -146,12 +146,13 @@ def test_what_is_wrong_with_it_is_told_in_one_line(cli: Cli, arguments: list[str
     assert message in ended.err
 
 
+@pytest.mark.parametrize("words", ["run --llm smaller", "run --planner smaller", "run --world smaller", "smaller"])
 def test_what_a_distribution_beside_it_may_bring_is_told_where_that_is_not_installed(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, words: str
 ) -> None:
-    assert "come with" not in cli("run", "--llm", "smaller").err
+    assert "come with" not in cli(*words.split()).err
     monkeypatch.setattr(plugins, "BESIDE", ("reactree_lab", "reactree_far"))
-    assert cli("run", "--llm", "smaller").err.endswith(
+    assert cli(*words.split()).err.endswith(
         ". More come with reactree_far: pip install ./ros2_ws/src/NAME in the checkout\n"
     )
 
