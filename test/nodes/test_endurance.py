@@ -23,7 +23,8 @@ KEPT = 30
 
 
 def results() -> list[Any]:
-    """The results of skills that there are in this process."""
+    """The results of skills that there are in this process; a goal and its pending skill know each other."""
+    gc.collect()
     return [one for one in gc.get_objects() if isinstance(one, ExecuteSkill.Result)]
 
 
@@ -41,7 +42,7 @@ def test_a_hundred_tasks_in_a_row_leave_nothing_behind(graph: Graph) -> None:
         # A task more or less must not be seen in what has just ended, nor how fast this machine is: the bridge keeps
         # the skills of the last second.
         graph.until(lambda: planner._queue.running is None)
-        graph.until(lambda: all(any(one is other for other in of_others) for one in results()))
+        graph.until(lambda: len(results()) <= len(of_others) + 1)  # the planner's world knows its last skill
         planner._calls.watch()
 
     def state() -> dict[str, Any]:

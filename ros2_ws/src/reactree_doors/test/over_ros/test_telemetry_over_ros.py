@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from doubles import ScriptedModel, ScriptedWorld
-from nodes.test_adapters import ros_model, ros_world
 from opentelemetry import metrics, trace
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.trace import TracerProvider
@@ -39,7 +38,7 @@ def nesting(exporter: InMemorySpanExporter) -> list[tuple[str, str]]:
 def test_a_decision_and_a_skill_carry_the_trace_to_who_answers(graph: Graph, spans: InMemorySpanExporter) -> None:
     graph.bridge(ScriptedWorld())
     graph.inference(ScriptedModel(SCRIPT))
-    world, model = ros_world(graph), ros_model(graph)
+    world, model = graph.ros_world(), graph.ros_model()
     graph.wait(world.learn(), "the bridge tells its household")
     run = Episode("root", world=world, model=model, planner=planner("reactree"), telemetry=watching({}, "reactree"))
     while not run.finished:
