@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -239,11 +239,15 @@ class Introduction:
 
 
 class OneAnswer(ActionClient):
-    """rclpy's client of an action, which takes the first answer to a goal: rclpy's own may raise at a second one."""
+    """rclpy's client of an action, which takes the first answer to a goal.
+
+    rclpy's own raises at a second one (see known bugs), and what came with that answer would be lost.
+    """
 
     async def execute(self, taken_data: Any) -> None:
-        with suppress(RuntimeError):
-            await super().execute(taken_data)
+        for kind, taken in taken_data.items():
+            with suppress(RuntimeError) if kind == "goal" else nullcontext():
+                await super().execute({kind: taken})
 
 
 class SentGoal:

@@ -35,7 +35,7 @@ def make_executor(context: Context | None = None) -> Any:
 
 
 class _Sparing(SingleThreadedExecutor):
-    """Looks for the events of topics in a fifth of the time: each has a place in every wait set.
+    """Waits for the events of topics in a fifth of each second only, because every wait for one costs time.
 
     Such an event says, for instance, that the quality of service of two nodes does not fit.
     """

@@ -126,7 +126,7 @@ class SemanticMap(House):
         return ""
 
     def unlike(self, name: str, place: str, *, gone: bool, since: float) -> str:
-        """Say that a thing is not detected where it should be, or is though it should be gone, ``since`` a time."""
+        """Say what is wrong with what was detected ``since`` a time: a thing is not there, or it is not ``gone``."""
         item, target = self.by_name.get(name), self.by_name.get(place)
         seen = isinstance(item, Item) and item.seen is not None and item.seen > since
         if not seen:

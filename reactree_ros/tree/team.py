@@ -336,7 +336,7 @@ class Robot(Claimant):
         self.claims.release(self)
 
     def did(self, skill: str, outcome: Outcome) -> SkillCall | None:
-        """Note where a skill has led it; if it went otherwise, or nobody knows what it does, that is not known."""
+        """Note where a skill has led it; after a drive that failed, and after a text, nobody knows where it is."""
         try:
             call = self.world.household.call(skill)
         except ParameterError:

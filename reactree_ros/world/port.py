@@ -86,7 +86,7 @@ class World(abc.ABC):
     rules: Mapping[str, str] = MappingProxyType({})
     #: Whether a skill policy judges each skill before it is carried out; see :func:`~.wrappers.guarded`.
     is_guarded: bool = False
-    #: Whether it tells a kept map what it sees by itself, so that nothing is read from its observations for that.
+    #: Whether it tells a kept map by itself what it sees; a map of other worlds is fed by their observations.
     tells_map: bool = False
 
     def names(self, kind: Named) -> Sequence[str] | None:
