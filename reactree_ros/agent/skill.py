@@ -7,13 +7,14 @@ A :class:`Skill` is the declaration. An :class:`Offer` is a skill with the names
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
 from reactree_ros.agent.decision import as_object
+from reactree_ros.agent.needs import OPPOSITES, Facts, Need, filled, needs_of
 from reactree_ros.agent.observation import Outcome
 from reactree_ros.agent.parameters import (
     Choice,
@@ -27,11 +28,12 @@ from reactree_ros.agent.parameters import (
     Value,
     parameter_of,
 )
-from reactree_ros.agent.text import shortened_line
+from reactree_ros.agent.text import check_template, shortened_line
 from reactree_ros.agent.wording import Standing, Wording, key_of
 from reactree_ros.plugins.settings import did_you_mean, or_nearest
 
-#: What a skill may change of what is known; each but `away` names the parameter that it is about.
+#: What a skill may change of what is known; each but `away` names what it is about: a parameter, or words with
+#: parameters in braces, such as ``drawer {number}``.
 EFFECTS: Mapping[str, str] = {
     "at": "the robot is at it",
     "away": "the robot has left where it was (true)",
@@ -39,7 +41,7 @@ EFFECTS: Mapping[str, str] = {
     "released": "the robot holds it no more; it is where the robot stands, unless `place` says where",
     "place": "where what was released is, or who has it",
     "gone": "nobody knows where it is",
-    **{state: f"it is {state}" for state in ("open", "closed", "on", "off", "empty", "full")},
+    **{state: f"it is {state}" for state in OPPOSITES},
 }
 
 
@@ -70,6 +72,9 @@ class Skill:
     effect: Mapping[str, str] = field(default_factory=dict)  # what it changes of what is known, of :data:`EFFECTS`
     outcomes: Mapping[int, Outcome] = field(default_factory=dict)  # what the error codes of its server stand for
     bounds: Bounds = Bounds()  # what it may take
+    description: str = ""  # what it does, in one line for the language model
+    requires: tuple[Need, ...] = ()  # what has to hold, in the order in which it is looked at
+    uses: frozenset[str] = frozenset()  # what of the robot it takes, e.g. ``base``; empty: all of it
 
     def __post_init__(self) -> None:
         if not self.verb:
@@ -77,10 +82,11 @@ class Skill:
         for what, about in self.effect.items():
             if what not in EFFECTS:
                 raise ValueError(f"effect: '{what}' is no effect; {did_you_mean(what, EFFECTS)}")
-            if what != "away" and about not in self.parameters:
+            if what != "away" and about not in self.parameters and "{" not in about:
                 raise ValueError(
                     f"effect.{what}: '{about}' is no parameter; {did_you_mean(str(about), self.parameters)}"
                 )
+            check_template(about, tuple(self.parameters))
 
     def __hash__(self) -> int:
         return hash((self.name, self.wording))
@@ -111,7 +117,7 @@ class Skill:
 
     def does(self, effect: str) -> bool:
         """Whether it has an effect on the one value that it takes: then what it is done to says all of it."""
-        return effect in self.effect and len(self.parameters) == 1
+        return self.effect.get(effect) in self.parameters and len(self.parameters) == 1
 
     def call(self, values: Mapping[str, Value]) -> SkillCall:
         return SkillCall(self, values)
@@ -132,6 +138,9 @@ class Skill:
             "wording": self.wording,
             **named,
             **({"effect": dict(self.effect)} if self.effect else {}),
+            **({"requires": [need.as_data() for need in self.requires]} if self.requires else {}),
+            **({"uses": sorted(self.uses)} if self.uses else {}),
+            **({"description": self.description} if self.description else {}),
         }
 
 
@@ -148,7 +157,7 @@ def _described(declared: Parameter, value: Value | None) -> str:
 def skill_of(declared: Any) -> Skill:
     """Return the skill that a file, a record or a message declares; a ValueError says in one line why it is none."""
     fields = _mapping(declared, "a skill")
-    known = ("name", "wording", "parameters", "returns", "effect")
+    known = ("name", "wording", "parameters", "returns", "effect", "description", "requires", "uses")
     effect = _mapping(fields.get("effect") or {}, "effect")
     for key in fields:
         if key not in known:
@@ -157,13 +166,30 @@ def skill_of(declared: Any) -> Skill:
             )
     if not isinstance(fields.get("wording"), str) or not isinstance(fields.get("name"), str):
         raise ValueError("a skill needs a name and a wording, such as 'drive forward by {distance} m'")
+    parameters = _parameters(fields, "parameters")
     return Skill(
         name=fields["name"],
         wording=fields["wording"],
-        parameters=_parameters(fields, "parameters"),
+        parameters=parameters,
         returns=_parameters(fields, "returns"),
         effect=effect_of(effect),
+        description=_line(fields.get("description", ""), "description"),
+        requires=_needs(fields.get("requires"), parameters),
+        uses=frozenset(_line(one, "uses") for one in fields.get("uses") or ()),
     )
+
+
+def _needs(declared: Any, parameters: Mapping[str, Parameter]) -> tuple[Need, ...]:
+    try:
+        return needs_of(declared, parameters) if declared else ()
+    except ValueError as error:
+        raise ValueError(f"requires: {error}") from None
+
+
+def _line(value: Any, what: str) -> str:
+    if not isinstance(value, str) or "\n" in value.strip():
+        raise ValueError(f"{what}: {shortened_line(repr(value), 60)} is no line of text")
+    return value.strip()
 
 
 def effect_of(declared: Mapping[Any, Any]) -> dict[str, str]:
@@ -201,7 +227,12 @@ class SkillCall(str):
         return self.skill, self.values
 
     def value(self, effect: str) -> str:
-        return str(self.values.get(self.skill.effect.get(effect, ""), ""))
+        about = self.skill.effect.get(effect, "")
+        return str(self.values[about]) if about in self.values else filled(about, self.values)
+
+    def unmet(self, facts: Facts) -> Iterator[Need]:
+        """Yield each of its needs that is known not to hold."""
+        return (need for need in self.skill.requires if need.holds(self.values, facts) is False)
 
     @property
     def bearer(self) -> str:
@@ -291,6 +322,25 @@ def apart(offered: Iterable[Offered]) -> tuple[list[str], list[Offer]]:
 
 def lines_of(offered: Iterable[Offered]) -> list[str]:
     return [line for one in offered for line in ([one] if isinstance(one, str) else one.lines())]
+
+
+def helping(need: Need, values: Mapping[str, Value], facts: Facts, skills: Iterable[Skill]) -> str:
+    """Return a skill that brings about what another one needs, as far as it is known; empty if there is none."""
+    named = need.named(values)
+    if need.is_so:
+        effect, those = {"near": "at", "free": "released"}.get(need.fact, need.fact), named
+    else:
+        effect = OPPOSITES.get(need.fact, "released" if need.fact == "held" else "")
+        those = [name for one in named for name in facts.those(need.fact, one)]
+    for skill in skills:
+        about = skill.effect.get(effect, "")
+        template = f"{{{about}}}" if about in skill.parameters else about
+        taken = {name: one for name, one in skill.parameters.items() if f"{{{name}}}" in template}
+        for name in those if taken else ():
+            with suppress(ParameterError):
+                known = Wording(template, taken).read(name)
+                return filled(skill.wording, {one: known.get(one, "…") for one in skill.parameters})
+    return ""
 
 
 def read_skill(said: str, skills: Sequence[Skill]) -> SkillCall:

@@ -1,0 +1,189 @@
+"""What a skill needs: facts that have to hold when it begins, or as long as it runs, declared with it as data.
+
+Offers, refusals, a bridge's checks and worlds made of declarations all ask the same needs; who answers is any
+:class:`Facts`: what a robot knows of its house, a map, or a world itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from reactree_ros.agent.text import check_template, shortened_line
+from reactree_ros.plugins.settings import did_you_mean
+
+#: The states that something can be in, each with the one that it ends.
+OPPOSITES: Mapping[str, str] = {
+    one: other for pair in (("open", "closed"), ("on", "off"), ("empty", "full")) for one, other in (pair, pair[::-1])
+}
+#: What may have to hold, of a name, a word, or what a parameter says.
+FACTS: Mapping[str, str] = {
+    "at": "the robot stands at it",
+    "near": "the robot can reach it from where it stands",
+    "held": "the robot holds it",
+    "free": "the robot has one free: a hand",
+    **{state: f"it is {state}" for state in OPPOSITES},
+    "condition": "the condition with this name holds",
+}
+#: Stands for what the robot is at.
+HERE = "here"
+_NUMBER, _NOT, _WHILE = "number", "not", "while"
+_BOUNDS = ("at_least", "at_most", _WHILE)
+#: How it is said that a fact holds, and that it does not.
+_SAID: Mapping[str, tuple[str, str]] = {
+    "at": ("you are at {}", "you are not at {}"),
+    "near": ("{} is near you", "{} is not near you"),
+    "held": ("you hold {}", "you do not hold {}"),
+    "free": ("you have an empty {}", "you do not have an empty {}"),
+    **{state: (f"{{}} is {state}", f"{{}} is {other}") for state, other in OPPOSITES.items()},
+    "condition": ("{}", "it is not so that {}"),
+}
+
+
+class Facts(Protocol):
+    """Who can say what holds."""
+
+    def holds(self, fact: str, about: str) -> bool | None:
+        """Say whether one of :data:`FACTS` holds of a name, of anything of a word, or :data:`HERE`; None: unknown."""
+
+    def those(self, fact: str, about: str) -> Sequence[str]:
+        """Return the names of what it is known to hold for, of a name or a word."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What a number may be."""
+
+    at_least: float | None = None
+    at_most: float | None = None
+    given: str = ""  # the condition while which alone it has to be so; empty: always
+
+    def has(self, value: float) -> bool:
+        low, high = self.at_least, self.at_most
+        return (low is None or value >= low) and (high is None or value <= high)
+
+    def words(self) -> str:
+        each = (("at least", self.at_least), ("at most", self.at_most))
+        return " and ".join(f"{word} {bound:g}" for word, bound in each if bound is not None)
+
+
+@dataclass(frozen=True)
+class Need:
+    """One thing that has to hold."""
+
+    fact: str  # of :data:`FACTS`, or ``number``
+    about: tuple[
+        str, ...
+    ]  # names, words, or parameters in braces, such as ``{place}``; it is enough if it holds of one
+    is_so: bool = True  # False: it may hold of none
+    lasts: bool = False  # whether it has to hold as long as the skill runs, too
+    bounds: Bounds = Bounds()  # of a ``number``, which names a parameter
+
+    def holds(self, values: Mapping[str, Any], facts: Facts) -> bool | None:
+        """Say whether it holds for a skill with some values; None: nobody knows."""
+        if self.fact == _NUMBER:
+            return self._is_within(values, facts)
+        known = [facts.holds(self.fact, one) for one in self.named(values)]
+        if True in known:
+            return self.is_so
+        return None if None in known else not self.is_so
+
+    def _is_within(self, values: Mapping[str, Any], facts: Facts) -> bool | None:
+        given = facts.holds("condition", self.bounds.given) if self.bounds.given else True
+        if given is False or self.bounds.has(float(values[self.about[0]])):
+            return True
+        return None if given is None else False
+
+    def named(self, values: Mapping[str, Any]) -> list[str]:
+        """Return what it is about, with the values in place of the parameters."""
+        return [filled(one, values) for one in self.about]
+
+    def reason(self, values: Mapping[str, Any], facts: Facts) -> str:
+        """Say in words what keeps a skill from being done, e.g. ``drawer 3 is open``."""
+        if self.fact == _NUMBER:
+            (name,), given = self.about, self.bounds.given
+            return f"{name} is {values[name]} and may be {self.bounds.words()}{f' while {given}' if given else ''}"
+        if self.holds(values, facts) is None:
+            return f"nobody knows whether {' or '.join(_SAID[self.fact][0].format(one) for one in self.named(values))}"
+        if self.is_so:
+            return _SAID[self.fact][1].format(" or ".join(self.named(values)))
+        those = [name for one in self.named(values) for name in facts.those(self.fact, one)]
+        return _SAID[self.fact][0].format(" and ".join(those or self.named(values)))
+
+    @property
+    def conditions(self) -> Sequence[str]:
+        """The names of the conditions that it asks for."""
+        given = (self.bounds.given,) if self.bounds.given else ()
+        return self.about if self.fact == "condition" else given
+
+    def as_data(self) -> dict[str, Any]:
+        if self.fact == _NUMBER:
+            each = zip(_BOUNDS, (self.bounds.at_least, self.bounds.at_most, self.bounds.given or None), strict=True)
+            data: dict[str, Any] = {_NUMBER: {self.about[0]: {name: one for name, one in each if one is not None}}}
+        else:
+            data = {self.fact: list(self.about)}
+            data = data if self.is_so else {_NOT: data}
+        return {_WHILE: data} if self.lasts and not self.bounds.given else data
+
+
+def filled(about: str, values: Mapping[str, Any]) -> str:
+    """Return what words with parameters in braces stand for, such as ``drawer {number}``."""
+    for name, value in values.items():
+        about = about.replace(f"{{{name}}}", str(value))
+    return about
+
+
+def needs_of(declared: Any, parameters: Mapping[str, Any]) -> tuple[Need, ...]:
+    """Return the needs that a file declares, in their order. Raises ValueError, in one line."""
+    each = declared if isinstance(declared, list) else [declared]
+    return tuple(need for one in each for need in _read(one, parameters))
+
+
+def _read(declared: Any, parameters: Mapping[str, Any], *, is_so: bool = True) -> Iterator[Need]:
+    for word, about in _mapping(declared).items():
+        if word == _NOT and is_so:
+            yield from _read(about, parameters, is_so=False)
+        elif word == _WHILE:
+            yield from (replace(need, lasts=True) for need in _read(about, parameters, is_so=is_so))
+        elif word == _NUMBER and is_so:
+            yield from (_number(name, bounds, parameters) for name, bounds in _mapping(about).items())
+        elif word in FACTS or word is True or word is False:
+            fact = {True: "on", False: "off"}.get(word, word)  # what YAML takes the words for without quotes
+            yield Need(
+                fact, tuple(_about(one, parameters) for one in (about if isinstance(about, list) else [about])), is_so
+            )
+        else:
+            known = (*FACTS, _NOT, _WHILE, _NUMBER)
+            raise ValueError(
+                f"'{shortened_line(str(word), 40)}' is nothing that can be needed; {did_you_mean(str(word), known)}"
+            )
+
+
+def _about(about: Any, parameters: Mapping[str, Any]) -> str:
+    if not isinstance(about, str) or not about.strip():
+        raise ValueError(f"{shortened_line(repr(about), 60)} is no name; write a name, a word or a parameter in braces")
+    return check_template(about, tuple(parameters))
+
+
+def _number(name: str, declared: Any, parameters: Mapping[str, Any]) -> Need:
+    given = _mapping(declared)
+    if name not in parameters:
+        raise ValueError(f"number: '{name}' is no parameter; {did_you_mean(str(name), parameters)}")
+    for word in given:
+        if word not in _BOUNDS:
+            raise ValueError(f"number.{name}: '{word}' is no bound; {did_you_mean(str(word), _BOUNDS)}")
+    numbers = [given.get(word) for word in _BOUNDS[:2]]
+    if numbers == [None, None] or not all(one is None or type(one) in (int, float) for one in numbers):
+        raise ValueError(f"number.{name}: say at_least or at_most, such as {{at_most: 0.8}}")
+    condition = given.get(_WHILE, "")
+    if not isinstance(condition, str):
+        raise ValueError(f"number.{name}.while: {condition!r} is no condition; name one")
+    bounds = Bounds(numbers[0], numbers[1], condition)
+    return Need(_NUMBER, (name,), lasts=bool(condition), bounds=bounds)
+
+
+def _mapping(value: Any) -> Mapping[Any, Any]:
+    if not isinstance(value, Mapping) or not value:
+        raise ValueError(f"{shortened_line(repr(value), 60)} says nothing; write it like {{at: counter}}")
+    return value
