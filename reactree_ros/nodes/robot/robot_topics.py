@@ -23,6 +23,7 @@ from reactree_ros.nodes.mismatch import one_type, topic_mismatch
 from reactree_ros.nodes.robot import goal_templates as templates
 from reactree_ros.robot import config as entries
 from reactree_ros.robot.map_file import MapDocument
+from reactree_ros.robot.map_world import conditions_text
 from reactree_ros.robot.poses import Pose
 
 #: Together, subscriptions of these qualities hear every publisher.
@@ -378,9 +379,13 @@ class Conditions(dict[str, Condition]):
         """Whether the condition of a name holds; None: nobody knows, or there is none."""
         return self[name].holds() if name in self else None
 
+    def holding(self) -> Mapping[str, bool | None]:
+        """Return whether each holds, by its wording; None: nobody knows."""
+        return {wording: one.holds() for wording, one in self.by_wording.items()}
+
     def in_words(self) -> str:
         """Say of each whether it holds; empty if there are none."""
-        return f"Conditions: {'; '.join(one.in_words() for one in self.values())}." if self else ""
+        return conditions_text(self.holding())
 
     def mismatches(self) -> list[str]:
         return list(filter(None, (one.mismatch() for one in self.values())))
