@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,10 +15,13 @@ from rich.text import Text
 
 from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.commands import add_more, over_ros
+from reactree_ros.cli.options import Chosen, FromSettings
+from reactree_ros.cli.run import command_in
 from reactree_ros.errors import UserError
 from reactree_ros.files.whole_file import write_whole
 from reactree_ros.plugins import Registry
 from reactree_ros.plugins.installation import Level
+from reactree_ros.robot.declared import SPEC, DeclaredSettings
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Look after a robot's map and configuration.")
 HEADER = "# The semantic map of {source}, made by `reactree robot map --from {kind}`. Metres; yaw in radians.\n"
@@ -111,6 +115,28 @@ def robot_check(
     wrong = sum(one.level is Level.WRONG for one in found)
     typer.echo(f"{wrong} of {len(found)} wrong" if wrong else "nothing is wrong")
     raise typer.Exit(NOT_ACHIEVED if wrong else 0)
+
+
+class _Tried(FromSettings[DeclaredSettings]):
+    """The robot as an argument, and the settings of its world as options."""
+
+    def __init__(self) -> None:
+        super().__init__(DeclaredSettings, panel="The world", without=("robot", "task_id", "mcp"))
+
+    def parameters(self) -> list[inspect.Parameter]:
+        file = Annotated[str, typer.Argument(help="The robot's configuration, a file like robot.yaml.")]
+        robot = inspect.Parameter("robot", inspect.Parameter.KEYWORD_ONLY, annotation=file)
+        return [robot, *super().parameters()]
+
+    def read(self, given: Mapping[str, Any]) -> Chosen:
+        return Chosen(SPEC, super().read(given))
+
+
+app.command(
+    "try",
+    help="Carry out an instruction in a world made of a robot's declarations, without ROS: skills need what they "
+    "require, and have their effects. Exit codes are those of `reactree run`.",
+)(command_in(_Tried()))
 
 
 @app.command()

@@ -71,7 +71,7 @@ class DeclaredSettings(WorldSettings):
     fail: Annotated[dict[str, _Share], BeforeValidator(_pairs), Harmless()] = Field(
         default_factory=dict, description="how often skills fail, such as 'load=0.3;dock=1'"
     )
-    conditions: Annotated[_Given, AfterValidator(_courses)] = Field(
+    condition: Annotated[_Given, AfterValidator(_courses)] = Field(
         default_factory=dict,
         description="what holds, such as 'people=true', or 'people=false;people=true@3': from during the third skill "
         "on; of others nobody knows",
@@ -98,7 +98,7 @@ class DeclaredWorld(MapWorld):
         self._document, self._settings, self._seed = document, settings, settings.seed
         self._fail = dict(settings.fail)
         self._named = {name: one.wording for name, one in config.conditions.items()}
-        self._courses = {self._wording(name): _course(text) for name, text in settings.conditions.items()}
+        self._courses = {self._wording(name): _course(text) for name, text in settings.condition.items()}
         self._skills = {skill.name: skill for skill in self.household.skills}
         for name in self._fail:
             self._skill(name, "fail")
@@ -119,7 +119,7 @@ class DeclaredWorld(MapWorld):
         if name in self._named or name in self._named.values():
             return self._named.get(name, name)
         known = did_you_mean(name, self._named) if self._named else f"{self._file} has none"
-        raise UserError(f"conditions: there is no '{name}'; {known}")
+        raise UserError(f"condition: there is no '{name}'; {known}")
 
     def _skill(self, name: str, where: str) -> Skill:
         if name not in self._skills:
