@@ -15,7 +15,7 @@ from rich.text import Text
 
 from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.commands import add_more, over_ros
-from reactree_ros.cli.options import Chosen, FromSettings
+from reactree_ros.cli.options import Chosen, FromSettings, Options
 from reactree_ros.cli.run import command_in
 from reactree_ros.errors import UserError
 from reactree_ros.files.whole_file import write_whole
@@ -103,11 +103,17 @@ def robot_check(
 ) -> None:
     """Walk through what a robot needs before it is driven, and say what is wrong and how to mend it.
 
-    Nothing moves; the MCP servers of the robot are started to see their tools. Exit code 0 only if nothing is wrong,
-    else 1.
+    Without ROS 2, only what the files tell. Nothing moves; the MCP servers of the robot are started to see their tools.
+    Exit code 0 only if nothing is wrong, else 1.
     """
-    there = over_ros("robot_check", "reactree robot check")
-    found = there.check_robot(config, policy=policy, patience=patience, namespace=namespace, args=[])
+    from reactree_ros.robot.check import check_files
+
+    try:
+        there = over_ros("robot_check", "reactree robot check")
+    except UserError:
+        found = check_files(config, policy=policy)
+    else:
+        found = there.check_robot(config, policy=policy, patience=patience, namespace=namespace, args=[])
     table = Table(*(Column(name, overflow="fold") for name in ("what", "", "found", "how to mend it")), box=None)
     for one in found:
         table.add_row(*(Text(text) for text in (one.what, one.level.value, one.said, one.remedy)))
@@ -117,19 +123,18 @@ def robot_check(
     raise typer.Exit(NOT_ACHIEVED if wrong else 0)
 
 
-class _Tried(FromSettings[DeclaredSettings]):
+class _Tried(Options):
     """The robot as an argument, and the settings of its world as options."""
 
-    def __init__(self) -> None:
-        super().__init__(DeclaredSettings, panel="The world", without=("robot", "task_id", "mcp"))
+    _settings = FromSettings(DeclaredSettings, panel="The world", without=("robot", "task_id", "mcp"))
 
     def parameters(self) -> list[inspect.Parameter]:
         file = Annotated[str, typer.Argument(help="The robot's configuration, a file like robot.yaml.")]
         robot = inspect.Parameter("robot", inspect.Parameter.KEYWORD_ONLY, annotation=file)
-        return [robot, *super().parameters()]
+        return [robot, *self._settings.parameters()]
 
     def read(self, given: Mapping[str, Any]) -> Chosen:
-        return Chosen(SPEC, super().read(given))
+        return Chosen(SPEC, self._settings.read(given))
 
 
 app.command(

@@ -28,7 +28,7 @@ from reactree_ros.world.spec import WorldSettings, WorldSpec
 #: What a tool of an MCP server answers in this world, which starts none.
 _ANSWER = "answer"
 #: The states of what nobody has changed.
-_AT_FIRST = frozenset({"closed", "off", "empty"})
+AT_FIRST = frozenset({"closed", "off", "empty"})
 
 
 def _pairs(given: Any) -> Any:
@@ -242,7 +242,7 @@ class DeclaredFacts(Facts):
     def apply(self, call: SkillCall) -> None:
         for state, other in OPPOSITES.items():
             if (name := call.value(state)) and name not in self._map.by_name:
-                self._states[name] = self._states.get(name, set(_AT_FIRST)) - {other} | {state}
+                self._states[name] = self._states.get(name, set(AT_FIRST)) - {other} | {state}
         for effect in ("held", "released", "gone"):
             if (name := call.value(effect)) and name not in self._map.by_name:
                 self._held.pop(name, None)
@@ -269,7 +269,7 @@ class DeclaredFacts(Facts):
 
     def _states_of(self, name: str) -> Collection[str]:
         thing = self._map.by_name.get(name)
-        return self._states.get(name, _AT_FIRST) if thing is None else {one.lower() for one in thing.states}
+        return self._states.get(name, AT_FIRST) if thing is None else {one.lower() for one in thing.states}
 
     def _is_meant(self, name: str, about: str) -> bool:
         thing = self._map.by_name.get(name)
