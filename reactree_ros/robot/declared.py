@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,6 +34,8 @@ AT_FIRST = frozenset({"closed", "off", "empty"})
 
 def _pairs(given: Any) -> Any:
     """Read ``NAME=VALUE``, of one name also several times, from a list of texts or from a text with ``;`` between."""
+    if isinstance(given, Mapping):  # of a file, in which `true` is no text
+        return {name: str(value).lower() if isinstance(value, bool) else value for name, value in given.items()}
     texts = given.split(";") if isinstance(given, str) else given
     if not isinstance(texts, Sequence):
         return given
@@ -46,6 +49,8 @@ def _pairs(given: Any) -> Any:
 
 
 _Given = Annotated[dict[str, str], BeforeValidator(_pairs), Harmless(lambda values: all(map(plain, values.values())))]
+#: What has to hold, as YAML.
+Goal = Annotated[str, BeforeValidator(lambda one: one if isinstance(one, str) else json.dumps(one)), Harmless()]
 _Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -80,7 +85,7 @@ class DeclaredSettings(WorldSettings):
         default_factory=dict,
         description="what skills return, such as 'scan barcode.code=A-17'; other values are drawn as declared",
     )
-    goal: Annotated[str, Harmless()] = Field(
+    goal: Goal = Field(
         default="", description="what has to hold at the end, written as requires: '{held: pills, at: nurse desk}'"
     )
     seed: int = Field(default=0, description="of failures and of what is returned")
