@@ -45,6 +45,7 @@ class Household:
     max_steps: int = 200  # steps allowed by default
     prompts: str = ""  # where its prompts and fixed examples are, as ``package:folder``; empty: it has none
     skills: tuple[Skill, ...] = field(default=(), compare=False)
+    hands: int = 0  # how many things a robot can hold; 0: nobody says so
 
     def __post_init__(self) -> None:
         check_template(self.naming, ("word", "instance"))

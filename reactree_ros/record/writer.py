@@ -195,7 +195,7 @@ class Recorder(Listener):
                     "name": planner.name if isinstance(planner, Planner) else type(planner).__name__,
                     "options": planner.settings.model_dump(mode="json") if isinstance(planner, Planner) else {},
                 },
-                "working_memory": context.working_memory is not None,
+                "working_memory": context.recalls,
                 "household": household_to_dict(context.household),
                 "recallable": list(context.world.recallable),
                 "words": list(context.world.words),

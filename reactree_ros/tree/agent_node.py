@@ -149,7 +149,7 @@ class AgentNode(GoalNode):
 
     def begin(self) -> Generator[Step, Any, None]:
         context, abilities = self.context, self._abilities
-        recall = context.working_memory is not None
+        recall = context.recalls
         seen = yield from self.look_around()
         observation = replace(seen, text=seen.text + context.team.introduce(self.post.robot))
         found = yield from self.find_examples()
@@ -167,7 +167,7 @@ class AgentNode(GoalNode):
 
     def _learn_skills(self) -> Generator[Step, Any, None]:
         skills, self._offers = apart((yield from self.available_skills()))
-        self.context.known.update(dict.fromkeys(name for one in self._offers for name in one.names))
+        self.context.known.named.update(dict.fromkeys(name for one in self._offers for name in one.names))
         self._skills = (*self.own_actions(), *skills)
 
     def _begin_anew(self) -> None:
@@ -192,22 +192,21 @@ class AgentNode(GoalNode):
 
     def act(self, act: Decision, reply: Reply | None = None, said: str = "") -> Generator[Step, Any, Observation]:
         observation = yield from super().act(act, reply, said)
-        context, robot = self.context, self.post.robot.name
-        memory, search = context.working_memory, context.search
-        if memory is None or search is None:
+        known, robot, skill = self.context.known, self.post.robot.name, act.skill_asked
+        if not self.context.tells_searched:
             return observation
-        skill = act.skill_asked
         if not skill.startswith(ASKS_MEMORY):
-            told = search.did(skill, observation, robot=robot, step=context.budget.steps)
+            told = self._searched
         else:
-            told = None if memory.sightings(skill.removeprefix(RECALL)) else search.of_all(robot=robot)
+            told = None if known.sightings(skill.removeprefix(RECALL)) else known.all_searched(robot=robot)
         if told is not None:
             self.add(told)
         return observation
 
     def _tell_searched_here(self) -> None:
-        robot, search = self.post.robot, self.context.search
-        if search is not None and (told := search.of_room(robot.room or None, robot=robot.name)) is not None:
+        robot = self.post.robot
+        told = self.context.known.searched_in(robot.known.room or None, robot=robot.name)
+        if self.context.tells_searched and told is not None:
             self.add(told)
 
     # ------------------------------------------------------------------ deciding

@@ -13,7 +13,7 @@ from reactree_ros.agent.prompt import SUMMARY_STOPS, read_summary, start_turn, s
 from reactree_ros.agent.skill import Offer, Offered, SkillCall
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.agent.transcript import Example, shortened
-from reactree_ros.agent.turns import About, Prompt, Said, Saw, Told, Turn
+from reactree_ros.agent.turns import About, Prompt, Said, Saw, Told, ToldSearched, Turn
 from reactree_ros.background.pending import Pending, asked
 from reactree_ros.llm.port import (
     DecisionRequest,
@@ -83,6 +83,7 @@ class AskingNode(ProgramNode):
     refusals = OfAttempt(lambda node: Refusals(node.context.options))
     _system_and_rule = OfAttempt(lambda _: ("", ""))
     _longest_reply = OfAttempt(lambda _: 0)  # in tokens; 0: as the options have it
+    _searched = OfAttempt[ToldSearched | None](lambda _: None)  # what its last skill has searched
     _looked_as = OfAttempt[Robot | None](lambda _: None)  # as which it looked around last
 
     # ------------------------------------------------------------------ turns
@@ -125,7 +126,7 @@ class AskingNode(ProgramNode):
     def _after_hold(self, words: str) -> Generator[Step, Any, Observation]:
         before = self._looked_as
         yield Hold()
-        self.post.robot.at = ""  # somebody may have moved it
+        self.post.robot.known.moved()  # somebody may have moved it
         seen = yield from self.look_around()
         now = "" if before in (None, self.post.robot) else f"You are {self.post.robot.name} now."
         text = " ".join(filter(None, (words, now, "You may go on.", seen.text)))
@@ -180,7 +181,7 @@ class AskingNode(ProgramNode):
         """Carry a skill out that is counted already; ``recall`` is answered by working memory."""
         context = self.context
         self.post.robot.elapsed += 1
-        if context.working_memory is not None and skill.startswith(RECALL):
+        if context.recalls and skill.startswith(RECALL):
             observation = Observation(context.recall(skill.removeprefix(RECALL), self.post.robot))
             context.listener.came(self, Call("recall"), observation)
         else:
@@ -192,12 +193,7 @@ class AskingNode(ProgramNode):
                 observation = yield from self._after_hold(observation.text)
             robot = self.post.robot
             context.remember(observation, robot)
-            call = robot.did(skill, observation.outcome)
-            if observation.outcome is Outcome.DONE:
-                context.touched.append(f"{skill} {robot.room}")
-                if call is not None:
-                    context.placed.pop(call.value("held"), None)
-                    context.placed |= {name: robot.at for name in [call.value("released")] if name}
+            self._searched = context.known.did(skill, observation, robot.name, step=context.budget.steps)
         context.listener.observed(self, observation)
         since, self._news = self._news, context.team.news.count
         return context.team.with_news(self.post.robot, observation, self.subgoal, since)
@@ -205,7 +201,7 @@ class AskingNode(ProgramNode):
     # ------------------------------------------------------------------ the memories
 
     def own_actions(self) -> list[str]:
-        recall = self.post.robot.world.recallable if self.context.working_memory is not None else ()
+        recall = self.post.robot.world.recallable if self.context.recalls else ()
         return [DONE, FAILURE, *(RECALL + word for word in recall)]
 
     def find_examples(self) -> Generator[Step, Any, tuple[Experience, ...]]:
