@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, FiniteFloat, Privat
 from typing_extensions import Self
 
 from reactree_ros.agent.needs import HERE, Need
-from reactree_ros.agent.parameters import Named, Number, Person, Place
+from reactree_ros.agent.parameters import Named, Number, Person, Place, Thing
 from reactree_ros.agent.picture import MOST_LOOKS, NO, YES, PictureCheck
 from reactree_ros.agent.skill import WAIT, Bounds, Skill, check_told_apart, read_skill, skill_of, wait_skill
 from reactree_ros.agent.text import check_template
@@ -283,6 +283,9 @@ class SkillEntry(StepEntry):
         }
         skill = skill_of({**fields, **{key: one for key, one in more.items() if one}})
         needs = tuple(_worded(need, self._wordings) for need in skill.requires)
+        grasps = isinstance(skill.parameters.get(skill.effect.get("held", "")), Thing)
+        if self.wording and grasps and not any(need.fact == "free" for need in needs):
+            needs = (Need("free", ("hand",)), *needs)
         outcomes = {code: Outcome(outcome) for part in self.parts for code, outcome in part.outcomes.items()}
         asked = [*self.parts, *(check for check in self.checks if not check.is_detection)]
         limits = [most_seconds(one.time_limit, skill) for one in asked]

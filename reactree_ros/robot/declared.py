@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from reactree_ros.agent.needs import HERE, OPPOSITES, Facts, Need, needs_of
+from reactree_ros.agent.needs import OPPOSITES, Need, needs_of
 from reactree_ros.agent.parameters import Named, Number, Parameter, ParameterError, Text, Value
-from reactree_ros.agent.skill import Skill, SkillCall, helping, skill_of
+from reactree_ros.agent.skill import Skill, SkillCall, skill_of
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.files import read_back
-from reactree_ros.household.tasks import parts_of
 from reactree_ros.plugins.settings import Harmless, did_you_mean, plain
 from reactree_ros.robot.config import RobotConfig, load_robot
 from reactree_ros.robot.map_file import MapDocument, load_map
 from reactree_ros.robot.map_world import START_LINE, MapWorld, waited
 from reactree_ros.robot.semantic_map import SemanticMap
+from reactree_ros.robot.skills import MapFacts, MapSkills
 from reactree_ros.world.port import Household, Observation, Outcome, Score
 from reactree_ros.world.spec import WorldSettings, WorldSpec
 
@@ -101,7 +101,7 @@ class DeclaredWorld(MapWorld):
     def __init__(self, config: RobotConfig, document: MapDocument, settings: DeclaredSettings) -> None:
         super().__init__(config, file=Path(settings.robot).name, tools=tools_of(config))
         self._document, self._settings, self._seed = document, settings, settings.seed
-        self._fail = dict(settings.fail)
+        self._fail = settings.fail
         self._named = {name: one.wording for name, one in config.conditions.items()}
         self._courses = {self._wording(name): _course(text) for name, text in settings.condition.items()}
         self._skills = {skill.name: skill for skill in self.household.skills}
@@ -113,7 +113,7 @@ class DeclaredWorld(MapWorld):
 
     def _start(self) -> None:
         self._map = SemanticMap(self._document, hands=self._config.hands, unknown=self._config.grasped)
-        self._facts = DeclaredFacts(self._map, self.holding)
+        self._facts = DeclaredFacts(self._map, self.condition)
         self._step = 0
         room = self._map.agent_room
         self._map.robot = self._map.approach(room)
@@ -153,11 +153,9 @@ class DeclaredWorld(MapWorld):
     def now(self) -> float:
         return float(self._step)
 
-    def holding(self) -> Mapping[str, bool | None]:
-        found: dict[str, bool | None] = dict.fromkeys(self._named.values())
-        for wording, course in self._courses.items():
-            found[wording] = next((holds for step, holds in reversed(course) if step <= self._step), None)
-        return found
+    def condition(self, called: str) -> bool | None:
+        course = self._courses.get(self._named.get(called, called), ())
+        return next((holds for step, holds in reversed(course) if step <= self._step), None)
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
         self._seed = self._settings.seed if seed is None else seed
@@ -178,48 +176,38 @@ class DeclaredWorld(MapWorld):
         conduct, call = self._read(map, said)
         if not isinstance(call, SkillCall):
             return Observation(call, Outcome.UNKNOWN_SKILL)
-        outcome, words = conduct.check(map, call, self.now(), unseen=True)
-        data: Mapping[str, Value] = {}
-        if outcome is Outcome.DONE and (why := self._lacking(call)):
-            outcome, words = Outcome.PRECONDITION, f"You cannot {call}: {why}."
+        outcome, words = conduct.check(self._facts, call, self.now(), unseen=True)
+        begun = outcome is Outcome.DONE
         self._step += 1
+        if begun:
+            outcome, words = self._ended(conduct, call, words)
+        data: dict[str, Value] = {}
         if outcome is Outcome.DONE:
-            outcome, words, data = self._done(call, words) or (
-                Outcome.EXECUTION,
-                conduct.failed(map, call, "it was made to fail"),
-                {},
-            )
-        return conduct.after(map, call, outcome, words, data)
+            chance = self._chance(call, "returns")
+            data = {name: self._value(call, name, chance) for name in call.skill.returns}
+            map.apply(call, self.now())
+            self._stand(call)
+        elif begun and call.skill.moves:
+            map.leave()
+        ended = conduct.after(map, call, outcome, words, data)
+        return replace(ended, begun=begun and outcome is Outcome.PRECONDITION)
 
-    def _done(self, call: SkillCall, words: str) -> tuple[Outcome, str, Mapping[str, Value]] | None:
-        # None: it fails
-        chance = random.Random(f"{self._seed} {self._step} {call}")
+    def _ended(self, conduct: MapSkills, call: SkillCall, words: str) -> tuple[Outcome, str]:
         if call.skill in self._config.waits:
-            return (*waited(call, self.holding()[str(call.values["condition"])]), {})
-        if why := self._lacking(call, lasting=True):
-            self._leave(call)
-            return Outcome.PRECONDITION, f"You could not go on to {call}: {why}.", {}
-        if chance.random() < self._fail.get(call.skill.name, 0.0):
-            self._leave(call)
-            return None
-        self._facts.apply(call)
-        self._map.apply(call, self.now())
+            return waited(call, self.condition(str(call.values["condition"])))
+        if why := conduct.violated(self._facts, call, lasting=True):
+            return Outcome.PRECONDITION, conduct.failed(self._map, call, f"{why}; it was stopped")
+        if self._chance(call, "fail").random() < self._fail.get(call.skill.name, 0.0):
+            return Outcome.EXECUTION, conduct.failed(self._map, call, "it was made to fail")
+        return Outcome.DONE, words
+
+    def _chance(self, call: SkillCall, what: str) -> random.Random:
+        return random.Random(f"{self._seed} {self._step} {call} {what}")
+
+    def _stand(self, call: SkillCall) -> None:
         place = self._map.by_name.get(call.value("at"))
         if place is not None and (pose := self._map.approach(place)) is not None:
             self._map.robot = self._map.in_map(pose)
-        return Outcome.DONE, words, {name: self._value(call, name, chance) for name in call.skill.returns}
-
-    def _leave(self, call: SkillCall) -> None:
-        if call.skill.moves:
-            self._map.leave()
-
-    def _lacking(self, call: SkillCall, *, lasting: bool = False) -> str:
-        """Say what a skill needs and does not have, and what would help; what nobody knows is not taken to be so."""
-        for need in call.skill.requires:
-            if (need.lasts or not lasting) and need.holds(call.values, self._facts) is not True:
-                helps = helping(need, call.values, self._facts, self.household.skills)
-                return need.reason(call.values, self._facts) + (f"; first {helps}" if helps else "")
-        return ""
 
     def _value(self, call: SkillCall, name: str, chance: random.Random) -> Value:
         key, declared = (call.skill.name, name), call.skill.returns[name]
@@ -236,53 +224,13 @@ def drawn(declared: Parameter, name: str, chance: random.Random, document: MapDo
     return f"some {name}"[: declared.longest] if isinstance(declared, Text) else declared.example(now)
 
 
-class DeclaredFacts(Facts):
-    """What holds in a world made of declarations; what is not on the map is known by the effects on it."""
-
-    def __init__(self, map: SemanticMap, holding: Callable[[], Mapping[str, bool | None]]) -> None:
-        self._map, self._holding = map, holding
-        self._states: dict[str, set[str]] = {}
-        self._held: dict[str, None] = {}
-
-    def apply(self, call: SkillCall) -> None:
-        for state, other in OPPOSITES.items():
-            if (name := call.value(state)) and name not in self._map.by_name:
-                self._states[name] = self._states.get(name, set(AT_FIRST)) - {other} | {state}
-        for effect in ("held", "released", "gone"):
-            if (name := call.value(effect)) and name not in self._map.by_name:
-                self._held.pop(name, None)
-                self._held |= {name: None} if effect == "held" else {}
+@dataclass(frozen=True)
+class DeclaredFacts(MapFacts):
+    """What holds in this world, in which everything is known."""
 
     def holds(self, fact: str, about: str) -> bool | None:
-        if fact == "condition":
-            return self._holding().get(about)
-        if fact == "free":
-            return len(self._map.held) + len(self._held) < self._map.hands
-        return bool(self.those(fact, about))
-
-    def those(self, fact: str, about: str) -> list[str]:
-        here, map = self._map.here, self._map
-        if about == HERE:
-            about = here.name if here is not None else map.agent_room.name
-        if fact in OPPOSITES:
-            known = [*map.by_name, *self._states, *([] if about in map.by_name else [about])]
-            return [name for name in dict.fromkeys(known) if is_of(name, about) and fact in self._states_of(name)]
-        held = [*(map.things[id].name for id in map.held), *self._held]
-        at = [map.agent_room.name, *([] if here is None else [here.name])]
-        near = [*(map.things[id].name for id in map.close), *at, *held]
-        return [name for name in {"held": held, "at": at, "near": near}[fact] if self._is_meant(name, about)]
-
-    def _states_of(self, name: str) -> Collection[str]:
-        thing = self._map.by_name.get(name)
-        return self._states.get(name, AT_FIRST) if thing is None else {one.lower() for one in thing.states}
-
-    def _is_meant(self, name: str, about: str) -> bool:
-        thing = self._map.by_name.get(name)
-        return is_of(name, about) or (thing is not None and about in thing.properties)
-
-
-def is_of(name: str, word: str) -> bool:
-    return name == word or parts_of(name)[0] == word
+        known = super().holds(fact, about)
+        return fact in AT_FIRST if known is None and fact in OPPOSITES else known
 
 
 # ---------------------------------------------------------------------- the registry

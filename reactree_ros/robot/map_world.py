@@ -51,8 +51,8 @@ class MapWorld(SharedWorld):
         """Return the time by the map's clock, in seconds."""
 
     @abc.abstractmethod
-    def holding(self) -> Mapping[str, bool | None]:
-        """Return whether each condition holds, by its wording; None: nobody knows."""
+    def condition(self, called: str) -> bool | None:
+        """Return whether the condition of a name or a wording holds; None: nobody knows."""
 
     def no_map(self) -> str:
         return "there is no semantic map yet"
@@ -86,6 +86,12 @@ class MapWorld(SharedWorld):
         return Pending.ready(None)
 
     @property
+    def conditions(self) -> Mapping[str, bool | None]:  # type: ignore[override]
+        """See :attr:`World.conditions`."""
+        called = (*self._config.conditions, *(one.wording for one in self._config.conditions.values()))
+        return {one: self.condition(one) for one in called}
+
+    @property
     def words(self) -> Sequence[str]:  # type: ignore[override]
         return () if self.map is None else tuple(dict.fromkeys((*WORDS, *self._own_words())))
 
@@ -115,10 +121,11 @@ class MapWorld(SharedWorld):
         return replace(around, text=starting_text(self.there, self._goal))
 
     def _with_conditions(self, observation: Observation) -> Observation:
-        before, self._last_conditions = self._last_conditions, conditions_text(self.holding())
-        if self._last_conditions == before:
-            return observation
-        return replace(observation, text=f"{observation.text} {self._last_conditions}")
+        holding = {one.wording: self.condition(one.wording) for one in self._config.conditions.values()}
+        before, self._last_conditions = self._last_conditions, conditions_text(holding)
+        told = "" if self._last_conditions == before else f" {self._last_conditions}"
+        known = {wording: holds for wording, holds in holding.items() if holds is not None}
+        return replace(observation, text=observation.text + told, conditions=known)
 
     def _read(self, map: SemanticMap, said: str) -> tuple[MapSkills, SkillCall | str]:
         readings = [(conduct, conduct.read(map, said)) for conduct in self._conducts]
@@ -134,10 +141,9 @@ class MapWorld(SharedWorld):
 def conducts_of(config: RobotConfig, tools: Sequence[Skill]) -> Sequence[MapSkills]:
     """Return what becomes of a robot's skills: of its own by their declarations, of the household's by its rules."""
     own = [skill for skill in (*config.declared, *config.waits, *tools) if skill.name not in config.of_household]
-    conducts = [MapSkills(own)] if own else []
-    if config.of_household:
-        conducts.append(HouseholdSkills([skill for skill in config.declared if skill.name in config.of_household]))
-    return conducts
+    of_household = [skill for skill in config.declared if skill.name in config.of_household]
+    conducts = [MapSkills(own, of_household)] if own else []
+    return [*conducts, HouseholdSkills(of_household, own)] if of_household else conducts
 
 
 def household_of(config: RobotConfig) -> Household:

@@ -6,11 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles import ScriptedModel
+from office import OfficeWorld
 from robot.delivery import RULES, delivery_robot
 
 from reactree_ros.agent.needs import Bounds, Need
+from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import SKILLS
+from reactree_ros.planners.spec import planner
 from reactree_ros.robot.config import RobotConfig, SkillEntry, load_robot
 from reactree_ros.robot.map_file import load_map
 
@@ -56,6 +60,65 @@ def test_a_need_that_nobody_can_answer_is_refused_with_line_and_way_out(
     assert said in str(refused.value)
     assert "robot.yaml:" in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+NEAR = "people are near"
+#: Skills that a scripted model says, after what is known of people; what keeps the last from being done; None: nothing.
+BROKEN: list[tuple[bool | None, list[str], str | None]] = [
+    (True, ["navigate to counter at 1 m/s"], "speed is 1.0 and may be at most 0.8 while people are near."),
+    (True, ["navigate to counter at 0.8 m/s"], None),
+    (False, ["navigate to counter at 1 m/s"], None),
+    (
+        None,
+        ["navigate to counter at 1 m/s"],
+        "at most 0.8 while people are near, and nobody knows whether",
+    ),
+    (None, ["navigate to counter at 0.8 m/s"], None),
+    (False, ["open drawer 3", "navigate to ward A at 0.5 m/s"], "drawer 3 is open; first close drawer 3."),
+    (
+        False,
+        ["open drawer 3", "open drawer 5", "navigate to ward A at 0.5 m/s"],
+        "drawer 3 is open and drawer 5 is open; ",
+    ),
+    (False, ["open drawer 3", "close drawer 3", "navigate to ward A at 0.5 m/s"], None),
+    (False, ["load the pills into drawer 3"], "you are not at counter; first navigate to counter at … m/s."),
+    (False, ["navigate to counter at 0.5 m/s", "load the pills into drawer 3"], None),
+    (
+        False,
+        ["navigate to counter at 0.5 m/s", "close drawer 3", "load the pills into drawer 3"],
+        "drawer 3 is closed; first open drawer 3.",
+    ),
+    (
+        False,
+        ["hand the pills over to Anna"],
+        "you do not hold pills; first load the pills into drawer ….",
+    ),
+    (
+        False,
+        ["navigate to counter at 0.5 m/s", "load the pills into drawer 3", "hand the bandages over to Bob"],
+        "you do not hold bandages",
+    ),
+    (False, ["navigate to counter at 0.5 m/s", "load the pills into drawer 3", "hand the pills over to Anna"], None),
+    (
+        False,
+        ["navigate to counter at 0.5 m/s", "load the pills into drawer 3", *["hand the pills over to Anna"] * 2],
+        "you do not hold pills",
+    ),
+]
+
+
+@pytest.mark.parametrize(("near", "skills", "said"), BROKEN)
+def test_a_rule_that_a_model_breaks_is_refused_with_its_reason_and_what_helps(
+    tmp_path: Path, near: bool | None, skills: list[str], said: str | None
+) -> None:
+    world = OfficeWorld(delivery_robot(tmp_path))
+    world.known = {} if near is None else {NEAR: near}
+    model = ScriptedModel({"root": [*(f"Act: {skill}" for skill in skills), "Act: failure"]})
+    Episode("root", world=world, model=model, planner=planner("react")).run()
+    told = model.requests[-1].prompt.strip().splitlines()[-1]
+    assert [str(call) for call in world.calls] == (skills if said is None else skills[:-1])
+    assert (f"You cannot {skills[-1]}: " in told) is (said is not None), told
+    assert (said or "") in told
 
 
 def test_a_skill_of_the_household_may_need_more_and_never_less() -> None:

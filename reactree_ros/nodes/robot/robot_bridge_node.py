@@ -75,6 +75,7 @@ class RobotWorld(MapWorld):
         self._cancelled: deque[Errand] = deque()
         self._timer = steady.every(node, PERIOD, self._look_after)
         self._wake = Wake(node, self._look_after)
+        robot.conditions.call(self._step)
 
     @property
     def _errand(self) -> Errand | Waiting | None:
@@ -96,8 +97,8 @@ class RobotWorld(MapWorld):
     def now(self) -> float:
         return self._robot.senses.now()
 
-    def holding(self) -> Mapping[str, bool | None]:
-        return self._robot.conditions.holding()
+    def condition(self, called: str) -> bool | None:
+        return self._robot.conditions.named(called)
 
     def no_map(self) -> str:
         return self._robot.no_map()
@@ -127,7 +128,7 @@ class RobotWorld(MapWorld):
         if self._robot.servers.obstacle():
             self._next = _Next(skill, Pending(), steady.now() + self._robot.stop_timeout)
             return self._next.pending
-        outcome, words = conduct.check(map, call, now, unseen=self._dry_run)
+        outcome, words = conduct.check(self._robot.facts(), call, now, unseen=self._dry_run)
         if outcome is not Outcome.DONE:
             return ended(outcome, words)
         by = self._mapped[call.skill.name]
@@ -204,10 +205,13 @@ class RobotWorld(MapWorld):
         self._robot.watch()
         self._begin_next()
         self._robot.senses.look(forget=self._errand is None)
-        if self._errand is not None:
-            self._errand.step()
+        self._step()
         obstacle = self._errand or self._next or self._robot.stop.engaged() or self._robot.servers.obstacle()
         self._charging.look(active=self._active(), free=not obstacle)
+
+    def _step(self) -> None:
+        if self._errand is not None:
+            self._errand.step()
 
     def _begin_next(self) -> None:
         next = self._next
