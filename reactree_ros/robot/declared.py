@@ -18,7 +18,7 @@ from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.files import read_back
 from reactree_ros.plugins.settings import Harmless, did_you_mean, plain
-from reactree_ros.robot.config import RobotConfig, load_robot
+from reactree_ros.robot.config import RobotConfig, load_robot, worded
 from reactree_ros.robot.map_file import MapDocument, load_map
 from reactree_ros.robot.map_world import START_LINE, MapWorld, waited
 from reactree_ros.robot.semantic_map import SemanticMap
@@ -108,7 +108,7 @@ class DeclaredWorld(MapWorld):
         for name in self._fail:
             self._skill(name, "fail")
         self._given = dict(self._values())
-        self._goal_needs = goal_of(settings)
+        self._goal_needs = goal_of(settings, config, document)
         self._start()
 
     def _start(self) -> None:
@@ -258,11 +258,16 @@ class DeclaredTask:
         return True
 
 
-def goal_of(settings: DeclaredSettings) -> tuple[Need, ...]:
+def goal_of(settings: DeclaredSettings, config: RobotConfig, document: MapDocument) -> tuple[Need, ...]:
+    """Return what has to hold at the end. Raises UserError."""
+    wordings = {name: one.wording for name, one in config.conditions.items()}
     try:
-        return needs_of(read_back.parse_yaml(settings.goal)[0], {}) if settings.goal else ()
+        read = needs_of(read_back.parse_yaml(settings.goal)[0], {}) if settings.goal else ()
+        needs = tuple(worded(need, wordings) for need in read)
+        config.check_needs(needs, document)
     except ValueError as error:
-        raise UserError(f"goal: {settings.goal}: {error}") from None
+        raise UserError(f"goal: {error}") from None
+    return needs
 
 
 def _make(settings: DeclaredSettings, task: DeclaredTask | None, *, scored: bool = True) -> DeclaredWorld:
