@@ -174,6 +174,10 @@ class SemanticMap(House):
         said = (name for name, facts in self._said.items() if fact in facts)
         return [*super().those(fact, about), *(name for name in said if about in (name, parts_of(name)[0]))]
 
+    def _is(self, thing: Thing, fact: str) -> bool:
+        stands_before = None if self.here is None else self.place_of(self.here)
+        return (fact == "at" and thing is stands_before) or super()._is(thing, fact)
+
     def _note(self, call: SkillCall) -> None:
         if call.skill.moves:
             for facts in self._said.values():
