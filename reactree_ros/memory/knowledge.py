@@ -84,6 +84,7 @@ class Knowledge:
         name_of = self.household.name_of
         names = [name_of(seen.word, seen.instance) for seen in observation.seen]
         self.of(robot).saw(observation, names)
+        self.conditions = dict(observation.conditions) or self.conditions
         self.rooms.update(dict.fromkeys(observation.rooms))
         for seen in observation.remembered:
             self._remember(seen, name=name_of(seen.word, seen.instance))
