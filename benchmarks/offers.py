@@ -7,9 +7,9 @@ The expert carries out the tasks, once offered all skills and once those that ar
 In the last so many tasks, each skill that is offered is tried on a copy of the world as it is then: it can be done if
 the world does it. A `recall` can be if it names what the task names, or something that was seen.
 
-With ``--cost``: what it takes to choose some 200 of 5,000 skills for one decision, beside making the grammar of the 200.
-The skills are texts of a household, or values of a robot's declared skills. A world lists the same at each decision, or
-each time something else, as after a door was opened.
+With ``--cost``: what it takes to choose some 200 of 5,000 skills for one decision, beside making the grammar of those.
+The skills are texts of a household, or values of a robot's declared skills. A world lists the same at each decision,
+or each time something else, as after a door was opened.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -62,7 +63,8 @@ class Counted:
     offered: Counter[str] = field(default_factory=Counter)  # by verb
     possible: Counter[str] = field(default_factory=Counter)
     acts: list[str] = field(default_factory=list)
-    lost: list[str] = field(default_factory=list)  # acts that were not on offer
+    lost: list[str] = field(default_factory=list)  # acts that the world would have done, and were not on offer
+    in_vain: int = 0  # acts that were not on offer
     reached: int = 0
 
 
@@ -91,7 +93,9 @@ class Watched(ExpertModel):
         lines = lines_of((*request.may_say.skills, *request.may_say.offers))
         if said.startswith(ACT):
             count.acts.append(said.removeprefix(ACT))
-            count.lost += [one for one in count.acts[-1:] if one not in lines]
+            away = [one for one in count.acts[-1:] if one not in lines]
+            count.lost += filter(self._can_be_done, away)
+            count.in_vain += len(away)
         if self._tries:
             skills = [one for one in lines if one not in (DONE, FAILURE)]
             count.decisions += 1
@@ -162,9 +166,14 @@ def cost() -> Iterator[str]:
     }
     for name, choose in ways.items():
         kept, took = timed(choose)
-        texts, some = apart(kept)
-        _, grammar = timed(lambda: DecisionGrammar(texts, offers=some).ebnf())
-        yield f"{name:26}{len(lines_of(kept)):5} offered {took:6.2f} ms, {took / grammar:5.1f} times their grammar ({grammar:.2f} ms)"
+        _, grammar = timed(partial(_grammar_of, kept))
+        count, times = len(lines_of(kept)), took / grammar
+        yield f"{name:26}{count:5} offered {took:6.2f} ms, {times:5.1f} times their grammar ({grammar:.2f} ms)"
+
+
+def _grammar_of(offered: Sequence[Offered]) -> str:
+    texts, declared = apart(offered)
+    return DecisionGrammar(texts, offers=declared).ebnf()
 
 
 def in_a_house(household: Household) -> tuple[Offers, Known]:
@@ -210,8 +219,9 @@ def main() -> None:
         of = carry_out(tasks, args.planner, TreeOptions(**chosen), args.tried)
         print(*table(offers, of), sep="\n")
         print(
-            f"{offers}: {len(tasks)} tasks, {of.reached} reached; {len(of.acts)} acts of the expert, {len(of.lost)} "
-            f"not on offer{''.join(f', {one}' for one in of.lost[:5])}; {time.perf_counter() - begun:.0f} s"
+            f"{offers}: {len(tasks)} tasks, {of.reached} reached; {len(of.acts)} acts of the expert, {of.in_vain} not on "
+            f"offer, of which the world does {len(of.lost)}{''.join(f', {one}' for one in of.lost[:5])}; "
+            f"{time.perf_counter() - begun:.0f} s"
         )
 
 

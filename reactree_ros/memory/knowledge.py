@@ -20,7 +20,7 @@ from reactree_ros.agent.turns import Place, Searched, ToldSearched, told_searche
 GO_TO, OPEN = "go to", "open"
 #: States of what has an inside.
 _DOOR = {"OPEN", "CLOSED"}
-_INSTANCE = re.compile(r" (?:\d+|\(\d+\))")
+_INSTANCE = re.compile(r" (?:\d+|\(\d+\))$")
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,7 @@ class Knowledge:
         self.conditions: dict[str, bool] = {}  # by their wording
         self._robots: dict[str, Known] = {}
         self._states: dict[str, frozenset[str]] = {}  # by name
+        self._of_word: dict[str, dict[str, None]] = {}  # the names of what is known in some state, by word
         self._sightings: dict[str, dict[int, Sighting]] = {}  # dicts keep the order of first sighting
         self._by_name: dict[str, Sighting] = {}
         self._likely: dict[str, dict[str, None]] = {}  # where to look for a word, as a map that is kept says
@@ -98,7 +99,7 @@ class Knowledge:
                 continue
             self._see(Sighting(seen.word, seen.instance, name, seen.room, seen.place, seen.held, robot))
             if seen.states:
-                self._states[name] = frozenset(state.lower() for state in seen.states)
+                self._is(name, frozenset(state.lower() for state in seen.states))
             if not seen.held and seen.word not in self._carried and _DOOR & {*seen.states}:
                 self._insides.setdefault(name, Place(name, seen.room, seen.word, seen.instance))
 
@@ -125,7 +126,11 @@ class Knowledge:
             self.placed[released] = at
         for state, other in OPPOSITES.items():
             if name := call.value(state):
-                self._states[name] = self._states.get(name, frozenset()) - {other} | {state}
+                self._is(name, self.states(name) - {other} | {state})
+
+    def _is(self, name: str, states: frozenset[str]) -> None:
+        self._states[name] = states
+        self._of_word.setdefault(_INSTANCE.sub("", name), {})[name] = None
 
     # ------------------------------------------------------------------ where things were seen
 
@@ -196,10 +201,7 @@ class Knowledge:
 
     def known_as(self, word: str) -> Iterator[str]:
         """Yield the names of what has a name, or is of a word, and is known in some state."""
-        if word in self._states:
-            yield word
-            return
-        yield from (name for name in self._states if is_of(name, word))
+        yield from (word,) if word in self._states else self._of_word.get(word, ())
 
     # ------------------------------------------------------------------ what was searched
 
@@ -273,11 +275,13 @@ class Known:
         self.room = next((seen.room for seen in observation.seen if seen.room), self.room)
         if self.room:
             self._all.entered[self.room] = None
-        if self.at and self._near is not None:
-            self._near |= self._before(observation, names)
+        self._comes_near(observation, names)
 
-    def _before(self, observation: Observation, names: Sequence[str]) -> set[str]:
-        return {name for name, seen in zip(names, observation.seen, strict=True) if seen.place == self.at}
+    def _comes_near(self, observation: Observation, names: Sequence[str]) -> None:
+        # What is at a place that the robot can reach, it can reach, too: of a cabinet that was opened what is inside.
+        if near := self._near:
+            seen_there = {name for name, seen in zip(names, observation.seen, strict=True) if seen.place in near}
+            self._near = near | seen_there
 
     def did(self, call: SkillCall | None, observation: Observation) -> None:
         """Take in where a skill has led it; after a drive that failed, and after a text, nobody knows where it is."""
@@ -288,10 +292,7 @@ class Known:
         if call.skill.moves:
             self.moved(call.value("at") if is_done else "")
             name_of = self._all.household.name_of
-            if self._near is not None:
-                self._near |= self._before(
-                    observation, [name_of(seen.word, seen.instance) for seen in observation.seen]
-                )
+            self._comes_near(observation, [name_of(seen.word, seen.instance) for seen in observation.seen])
         if is_done:
             for name in filter(None, (call.value("released"), call.value("gone"))):
                 self._taken.pop(name, None)

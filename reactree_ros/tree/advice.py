@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
-from reactree_ros.agent.needs import Need
+from reactree_ros.agent.needs import NUMBER, Need
 from reactree_ros.agent.parameters import Choice, Named, ParameterError, Thing
 from reactree_ros.agent.skill import Offer, Skill, SkillCall, helping
 from reactree_ros.agent.text import names, without_articles, words
@@ -25,11 +26,12 @@ _SEE, _HOLD = re.compile(r"([Yy]ou see )([^.]*)"), re.compile(r"You hold ([^.]*)
 class Offers:
     """Which of the skills that a world lists are possible, by what is known; what nobody knows is possible.
 
-    The texts of a world that lists thousands are taken apart once: each decision then asks only for what is known.
+    A world may list thousands: each text is taken apart once, and each need is asked once a decision for one name.
     """
 
     def __init__(self, knowledge: Knowledge) -> None:
         self._known = knowledge
+        self._parts: dict[str, tuple[Skill, str] | None] = {}  # of texts: the skill, and what it is done to
         self._listed: Sequence[str] = ()
         self._places: dict[Skill, dict[str, int]] = {}  # by what they are done to: where texts stand in the list
         self._others: list[int] = []
@@ -37,52 +39,40 @@ class Offers:
     def texts(self, listed: Sequence[str], robot: Known) -> list[str]:
         """Return those that may be possible, in their order."""
         if listed != self._listed:
-            self._take_apart(listed)
-        kept = list(self._others)
+            self._sort(listed)
+        kept, asked = list(self._others), _Asked(robot)
         for skill, places in self._places.items():
-            kept += self._possible(skill, places, robot)
+            (parameter,) = skill.parameters
+            if asked.allow(skill):
+                few = self._candidates(skill, robot)
+                names = places if few is None else [name for name in dict.fromkeys(few) if name in places]
+                kept += (places[name] for name in names if asked.allow(skill, parameter, name))
         return [listed[at] for at in sorted(kept)]
 
-    def _take_apart(self, listed: Sequence[str]) -> None:
-        household = self._known.household
+    def _sort(self, listed: Sequence[str]) -> None:
+        household, parts = self._known.household, self._parts
         of_verb = {skill.verb: skill for skill in household.skills if _is_verb_and_thing(skill)}
         self._listed, self._places, self._others = list(listed), {}, []
         for at, text in enumerate(listed):
-            verb, name = household.split_skill(text)
-            if (skill := of_verb.get(verb)) is None or not name[-1:].isdigit():  # such as a person
+            if text not in parts:
+                verb, name = household.split_skill(text)
+                # A name without a number is a person's, or that of a place which nobody has to see before.
+                parts[text] = (of_verb[verb], name) if verb in of_verb and name[-1:].strip(")").isdigit() else None
+            if (part := parts[text]) is None:
                 self._others.append(at)
             else:
-                self._places.setdefault(skill, {})[name] = at
+                self._places.setdefault(part[0], {})[part[1]] = at
 
-    def _possible(self, skill: Skill, places: Mapping[str, int], robot: Known) -> Iterator[int]:
-        (parameter,) = skill.parameters
-        if not _holds(skill, {}, robot):
-            return
-        for name in self._candidates(skill, places, robot):
-            if _holds(skill, {parameter: name}, robot):
-                yield places[name]
-
-    def _candidates(self, skill: Skill, places: Mapping[str, int], robot: Known) -> Iterable[str]:
+    def _candidates(self, skill: Skill, robot: Known) -> Iterable[str] | None:
+        """Return all that a skill may be done to, as far as those are fewer than what is listed."""
         bounded = (robot.within(need.fact) for need in skill.requires if need.is_so and need.about[0].startswith("{"))
         few = next((names for names in bounded if names is not None), None)
-        if few is None:
-            few = self._known.names if self._known.words else places
-        return [name for name in dict.fromkeys(few) if name in places]
+        return few if few is not None or not self._known.words else self._known.names
 
     def offers(self, listed: Iterable[Offer], robot: Known) -> list[Offer]:
         """Return those that may be possible, with the values that fit."""
-        return [fitting for offer in listed if (fitting := self._fitting(offer, robot)) is not None]
-
-    def _fitting(self, offer: Offer, robot: Known) -> Offer | None:
-        skill = offer.skill
-        if not skill.requires:
-            return offer
-        now = dict(offer.now)
-        for name, parameter in skill.parameters.items():
-            options = parameter.options(now.get(name)) if isinstance(parameter, Named | Choice) else None
-            if options is not None and any(f"{{{name}}}" in about for need in skill.requires for about in need.about):
-                now[name] = tuple(one for one in options if _holds(skill, {name: one}, robot))
-        return replace(offer, now=now) if _holds(skill, {}, robot) and skill.words.possible(now) else None
+        asked = _Asked(robot)
+        return [fitting for offer in listed if (fitting := _fitting(offer, asked)) is not None]
 
     def recalls(self, words: Iterable[str], goal: str) -> list[str]:
         """Return the words about which memory has something to say, or that the goal names."""
@@ -91,18 +81,49 @@ class Offers:
         return [word for word in words if word in named or known.sightings(word) or known.likely(word)]
 
 
+class _Asked:
+    """What the needs of skills have to do with what is known, each asked once for a name."""
+
+    def __init__(self, robot: Known) -> None:
+        self._robot = robot
+        self._answers: dict[tuple[str, bool, tuple[str, ...], str], bool] = {}
+
+    def allow(self, skill: Skill, parameter: str = "", name: str = "") -> bool:
+        """Whether no need is known not to hold, of those that name this one parameter, or by default none."""
+        for need in _needs_of(skill).get(parameter, ()):
+            key = need.fact, need.is_so, need.about, name
+            if key not in self._answers:
+                self._answers[key] = need.holds({parameter: name}, self._robot) is not False
+            if not self._answers[key]:
+                return False
+        return True
+
+
+@lru_cache(maxsize=4096)
+def _needs_of(skill: Skill) -> Mapping[str, Sequence[Need]]:
+    """Return the needs of a skill by the one parameter that they name; empty: by none."""
+    by: dict[str, list[Need]] = {}
+    for need in skill.requires:
+        named = {name for about in need.about for name in re.findall(r"{(.*?)}", about)}
+        if need.fact != NUMBER and len(named) < 2:
+            by.setdefault("".join(named), []).append(need)
+    return by
+
+
+def _fitting(offer: Offer, asked: _Asked) -> Offer | None:
+    skill = offer.skill
+    if not skill.requires:
+        return offer
+    now = dict(offer.now)
+    for name, parameter in skill.parameters.items():
+        options = parameter.options(now.get(name)) if isinstance(parameter, Named | Choice) else None
+        if options is not None and name in _needs_of(skill):
+            now[name] = tuple(one for one in options if asked.allow(skill, name, one))
+    return replace(offer, now=now) if asked.allow(skill) and skill.words.possible(now) else None
+
+
 def _is_verb_and_thing(skill: Skill) -> bool:
     return len(skill.parameters) == 1 and skill.listed == skill.verb
-
-
-def _holds(skill: Skill, values: Mapping[str, str], robot: Known) -> bool:
-    """Whether no need is known not to hold, of those that name just these parameters."""
-    return not any(_is_about(need, values) and need.holds(values, robot) is False for need in skill.requires)
-
-
-def _is_about(need: Need, values: Mapping[str, str]) -> bool:
-    named = {name for about in need.about for name in re.findall(r"{(.*?)}", about)}
-    return need.fact != "number" and named == set(values)
 
 
 def why_not(said: str, known: Knowledge, robot: Known) -> str:
