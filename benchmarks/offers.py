@@ -219,8 +219,8 @@ def main() -> None:
         of = carry_out(tasks, args.planner, TreeOptions(**chosen), args.tried)
         print(*table(offers, of), sep="\n")
         print(
-            f"{offers}: {len(tasks)} tasks, {of.reached} reached; {len(of.acts)} acts of the expert, {of.in_vain} not on "
-            f"offer, of which the world does {len(of.lost)}{''.join(f', {one}' for one in of.lost[:5])}; "
+            f"{offers}: {len(tasks)} tasks, {of.reached} reached; {len(of.acts)} acts of the expert, {of.in_vain} not "
+            f"on offer, of which the world does {len(of.lost)}{''.join(f', {one}' for one in of.lost[:5])}; "
             f"{time.perf_counter() - begun:.0f} s"
         )
 
