@@ -6,7 +6,7 @@ Where things were seen last is the paper's working memory (section 4.2).
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from reactree_ros.agent.household import Household
@@ -18,9 +18,11 @@ from reactree_ros.agent.turns import Place, Searched, ToldSearched, told_searche
 
 #: The verbs of skills by which a place is searched.
 GO_TO, OPEN = "go to", "open"
+#: Facts that are not asked of many names.
+UNTOLD = frozenset({"condition", "free", "number"})
 #: States of what has an inside.
 _DOOR = {"OPEN", "CLOSED"}
-_INSTANCE = re.compile(r" (?:\d+|\(\d+\))")
+_INSTANCE = re.compile(r" (?:\d+|\(\d+\))$")
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ class Knowledge:
         self.conditions: dict[str, bool] = {}  # by their wording
         self._robots: dict[str, Known] = {}
         self._states: dict[str, frozenset[str]] = {}  # by name
+        self._of_word: dict[str, dict[str, None]] = {}  # the names of what is known in some state, by word
         self._sightings: dict[str, dict[int, Sighting]] = {}  # dicts keep the order of first sighting
         self._by_name: dict[str, Sighting] = {}
         self._likely: dict[str, dict[str, None]] = {}  # where to look for a word, as a map that is kept says
@@ -97,7 +100,7 @@ class Knowledge:
                 continue
             self._see(Sighting(seen.word, seen.instance, name, seen.room, seen.place, seen.held, robot))
             if seen.states:
-                self._states[name] = frozenset(state.lower() for state in seen.states)
+                self._set(name, frozenset(state.lower() for state in seen.states))
             if not seen.held and seen.word not in self._carried and _DOOR & {*seen.states}:
                 self._insides.setdefault(name, Place(name, seen.room, seen.word, seen.instance))
 
@@ -124,7 +127,11 @@ class Knowledge:
             self.placed[released] = at
         for state, other in OPPOSITES.items():
             if name := call.value(state):
-                self._states[name] = self._states.get(name, frozenset()) - {other} | {state}
+                self._set(name, self.states(name) - {other} | {state})
+
+    def _set(self, name: str, states: frozenset[str]) -> None:
+        self._states[name] = states
+        self._of_word.setdefault(word_of(name), {})[name] = None
 
     # ------------------------------------------------------------------ where things were seen
 
@@ -195,10 +202,12 @@ class Knowledge:
 
     def known_as(self, word: str) -> Iterator[str]:
         """Yield the names of what has a name, or is of a word, and is known in some state."""
-        if word in self._states:
-            yield word
-            return
-        yield from (name for name in self._states if is_of(name, word))
+        yield from (word,) if word in self._states else self._of_word.get(word, ())
+
+    def in_some_state(self) -> Iterator[str]:
+        """Yield the names and words of all that."""
+        yield from self._states
+        yield from self._of_word
 
     # ------------------------------------------------------------------ what was searched
 
@@ -309,11 +318,14 @@ class Known:
 
     # ------------------------------------------------------------------ facts
 
-    def within(self, fact: str) -> Iterable[str] | None:
-        """Return all that a fact can hold of, where those are few; None: nobody knows, or they are many."""
-        if fact == "held":
-            return self.held
-        return None if fact != "near" or self._near is None else (*self._near, *self.held)
+    def told(self, fact: str) -> tuple[Mapping[str, bool | None], bool | None]:
+        """Say what :meth:`holds` says of a fact: of some names and words, and of every other one."""
+        if fact in OPPOSITES:
+            return {name: self.holds(fact, name) for name in self._all.in_some_state()}, None
+        near, places = self._near, [place for place in (self.at, self.room) if place]
+        some = places if fact == "at" else [*self.held, *((near or ()) if fact == "near" else ())]
+        is_unknown = not self.at if fact == "at" else fact == "near" and near is None
+        return dict.fromkeys((*some, *map(word_of, some)), True), None if is_unknown else False
 
     def holds(self, fact: str, about: str) -> bool | None:
         everything = self._all
@@ -324,7 +336,8 @@ class Known:
             return len(self.held) < hands if hands else None
         if fact == "held":
             return bool(self.those(fact, about))
-        if about.isupper() or (about == HERE and not self.at):  # nobody has told what can be done with things
+        is_property = about.isupper() and about not in (self.at, self.room) and not everything.knows(about)
+        if is_property or (about == HERE and not self.at):  # nobody has told what can be done with things
             return None
         if fact == "at":
             is_there = any(is_of(place, about) for place in (self.at, self.room) if place)
@@ -348,4 +361,8 @@ class Known:
 
 def is_of(name: str, word: str) -> bool:
     """Whether a name is a word itself or one of its instances: ``juice 1`` and ``Juice (1)`` are."""
-    return name == word or (name.startswith(word) and _INSTANCE.fullmatch(name, len(word)) is not None)
+    return word in (name, word_of(name))
+
+
+def word_of(name: str) -> str:
+    return _INSTANCE.sub("", name)
