@@ -87,6 +87,7 @@ class Knowledge:
         name_of = self.household.name_of
         names = [name_of(seen.word, seen.instance) for seen in observation.seen]
         self.of(robot).saw(observation, names)
+        self.conditions = dict(observation.conditions) or self.conditions
         self.rooms.update(dict.fromkeys(observation.rooms))
         for seen in observation.remembered:
             self._remember(seen, name=name_of(seen.word, seen.instance))
@@ -322,10 +323,15 @@ class Known:
         """Say what :meth:`holds` says of a fact: of some names and words, and of every other one."""
         if fact in OPPOSITES:
             return {name: self.holds(fact, name) for name in self._all.in_some_state()}, None
-        near, places = self._near, [place for place in (self.at, self.room) if place]
-        some = places if fact == "at" else [*self.held, *((near or ()) if fact == "near" else ())]
+        near, places = self._within_reach, [place for place in (self.at, self.room) if place]
+        some = {"at": places, "near": near or (), "held": self.held}[fact]
         is_unknown = not self.at if fact == "at" else fact == "near" and near is None
         return dict.fromkeys((*some, *map(word_of, some)), True), None if is_unknown else False
+
+    @property
+    def _within_reach(self) -> Sequence[str] | None:
+        is_told = self._near is not None and self._all.words  # some worlds say nothing of what is seen
+        return (*(self._near or ()), *self.held) if is_told else None
 
     def holds(self, fact: str, about: str) -> bool | None:
         everything = self._all
@@ -343,7 +349,7 @@ class Known:
             is_there = any(is_of(place, about) for place in (self.at, self.room) if place)
             return is_there if is_there or self.at else None
         if fact == "near":
-            return None if self._near is None else bool(self.those(fact, about))
+            return None if self._within_reach is None else bool(self.those(fact, about))
         states = [everything.states(name) for name in everything.known_as(self.at if about == HERE else about)]
         known = [fact in one or (None if OPPOSITES[fact] not in one else False) for one in states]
         return True if True in known else None if None in known or not known else False
@@ -351,7 +357,7 @@ class Known:
     def those(self, fact: str, about: str) -> list[str]:
         about = self.at if about == HERE else about
         if fact == "near":
-            return [name for name in (*(self._near or ()), *self.held) if is_of(name, about)]
+            return [name for name in self._within_reach or () if is_of(name, about)]
         if fact == "held":
             return [name for name in self.held if is_of(name, about)]
         if fact == "at":
