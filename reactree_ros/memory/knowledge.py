@@ -6,7 +6,7 @@ Where things were seen last is the paper's working memory (section 4.2).
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from reactree_ros.agent.household import Household
@@ -205,10 +205,10 @@ class Knowledge:
         """Yield the names of what has a name, or is of a word, and is known in some state."""
         yield from (word,) if word in self._states else self._of_word.get(word, ())
 
-    def in_some_state(self) -> Iterator[str]:
-        """Yield the names and words of all that."""
-        yield from self._states
-        yield from self._of_word
+    def in_state(self, state: str) -> Mapping[str, bool | None]:
+        """Say of all names that are known in some state, and of their words, whether they are in this one."""
+        each = {name: is_in(state, states) for name, states in self._states.items()}
+        return {word: any_of(each[name] for name in names) for word, names in self._of_word.items()} | each
 
     # ------------------------------------------------------------------ what was searched
 
@@ -322,7 +322,7 @@ class Known:
     def told(self, fact: str) -> tuple[Mapping[str, bool | None], bool | None]:
         """Say what :meth:`holds` says of a fact: of some names and words, and of every other one."""
         if fact in OPPOSITES:
-            return {name: self.holds(fact, name) for name in self._all.in_some_state()}, None
+            return self._all.in_state(fact), None
         near, places = self._within_reach, [place for place in (self.at, self.room) if place]
         some = {"at": places, "near": near or (), "held": self.held}[fact]
         is_unknown = not self.at if fact == "at" else fact == "near" and near is None
@@ -350,9 +350,8 @@ class Known:
             return is_there if is_there or self.at else None
         if fact == "near":
             return None if self._within_reach is None else bool(self.those(fact, about))
-        states = [everything.states(name) for name in everything.known_as(self.at if about == HERE else about)]
-        known = [fact in one or (None if OPPOSITES[fact] not in one else False) for one in states]
-        return True if True in known else None if None in known or not known else False
+        named = everything.known_as(self.at if about == HERE else about)
+        return any_of(is_in(fact, everything.states(name)) for name in named)
 
     def those(self, fact: str, about: str) -> list[str]:
         about = self.at if about == HERE else about
@@ -363,6 +362,16 @@ class Known:
         if fact == "at":
             return [place for place in (self.at, self.room) if place and is_of(place, about)]
         return [name for name in self._all.known_as(about) if fact in self._all.states(name)]
+
+
+def is_in(state: str, states: Collection[str]) -> bool | None:
+    """Whether something is in a state by those that are known of it; None: nobody knows."""
+    return True if state in states else False if OPPOSITES[state] in states else None
+
+
+def any_of(each: Iterable[bool | None]) -> bool | None:
+    known = [*each]
+    return True if True in known else None if None in known or not known else False
 
 
 def is_of(name: str, word: str) -> bool:

@@ -6,6 +6,7 @@ Models that were trained for a planner know their prompts as they are; they are 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -36,33 +37,34 @@ class Offers:
         self._known = knowledge
         skills = knowledge.household.skills
         self._of_verb = {skill.verb: skill for skill in skills if _is_verb_and_thing(skill)}
-        self._parts: dict[str, tuple[Skill, str] | None] = {}  # of each text that was listed
+        self._parts: dict[str, tuple[str, str] | None] = {}  # verb and name of each text that was listed
 
     def texts(self, listed: Sequence[str], robot: Known) -> list[str]:
         """Return those that may be possible, in their order."""
         if not self._of_verb:
             return list(listed)
         kept: list[int] = []
-        places: dict[Skill, dict[str, int]] = {}  # by what they are done to: where texts stand in the list
+        places = defaultdict[str, dict[str, int]](dict)  # by verb and name: where texts stand in the list
+        parts = self._parts
         for at, text in enumerate(listed):
-            if text not in self._parts:
-                self._parts[text] = self._apart(text)
-            if (part := self._parts[text]) is None:
+            if text not in parts:
+                parts[text] = self._apart(text)
+            if (part := parts[text]) is None:
                 kept.append(at)
             else:
-                places.setdefault(part[0], {})[part[1]] = at
+                places[part[0]][part[1]] = at
         told = cache(robot.told)
-        for skill, of_name in places.items():
+        for verb, of_name in places.items():
+            skill = self._of_verb[verb]
             (parameter,) = skill.parameters
             if _holds(skill, robot):
                 named = [name for name in self._known.names if name in of_name] if self._known.words else of_name
                 kept += map(of_name.__getitem__, _fitting(skill, parameter, named, robot, told))
         return [listed[at] for at in sorted(kept)]
 
-    def _apart(self, text: str) -> tuple[Skill, str] | None:
+    def _apart(self, text: str) -> tuple[str, str] | None:
         verb, name = self._known.household.split_skill(text)
-        skill = self._of_verb.get(verb)
-        return (skill, name) if skill is not None and name[-1:].isdigit() else None  # it may be a person
+        return (verb, name) if verb in self._of_verb and name[-1:].isdigit() else None  # it may be a person
 
     def offers(self, listed: Iterable[Offer], robot: Known) -> list[Offer]:
         """Return those that may be possible, with the values that fit."""
