@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 from reactree_ros.agent.text import check_template, shortened_line
@@ -114,6 +115,11 @@ class Need:
             return _SAID[self.fact][1].format(" or ".join(self.named(values)))
         those = [name for one in self.named(values) for name in facts.those(self.fact, one)]
         return " and ".join(map(_SAID[self.fact][0].format, those or self.named(values)))
+
+    @cached_property
+    def parameters(self) -> frozenset[str]:
+        """The parameters that it is about; the one that a ``number`` names is none."""
+        return frozenset(name for about in self.about for name in re.findall(r"{(.*?)}", about))
 
     @property
     def conditions(self) -> Sequence[str]:

@@ -6,7 +6,7 @@ Where things were seen last is the paper's working memory (section 4.2).
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from reactree_ros.agent.household import Household
@@ -18,6 +18,8 @@ from reactree_ros.agent.turns import Place, Searched, ToldSearched, told_searche
 
 #: The verbs of skills by which a place is searched.
 GO_TO, OPEN = "go to", "open"
+#: Facts that are not asked of many names.
+UNTOLD = frozenset({"condition", "free", "number"})
 #: States of what has an inside.
 _DOOR = {"OPEN", "CLOSED"}
 _INSTANCE = re.compile(r" (?:\d+|\(\d+\))$")
@@ -99,7 +101,7 @@ class Knowledge:
                 continue
             self._see(Sighting(seen.word, seen.instance, name, seen.room, seen.place, seen.held, robot))
             if seen.states:
-                self._is(name, frozenset(state.lower() for state in seen.states))
+                self._set(name, frozenset(state.lower() for state in seen.states))
             if not seen.held and seen.word not in self._carried and _DOOR & {*seen.states}:
                 self._insides.setdefault(name, Place(name, seen.room, seen.word, seen.instance))
 
@@ -126,11 +128,11 @@ class Knowledge:
             self.placed[released] = at
         for state, other in OPPOSITES.items():
             if name := call.value(state):
-                self._is(name, self.states(name) - {other} | {state})
+                self._set(name, self.states(name) - {other} | {state})
 
-    def _is(self, name: str, states: frozenset[str]) -> None:
+    def _set(self, name: str, states: frozenset[str]) -> None:
         self._states[name] = states
-        self._of_word.setdefault(_INSTANCE.sub("", name), {})[name] = None
+        self._of_word.setdefault(word_of(name), {})[name] = None
 
     # ------------------------------------------------------------------ where things were seen
 
@@ -202,6 +204,11 @@ class Knowledge:
     def known_as(self, word: str) -> Iterator[str]:
         """Yield the names of what has a name, or is of a word, and is known in some state."""
         yield from (word,) if word in self._states else self._of_word.get(word, ())
+
+    def in_state(self, state: str) -> Mapping[str, bool | None]:
+        """Say of all names that are known in some state, and of their words, whether they are in this one."""
+        each = {name: is_in(state, states) for name, states in self._states.items()}
+        return {word: any_of(each[name] for name in names) for word, names in self._of_word.items()} | each
 
     # ------------------------------------------------------------------ what was searched
 
@@ -311,11 +318,14 @@ class Known:
 
     # ------------------------------------------------------------------ facts
 
-    def within(self, fact: str) -> Iterable[str] | None:
-        """Return all that a fact can hold of, where those are few; None: nobody knows, or they are many."""
-        if fact == "held":
-            return self.held
-        return self._within_reach if fact == "near" else None
+    def told(self, fact: str) -> tuple[Mapping[str, bool | None], bool | None]:
+        """Say what :meth:`holds` says of a fact: of some names and words, and of every other one."""
+        if fact in OPPOSITES:
+            return self._all.in_state(fact), None
+        near, places = self._within_reach, [place for place in (self.at, self.room) if place]
+        some = {"at": places, "near": near or (), "held": self.held}[fact]
+        is_unknown = not self.at if fact == "at" else fact == "near" and near is None
+        return dict.fromkeys((*some, *map(word_of, some)), True), None if is_unknown else False
 
     @property
     def _within_reach(self) -> Sequence[str] | None:
@@ -331,16 +341,16 @@ class Known:
             return len(self.held) < hands if hands else None
         if fact == "held":
             return bool(self.those(fact, about))
-        if about.isupper() or (about == HERE and not self.at):  # nobody has told what can be done with things
+        is_property = about.isupper() and about not in (self.at, self.room) and not everything.knows(about)
+        if is_property or (about == HERE and not self.at):  # nobody has told what can be done with things
             return None
         if fact == "at":
             is_there = any(is_of(place, about) for place in (self.at, self.room) if place)
             return is_there if is_there or self.at else None
         if fact == "near":
             return None if self._within_reach is None else bool(self.those(fact, about))
-        states = [everything.states(name) for name in everything.known_as(self.at if about == HERE else about)]
-        known = [fact in one or (None if OPPOSITES[fact] not in one else False) for one in states]
-        return True if True in known else None if None in known or not known else False
+        named = everything.known_as(self.at if about == HERE else about)
+        return any_of(is_in(fact, everything.states(name)) for name in named)
 
     def those(self, fact: str, about: str) -> list[str]:
         about = self.at if about == HERE else about
@@ -353,6 +363,20 @@ class Known:
         return [name for name in self._all.known_as(about) if fact in self._all.states(name)]
 
 
+def is_in(state: str, states: Collection[str]) -> bool | None:
+    """Whether something is in a state by those that are known of it; None: nobody knows."""
+    return True if state in states else False if OPPOSITES[state] in states else None
+
+
+def any_of(each: Iterable[bool | None]) -> bool | None:
+    known = [*each]
+    return True if True in known else None if None in known or not known else False
+
+
 def is_of(name: str, word: str) -> bool:
     """Whether a name is a word itself or one of its instances: ``juice 1`` and ``Juice (1)`` are."""
-    return name == word or (name.startswith(word) and _INSTANCE.fullmatch(name, len(word)) is not None)
+    return word in (name, word_of(name))
+
+
+def word_of(name: str) -> str:
+    return _INSTANCE.sub("", name)

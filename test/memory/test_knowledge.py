@@ -314,3 +314,27 @@ def test_each_robot_knows_its_own_place_and_hands() -> None:
     knowledge.did("go to table 1", looked(seen("table 1", "table 1")), "one")
     assert [knowledge.of(one).holds("held", "cup 1") for one in ("one", "two")] == [True, False]
     assert [knowledge.of(one).holds("at", "table") for one in ("one", "two")] == [True, None]
+
+
+@pytest.mark.parametrize("fact", ["at", "near", "held", "open", "closed", "on"])
+def test_what_is_told_of_all_names_is_what_holds_of_each(fact: str) -> None:
+    known = Knowledge(WAH_NL)
+    robot = known.of()
+    names = ["fridge 1", "fridge", "mug 2", "mug", "plate 9", "plate", "WC", "ward A", "bed 3"]
+
+    def check() -> None:
+        said, other = robot.told(fact)
+        assert [said.get(name, other) for name in names] == [robot.holds(fact, name) for name in names]
+
+    known.saw(Observation("", rooms=("WC", "ward A")))  # capitals are no property of things then
+    check()
+    here = (Seen("fridge", 1, "WC", "fridge 1", states=("OPEN",)), Seen("mug", 2, "WC", "fridge 1"))
+    seen = Observation("", seen=(*here, Seen("mug", 3, "WC", held=True)))
+    known.saw(seen)
+    check()
+    known.did("go to fridge 1", seen)
+    check()
+    known.saw(Observation("", seen=(Seen("fridge", 2, "WC", states=("CLOSED", "OFF")),)))
+    check()
+    robot.moved()
+    check()
