@@ -8,13 +8,8 @@ In the last so many tasks, each skill that is offered is tried on a copy of the 
 the world does it. A `recall` can be if it names what the task names, or something that was seen.
 
 With ``--cost``: what it takes to choose some 200 of 5,000 skills for one decision, beside making the grammar of those.
-<<<<<<< HEAD
-The skills are texts of a household, or values of a robot's declared skills. A world lists the same at each decision,
-or each time something else, as after a door was opened.
-=======
 The skills are texts of a household, or values of a robot's declared skills. A world lists the same at each decision, or
 each time something else, as after a door was opened.
->>>>>>> bench
 """
 
 from __future__ import annotations
@@ -171,16 +166,6 @@ def cost() -> Iterator[str]:
     }
     for name, choose in ways.items():
         kept, took = timed(choose)
-<<<<<<< HEAD
-        _, grammar = timed(partial(_grammar_of, kept))
-        count, times = len(lines_of(kept)), took / grammar
-        yield f"{name:26}{count:5} offered {took:6.2f} ms, {times:5.1f} times their grammar ({grammar:.2f} ms)"
-
-
-def _grammar_of(offered: Sequence[Offered]) -> str:
-    texts, declared = apart(offered)
-    return DecisionGrammar(texts, offers=declared).ebnf()
-=======
         texts, some = apart(kept)
         _, grammar = timed(partial(grammar_of, texts, some))
         yield (
@@ -191,7 +176,6 @@ def _grammar_of(offered: Sequence[Offered]) -> str:
 
 def grammar_of(texts: Sequence[str], offers: Sequence[Offer]) -> str:
     return DecisionGrammar(texts, offers=offers).ebnf()
->>>>>>> bench
 
 
 def in_a_house(household: Household) -> tuple[Offers, Known]:
