@@ -8,6 +8,7 @@ from reactree_ros.agent.household import Household
 from reactree_ros.agent.needs import HERE, needs_of
 from reactree_ros.agent.parameters import Thing
 from reactree_ros.agent.skill import Skill
+from reactree_ros.household.vocabulary import CLASSES
 
 _THING = "{thing}"
 _WITHIN_REACH = {"free": "hand", "near": _THING}
@@ -53,6 +54,9 @@ WAH_NL = Household(
     max_steps=200,
     prompts="reactree_ros.household:prompts",
     hands=2,
+    solid=tuple(
+        one.word for one in CLASSES.values() if "CAN_OPEN" in one.properties and "CONTAINERS" not in one.properties
+    ),
 )
 
 #: Extra text about the skills for a robot that holds one thing at a time.

@@ -327,10 +327,12 @@ class Known:
         if about.isupper() or (about == HERE and not self.at):  # nobody has told what can be done with things
             return None
         if fact == "at":
-            is_there = any(is_of(place, about) for place in (self.at, self.room) if place)
+            is_there = any(is_of(place, about) for place in (self.at, self.room) if place and place not in self.held)
             return is_there if is_there or self.at else None
         if fact == "near":
             return None if self._near is None else bool(self.those(fact, about))
+        if about == HERE and fact == "closed" and any(is_of(self.at, one) for one in everything.household.solid):
+            return False
         states = [everything.states(name) for name in everything.known_as(self.at if about == HERE else about)]
         known = [fact in one or (None if OPPOSITES[fact] not in one else False) for one in states]
         return True if True in known else None if None in known or not known else False

@@ -82,6 +82,7 @@ class RobotWorld(SharedWorld):
             WAH_NL,
             skills=(*config.declared, *config.waits),
             actions=(),
+            hands=config.hands,
             control_flows={flow.name: flow.text for flow in flows},
             rules=ONE_HAND if config.hands == 1 and config.of_household else "",
         )

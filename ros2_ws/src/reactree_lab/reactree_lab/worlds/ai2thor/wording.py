@@ -315,6 +315,8 @@ def _states(thing: Thing) -> tuple[str, ...]:
 ALFRED = Household(
     name="alfred",
     skills=SKILLS,
+    hands=1,
+    solid=("Blinds", "Book", "Kettle", "Laptop", "ShowerCurtain", "ShowerDoor"),
     control_flows={
         "sequence": ('"sequence" (achieve subgoals sequentially. If any subgoal fails, the sequence is interrupted)'),
         "fallback": (
