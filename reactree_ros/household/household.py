@@ -32,14 +32,7 @@ def handling(name: str, description: str, effect: str, which: str = "", **requir
 SKILLS = (
     handling("go to", "goes to a room or a thing", "at"),
     handling("pick up", "takes a thing into an empty hand", "held", "GRABBABLE", **_WITHIN_REACH),
-    handling(
-        "put down",
-        "puts it where the robot stands, in or on it",
-        "released",
-        "GRABBABLE",
-        held=_THING,
-        **_WHERE_IT_FITS,
-    ),
+    handling("put down", "puts it in or on where you stand", "released", "GRABBABLE", held=_THING, **_WHERE_IT_FITS),
     handling("open", "opens something that is closed", "open", "CAN_OPEN", **_WITHIN_REACH, closed=_THING),
     handling("close", "closes something that is open", "closed", "CAN_OPEN", **_WITHIN_REACH, open=_THING),
     handling("turn on", "switches something on", "on", "HAS_SWITCH", **_WITHIN_REACH, off=_THING),
@@ -54,9 +47,7 @@ WAH_NL = Household(
     max_steps=200,
     prompts="reactree_ros.household:prompts",
     hands=2,
-    solid=tuple(
-        one.word for one in CLASSES.values() if "CAN_OPEN" in one.properties and "CONTAINERS" not in one.properties
-    ),
+    solid=tuple(one.word for one in CLASSES.values() if one.properties & {"CAN_OPEN", "CONTAINERS"} == {"CAN_OPEN"}),
 )
 
 #: Extra text about the skills for a robot that holds one thing at a time.

@@ -57,9 +57,7 @@ _PAST = {"open": "opened", "close": "closed", "slice": "sliced"}
 SKILLS = (
     handling("go to", "goes to an object", "at"),
     handling("pick up", "takes an object into the empty hand", "held", "pickupable", near="{thing}", free="hand"),
-    handling(
-        "put down", "puts it where the robot went last", "released", "", held="{thing}", **{"not": {"closed": HERE}}
-    ),
+    handling("put down", "puts it where you stand", "released", "", held="{thing}", **{"not": {"closed": HERE}}),
     handling("slice", "cuts an object into slices", "gone", "sliceable", near="{thing}"),
     handling("open", "opens something that is closed", "open", "openable", closed="{thing}", near="{thing}"),
     handling("close", "closes something that is open", "closed", "openable", open="{thing}", near="{thing}"),
@@ -242,11 +240,7 @@ class View:
             return f"You are currently holding {self._held()}." if self.held else "You do not holding any object."
         if need.fact == "near":  # as recorded, only who picks up minds the distance
             return f"The {name} is not close to you." if verb == "pick up" or not thing["visible"] else ""
-        return (
-            f"The {name} already {verb}."
-            if need.fact in ("on", "off")
-            else f"The {name} is already {OPPOSITES[need.fact]}."
-        )
+        return f"The {name} {f'is already {OPPOSITES[need.fact]}' if verb in _PAST else f'already {verb}'}."
 
     def failure_text(self, verb: str, thing: Thing, error: str = "") -> str:
         """Word that a skill failed although nothing spoke against it; `error` is the simulator's message."""
