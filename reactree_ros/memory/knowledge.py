@@ -345,10 +345,12 @@ class Known:
         if is_property or (about == HERE and not self.at):  # nobody has told what can be done with things
             return None
         if fact == "at":
-            is_there = any(is_of(place, about) for place in (self.at, self.room) if place)
+            is_there = any(is_of(place, about) for place in (self.at, self.room) if place and place not in self.held)
             return is_there if is_there or self.at else None
         if fact == "near":
             return None if self._within_reach is None else bool(self.those(fact, about))
+        if about == HERE and fact == "closed" and any(is_of(self.at, one) for one in everything.household.solid):
+            return False
         named = everything.known_as(self.at if about == HERE else about)
         return any_of(is_in(fact, everything.states(name)) for name in named)
 

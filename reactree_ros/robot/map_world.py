@@ -153,7 +153,7 @@ def household_of(config: RobotConfig) -> Household:
     if not config.of_household:
         return Household(name="robot", skills=skills, control_flows=texts, start_line=START_LINE)
     hand = ONE_HAND if config.hands == 1 else ""
-    return replace(WAH_NL, skills=skills, actions=(), control_flows=texts, rules=hand)
+    return replace(WAH_NL, skills=skills, actions=(), control_flows=texts, rules=hand, hands=config.hands)
 
 
 def conditions_text(holding: Mapping[str, bool | None]) -> str:
