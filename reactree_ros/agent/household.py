@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from reactree_ros.agent.control_flow import default_flows
 from reactree_ros.agent.parameters import ParameterError, Value
@@ -72,6 +74,18 @@ class Household:
         added = tuple(skills)
         verbs = tuple(dict.fromkeys((*self.actions, *(skill.verb for skill in added))))
         return replace(self, skills=(*self.skills, *added), actions=verbs)
+
+    @cached_property
+    def resources(self) -> frozenset[str]:
+        """What of the robot its skills name as used, e.g. ``base`` and ``voice``; empty: none names anything."""
+        return frozenset(name for skill in self.skills for name in skill.uses)
+
+    def uses(self, skill: str) -> frozenset[str]:
+        """Return what of the robot a skill takes: what it names, else all, for which the empty name stands, too."""
+        with suppress(ParameterError):
+            if used := self.call(skill).skill.uses:
+                return used
+        return self.resources | {""}
 
     @property
     def rules_text(self) -> str:
