@@ -328,7 +328,9 @@ class _Check:
                 beside = self._call(f"'{stopped}' beside '{kept}'", partial(self._world.execute, stopped))
                 self._call(f"cancelling '{stopped}'", beside.cancel)
                 self._asked("at_rest", self._world.at_rest)
-                self._observation(f"'{kept}'", self._asked(f"'{kept}' beside '{stopped}'", lambda doing=doing: doing))
+                self._observation(
+                    f"'{kept}'", self._asked(f"'{kept}' beside '{stopped}'", partial(mapped, doing, lambda seen: seen))
+                )
                 return
 
     def _shares(self) -> None:
