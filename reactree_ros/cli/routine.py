@@ -148,7 +148,7 @@ def _routine_of(record: Record) -> Routine:  # its tree is grown once more along
     root, context = episode.root, episode.context
     if root.status != Status.SUCCESS:
         raise UserError(f"{record.name}: the run did not reach its goal; only one that did can be kept as a routine")
-    known = Vocabulary((*context.known, *context.world.words), context.world.recallable, context.household.skills)
+    known = Vocabulary((*context.known.named, *context.world.words), context.world.recallable, context.household.skills)
     routine = learnt(root, known, run=str(record.run["id"]))
     if problem := overlooked(routine, known):
         raise UserError(f"{record.name}: no routine is kept: {problem}; write one by `reactree routine edit --file`")

@@ -23,7 +23,6 @@ from reactree_ros.errors import UserError
 from reactree_ros.llm.port import LanguageModel, Reply, Tally
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.port import EpisodicMemory
-from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.person.port import Person, confirmed_by, is_stop
 from reactree_ros.record.verdict import LIMITED, EpisodeEnd
 from reactree_ros.record.verdict import EpisodeResult as EpisodeResult
@@ -125,7 +124,7 @@ class Episode:
                 prices=Prices(options.price_input, options.price_cached, options.price_output),
             ),
             options=options,
-            working_memory=WorkingMemory() if remembers else None,
+            recalls=remembers,
             person=person,
             examples=examples or examples_from(memory, model, options),
             wake=self._awake.set,

@@ -24,7 +24,12 @@ SKILLS = (
 
 #: VirtualHome's skills, with their prompts and fixed examples.
 WAH_NL = Household(
-    name="wah_nl", skills=SKILLS[:-1], max_decisions=200, max_steps=200, prompts="reactree_ros.household:prompts"
+    name="wah_nl",
+    skills=SKILLS[:-1],
+    max_decisions=200,
+    max_steps=200,
+    prompts="reactree_ros.household:prompts",
+    hands=2,
 )
 
 #: Extra text about the skills for a robot that holds one thing at a time.

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from reactree_ros.agent.household import named
+from reactree_ros.agent.needs import HERE
 from reactree_ros.household.tasks import AGENT_CLASS, ROOMS, Graph, Node
 from reactree_ros.household.vocabulary import CLASSES
 
@@ -95,6 +96,34 @@ class Scene:
                 self._container[edge.from_id] = edge.to_id
             elif edge.relation_type == "ON":
                 self._surface[edge.from_id] = edge.to_id
+
+    # ------------------------------------------------------------------ facts, see agent/needs.py
+
+    hands = HANDS
+
+    here: Thing | None = None  # what the agent stands at; None in the middle of a room
+
+    def holds(self, fact: str, about: str) -> bool | None:
+        if fact == "free":
+            return len(self.held) < self.hands
+        return None if fact == "condition" else bool(self.those(fact, about))
+
+    def those(self, fact: str, about: str) -> list[str]:
+        return [thing.name for thing in self._meant(about) if self._is(thing, fact)]
+
+    def _meant(self, about: str) -> list[Thing]:
+        if about == HERE:
+            return [] if self.here is None else [self.here]
+        if (one := self.by_name.get(about)) is not None:
+            return [one]
+        return [thing for thing in self.things.values() if about == thing.word or about in thing.properties]
+
+    def _is(self, thing: Thing, fact: str) -> bool:
+        if fact == "at":
+            return thing in (self.here, self.agent_room)
+        if fact == "near":
+            return thing.id in {*self.close, *self.held} and not self.hidden(thing)
+        return thing.id in self.held if fact == "held" else fact.upper() in thing.states
 
     def for_another(self: AnyScene) -> AnyScene:
         """Return the same house for another agent in the same room with empty hands."""

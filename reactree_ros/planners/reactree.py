@@ -53,7 +53,7 @@ def abilities_of(context: RunContext, settings: ReactreeSettings) -> Abilities:
     flows = [flow for flow in _OF_THE_PAPER[settings.control_flow] if flow in household.control_flows]
     own = [flow for flow in household.control_flows if flow not in PAPER]
     few = "" if [*flows, *own] == list(household.control_flows) else f"_{settings.control_flow.replace('+', '_')}"
-    names = [f"reactree_wm{few}"] if context.working_memory is not None else []
+    names = [f"reactree_wm{few}"] if context.recalls else []
     examples = fixed_example(household, *names, f"reactree{few}")  # this is an example without recalls, too
     named = [*flows, *(own if settings.control_flow == "all" else ()), *joined(settings.more_control_flows)]
     return Abilities(
@@ -86,7 +86,7 @@ def own_tree(name: str, make: Callable[[OwnTree], Behaviour], summary: str = "a 
 
 
 def flat_abilities(context: RunContext, settings: AgentNodeSettings) -> Abilities:
-    names = ("react_wm", "react") if context.working_memory is not None else ("react",)
+    names = ("react_wm", "react") if context.recalls else ("react",)
     examples = fixed_example(context.household, *names)
     return Abilities((), 0, examples, settings.break_rounds, settings.questions, more=settings.kinds)
 

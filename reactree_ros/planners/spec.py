@@ -14,7 +14,6 @@ from reactree_ros.agent.household import Household
 from reactree_ros.agent.prompt import prompt
 from reactree_ros.agent.transcript import Example
 from reactree_ros.errors import UserError
-from reactree_ros.memory.working import SearchMemory
 from reactree_ros.plugins import Registry, Spec, more_come
 from reactree_ros.plugins.settings import (
     Harmless,
@@ -112,15 +111,12 @@ class Planner:
         self.spec.check_installed()
         context.system_text, context.fixed_example = self.settings.system_text, self.settings.fixed_example
         if isinstance(self.settings, AgentNodeSettings) and self.settings.search_memory:
-            context.search = self._search_memory(context)
+            if not context.recalls:
+                raise UserError(
+                    f"planner '{self.name}': search_memory is a part of working memory; name '{self.spec.name}{WM}'"
+                )
+            context.tells_searched = True
         return self.spec.build(instruction, context, self.settings)
-
-    def _search_memory(self, context: RunContext) -> SearchMemory:
-        if context.working_memory is None:
-            raise UserError(
-                f"planner '{self.name}': search_memory is a part of working memory; name '{self.spec.name}{WM}'"
-            )
-        return SearchMemory(context.household, context.world.recallable)
 
     def reaching(self) -> dict[str, Any]:
         return reaching(type(self.settings), self.settings.model_dump(exclude_unset=True))

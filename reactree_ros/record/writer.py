@@ -195,7 +195,7 @@ class Recorder(Listener):
                     "name": planner.name if isinstance(planner, Planner) else type(planner).__name__,
                     "options": planner.settings.model_dump(mode="json") if isinstance(planner, Planner) else {},
                 },
-                "working_memory": context.working_memory is not None,
+                "working_memory": context.recalls,
                 "household": household_to_dict(context.household),
                 "recallable": list(context.world.recallable),
                 "words": list(context.world.words),
@@ -346,7 +346,8 @@ class Recorder(Listener):
         if start:
             event["start"] = self._text(start)
         if isinstance(turns, Prompt) and turns.turns is node.turns:
-            event["turns"] = (0, len(turns) - len(start))
+            event["turns"] = (0, len(turns) - len(start) - len(turns.last))
+            event |= {"last": list(map(turn_to_dict, turns.last))} if turns.last else {}
         else:
             event["own"] = list(map(turn_to_dict, turns[len(start) :]))
         event["may_say"] = may_say_to_dict(request.may_say)

@@ -61,11 +61,10 @@ class Run:
         self.shown: set[str] = set()  # what looks at places have shown
         self._held: set[str] = set()
         self._words = len(node.context.words)
-        memory = node.context.working_memory
-        for word in memory.words if memory is not None else ():
-            for one in memory.sightings(word) if memory is not None else ():
-                if not one.held:
-                    self.seen[one.name] = Seen(one.word, one.instance, one.room, one.place)
+        known = node.context.known
+        for one in (one for word in known.words for one in known.sightings(word)):
+            if not one.held:
+                self.seen[one.name] = Seen(one.word, one.instance, one.room, one.place)
 
     def render(self, template: str) -> str:
         return template.format(**self.fit.values, **self.found)
@@ -187,9 +186,9 @@ class SkillStep(_Leaf):
             call = self.call(run.render(skill.wording))
         except (ParameterError, KeyError) as error:
             return self.fails(f"'{self.subgoal}' cannot be done: {error}")
-        if run.holds_already(skill.effect, self.post.robot.holds):
+        if run.holds_already(skill.effect, self.post.robot.known.hands):
             return True
-        if lost := run.lost(skill.needs, self.post.robot.holds):
+        if lost := run.lost(skill.needs, self.post.robot.known.hands):
             return self.fails(lost)
         seen = yield from self.carries_out(call)
         if seen is None:
@@ -283,13 +282,13 @@ class SearchStep(_Leaf):
 
     def _put_before(self) -> str:
         wanted, mine = {*self._routine.fit.values.values()}, {*self._routine.found.values()}
-        for name, place in self.context.placed.items():
+        for name, place in self.context.known.placed.items():
             if name not in mine and self._word in (name, _word(name)) and {place, _word(place)} & wanted:
                 return f"{name} was put to {place} before in this run, and whether another one is meant is not said"
         return ""
 
     def _in_hand(self) -> str:
-        taken, holds = {*self._routine.found.values()}, self.post.robot.holds
+        taken, holds = {*self._routine.found.values()}, self.post.robot.known.hands
         names = (
             self._routine.name_of(seen) for seen in holds if self._word in (seen.word, self._routine.name_of(seen))
         )
@@ -297,12 +296,12 @@ class SearchStep(_Leaf):
 
     def _fitting(self) -> list[str]:
         run, taken = self._routine, {*self._routine.found.values()}
-        held = {run.name_of(seen) for robot in self.context.team.robots for seen in robot.holds}
+        held = {run.name_of(seen) for robot in self.context.team.robots for seen in robot.known.hands}
         if self._word in run.rooms or any(_word(room) == self._word for room in run.rooms):
             names = [room for room in run.rooms if self._word in (room, _word(room))]
         else:
             names = [name for name, seen in run.seen.items() if self._word in (seen.word, name)]
-        room = self.post.robot.room
+        room = self.post.robot.known.room
         names = [name for name in names if name not in taken and name not in held]
         return sorted(names, key=lambda name: (name not in run.near, name in run.seen and run.seen[name].room != room))
 
@@ -317,14 +316,14 @@ class SearchStep(_Leaf):
     def _reach(self, name: str) -> Program:
         run, robot = self._routine, self.post.robot
         if name in run.rooms:
-            return robot.room == name or (yield from self._go(name))
-        if any(run.name_of(seen) == name for seen in robot.holds):
+            return robot.known.room == name or (yield from self._go(name))
+        if any(run.name_of(seen) == name for seen in robot.known.hands):
             return True
         seen = run.seen.get(name)
         if seen is None:
             return False
         place = seen.place if seen.place in run.seen and self._is_carried(seen.word) and seen.place else name
-        if robot.at and robot.at in (name, place) and name in run.near:
+        if robot.known.at and robot.known.at in (name, place) and name in run.near:
             return True
         return (yield from self._visit(place)) and (name == place or name in run.near)
 
@@ -336,7 +335,7 @@ class SearchStep(_Leaf):
         if (
             seen is not None
             and seen.room
-            and seen.room != self.post.robot.room
+            and seen.room != self.post.robot.known.room
             and not (yield from self._go(seen.room))
         ):
             return False
@@ -380,8 +379,8 @@ class SearchStep(_Leaf):
 
     def _next(self) -> str | None:
         # Before all that, where a map that is kept takes one to be.
-        run, carried, memory = self._routine, self.context.world.recallable, self.context.working_memory
-        for place in memory.likely(self._word) if memory is not None else ():
+        run, carried = self._routine, self.context.world.recallable
+        for place in self.context.known.likely(self._word):
             if place not in (run.entered if place in run.rooms else run.searched):
                 return place
         rooms = {room: self._likely(room) for room in run.rooms if room not in run.entered}
@@ -400,7 +399,7 @@ class SearchStep(_Leaf):
         chance = self._likely(name) * self._likely(seen.room or "")
         if name in self._routine.shown and not is_closed:
             chance *= _SEEN_FROM_BESIDE
-        return chance / (1 + is_closed + (seen.room != self.post.robot.room))
+        return chance / (1 + is_closed + (seen.room != self.post.robot.known.room))
 
     def _likely(self, name: str) -> float:
         return _FOUND_THERE if _word(name) in self._search.order else 1.0

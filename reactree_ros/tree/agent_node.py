@@ -18,9 +18,10 @@ from reactree_ros.agent.prompt import ContextWindow, Siblings, reply_rule, syste
 from reactree_ros.agent.reading.skills import Skills
 from reactree_ros.agent.skill import Offer, apart
 from reactree_ros.agent.transcript import Example
-from reactree_ros.agent.turns import About, Prompt, Said, Saw, Turn, told_failed
+from reactree_ros.agent.turns import About, Prompt, Said, Saw, Told, Turn, told_failed
 from reactree_ros.llm.port import A_PERSON, PromptTooLong, Reply
 from reactree_ros.memory.experience import End
+from reactree_ros.tree.advice import about_thought, line, why_not
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal import OfAttempt
 from reactree_ros.tree.goal_node import GoalNode
@@ -149,7 +150,7 @@ class AgentNode(GoalNode):
 
     def begin(self) -> Generator[Step, Any, None]:
         context, abilities = self.context, self._abilities
-        recall = context.working_memory is not None
+        recall = context.recalls
         seen = yield from self.look_around()
         observation = replace(seen, text=seen.text + context.team.introduce(self.post.robot))
         found = yield from self.find_examples()
@@ -167,7 +168,10 @@ class AgentNode(GoalNode):
 
     def _learn_skills(self) -> Generator[Step, Any, None]:
         skills, self._offers = apart((yield from self.available_skills()))
-        self.context.known.update(dict.fromkeys(name for one in self._offers for name in one.names))
+        if not self.context.options.offers_all:
+            offers, robot = self.context.offers, self.post.robot.known
+            skills, self._offers = offers.texts(skills, robot), offers.offers(self._offers, robot)
+        self.context.known.named.update(dict.fromkeys(name for one in self._offers for name in one.names))
         self._skills = (*self.own_actions(), *skills)
 
     def _begin_anew(self) -> None:
@@ -192,28 +196,34 @@ class AgentNode(GoalNode):
 
     def act(self, act: Decision, reply: Reply | None = None, said: str = "") -> Generator[Step, Any, Observation]:
         observation = yield from super().act(act, reply, said)
-        context, robot = self.context, self.post.robot.name
-        memory, search = context.working_memory, context.search
-        if memory is None or search is None:
+        known, robot, skill = self.context.known, self.post.robot.name, act.skill_asked
+        if not self.context.tells_searched:
             return observation
-        skill = act.skill_asked
         if not skill.startswith(ASKS_MEMORY):
-            told = search.did(skill, observation, robot=robot, step=context.budget.steps)
+            told = self._searched
         else:
-            told = None if memory.sightings(skill.removeprefix(RECALL)) else search.of_all(robot=robot)
+            told = None if known.sightings(skill.removeprefix(RECALL)) else known.all_searched(robot=robot)
         if told is not None:
             self.add(told)
         return observation
 
     def _tell_searched_here(self) -> None:
-        robot, search = self.post.robot, self.context.search
-        if search is not None and (told := search.of_room(robot.room or None, robot=robot.name)) is not None:
+        robot = self.post.robot
+        told = self.context.known.searched_in(robot.known.room or None, robot=robot.name)
+        if self.context.tells_searched and told is not None:
             self.add(told)
 
     # ------------------------------------------------------------------ deciding
 
     def prompt(self) -> Sequence[Turn]:
-        return Prompt(self.prompt_head, self._window.shown(self.turns))
+        return Prompt(self.prompt_head, self._window.shown(self.turns), self._told_last())
+
+    def _told_last(self) -> tuple[Turn, ...]:
+        context = self.context
+        if not context.options.told("line"):
+            return ()
+        known = line(self.subgoal, context.nameable, context.known, self.post.robot.known)
+        return (Told(known, About.KNOWN),)
 
     def make_room(self, error: PromptTooLong) -> Generator[Step, Any, None]:
         try:
@@ -279,7 +289,21 @@ class AgentNode(GoalNode):
         had = normal(thought)
         again = had in self._thoughts
         self._thoughts.append(had)
-        return REPEATED if again and self.context.options.answer_repeats else OK
+        if again and self.context.options.answer_repeats:
+            return REPEATED
+        known, robot, things = self.context.known, self.post.robot.known, self.context.nameable
+        missing = about_thought(thought, self._skills, things, known, robot) if self._says_missing else ""
+        return missing or OK
+
+    @property
+    def _says_missing(self) -> bool:
+        return self.context.options.told("missing")
+
+    def explained(self, objection: str, decision: Decision | None) -> str:
+        skill = "" if decision is None else decision.skill_asked
+        if not (skill and self._says_missing) or skill in self._skills:
+            return objection
+        return why_not(skill, self.context.known, self.post.robot.known) or objection
 
     def _read(self, reply: Reply) -> Sequence[Said]:
         if self.context.options.plain_reading:

@@ -9,11 +9,12 @@ from typing import Any
 
 from reactree_ros.agent.budget import COUNTED, Limit
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL, Decision
+from reactree_ros.agent.household import NAMING
 from reactree_ros.agent.prompt import SUMMARY_STOPS, read_summary, start_turn, summary_request, without_oldest
 from reactree_ros.agent.skill import Offer, Offered, SkillCall
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.agent.transcript import Example, shortened
-from reactree_ros.agent.turns import About, Prompt, Said, Saw, Told, Turn
+from reactree_ros.agent.turns import About, Prompt, Said, Saw, Told, ToldSearched, Turn
 from reactree_ros.background.pending import Pending, asked
 from reactree_ros.llm.port import (
     DecisionRequest,
@@ -26,6 +27,7 @@ from reactree_ros.llm.port import (
     ServerUnavailable,
 )
 from reactree_ros.memory.experience import Experience
+from reactree_ros.tree.advice import in_one_form
 from reactree_ros.tree.failure import BrokenOff, LimitReached, MemoryGone, Refused, RobotLost
 from reactree_ros.tree.goal import OfAttempt
 from reactree_ros.tree.listener import Call
@@ -83,6 +85,7 @@ class AskingNode(ProgramNode):
     refusals = OfAttempt(lambda node: Refusals(node.context.options))
     _system_and_rule = OfAttempt(lambda _: ("", ""))
     _longest_reply = OfAttempt(lambda _: 0)  # in tokens; 0: as the options have it
+    _searched = OfAttempt[ToldSearched | None](lambda _: None)  # what its last skill has searched
     _looked_as = OfAttempt[Robot | None](lambda _: None)  # as which it looked around last
 
     # ------------------------------------------------------------------ turns
@@ -101,7 +104,11 @@ class AskingNode(ProgramNode):
         self.add(Said(text, decision))
 
     def see(self, observation: Observation) -> None:
-        self.add(Saw(observation.full_text, observation))
+        self.add(Saw(self._as_said(observation.full_text), observation))
+
+    def _as_said(self, text: str) -> str:
+        is_plain = self.context.options.told("names") and self.context.household.naming == NAMING
+        return in_one_form(text) if is_plain else text
 
     # ------------------------------------------------------------------ the world
 
@@ -125,7 +132,7 @@ class AskingNode(ProgramNode):
     def _after_hold(self, words: str) -> Generator[Step, Any, Observation]:
         before = self._looked_as
         yield Hold()
-        self.post.robot.at = ""  # somebody may have moved it
+        self.post.robot.known.moved()  # somebody may have moved it
         seen = yield from self.look_around()
         now = "" if before in (None, self.post.robot) else f"You are {self.post.robot.name} now."
         text = " ".join(filter(None, (words, now, "You may go on.", seen.text)))
@@ -180,7 +187,7 @@ class AskingNode(ProgramNode):
         """Carry a skill out that is counted already; ``recall`` is answered by working memory."""
         context = self.context
         self.post.robot.elapsed += 1
-        if context.working_memory is not None and skill.startswith(RECALL):
+        if context.recalls and skill.startswith(RECALL):
             observation = Observation(context.recall(skill.removeprefix(RECALL), self.post.robot))
             context.listener.came(self, Call("recall"), observation)
         else:
@@ -196,12 +203,7 @@ class AskingNode(ProgramNode):
                 observation = yield from self._after_hold(observation.text)
             robot = self.post.robot
             context.remember(observation, robot)
-            call = robot.did(skill, observation.outcome)
-            if observation.outcome is Outcome.DONE:
-                context.touched.append(f"{skill} {robot.room}")
-                if call is not None:
-                    context.placed.pop(call.value("held"), None)
-                    context.placed |= {name: robot.at for name in [call.value("released")] if name}
+            self._searched = context.known.did(skill, observation, robot.name, step=context.budget.steps)
         context.listener.observed(self, observation)
         since, self._news = self._news, context.team.news.count
         return context.team.with_news(self.post.robot, observation, self.subgoal, since)
@@ -216,7 +218,9 @@ class AskingNode(ProgramNode):
     # ------------------------------------------------------------------ the memories
 
     def own_actions(self) -> list[str]:
-        recall = self.post.world.recallable if self.context.working_memory is not None else ()
+        recall = self.post.world.recallable if self.context.recalls else ()
+        if not self.context.options.offers_all:
+            recall = self.context.offers.recalls(recall, f"{self.context.nodes[0].subgoal}; {self.subgoal}")
         return [DONE, FAILURE, *(RECALL + word for word in recall)]
 
     def find_examples(self) -> Generator[Step, Any, tuple[Experience, ...]]:
@@ -243,10 +247,12 @@ class AskingNode(ProgramNode):
         The household's rules are a part of the system text. ``rule`` says in a chat what a reply is.
         """
         household = self.context.household
-        whole = f"{system}\n{household.rules_text}" if household.rules_text else system
+        what_for = household.skills_text if self.context.options.told("rules") else ""
+        whole = "\n".join(filter(None, (system, household.rules_text, what_for)))
         self._system_and_rule = (whole, rule) if self.context.system_text else ("", "")
         line = household.start_line
-        self._show([one if isinstance(one, Example) else Example.of_text(one, start_line=line) for one in examples])
+        shown = [one if isinstance(one, Example) else Example.of_text(one, start_line=line) for one in examples]
+        self._show([one.with_observations(self._as_said) for one in shown])
 
     def _show(self, examples: Sequence[Example]) -> None:
         system, rule = self._system_and_rule

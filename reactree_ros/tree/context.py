@@ -20,14 +20,15 @@ from reactree_ros.agent.turns import Turn
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.memory.experience import Experience
-from reactree_ros.memory.working import SearchMemory, WorkingMemory
+from reactree_ros.memory.knowledge import Knowledge
 from reactree_ros.person.port import Person
+from reactree_ros.tree.advice import Offers, whole_names
 from reactree_ros.tree.failure import Failure, FailureKind, RobotLost
 from reactree_ros.tree.goal import Goal
 from reactree_ros.tree.listener import Listener
 from reactree_ros.tree.options import TreeOptions
 from reactree_ros.tree.team import Robot, Team
-from reactree_ros.world.port import GONE, Observation, World, WorldError
+from reactree_ros.world.port import Observation, World, WorldError
 
 #: What a tree calls before or after a tick.
 Handler = Callable[[BehaviourTree], None]
@@ -107,9 +108,9 @@ class RunContext:
     growth: Growth = field(default_factory=Growth)  # inserts expansions into the running tree
     budget: Budget = field(default_factory=Budget)  # decisions and steps left
     options: TreeOptions = field(default_factory=TreeOptions)  # how the method behaves
-    working_memory: WorkingMemory | None = None  # where things were seen; None switches ``recall`` off
+    recalls: bool = False  # whether the model may ask where things were seen
     person: Person | None = None  # answers questions; None: there is nobody to ask
-    search: SearchMemory | None = None  # what was searched; None: nobody is told
+    tells_searched: bool = False  # whether nodes are told what was searched
     #: Finds in-context examples for a subgoal; where it is None or finds none, the fixed ones are used.
     examples: Callable[[str], Pending[tuple[Experience, ...]]] | None = None
     routines: ByRoutine | None = None  # does what an agent node is for by a routine that fits, if there is one
@@ -134,9 +135,8 @@ class RunContext:
     shown: int = 0  # how many corrections were shown to the person
     answers: dict[str, str] = field(default_factory=dict)  # to questions, by their words in lower case
     warned: bool = False  # whether a reply came with a warning
-    touched: list[str] = field(default_factory=list)  # skills that were done, each with the room of the robot then
-    placed: dict[str, str] = field(default_factory=dict)  # where each thing was put that the run has let go of
-    known: dict[str, None] = field(default_factory=dict)  # the words for what was seen, and names in offered skills
+    known: Knowledge = field(init=False)  # what the robots know
+    offers: Offers = field(init=False)  # what of the world's skills is possible by that
     team: Team = field(init=False)  # the robots of the world
     nameable: tuple[str, ...] = field(init=False)  # the words for what is in the world, as it says when the run begins
 
@@ -144,20 +144,13 @@ class RunContext:
         self.enter(self.world)
 
     def enter(self, world: World) -> None:
-        self.world, self.team = world, Team(world)
+        self.world, self.known = world, Knowledge(world.household, world.recallable)
+        self.offers, self.team = Offers(self.known), Team(world, self.known)
         self.nameable = (*world.words, *world.recallable)
 
     @property
     def household(self) -> Household:
         return self.world.household
-
-    def forget_held(self, robot: Robot) -> list[str]:
-        """Forget what a robot held that is gone, once; returns what it is called."""
-        held, robot.holds = robot.holds, ()
-        if self.working_memory is not None:
-            for seen in held:
-                self.working_memory.forget(seen.word, seen.instance)
-        return [self.household.name_of(seen.word, seen.instance) for seen in held]
 
     def loss(self, robot: Robot, error: Exception) -> Exception:
         """Return what is raised when a robot failed: its loss if another one is left, else the failure itself."""
@@ -166,26 +159,26 @@ class RunContext:
         robot.lose(str(error) or type(error).__name__)
         if not self.team.left:
             return error
-        held = self.forget_held(robot)
+        held = self.known.forget_held(robot.name)
         lost = f"; what it held is lost with it: {', '.join(held)}" if held else ""
         return RobotLost(f"{robot.name} is gone: {robot.gone.rstrip('.')}{lost}")
 
     def recall(self, word: str, robot: Robot) -> str:
         """Answer a robot from working memory, which first forgets what is lost with robots that are gone."""
-        assert self.working_memory is not None  # without it nothing can be recalled
         for one in self.team.robots:  # also those that were lost while they made way, which no goal node saw
             if one.gone:
-                self.forget_held(one)
-        return self.working_memory.recall(word, robot.name)
+                self.known.forget_held(one.name)
+        return self.known.recall(word, robot.name)
 
     def untouched(self, goal: str) -> list[str]:
         """Return what a goal names that no skill has named which was done, nor is where one was done."""
         goal = without_excluded(goal)
-        known = {**self.known, **dict.fromkeys(self.nameable)}
-        named = [one for one in known if names(goal, one)]
-        whole = (one for one in named if not any(other != one and names(other, one) for other in named))
+        known = {**self.known.named, **dict.fromkeys(self.nameable)}
+        whole = whole_names(goal, known)
         forms = ((one, (one, f"{one}s", one.removesuffix("s"))) for one in whole)  # a map's "banana" is "bananas"
-        return [one for one, said in forms if not any(names(skill, form) for skill in self.touched for form in said)]
+        return [
+            one for one, said in forms if not any(names(skill, form) for skill in self.known.touched for form in said)
+        ]
 
     def count_tokens(self, text: str) -> int:
         """Count tokens with the model's tokenizer, or, where it is not at hand, about as many."""
@@ -229,25 +222,6 @@ class RunContext:
         for glance in observation.glances:
             self.looked(glance)
         self.listener.saw(observation)
-        robot.saw(observation)
-        self.known.update((seen.word, None) for seen in observation.seen)
-        if self.search is not None:
-            self.search.see(observation)
-        memory, name_of = self.working_memory, self.household.name_of
-        if memory is None:
-            return
-        if not self.team.alone:
+        self.known.saw(observation, robot.name)
+        if self.recalls and not self.team.alone:
             self.team.news.add(robot.name, observation)
-        for seen in observation.remembered:
-            memory.remember(seen, name=name_of(seen.word, seen.instance))
-        here = {name_of(seen.word, seen.instance) for seen in observation.seen}
-        for place in observation.looked_at(name_of):
-            memory.missed(place, here)
-        for seen in observation.seen:
-            if GONE in seen.states:
-                memory.forget(seen.word, seen.instance)
-                continue
-            name = name_of(seen.word, seen.instance)
-            memory.see(
-                seen.word, seen.instance, name=name, room=seen.room, place=seen.place, held=seen.held, robot=robot.name
-            )

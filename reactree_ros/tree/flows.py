@@ -200,8 +200,8 @@ class Concurrent(Parallel):
         if child in self._posts:
             return True
         nodes = [node for node in child.iterate() if isinstance(node, GoalNode)]
-        team, memory = self._context.team, self._context.working_memory
-        post = team.send(child, "; ".join(node.subgoal for node in nodes), self._node.post, memory)
+        team = self._context.team
+        post = team.send(child, "; ".join(node.subgoal for node in nodes), self._node.post)
         if post is None:
             return False
         post.robot.elapsed = max(post.robot.elapsed, self._begun_at)

@@ -13,12 +13,9 @@ from typing import Any, TypeVar
 
 from py_trees.behaviour import Behaviour
 
-from reactree_ros.agent.observation import Seen
-from reactree_ros.agent.parameters import ParameterError
-from reactree_ros.agent.skill import SkillCall
 from reactree_ros.agent.text import names
 from reactree_ros.background.pending import Pending, after, asked, give_up_after
-from reactree_ros.memory.working import WorkingMemory
+from reactree_ros.memory.knowledge import Knowledge, Known
 from reactree_ros.world.port import GO_TO, Observation, Outcome, SharedWorld, Use, World, team_of
 
 T = TypeVar("T")
@@ -322,9 +319,7 @@ class News:
 class Robot(Claimant):
     world: World = field(kw_only=True)  # the world as it sees it and acts in it
     claims: Claims = field(kw_only=True)
-    room: str = ""  # where it saw something last; empty before
-    at: str = ""  # what it went to last, by the effect of a declared skill; empty where nobody knows
-    holds: tuple[Seen, ...] = ()
+    known: Known = field(kw_only=True)  # what it knows
     gone: str = ""  # why it can do nothing more; empty as long as it can
     post: Post | None = None  # what it works on; None: nothing
     moving: Pending[Observation] | None = None  # how it makes way for another robot; None: it does not
@@ -339,7 +334,8 @@ class Robot(Claimant):
 
     def aside(self) -> str:
         """Name the skill that leads to the middle of the room; empty if it has none, or nobody knows the room."""
-        return f"{GO_TO} {self.room}" if self.room and GO_TO in self.world.household.actions else ""
+        room = self.known.room
+        return f"{GO_TO} {room}" if room and GO_TO in self.world.household.actions else ""
 
     def make_way(self) -> None:
         """Move away from where it stands; if it cannot, it stays, and the others wait as long as they may."""
@@ -348,7 +344,8 @@ class Robot(Claimant):
             self.moving.add_done_callback(self._made_way)
 
     def _made_way(self, done: Future[Observation]) -> None:
-        self.moving, self.at = None, ""
+        self.moving = None
+        self.known.moved()
         if done.cancelled():
             return
         if (error := done.exception()) is not None:
@@ -359,21 +356,6 @@ class Robot(Claimant):
     def lose(self, reason: str) -> None:
         self.gone = reason
         self.claims.release(self)
-
-    def did(self, skill: str, outcome: Outcome) -> SkillCall | None:
-        """Note where a skill has led it; after a drive that failed, and after a text, nobody knows where it is."""
-        try:
-            call = self.world.household.call(skill)
-        except ParameterError:
-            self.at = ""
-            return None
-        if call.skill.moves:
-            self.at = call.value("at") if outcome is Outcome.DONE else ""
-        return call
-
-    def saw(self, observation: Observation) -> None:
-        self.holds = tuple(seen for seen in observation.seen if seen.held)
-        self.room = next((seen.room for seen in observation.seen if seen.room), self.room)
 
 
 @dataclass(eq=False)
@@ -407,11 +389,13 @@ class Post(Claimant):
 
 
 class Team:
-    def __init__(self, world: World) -> None:
-        self.claims, self.news = Claims(), News(world.household.name_of)
+    def __init__(self, world: World, known: Knowledge) -> None:
+        self.known, self.claims, self.news = known, Claims(), News(world.household.name_of)
         self._shared = team_of(world)
         worlds: Mapping[str, World] = self._shared or {"": world}
-        self.robots = tuple(Robot(name, idle=True, world=own, claims=self.claims) for name, own in worlds.items())
+        self.robots = tuple(
+            Robot(name, idle=True, world=own, claims=self.claims, known=known.of(name)) for name, own in worlds.items()
+        )
         self.alone = len(self.robots) == 1  # whether there is one only
         for robot in () if self.alone else self.robots:
             self._shared[robot.name].heed(robot)
@@ -469,7 +453,7 @@ class Team:
     def makespan(self) -> int:
         return max(robot.elapsed for robot in self.robots)
 
-    def send(self, top: Behaviour, subgoal: str, above: Post, memory: WorkingMemory | None) -> Post | None:
+    def send(self, top: Behaviour, subgoal: str, above: Post) -> Post | None:
         """Give a subtree a robot: one that can do it, that holds or is near to what it names; None: it has to wait."""
         if not self.left:
             return Post("", robot=above.robot, above=above, top=top)
@@ -477,7 +461,7 @@ class Team:
             self._parts += 1
             return Post(f"'{subgoal}'", robot=above.robot, above=above, top=top, part=str(self._parts))
         able = [robot for robot in self.robots if not robot.gone and self._can(robot, subgoal)]
-        robot = self._best(able or [robot for robot in self.robots if not robot.gone], subgoal, above, memory)
+        robot = self._best(able or [robot for robot in self.robots if not robot.gone], subgoal, above)
         if robot is None:
             return None
         post = Post("", robot=robot, above=above, top=top)
@@ -500,23 +484,24 @@ class Team:
             return f"{post.robot.name} makes way for another robot"
         if not post.robot.gone:
             return ""
-        if (robot := self._best(self.robots, "", post, None)) is not None:
+        if (robot := self._best(self.robots, "", post)) is not None:
             post.get(robot)
             return ""
         return f"{post.robot.name} is gone, and no other robot is free"
 
-    def _best(self, robots: Iterable[Robot], subgoal: str, above: Post, memory: WorkingMemory | None) -> Robot | None:
+    def _best(self, robots: Iterable[Robot], subgoal: str, above: Post) -> Robot | None:
         there = [robot for robot in robots if not robot.gone and robot.moving is None]
         free = [robot for robot in there if robot.post is None or robot.post.is_above(above)]
-        return max(free, key=lambda robot: _fitness(robot, subgoal, memory), default=None)
+        return max(free, key=lambda robot: _fitness(robot, subgoal, self.known), default=None)
 
     def _can(self, robot: Robot, subgoal: str) -> bool:
         verbs = {verb for other in self.robots for verb in other.world.household.actions}
         return {verb for verb in verbs if names(subgoal, verb)} <= set(robot.world.household.actions)
 
 
-def _fitness(robot: Robot, subgoal: str, memory: WorkingMemory | None) -> tuple[bool, bool]:
+def _fitness(robot: Robot, subgoal: str, known: Knowledge) -> tuple[bool, bool]:
     """Rate a robot for a subgoal: whether it holds what that names, and whether it is where such a thing was seen."""
-    named = [word for word in memory.words if names(subgoal, word)] if memory is not None else []
-    rooms = {sighting.room for word in named for sighting in memory.sightings(word)} if memory is not None else set()
-    return any(names(subgoal, seen.word) for seen in robot.holds), bool(robot.room) and robot.room in rooms
+    named = [word for word in known.words if names(subgoal, word)]
+    rooms = {sighting.room for word in named for sighting in known.sightings(word)}
+    mine = robot.known
+    return any(names(subgoal, seen.word) for seen in mine.hands), bool(mine.room) and mine.room in rooms

@@ -29,7 +29,6 @@ from reactree_ros.household.tasks import Task, parse_tasks
 from reactree_ros.household.vocabulary import CLASSES
 from reactree_ros.llm.eyes import Eyes
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, ServerUnavailable
-from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.reader import read_record
 from reactree_ros.record.writer import Recorder, RecordFile
@@ -301,7 +300,6 @@ def test_what_was_not_grasped_is_not_remembered_as_held(task: Task) -> None:
     episode = Episode("Grasp it", world=world, model=model, planner=planner("reactree_wm"))
     context = episode.context
     context.remember(world.execute(skill).result(SOON), context.team.robots[0])
-    assert isinstance(context.working_memory, WorkingMemory)
     thing = robot.scene.by_name[skill.removeprefix("pick up ")]
     assert "hold" not in context.recall(thing.word, context.team.robots[0])
 

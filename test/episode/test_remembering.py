@@ -22,8 +22,8 @@ from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, moved
 from reactree_ros.memory.house_map import HouseMap
+from reactree_ros.memory.knowledge import Knowledge
 from reactree_ros.memory.stores.sqlite import SqliteMemory
-from reactree_ros.memory.working import WorkingMemory
 from reactree_ros.record.schema import observation_from_dict, observation_to_dict
 from reactree_ros.tree.options import Routines
 from reactree_ros.world.port import WorldError
@@ -169,17 +169,21 @@ def test_each_robot_of_a_team_feeds_the_map_and_is_told_by_it(tmp_path: Path) ->
 
 
 def test_what_is_seen_in_this_run_counts_more_than_what_is_remembered() -> None:
-    memory = WorkingMemory()
-    memory.remember(Seen("cup", 1, "kitchen 1", "sink 1", states=(REMEMBERED, "2 hours ago")), name="cup 1")
-    memory.remember(Seen("cup", 1, "kitchen 1", "table 1", states=(REMEMBERED, PERHAPS)), name="cup 1")
-    assert memory.recall("cup") == "You saw cup 1 near sink 1 in kitchen 1. That was 2 hours ago, before this task."
-    assert memory.likely("cup") == ("sink 1", "table 1")
-    memory.missed("sink 1", {"sink 1"})
-    assert memory.recall("cup") == "You have not seen cup before."
-    memory.see("cup", 1, room="study 1", place="desk 1")
-    memory.remember(Seen("cup", 1, "kitchen 1", "sink 1", states=(REMEMBERED, "2 hours ago")), name="cup 1")
-    memory.missed("desk 1", set())
-    assert memory.recall("cup") == "You saw cup 1 near desk 1 in study 1."
+    known = Knowledge(WAH_NL)
+
+    def remember(*states: str, place: str = "sink 1") -> None:
+        known.saw(Observation("", remembered=(Seen("cup", 1, "kitchen 1", place, states=(REMEMBERED, *states)),)))
+
+    remember("2 hours ago")
+    remember(PERHAPS, place="table 1")
+    assert known.recall("cup") == "You saw cup 1 near sink 1 in kitchen 1. That was 2 hours ago, before this task."
+    assert known.likely("cup") == ("sink 1", "table 1")
+    known.saw(Observation("", seen=(Seen("sink", 1, "kitchen 1", "sink 1"),)))
+    assert known.recall("cup") == "You have not seen cup before."
+    known.saw(Observation("", seen=(Seen("cup", 1, "study 1", "desk 1"),)))
+    remember("2 hours ago")
+    known.saw(Observation("", seen=(Seen("desk", 1, "study 1", "desk 1"),)))
+    assert known.recall("cup") == "You saw cup 1 near desk 1 in study 1."
 
 
 SEEN = st.builds(

@@ -34,7 +34,7 @@ from reactree_ros.tree.flows import SequenceFlow
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.listener import Listener
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.world.port import Observation, WorldError
+from reactree_ros.world.port import Observation, Seen, WorldError
 
 
 def root_of(run: Episode) -> AgentNode:
@@ -275,9 +275,7 @@ def test_without_working_memory_nothing_can_be_recalled() -> None:
 def test_a_recall_is_answered_by_working_memory_and_is_a_step() -> None:
     world = ScriptedWorld()
     run = scripted_episode({"root": ["Act: recall location of apple", "Act: done"]}, world=world, working_memory=True)
-    memory = run.context.working_memory
-    assert memory is not None
-    memory.see("apple", 1, room="kitchen 1", place="fridge 1")
+    run.context.known.saw(Observation("", seen=(Seen("apple", 1, "kitchen 1", "fridge 1"),)))
     result = run.run()
     assert "\nAct: recall location of apple\nYou saw apple 1 near fridge 1 in kitchen 1.\n" in root_of(run).text
     assert (result.decisions, result.steps, world.executed) == (1, 1, [])

@@ -279,8 +279,7 @@ def test_what_was_corrected_is_recalled() -> None:
         person=Says("y", "y", "y"),
         decides=[DONE],
     ).ends()
-    memory = run.episode.context.working_memory
-    assert memory is not None
+    memory = run.episode.context.known
     assert memory.recall("cup") == "You saw cup 1 near Anna."
     assert memory.recall("stapler") == "You saw stapler 1 near counter 1 in corridor 1."
     assert memory.recall("jug") == "You have not seen jug before."

@@ -237,7 +237,7 @@ def test_it_is_told_after_a_search_and_where_a_node_begins(task: Task) -> None:
 def test_off_nothing_is_told_and_everything_is_as_before() -> None:
     assert planner("reactree_wm").settings.model_dump()["search_memory"] is False
     episode, _ = recorded(TASKS[0], "reactree_wm")
-    assert episode.context.search is None
+    assert not episode.context.tells_searched
     assert not any(told_in(node) for node in episode.context.nodes)
     assert "Searched" not in "".join(node.text for node in episode.context.nodes)
 

@@ -168,8 +168,7 @@ def test_who_holds_what_a_subgoal_names_or_is_where_it_was_seen_goes_first() -> 
     run.run()
     by = {node.subgoal: node.post.robot.name for node in run.context.nodes}
     assert (by["put the mug away"], by["bring the apple"]) == ("two", "one")
-    memory = run.context.working_memory
-    assert memory is not None
+    memory = run.context.known
     assert memory.recall("mug", "one") == "two is holding mug 1."
     assert memory.recall("mug", "two") == "You are holding mug 1."
     assert [sighting.robot for sighting in memory.sightings("apple")] == ["one"]

@@ -229,7 +229,7 @@ class HiAgentNode(GoalNode):
         )
 
     def _system_text(self) -> str:
-        recall = "" if self.context.working_memory is None else f" {RECALL.strip()},"
+        recall = "" if not self.context.recalls else f" {RECALL.strip()},"
         household = self.context.household
         text = _prompt(household, "system").format(recall=recall, actions=", ".join(household.listed))
         return f"{text}\n{prompt(PROMPTS, 'retrieval.txt')}" if self._settings.retrieval else text

@@ -1,4 +1,4 @@
-"""Working memory: the recorded wording, and the latest sightings."""
+"""Knowledge: where things were seen, in the recorded wording; what was searched; what holds."""
 
 from __future__ import annotations
 
@@ -9,10 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactree_lab.worlds.ai2thor.wording import ALFRED
+from reactree_ros.agent.household import Household
+from reactree_ros.agent.needs import HERE
+from reactree_ros.agent.skill import skill_of
 from reactree_ros.agent.turns import About, Place, Searched, ToldSearched
 from reactree_ros.household.household import WAH_NL
-from reactree_ros.memory.working import SearchMemory, WorkingMemory
+from reactree_ros.memory.knowledge import Knowledge
 from reactree_ros.world.port import GONE, Observation, Outcome, Seen
+
+
+def saw(known: Knowledge, word: str, number: int, *, room: str | None, place: str | None, held: bool = False) -> None:
+    known.saw(Observation("", seen=(Seen(word, number, room, place, held),)))
 
 
 @pytest.mark.parametrize(
@@ -24,26 +31,26 @@ from reactree_ros.world.port import GONE, Observation, Outcome, Seen
     ],
 )
 def test_a_sighting_is_told_in_the_recorded_wording(room: str | None, place: str | None, sentence: str) -> None:
-    memory = WorkingMemory()
+    memory = Knowledge(WAH_NL)
     assert memory.recall("juice") == "You have not seen juice before."
-    memory.see("juice", 1, room=room, place=place)
+    saw(memory, "juice", 1, room=room, place=place)
     assert memory.recall("juice") == sentence
 
 
 def test_a_held_object_is_answered_as_held_until_it_is_seen_elsewhere() -> None:
-    memory = WorkingMemory()
-    memory.see("cutlery fork", 1, room="kitchen 1", place="sink 1")
-    memory.see("cutlery fork", 1, room="kitchen 1", place=None, held=True)
+    memory = Knowledge(WAH_NL)
+    saw(memory, "cutlery fork", 1, room="kitchen 1", place="sink 1")
+    saw(memory, "cutlery fork", 1, room="kitchen 1", place=None, held=True)
     assert memory.recall("cutlery fork") == "You are holding cutlery fork 1."
-    memory.see("cutlery fork", 1, room="bedroom 2", place="desk 1")
+    saw(memory, "cutlery fork", 1, room="bedroom 2", place="desk 1")
     assert memory.recall("cutlery fork") == "You saw cutlery fork 1 near desk 1 in bedroom 2."
 
 
 def test_instances_are_joined_by_a_blank_in_the_order_of_first_sighting() -> None:
-    memory = WorkingMemory()
-    memory.see("cupcake", 2, room="kitchen 1", place="kitchen table 1")
-    memory.see("cupcake", 1, room="kitchen 1", place="kitchen table 1")
-    memory.see("cupcake", 2, room="living room 1", place="coffee table 1")
+    memory = Knowledge(WAH_NL)
+    saw(memory, "cupcake", 2, room="kitchen 1", place="kitchen table 1")
+    saw(memory, "cupcake", 1, room="kitchen 1", place="kitchen table 1")
+    saw(memory, "cupcake", 2, room="living room 1", place="coffee table 1")
     assert memory.recall("cupcake") == (
         "You saw cupcake 2 near coffee table 1 in living room 1. You saw cupcake 1 near kitchen table 1 in kitchen 1."
     )
@@ -56,9 +63,9 @@ def test_instances_are_joined_by_a_blank_in_the_order_of_first_sighting() -> Non
     )
 )
 def test_a_recall_names_each_instance_once_in_first_order_at_its_last_place(seen: list[tuple[str, int, str]]) -> None:
-    memory = WorkingMemory()
+    memory = Knowledge(WAH_NL)
     for word, instance, place in seen:
-        memory.see(word, instance, room="kitchen 1", place=place)
+        saw(memory, word, instance, room="kitchen 1", place=place)
     for word in ("juice", "wine"):
         last = {instance: place for name, instance, place in seen if name == word}
         first = dict.fromkeys(instance for name, instance, _ in seen if name == word)
@@ -83,14 +90,14 @@ class Kitchen:
     """A robot in a kitchen with a table, a fridge, a cabinet and a nightstand that never opens, and what it is told."""
 
     def __init__(self) -> None:
-        self.memory, self.step = SearchMemory(WAH_NL, ("milk", "book")), 0
+        self.memory, self.step = Knowledge(WAH_NL, ("milk", "book")), 0
         doors = (seen("fridge 1", states=CLOSED), seen("cabinet 1", states=CLOSED), seen("nightstand 2", states=CLOSED))
-        self.memory.see(looked(seen("table 1"), *doors, seen("book 1", states=CLOSED)))
+        self.memory.saw(looked(seen("table 1"), *doors, seen("book 1", states=CLOSED)))
 
     def does(self, skill: str, observation: Observation, robot: str = "") -> ToldSearched | None:
         self.step += 1
-        self.memory.see(observation)
-        return self.memory.did(skill, observation, robot=robot, step=self.step)
+        self.memory.saw(observation, robot)
+        return self.memory.did(skill, observation, robot, step=self.step)
 
     def goes_to_the_table(self, robot: str = "") -> ToldSearched | None:
         there = looked(seen("table 1", "table 1"), seen("milk 1", "table 1"))
@@ -144,7 +151,7 @@ def test_who_searches_again_is_told_when_it_was_and_the_latest_search_comes_last
 def test_another_robot_is_named() -> None:
     kitchen = Kitchen()
     kitchen.goes_to_the_table("robot_2")
-    assert words(kitchen.memory.of_room(KITCHEN, robot="robot_1")).startswith(
+    assert words(kitchen.memory.searched_in(KITCHEN, robot="robot_1")).startswith(
         "Searched in kitchen 1: table (1) by robot_2; not yet"
     )
     assert words(kitchen.goes_to_the_table("robot_1")).startswith(
@@ -154,15 +161,15 @@ def test_another_robot_is_named() -> None:
 
 def test_of_several_rooms_each_is_told_by_itself_and_one_where_nothing_was_searched_is_not() -> None:
     kitchen = Kitchen()
-    assert kitchen.memory.of_all() is kitchen.memory.of_room(KITCHEN) is None
+    assert kitchen.memory.all_searched() is kitchen.memory.searched_in(KITCHEN) is None
     kitchen.goes_to_the_table()
     bath = looked(seen("sink 1", "sink 1", room="bathroom 1"), seen("cabinet 2", "sink 1", CLOSED, room="bathroom 1"))
     assert words(kitchen.does("go to sink 1", bath)) == "Searched in bathroom 1: sink (1); not yet: cabinet (2)."
-    assert words(kitchen.memory.of_all()) == (
+    assert words(kitchen.memory.all_searched()) == (
         "Searched in kitchen 1: table (1); not yet: fridge (1), cabinet (1), nightstand (2). "
         "Searched in bathroom 1: sink (1); not yet: cabinet (2)."
     )
-    assert kitchen.memory.of_room("bedroom 1") is None
+    assert kitchen.memory.searched_in("bedroom 1") is None
 
 
 @pytest.mark.parametrize(
@@ -185,18 +192,18 @@ def test_of_several_rooms_each_is_told_by_itself_and_one_where_nothing_was_searc
 def test_anything_else_is_no_search(skill: str, observation: Observation) -> None:
     kitchen = Kitchen()
     assert kitchen.does(skill, observation) is None
-    assert kitchen.memory.of_all() is None
+    assert kitchen.memory.all_searched() is None
 
 
 def test_what_is_gone_is_not_left_to_be_looked_into() -> None:
     kitchen = Kitchen()
-    kitchen.memory.see(looked(seen("fridge 1", states=(GONE,)), seen("nightstand 2", states=(GONE,))))
+    kitchen.memory.saw(looked(seen("fridge 1", states=(GONE,)), seen("nightstand 2", states=(GONE,))))
     assert words(kitchen.goes_to_the_table()) == "Searched in kitchen 1: table (1); not yet: cabinet (1)."
 
 
 def test_a_world_without_rooms_and_with_names_of_its_own() -> None:
-    memory = SearchMemory(ALFRED, ("Mug",))
-    memory.see(looked(seen("Fridge 1", states=CLOSED, room=None), seen("Desk 2", room=None)))
+    memory = Knowledge(ALFRED, ("Mug",))
+    memory.saw(looked(seen("Fridge 1", states=CLOSED, room=None), seen("Desk 2", room=None)))
     there = looked(seen("Desk 2", "Desk (2)", room=None), seen("Mug 1", "Desk (2)", room=None))
     assert words(memory.did("go to Desk (2)", there, step=1)) == "Searched: Desk (2); not yet: Fridge (1)."
     assert words(memory.did("open Fridge (1)", looked(into="Fridge (1)"), step=2)) == "Searched: Desk (2), Fridge (1)."
@@ -215,10 +222,95 @@ def test_nothing_is_both_searched_and_not_and_no_search_is_lost(acts: list[tuple
         if told is not None:
             searched.add(place)
             assert told.searched[-1].place.name == place
-        everything = kitchen.memory.of_all()
+        everything = kitchen.memory.all_searched()
         assert (everything is None) == (not searched)
         if everything is not None:
             names = [one.place.name for one in everything.searched]
             assert sorted(names) == sorted(searched)
             assert not searched & {one.name for one in everything.unsearched}
             assert [one.step for one in everything.searched] == sorted(one.step for one in everything.searched)
+
+
+DRAWERS = Household(
+    name="cart",
+    skills=(
+        *(
+            skill_of(
+                {
+                    "name": f"{verb} drawer",
+                    "wording": f"{verb} drawer {{number}}",
+                    "parameters": {"number": {"number": {"from": 1, "to": 6}}},
+                    "effect": {state: "drawer {number}"},
+                }
+            )
+            for verb, state in (("open", "open"), ("close", "closed"))
+        ),
+        skill_of(
+            {
+                "name": "take",
+                "wording": "take the {item}",
+                "parameters": {"item": ["pills"]},
+                "effect": {"held": "item"},
+            }
+        ),
+        skill_of(
+            {
+                "name": "drive",
+                "wording": "drive to {place}",
+                "parameters": {"place": "place"},
+                "effect": {"at": "place"},
+            }
+        ),
+    ),
+)
+
+
+def test_facts_follow_from_what_was_seen() -> None:
+    kitchen = Kitchen()
+    known = kitchen.memory.of()
+    assert known.holds("near", "milk 1") is False  # it has gone nowhere
+    kitchen.goes_to_the_fridge()
+    assert (known.at, known.room) == ("fridge 1", KITCHEN)
+    assert [
+        known.holds(*one) for one in (("at", "fridge"), ("at", "table 1"), ("near", "milk"), ("near", "table 1"))
+    ] == [
+        True,
+        False,
+        True,
+        False,
+    ]
+    assert [known.holds("closed", one) for one in ("fridge 1", "fridge", HERE, "table 1", "box")] == [True] * 3 + [
+        None
+    ] * 2
+    kitchen.does("pick up milk 1", looked(Seen("milk", 1, KITCHEN, held=True)))
+    assert known.holds("held", "milk") is True
+    assert known.holds("free", "hand") is True
+    kitchen.does("go to kitchen 1", looked(seen("table 1"), Seen("milk", 1, KITCHEN, held=True)))
+    assert [known.holds("near", one) for one in ("milk 1", "fridge 1")] == [True, False]
+    kitchen.does("go to table 1", looked(outcome=Outcome.EXECUTION))
+    assert [known.holds(*one) for one in (("at", "fridge 1"), ("near", "fridge 1"))] == [None, None]
+
+
+def test_facts_follow_from_effects_of_what_nobody_sees() -> None:
+    knowledge = Knowledge(DRAWERS)
+    known = knowledge.of()
+    assert known.holds("open", "drawer") is None
+    for skill in ("open drawer 2", "open drawer 3", "close drawer 2", "take the pills", "drive to counter 1"):
+        knowledge.did(skill, Observation(""))
+    assert [known.holds("open", one) for one in ("drawer", "drawer 2", "drawer 3", "drawer 4")] == [
+        True,
+        False,
+        True,
+        None,
+    ]
+    assert known.those("open", "drawer") == ["drawer 3"]
+    assert [known.holds("held", one) for one in ("pills", "cup")] == [True, False]
+    assert known.holds("at", "counter") is True
+
+
+def test_each_robot_knows_its_own_place_and_hands() -> None:
+    knowledge = Knowledge(WAH_NL)
+    knowledge.saw(looked(Seen("cup", 1, KITCHEN, held=True)), "one")
+    knowledge.did("go to table 1", looked(seen("table 1", "table 1")), "one")
+    assert [knowledge.of(one).holds("held", "cup 1") for one in ("one", "two")] == [True, False]
+    assert [knowledge.of(one).holds("at", "table") for one in ("one", "two")] == [True, None]

@@ -1,0 +1,351 @@
+"""What the robots of one run know: from what they saw, did and were told; data, never read from text.
+
+Where things were seen last is the paper's working memory (section 4.2).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from reactree_ros.agent.household import Household
+from reactree_ros.agent.needs import HERE, OPPOSITES
+from reactree_ros.agent.observation import GONE, PERHAPS, Observation, Outcome, Seen
+from reactree_ros.agent.parameters import ParameterError
+from reactree_ros.agent.skill import SkillCall
+from reactree_ros.agent.turns import Place, Searched, ToldSearched, told_searched
+
+#: The verbs of skills by which a place is searched.
+GO_TO, OPEN = "go to", "open"
+#: States of what has an inside.
+_DOOR = {"OPEN", "CLOSED"}
+_INSTANCE = re.compile(r" (?:\d+|\(\d+\))")
+
+
+@dataclass(frozen=True)
+class Sighting:
+    word: str  # the object's class in words, e.g. ``juice``
+    instance: int
+    name: str  # what it is called, e.g. ``juice 1``
+    room: str | None  # the room it was in, e.g. ``kitchen 1``; None if the world has no rooms
+    place: str | None  # the receptacle it was at, e.g. ``fridge 2``; None if it was seen from the middle of a room
+    held: bool = False
+    robot: str = ""  # which robot saw it; empty if there is only one
+    ago: str = ""  # how long before this run, in words, by a map that is kept; empty: it was seen in this run
+
+    def sentence(self, robot: str = "") -> str:
+        """Return the recorded wording: ``You saw juice 1 near fridge 2 in kitchen 1.``, for example."""
+        if self.held:
+            holder = "You are" if self.robot == robot else f"{self.robot} is"
+            return f"{holder} holding {self.name}."
+        near = f" near {self.place}" if self.place is not None else ""
+        inside = f" in {self.room}" if self.room is not None else ""
+        before = f" That was {self.ago}, before this task." if self.ago else ""
+        return f"You saw {self.name}{near}{inside}.{before}"
+
+
+class Knowledge:
+    """What is known in a run; :meth:`of` says what one of its robots knows, as :class:`~.needs.Facts`.
+
+    The last sighting of an instance counts: room and place are those of the latest one, and its place in a recall
+    answer is that of the first one. A place is searched when an observation shows its inside, when a robot arrives at
+    it and it is not closed, and when it is opened, also if nothing is to be seen then. What has an inside is known by
+    its state, open or closed; a thing that can be carried is no place. For one run and one thread.
+
+    Args:
+        household: Names things and reads skills.
+        carried: Words of what can be carried.
+    """
+
+    def __init__(self, household: Household, carried: Collection[str] = ()) -> None:
+        self.household, self._carried = household, frozenset(carried)
+        self.rooms: dict[str, None] = {}  # of the house, as far as they were told of
+        self.entered: dict[str, None] = {}  # those that a robot was in
+        self.named: dict[str, None] = {}  # words for what was seen, and names that may stand in offered skills
+        self.placed: dict[str, str] = {}  # where each thing was put that the run has let go of
+        self.touched: list[str] = []  # skills that were done, each with the room of the robot then
+        self.conditions: dict[str, bool] = {}  # by their wording
+        self._robots: dict[str, Known] = {}
+        self._states: dict[str, frozenset[str]] = {}  # by name
+        self._sightings: dict[str, dict[int, Sighting]] = {}  # dicts keep the order of first sighting
+        self._by_name: dict[str, Sighting] = {}
+        self._likely: dict[str, dict[str, None]] = {}  # where to look for a word, as a map that is kept says
+        self._insides: dict[str, Place] = {}  # by name, in the order of first sighting
+        self._searched: dict[str, Searched] = {}  # by name, the latest last
+
+    def of(self, robot: str = "") -> Known:
+        return self._robots.setdefault(robot, Known(self))
+
+    # ------------------------------------------------------------------ what came
+
+    def saw(self, observation: Observation, robot: str = "") -> None:
+        """Take in what an observation shows, of a look around as of a skill."""
+        name_of = self.household.name_of
+        names = [name_of(seen.word, seen.instance) for seen in observation.seen]
+        self.of(robot).saw(observation, names)
+        self.rooms.update(dict.fromkeys(observation.rooms))
+        for seen in observation.remembered:
+            self._remember(seen, name=name_of(seen.word, seen.instance))
+        for place in observation.looked_at(name_of):
+            self._missed(place, names)
+        for seen, name in zip(observation.seen, names, strict=True):
+            self.named[seen.word] = None
+            if GONE in seen.states:
+                self.forget(seen.word, seen.instance)
+                self._insides.pop(name, None)
+                continue
+            self._see(Sighting(seen.word, seen.instance, name, seen.room, seen.place, seen.held, robot))
+            if seen.states:
+                self._states[name] = frozenset(state.lower() for state in seen.states)
+            if not seen.held and seen.word not in self._carried and _DOOR & {*seen.states}:
+                self._insides.setdefault(name, Place(name, seen.room, seen.word, seen.instance))
+
+    def did(self, skill: str, observation: Observation, robot: str = "", *, step: int = 0) -> ToldSearched | None:
+        """Take in what came of a skill beside what was seen; returns what is to be told if it searched something."""
+        known = self.of(robot)
+        call = self._call(skill)
+        known.did(call, observation)
+        if observation.outcome is Outcome.DONE:
+            self.touched.append(f"{skill} {known.room}")
+            if call is not None:
+                self._changed(call, known.at)
+        return self._search(skill, observation, robot=robot, step=step)
+
+    def _call(self, skill: str) -> SkillCall | None:
+        try:
+            return self.household.call(skill)
+        except ParameterError:
+            return None
+
+    def _changed(self, call: SkillCall, at: str) -> None:
+        self.placed.pop(call.value("held"), None)
+        if released := call.value("released"):
+            self.placed[released] = at
+        for state, other in OPPOSITES.items():
+            if name := call.value(state):
+                self._states[name] = self._states.get(name, frozenset()) - {other} | {state}
+
+    # ------------------------------------------------------------------ where things were seen
+
+    def _see(self, sighting: Sighting) -> None:
+        self._sightings.setdefault(sighting.word, {})[sighting.instance] = sighting
+        self._by_name[sighting.name] = sighting
+
+    def _remember(self, seen: Seen, *, name: str) -> None:
+        # Where a thing was before this run, or is found at times; what was seen in this run counts more.
+        where = seen.place or seen.room
+        if where is None:
+            return
+        self._likely.setdefault(seen.word, {}).setdefault(where)
+        if PERHAPS not in seen.states and name not in self._by_name:
+            self._see(Sighting(seen.word, seen.instance, name, seen.room, seen.place, ago=seen.states[-1]))
+
+    def _missed(self, place: str, seen: Collection[str]) -> None:
+        # A place was looked at where only these things are: what was remembered there is not there any more.
+        gone = [one for one in self._by_name.values() if one.ago and one.place == place and one.name not in seen]
+        for one in gone:
+            self.forget(one.word, one.instance)
+
+    def forget(self, word: str, instance: int) -> None:
+        if one := self._sightings.get(word, {}).pop(instance, None):
+            del self._by_name[one.name]
+
+    def forget_held(self, robot: str) -> list[str]:
+        """Forget what a robot held that is gone, once; returns what it is called."""
+        known = self.of(robot)
+        held, known.hands = known.hands, ()
+        for seen in held:
+            self.forget(seen.word, seen.instance)
+        return [self.household.name_of(seen.word, seen.instance) for seen in held]
+
+    def recall(self, word: str, robot: str = "") -> str:
+        """Answer ``recall location of <word>`` in the recorded wording, instances in the order of first sighting."""
+        known = self._sightings.get(word)
+        if not known:
+            return f"You have not seen {word} before."
+        return " ".join(sighting.sentence(robot) for sighting in known.values())
+
+    def sightings(self, word: str) -> tuple[Sighting, ...]:
+        return tuple(self._sightings.get(word, {}).values())
+
+    def sighting(self, name: str) -> Sighting | None:
+        return self._by_name.get(name)
+
+    def likely(self, word: str) -> tuple[str, ...]:
+        """Return the places where a map that is kept takes such a thing to be, the likeliest first."""
+        return tuple(self._likely.get(word, ()))
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return tuple(self._sightings)
+
+    @property
+    def names(self) -> Iterator[str]:
+        """Yield the names of the rooms, things and places that were seen or told of."""
+        yield from self.rooms
+        yield from self._by_name
+        yield from (name for name in self._states if name not in self._by_name)
+
+    def knows(self, name: str) -> bool:
+        return name in self._by_name or name in self.rooms or name in self._states
+
+    def states(self, name: str) -> frozenset[str]:
+        return self._states.get(name, frozenset())
+
+    def known_as(self, word: str) -> Iterator[str]:
+        """Yield the names of what has a name, or is of a word, and is known in some state."""
+        if word in self._states:
+            yield word
+            return
+        yield from (name for name in self._states if is_of(name, word))
+
+    # ------------------------------------------------------------------ what was searched
+
+    def _search(self, skill: str, observation: Observation, *, robot: str, step: int) -> ToldSearched | None:
+        verb, name = self.household.split_skill(skill)
+        if verb == GO_TO and any(seen.room == name for seen in observation.seen):
+            return self.searched_in(name, robot=robot)
+        place = self._searched_place(verb, name, observation)
+        if place is None:
+            return None
+        before = self._searched.pop(place.name, None)
+        self._searched[place.name] = Searched(place, robot, step)
+        # Who arrives where a door is open and opens it once more has searched once.
+        again = None if before is not None and verb == OPEN and before.step == step - 1 else before
+        return self._told(place.room, robot=robot, again=again, step=step)
+
+    def _searched_place(self, verb: str, name: str, observation: Observation) -> Place | None:
+        # of which the observation shows what is there
+        known = {place.name: place for place in map(self._place, observation.seen)} | self._insides
+        into, room = observation.looked_into, next((seen.room for seen in observation.seen), None)
+        if into is not None:
+            return known.get(into, Place(into, room))
+        if observation.outcome is not Outcome.DONE or verb not in (GO_TO, OPEN):
+            return None
+        place = known.get(name, Place(name, room))
+        if place.word in self._carried or verb == OPEN:
+            return self._insides.get(name)
+        closed = any("CLOSED" in seen.states for seen in observation.seen if self._place(seen).name == name)
+        there = any(seen.place == name for seen in observation.seen if not seen.held)
+        return place if there and not closed else None
+
+    def searched_in(self, room: str | None, *, robot: str = "") -> ToldSearched | None:
+        return self._told(room, robot=robot) if self._in(room) else None
+
+    def all_searched(self, *, robot: str = "") -> ToldSearched | None:
+        searched = tuple(self._searched.values())
+        return told_searched(searched, self.unsearched(), robot=robot) if searched else None
+
+    def _told(self, room: str | None, *, robot: str, again: Searched | None = None, step: int = 0) -> ToldSearched:
+        left = [place for place in self.unsearched() if place.room == room]
+        return told_searched(self._in(room), left, robot=robot, again=again, step=step)
+
+    def _in(self, room: str | None) -> list[Searched]:
+        return [one for one in self._searched.values() if one.place.room == room]
+
+    def unsearched(self) -> list[Place]:
+        return [place for name, place in self._insides.items() if name not in self._searched]
+
+    def _place(self, seen: Seen) -> Place:
+        return Place(self.household.name_of(seen.word, seen.instance), seen.room, seen.word, seen.instance)
+
+
+class Known:
+    """What one robot of a run knows, as :class:`~.needs.Facts`.
+
+    Attributes:
+        room: Where it saw something last; empty before.
+        at: What it went to last; empty if nobody knows.
+        hands: What it was seen to hold.
+    """
+
+    def __init__(self, knowledge: Knowledge) -> None:
+        self._all = knowledge
+        self.room = self.at = ""
+        self.hands: tuple[Seen, ...] = ()
+        self._near: frozenset[str] | None = frozenset()  # None: nobody knows; it has gone nowhere at the start
+        self._taken: dict[str, None] = {}  # what it holds, by the effects of skills, of what is never seen as a thing
+
+    def saw(self, observation: Observation, names: Sequence[str]) -> None:
+        self.hands = tuple(seen for seen in observation.seen if seen.held)
+        self.room = next((seen.room for seen in observation.seen if seen.room), self.room)
+        if self.room:
+            self._all.entered[self.room] = None
+        if self.at and self._near is not None:
+            self._near |= self._before(observation, names)
+
+    def _before(self, observation: Observation, names: Sequence[str]) -> set[str]:
+        return {name for name, seen in zip(names, observation.seen, strict=True) if seen.place == self.at}
+
+    def did(self, call: SkillCall | None, observation: Observation) -> None:
+        """Take in where a skill has led it; after a drive that failed, and after a text, nobody knows where it is."""
+        is_done = observation.outcome is Outcome.DONE
+        if call is None:
+            self.moved()
+            return
+        if call.skill.moves:
+            self.moved(call.value("at") if is_done else "")
+            name_of = self._all.household.name_of
+            if self._near is not None:
+                self._near |= self._before(
+                    observation, [name_of(seen.word, seen.instance) for seen in observation.seen]
+                )
+        if is_done:
+            for name in filter(None, (call.value("released"), call.value("gone"))):
+                self._taken.pop(name, None)
+                self._near = self._near and self._near | {name}
+            if (name := call.value("held")) and self._all.sighting(name) is None:
+                self._taken[name] = None
+
+    def moved(self, at: str = "") -> None:
+        """Note that it has left where it was; empty: nobody knows where it is now."""
+        self.at, self._near = at, frozenset({at}) if at else None
+
+    @property
+    def held(self) -> list[str]:
+        name_of = self._all.household.name_of
+        return [*(name_of(seen.word, seen.instance) for seen in self.hands), *self._taken]
+
+    # ------------------------------------------------------------------ facts
+
+    def within(self, fact: str) -> Iterable[str] | None:
+        """Return all that a fact can hold of, where those are few; None: nobody knows, or they are many."""
+        if fact == "held":
+            return self.held
+        return None if fact != "near" or self._near is None else (*self._near, *self.held)
+
+    def holds(self, fact: str, about: str) -> bool | None:
+        everything = self._all
+        if fact == "condition":
+            return everything.conditions.get(about)
+        if fact == "free":
+            hands = everything.household.hands
+            return len(self.held) < hands if hands else None
+        if fact == "held":
+            return bool(self.those(fact, about))
+        if about.isupper() or (about == HERE and not self.at):  # nobody has told what can be done with things
+            return None
+        if fact == "at":
+            is_there = any(is_of(place, about) for place in (self.at, self.room) if place)
+            return is_there if is_there or self.at else None
+        if fact == "near":
+            return None if self._near is None else bool(self.those(fact, about))
+        states = [everything.states(name) for name in everything.known_as(self.at if about == HERE else about)]
+        known = [fact in one or (None if OPPOSITES[fact] not in one else False) for one in states]
+        return True if True in known else None if None in known or not known else False
+
+    def those(self, fact: str, about: str) -> list[str]:
+        about = self.at if about == HERE else about
+        if fact == "near":
+            return [name for name in (*(self._near or ()), *self.held) if is_of(name, about)]
+        if fact == "held":
+            return [name for name in self.held if is_of(name, about)]
+        if fact == "at":
+            return [place for place in (self.at, self.room) if place and is_of(place, about)]
+        return [name for name in self._all.known_as(about) if fact in self._all.states(name)]
+
+
+def is_of(name: str, word: str) -> bool:
+    """Whether a name is a word itself or one of its instances: ``juice 1`` and ``Juice (1)`` are."""
+    return name == word or (name.startswith(word) and _INSTANCE.fullmatch(name, len(word)) is not None)
