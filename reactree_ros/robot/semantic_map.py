@@ -7,6 +7,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import replace
 
 from reactree_ros.agent.household import named
+from reactree_ros.agent.needs import OPPOSITES
 from reactree_ros.agent.parameters import Named, Person
 from reactree_ros.agent.skill import Offer, Skill, SkillCall
 from reactree_ros.household import rules
@@ -20,6 +21,8 @@ from reactree_ros.world.port import Observation
 
 #: Of words, and of places of one word, at which something was seen that is no thing yet, the most.
 _MOST_CANDIDATES = 100
+#: Of what is not on the map, the most of which it is known what skills have said of it.
+_MOST_SAID = 1000
 
 
 class SemanticMap(House):
@@ -49,7 +52,9 @@ class SemanticMap(House):
         self.ways = Ways(document)
         self._numbers: dict[str, int] = defaultdict(int)
         self._passed = float("-inf")  # when the robot passed a connection: its pose from before is out of date
-        self._anchor: MapThing | None = None  # what the robot stands at; None: at nothing that is known
+        self.here: MapThing | None = None  # what the robot stands at; None: at nothing that is known
+        # what skills have said of what is not on the map, such as a drawer of the robot's own; the latest last
+        self._said: dict[str, set[str]] = {}
         self._changed = float("-inf")  # when the robot changed something: what was detected before is out of date
         self._grasped: Item | None = None  # what was picked up last, until it is settled whether it was
         self._doubt: tuple[Detection, float] | None = None  # what speaks against that, and when it was detected
@@ -65,6 +70,7 @@ class SemanticMap(House):
 
     def _take_over(self, before: SemanticMap) -> None:
         self._numbers, self.robot, self._changed = before._numbers, before.robot, before._changed
+        self._said = before._said
         self._passed = before._passed
         for name in (thing.name for thing in before.receptacles()):
             if name in self.by_name:
@@ -111,7 +117,7 @@ class SemanticMap(House):
             place = self.by_name.get(call.value("place"))
             return place if isinstance(place, Receptacle) else None
         if "released" in call.skill.effect:
-            return None if self._anchor is None else self.place_of(self._anchor)
+            return None if self.here is None else self.place_of(self.here)
         return None if thing is None else self.place_of(thing)
 
     def not_as_reported(self, call: SkillCall) -> str:
@@ -150,6 +156,37 @@ class SemanticMap(House):
             self._seen(item, *doubt)
             self.look()
         return told
+
+    # ------------------------------------------------------------------ facts, see agent/needs.py
+
+    def holds(self, fact: str, about: str) -> bool | None:
+        """See :class:`Facts`; nobody knows the state of what no skill has changed and the map does not tell."""
+        if fact in ("free", "condition"):
+            return super().holds(fact, about)
+        if self.those(fact, about) or fact in ("at", "held"):
+            return bool(self.those(fact, about))
+        meant = {thing.name for thing in self._meant(about)}
+        if fact == "near":
+            return False if meant else None
+        return False if (meant or {about}) <= {*self.those(OPPOSITES[fact], about)} else None
+
+    def those(self, fact: str, about: str) -> list[str]:
+        said = (name for name, facts in self._said.items() if fact in facts)
+        return [*super().those(fact, about), *(name for name in said if about in (name, parts_of(name)[0]))]
+
+    def _note(self, call: SkillCall) -> None:
+        if call.skill.moves:
+            for facts in self._said.values():
+                facts.discard("at")
+        for effect in call.skill.effect:
+            if effect in ("away", "place") or (name := call.value(effect)) in self.by_name:
+                continue
+            ended = OPPOSITES.get(effect, "held" if effect == "released" else "")
+            facts = self._said.pop(name, set()) - {ended} | ({effect} - {"released"})
+            if facts and effect != "gone":
+                self._said[name] = facts
+        while len(self._said) > _MOST_SAID:
+            del self._said[next(iter(self._said))]
 
     # ------------------------------------------------------------------ ways
 
@@ -192,7 +229,7 @@ class SemanticMap(House):
 
     def leave(self) -> None:
         """Note that the robot is on its way: it stands at nothing that is known."""
-        self._anchor, self.close = None, []
+        self.here, self.close = None, []
 
     # ------------------------------------------------------------------ objects
 
@@ -299,7 +336,7 @@ class SemanticMap(House):
     def _drop(self, item: Item) -> None:
         self._leave(item)
         del self.things[item.id], self.by_name[item.name]
-        if self._anchor is item:
+        if self.here is item:
             self.leave()
 
     def clock_was_set_back(self, now: float) -> None:
@@ -311,6 +348,7 @@ class SemanticMap(House):
     # ------------------------------------------------------------------ skills
 
     def apply(self, call: SkillCall, now: float) -> None:
+        self._note(call)
         of = {effect: self.by_name.get(call.value(effect)) for effect in call.skill.effect}
         target = self.target(call)
         if "away" in of:
@@ -377,20 +415,20 @@ class SemanticMap(House):
         room = self.room_of(thing)
         if room is not None:
             self.agent_room = room
-        self._anchor = thing if isinstance(thing, MapThing) and not thing.is_room else None
+        self.here = thing if isinstance(thing, MapThing) and not thing.is_room else None
         for item in self.items():
             item.taken_from = None
         self.look()
 
     def overlooked(self, call: SkillCall, since: float) -> list[Item]:
         """Return what was not detected since then of what is taken to be before the robot after a skill."""
-        if "at" not in call.skill.effect or not isinstance(self._anchor, Receptacle):
+        if "at" not in call.skill.effect or not isinstance(self.here, Receptacle):
             return []
-        here = [item for item in self.items() if self.place_of(item) is self._anchor and not self.hidden(item)]
+        here = [item for item in self.items() if self.place_of(item) is self.here and not self.hidden(item)]
         return [item for item in here if item.seen is None or item.seen < since]
 
     def look(self) -> list[Thing]:
-        anchor = self._anchor
+        anchor = self.here
         place = None if anchor is None else self.place_of(anchor)
         if anchor is None:
             near: list[Thing] = []
