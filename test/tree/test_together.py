@@ -13,6 +13,7 @@ from py_trees.common import Status
 from recorded_runs import Kept, assert_replays, recorded_episode
 
 from reactree_ros.agent.control_flow import default_flows
+from reactree_ros.agent.needs import needs_of
 from reactree_ros.agent.parameters import Text
 from reactree_ros.agent.skill import Offer, Offered, Skill
 from reactree_ros.background.pending import Pending
@@ -343,3 +344,25 @@ def test_any_run_ends_and_is_replayed(seed: int) -> None:
         pytest.fail(f"it did not end: {list(world.under_way)}")
     run.run()
     assert_replays(kept)
+
+
+def test_a_skill_takes_what_those_use_that_change_what_it_requires() -> None:
+    drive = Skill(
+        name="drive",
+        wording="drive away",
+        effect={"away": "true"},
+        uses=frozenset({"base"}),
+        requires=needs_of({"not": {"open": "drawer"}}, {}),
+    )
+    pull = Skill(
+        name="pull",
+        wording="pull {it}",
+        parameters={"it": Text()},
+        effect={"open": "drawer {it}"},
+        uses=frozenset({"arm"}),
+    )
+    say = Skill(name="say", wording="say hello", uses=frozenset({"voice"}))
+    load = Skill(name="load", wording="load it", uses=frozenset({"lift"}), requires=needs_of({"at": "counter"}, {}))
+    uses = replace(Butler.household, skills=(drive, pull, say, load)).uses
+    assert uses("drive away") == {"base", "arm"}
+    assert (uses("pull 1"), uses("say hello"), uses("load it")) == ({"arm"}, {"voice"}, {"lift", "base"})
