@@ -117,7 +117,7 @@ class SemanticMap(House):
             place = self.by_name.get(call.value("place"))
             return place if isinstance(place, Receptacle) else None
         if "released" in call.skill.effect:
-            return None if self.here is None else self.place_of(self.here)
+            return self.place_here
         return None if thing is None else self.place_of(thing)
 
     def not_as_reported(self, call: SkillCall) -> str:
@@ -419,6 +419,11 @@ class SemanticMap(House):
         for item in self.items():
             item.taken_from = None
         self.look()
+
+    @property
+    def place_here(self) -> Receptacle | None:
+        """The receptacle that the robot stands at; None: at none."""
+        return None if self.here is None else self.place_of(self.here)
 
     def overlooked(self, call: SkillCall, since: float) -> list[Item]:
         """Return what was not detected since then of what is taken to be before the robot after a skill."""
