@@ -121,9 +121,9 @@ def run(
         raise typer.Exit(NOT_ACHIEVED)
 
 
-def command_in(world: Options) -> Callable[..., None]:
-    """Return the command that carries an instruction out in a world, which some options choose."""
-    return takes(world=world, llm=NamedModel(), options=RunOptionsGiven())(run)
+def command_in(world: Options, llm: str | None = None) -> Callable[..., None]:
+    """Return the command that carries an instruction out in a world; ``llm`` decides by default."""
+    return takes(world=world, llm=NamedModel(default=llm), options=RunOptionsGiven())(run)
 
 
 app.command()(command_in(Named(WORLDS, "world")))

@@ -143,9 +143,9 @@ class _Tried(Options):
 
 app.command(
     "try",
-    help="Carry out an instruction in a world made of a robot's declarations, without ROS: skills need what they "
-    "require, and have their effects. Exit codes are those of `reactree run`.",
-)(command_in(_Tried()))
+    help="Carry out an instruction in a world made of a robot's declarations, without ROS.\n\nSkills need what they "
+    "require, and have their effects. You decide, unless --llm names what does. Exit codes: see `reactree run`.",
+)(command_in(_Tried(), "person"))
 
 
 @app.command("examples")

@@ -179,7 +179,7 @@ def starting_text(map: SemanticMap, goal: str) -> str:
         "People": _by_distance(map, map.persons),
     }
     listed = (f"{what}: {_listed(things, goal)}." for what, things in groups.items() if things)
-    at = "" if (place := map.place_here) is None else f"at {place.name} in "
+    at = "" if (place := map.here) is None else f"at {place.name} in "
     return (
         f"{START_LINE} {at or 'in '}{map.agent_room.name}. {' '.join(listed)} "
         f"{rules.look_text(rules.room_items(map))}{rules.holding_text(map)}{rules.bearing_text(map)}"

@@ -52,7 +52,7 @@ class SemanticMap(House):
         self.ways = Ways(document)
         self._numbers: dict[str, int] = defaultdict(int)
         self._passed = float("-inf")  # when the robot passed a connection: its pose from before is out of date
-        self.here: MapThing | None = None  # what the robot stands at; None: at nothing that is known
+        self._anchor: MapThing | None = None  # what the robot stands at; None: at nothing that is known
         # what skills have said of what is not on the map, such as a drawer of the robot's own; the latest last
         self._said: dict[str, set[str]] = {}
         self._changed = float("-inf")  # when the robot changed something: what was detected before is out of date
@@ -107,6 +107,10 @@ class SemanticMap(House):
         found = {name: self.by_name.get(str(call.values[name])) for name in named}
         return {name: thing for name, thing in found.items() if isinstance(thing, MapThing)}
 
+    @property
+    def here(self) -> Receptacle | None:
+        return None if self._anchor is None else self.place_of(self._anchor)
+
     def thing_of(self, call: SkillCall) -> MapThing | None:
         return next(iter(self.things_of(call).values()), None)
 
@@ -117,7 +121,7 @@ class SemanticMap(House):
             place = self.by_name.get(call.value("place"))
             return place if isinstance(place, Receptacle) else None
         if "released" in call.skill.effect:
-            return self.place_here
+            return self.here
         return None if thing is None else self.place_of(thing)
 
     def not_as_reported(self, call: SkillCall) -> str:
@@ -174,6 +178,9 @@ class SemanticMap(House):
         said = (name for name, facts in self._said.items() if fact in facts)
         return [*super().those(fact, about), *(name for name in said if about in (name, parts_of(name)[0]))]
 
+    def _is(self, thing: Thing, fact: str) -> bool:
+        return (fact == "at" and thing is self._anchor) or super()._is(thing, fact)
+
     def _note(self, call: SkillCall) -> None:
         if call.skill.moves:
             for facts in self._said.values():
@@ -229,7 +236,7 @@ class SemanticMap(House):
 
     def leave(self) -> None:
         """Note that the robot is on its way: it stands at nothing that is known."""
-        self.here, self.close = None, []
+        self._anchor, self.close = None, []
 
     # ------------------------------------------------------------------ objects
 
@@ -336,7 +343,7 @@ class SemanticMap(House):
     def _drop(self, item: Item) -> None:
         self._leave(item)
         del self.things[item.id], self.by_name[item.name]
-        if self.here is item:
+        if self._anchor is item:
             self.leave()
 
     def clock_was_set_back(self, now: float) -> None:
@@ -405,7 +412,7 @@ class SemanticMap(House):
         missing = [name for name in rules.named_in(correction) if name not in self.by_name]
         if missing:
             return f"{missing[0]} is not on the map any more"
-        if full := rules.hands_full(self, correction, self.hands):
+        if full := rules.hands_full(self, correction):
             return full
         self.apply(correction, now)
         self._grasped = None  # the person's word settles it
@@ -415,25 +422,20 @@ class SemanticMap(House):
         room = self.room_of(thing)
         if room is not None:
             self.agent_room = room
-        self.here = thing if isinstance(thing, MapThing) and not thing.is_room else None
+        self._anchor = thing if isinstance(thing, MapThing) and not thing.is_room else None
         for item in self.items():
             item.taken_from = None
         self.look()
 
-    @property
-    def place_here(self) -> Receptacle | None:
-        """The receptacle that the robot stands at; None: at none."""
-        return None if self.here is None else self.place_of(self.here)
-
     def overlooked(self, call: SkillCall, since: float) -> list[Item]:
         """Return what was not detected since then of what is taken to be before the robot after a skill."""
-        if "at" not in call.skill.effect or not isinstance(self.here, Receptacle):
+        if "at" not in call.skill.effect or not isinstance(self._anchor, Receptacle):
             return []
-        here = [item for item in self.items() if self.place_of(item) is self.here and not self.hidden(item)]
+        here = [item for item in self.items() if self.place_of(item) is self._anchor and not self.hidden(item)]
         return [item for item in here if item.seen is None or item.seen < since]
 
     def look(self) -> list[Thing]:
-        anchor = self.here
+        anchor = self._anchor
         place = None if anchor is None else self.place_of(anchor)
         if anchor is None:
             near: list[Thing] = []

@@ -34,14 +34,15 @@ class Offers(enum.Enum):
     """All that the world lists."""
 
 
-#: What agent nodes may be told beside what their world says.
+#: What agent nodes may be told beside what their world says; that depends on the model, or is nothing.
 TELLS = ("line", "missing", "names", "rules")
+AUTO, NONE = "auto", "none"
 
 
 def _tells(words: str) -> str:
-    for word in words.split("+") if words not in ("auto", "none") else ():
+    for word in words.split("+") if words not in (AUTO, NONE) else ():
         if word not in TELLS:
-            raise ValueError(f"'{word}' is nothing to tell; {did_you_mean(word, ('auto', 'none', *TELLS))}")
+            raise ValueError(f"'{word}' is nothing to tell; {did_you_mean(word, (AUTO, NONE, *TELLS))}")
     return words
 
 
@@ -109,7 +110,7 @@ class RunOptions(Settings):
         "all if the model is trained for the planner)",
     )
     tells: Annotated[str, AfterValidator(_tells)] = _as(
-        "auto",
+        AUTO,
         "what an agent node is told beside its world's words, joined by +: line (what is known, before each decision), "
         "missing (what a refused skill lacks), names (as skills write them), rules (what skills are for); auto: all, "
         "or nothing if the model is trained for the planner; none",
@@ -165,7 +166,7 @@ class TreeOptions(RunOptions):
 
     def told(self, what: str) -> bool:
         """Whether agent nodes are told one of :data:`TELLS`."""
-        return not self.is_trained if self.tells == "auto" else what in self.tells.split("+")
+        return not self.is_trained if self.tells == AUTO else what in self.tells.split("+")
 
 
 #: The method as it was when the authors recorded their runs; a replay uses it.
@@ -183,5 +184,5 @@ AS_RECORDED = TreeOptions(
     make_room=False,
     corrections=False,
     offers=Offers.ALL,
-    tells="none",
+    tells=NONE,
 )
