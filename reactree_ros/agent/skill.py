@@ -339,7 +339,8 @@ def helping(need: Need, values: Mapping[str, Value], facts: Facts, skills: Itera
     """Return a skill that brings about what another one needs, as far as it is known; empty if there is none."""
     named = need.named(values)
     if need.is_so:
-        effect, those = {"near": "at", "free": "released"}.get(need.fact, need.fact), named
+        effect = {"near": "at", "free": "released"}.get(need.fact, need.fact)
+        those = ["…"] if need.fact == "free" else named  # what is released frees a hand, whatever it is
     else:
         effect = OPPOSITES.get(need.fact, "released" if need.fact == "held" else "")
         those = [name for one in named for name in facts.those(need.fact, one)]

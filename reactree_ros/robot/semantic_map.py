@@ -178,8 +178,8 @@ class SemanticMap(House):
         said = (name for name, facts in self._said.items() if fact in facts)
         return [*super().those(fact, about), *(name for name in said if about in (name, parts_of(name)[0]))]
 
-    def _is(self, thing: Thing, fact: str) -> bool:
-        return (fact == "at" and thing is self._anchor) or super()._is(thing, fact)
+    def _is(self, thing: Thing, fact: str, about: str) -> bool:
+        return (fact == "at" and thing is self._anchor) or super()._is(thing, fact, about)
 
     def _note(self, call: SkillCall) -> None:
         if call.skill.moves:
