@@ -177,7 +177,7 @@ def test_a_dry_run_and_a_policy_go_by_conditions_too(delivery: Delivery) -> None
 def test_it_speaks_while_it_drives_and_drives_one_after_the_other(delivery: Delivery) -> None:
     delivery.start()
     delivery.near(False)
-    (delivery.file.parent / "faults.txt").write_text("drive=2")
+    (delivery.file.parent / "faults.txt").write_text("drive=8")
     script = {
         "root": [expand("parallel", "a", "b", "c"), "Act: done"],
         "a": [f"Act: {TO_COUNTER}", "Act: done"],
@@ -187,7 +187,10 @@ def test_it_speaks_while_it_drives_and_drives_one_after_the_other(delivery: Deli
     graph = delivery.graph
     graph.inference(ScriptedModel(script))
     graph.planner(bridge="robot_bridge", planner="reactree")
-    assert graph.task().result.success
+    goal = graph.task()
+    graph.until(lambda: "SPEECH" in delivery.servers.output, "it speaks")
+    (delivery.file.parent / "faults.txt").write_text("drive=0.5")
+    assert goal.result.success
     lines = [line.split(maxsplit=1)[1] for line in delivery.servers.output.splitlines() if line[:1] == " "]
     done = [" ".join(line.split()[:3]) for line in lines if line.startswith(("DRIVE", "SPEECH"))]
     assert done == ["DRIVE begin counter", "SPEECH I am", "DRIVE end counter", "DRIVE begin nurse", "DRIVE end nurse"]
@@ -205,11 +208,13 @@ def test_goals_that_use_different_resources_are_under_way_together_and_end_each_
     assert "Under way: navigate to counter at 0.5 m/s." in graph.settled(world.observe()).text
     with pytest.raises(WorldError, match=r"rejected 'navigate to nurse desk at 0\.5 m/s': it is busy"):
         graph.settled(world.execute("navigate to nurse desk at 0.5 m/s"))
-    waiting = world.execute("move the arm to home")
-    waiting.cancel()  # the arm alone
+    (delivery.file.parent / "faults.txt").write_text("nobody")
+    waiting = world.execute("wait up to 300 s for a person")
+    graph.until(lambda: "wait up to" in delivery.bridge._skills.skill, "it waits")
+    waiting.cancel()  # that alone
     graph.settled(world.at_rest())
     assert not driving.done()
-    assert graph.settled(world.execute("move the arm to carry")).outcome is Outcome.DONE
+    assert graph.settled(world.execute("say Bye")).outcome is Outcome.DONE
     world.stop()
     graph.settled(world.at_rest())
     delivery.servers.wait_for("DRIVE canceled counter")
