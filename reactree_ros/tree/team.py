@@ -400,7 +400,8 @@ class Team:
         for robot in () if self.alone else self.robots:
             self._shared[robot.name].heed(robot)
         #: Whether the subtrees of a parallel take turns: there is one robot, whose skills take all of it.
-        self.takes_turns = self.alone and not world.household.resources
+        self._resources = world.household.resources if self.alone else frozenset()
+        self.takes_turns = self.alone and not self._resources
         self._parts = 0
         self.post = Post("", robot=self.robots[0])
         self.post.get(self.robots[0])
@@ -415,7 +416,7 @@ class Team:
     def execute(self, post: Post, skill: str, patience: float) -> Pending[Observation]:
         """Let a robot carry a skill out as soon as it has for itself what that needs, after others that need it."""
         robot, ask = post.robot, partial(self._execute, post, skill, patience)
-        used = robot.world.household.uses(skill) if self.alone else frozenset({""})
+        used = post.world.household.uses(skill) if post.part else {*self._resources, ""}
         for name in used & robot.doing.keys():
             ask = partial(after, robot.doing[name], ask)
         robot.doing |= dict.fromkeys(used, doing := asked(ask))
