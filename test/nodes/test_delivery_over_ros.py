@@ -214,9 +214,28 @@ def test_goals_that_use_different_resources_are_under_way_together_and_end_each_
     waiting.cancel()  # that alone
     graph.settled(world.at_rest())
     assert not driving.done()
-    assert graph.settled(world.execute("say Bye")).outcome is Outcome.DONE
+    assert "Conditions: people are near: no" in graph.settled(world.execute("say Bye")).text
     world.stop()
     graph.settled(world.at_rest())
     delivery.servers.wait_for("DRIVE canceled counter")
     assert driving.cancelled()
+    world.close()
+
+
+def test_an_emergency_stop_stops_all_that_is_under_way(delivery: Delivery) -> None:
+    config = yaml.safe_load(delivery.file.read_text()) | {"emergency_stop": {"topic": "stop", "latched": True}}
+    delivery.file.write_text(yaml.safe_dump(config, sort_keys=False))
+    stop = delivery.graph.probe.create_publisher(Bool, "stop", LATCHED)
+    stop.publish(Bool(data=False))
+    delivery.start()
+    delivery.near(False)
+    (delivery.file.parent / "faults.txt").write_text("drive=3600 nobody")
+    graph, world = delivery.graph, delivery.graph.ros_world("robot_bridge")
+    graph.settled(world.learn())
+    graph.until(lambda: not world.halted(), "it may move")
+    both = [world.execute(TO_COUNTER), world.execute("wait up to 300 s for a person")]
+    graph.until(lambda: delivery.bridge._skills.skill.count("' and '") == 1, "both are under way")
+    stop.publish(Bool(data=True))
+    assert [graph.settled(one).outcome for one in both] == [Outcome.HALTED] * 2
+    delivery.servers.wait_for("DRIVE canceled counter")
     world.close()

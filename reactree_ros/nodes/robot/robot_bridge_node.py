@@ -68,6 +68,7 @@ class RobotWorld(MapWorld):
         self._node, self._dry_run = robot.node, robot.dry_run
         node, config = self._node, self._config
         self._errands: list[Errand | Waiting] = []  # what is under way
+        self._together = False  # whether several were under way at the same time
         charge = None if self._dry_run or config.battery is None else config.battery.charge
         self._charging = Charging(
             self._robot.battery, charge, lambda skill: asked(self._carry_out, skill, charging=True), node.get_logger()
@@ -106,8 +107,14 @@ class RobotWorld(MapWorld):
 
     def execute(self, skill: str) -> Pending[Observation]:
         """Check a skill and send its goal; a cancel goes through to the robot's server."""
+        self._together |= bool(self._under_way)
         done = self._carry_out(skill)
         return mapped(done, self._with_conditions) if self._config.conditions else done
+
+    def _with_conditions(self, observation: Observation) -> Observation:
+        if self._together:  # who was told last may be somebody else
+            self._last_conditions = ""
+        return super()._with_conditions(observation)
 
     def _carry_out(self, skill: str, *, charging: bool = False) -> Pending[Observation]:
         """Carry a skill out, see :meth:`execute`; one by which the robot charges also where tasks hold for that."""
