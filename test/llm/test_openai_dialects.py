@@ -40,7 +40,7 @@ from reactree_ros.household.expert.model import ExpertModel, decide
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import load_tasks
-from reactree_ros.llm.chat import KNOWN
+from reactree_ros.llm.chat import AN_EXAMPLE, KNOWN, OWN_TASK
 from reactree_ros.llm.check import Lesson, check
 from reactree_ros.llm.decoding import Method
 from reactree_ros.llm.engine import ConstraintKind
@@ -359,8 +359,9 @@ def test_examples_are_turns_of_the_chat_unless_the_setting_has_them_as_text(
     if examples == "text":
         system, before = start.text, []
     else:
-        system, before = "System.\nRule.", [("user", "Your task is to: y"), ("assistant", "Act: c")]
-    (role, first), *more = [*before, ("user", "Your task is to: x")]
+        system, before = "System.\nRule.", [("user", f"{AN_EXAMPLE}\nYour task is to: y"), ("assistant", "Act: c")]
+    task = "Your task is to: x" if examples == "text" else f"{OWN_TASK}\nYour task is to: x"
+    (role, first), *more = [*before, ("user", task)]
     begin = [("system", system), (role, first)] if own else [(role, f"{system}\n{first}")]
     peer, one = chat(chatting(owned_by="vllm", template=template), examples=examples)
     assert decided(ask(one, start, *TURNS[1:])) == ACT
