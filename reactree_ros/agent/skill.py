@@ -17,7 +17,9 @@ from reactree_ros.agent.decision import as_object
 from reactree_ros.agent.needs import OPPOSITES, Facts, Need, filled, needs_of
 from reactree_ros.agent.observation import Outcome
 from reactree_ros.agent.parameters import (
+    Boolean,
     Choice,
+    List,
     Named,
     Names,
     Notation,
@@ -25,7 +27,9 @@ from reactree_ros.agent.parameters import (
     Parameter,
     ParameterError,
     Person,
+    Pose,
     Value,
+    each_of,
     parameter_of,
 )
 from reactree_ros.agent.text import check_template, shortened_line
@@ -87,9 +91,20 @@ class Skill:
                     f"effect.{what}: '{about}' is no parameter; {did_you_mean(str(about), self.parameters)}"
                 )
             check_template(about, tuple(self.parameters))
+            self._check_about(f"effect.{what}", about, List | Boolean | Pose)
+        for need in self.requires:
+            for about in need.about:
+                self._check_about("requires", about, Boolean | Pose)
+                if need.fact == "number" and not isinstance(one := self.parameters[about], Number):
+                    raise ValueError(f"requires.number: '{about}' is {one.words()}, not a number")
 
     def __hash__(self) -> int:
         return hash((self.name, self.wording))
+
+    def _check_about(self, where: str, about: str, unfit: Any) -> None:
+        for name, one in self.parameters.items():
+            if isinstance(one, unfit) and (about == name or f"{{{name}}}" in about):
+                raise ValueError(f"{where}: '{name}' is {one.words()}, and not a name")
 
     @cached_property
     def words(self) -> Wording:
@@ -132,7 +147,7 @@ class Skill:
 
     def as_data(self) -> dict[str, Any]:
         of = {"parameters": self.parameters, "returns": self.returns}
-        named = {what: {name: one.as_data() for name, one in each.items()} for what, each in of.items() if each}
+        named = {what: {name: _declared(one) for name, one in each.items()} for what, each in of.items() if each}
         return {
             "name": self.name,
             "wording": self.wording,
@@ -144,6 +159,10 @@ class Skill:
         }
 
 
+def _declared(one: Parameter) -> dict[str, Any]:
+    return {**one.as_data(), **({} if one.default is None else {"default": one.default})}
+
+
 def _described(declared: Parameter, value: Value | None) -> str:
     unit = f" {declared.unit}" if isinstance(declared, Number) and declared.unit else ""
     try:
@@ -151,7 +170,7 @@ def _described(declared: Parameter, value: Value | None) -> str:
     except ParameterError:
         came = "nothing came" if value is None else f"{value}{unit}"
         return f"{came} (it should be {declared.words()})"
-    return f"{value}{unit}"
+    return f"{value}{unit}" if isinstance(declared, Number) else declared.write(declared.read(value))
 
 
 def skill_of(declared: Any) -> Skill:
@@ -230,6 +249,18 @@ class SkillCall(str):
         about = self.skill.effect.get(effect, "")
         return str(self.values[about]) if about in self.values else filled(about, self.values)
 
+    @cached_property
+    def said(self) -> Mapping[str, str]:
+        """What its values are in words, by parameter."""
+        return {name: one.write(self.values[name]) for name, one in self.skill.parameters.items()}
+
+    @property
+    def named(self) -> Iterator[tuple[str, Named, str]]:
+        """The names that it says, be it in lists, each with its parameter and the kind of name."""
+        for name, one in self.skill.parameters.items():
+            if (kind := one.named) is not None:
+                yield from ((name, kind, str(each)) for each in each_of(self.values[name]))
+
     def unmet(self, facts: Facts) -> Iterator[Need]:
         """Yield each of its needs that is known not to hold."""
         return (need for need in self.skill.requires if need.holds(self.values, facts) is False)
@@ -242,13 +273,12 @@ class SkillCall(str):
 
     def check_known(self, names: Names) -> None:
         """Check that what it names can ever be there, by the names that can stand in a place. Raises ParameterError."""
-        for place, one in self.skill.parameters.items():
-            if isinstance(one, Named):
-                one.check_known(str(self.values[place]), names(one))
+        for _, kind, name in self.named:
+            kind.check_known(name, names(kind))
 
     @property
     def persons(self) -> list[str]:
-        return [str(self.values[name]) for name, one in self.skill.parameters.items() if isinstance(one, Person)]
+        return [name for _, kind, name in self.named if isinstance(kind, Person)]
 
 
 @dataclass(frozen=True)
@@ -355,8 +385,8 @@ def read_skill(said: str, skills: Sequence[Skill]) -> SkillCall:
 @lru_cache(maxsize=1024)  # an act is read by the node and by the world
 def _read_skill(said: str, skills: tuple[Skill, ...]) -> SkillCall:
     reasons = []
-    most_words_first = sorted(skills, key=lambda one: one.words.letters, reverse=True)
-    for _, alike in itertools.groupby(most_words_first, key=lambda one: one.words.letters):
+    most_words_first = sorted(skills, key=lambda one: one.words.letters_in(said), reverse=True)
+    for _, alike in itertools.groupby(most_words_first, key=lambda one: one.words.letters_in(said)):
         read: list[SkillCall] = []
         refused: list[str] = []
         for skill in alike:

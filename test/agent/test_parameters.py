@@ -15,12 +15,15 @@ from hypothesis import strategies as st
 from reactree_ros.agent.parameters import (
     MOST_VALUES,
     REGEX,
+    Boolean,
     Choice,
+    List,
     Number,
     Parameter,
     ParameterError,
     Person,
     Place,
+    Pose,
     Room,
     Text,
     Thing,
@@ -29,7 +32,17 @@ from reactree_ros.agent.skill import Skill, check_told_apart, read_skill, skill_
 from reactree_ros.agent.text import words
 from reactree_ros.agent.wording import Wording
 
-NAMES = ("cup 1", "cup 2", "kitchen table 1", "office 2B", "Anna", "Dr. Müller", "C-3PO", "shelf (left)")
+NAMES = (
+    "cup 1",
+    "cup 2",
+    "kitchen table 1",
+    "office 2B",
+    "Anna",
+    "Dr. Müller",
+    "C-3PO",
+    "shelf (left)",
+    "salt and pepper",
+)
 _plain = st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=12)
 
 
@@ -55,12 +68,23 @@ _named: st.SearchStrategy[Declared] = st.tuples(st.sampled_from([Thing(), Place(
 _choice: st.SearchStrategy[Declared] = st.tuples(_names.map(lambda names: Choice(tuple(names))), st.just([]))
 _number: st.SearchStrategy[Declared] = st.tuples(numbers(), st.just([]))
 _text: st.SearchStrategy[Declared] = st.tuples(st.integers(1, 40).map(Text), st.just([]))
-PARAMETERS = st.one_of(_named, _choice, _number, _text)
+_one_of_many = st.one_of(_named, _choice, _number, _text)
+_boolean: st.SearchStrategy[Declared] = st.just((Boolean("open", "closed"), []))
+_pose: st.SearchStrategy[Declared] = st.builds(lambda a, b, c: (Pose("map", a, b, c), []), *[numbers()] * 3)
+_list: st.SearchStrategy[Declared] = st.tuples(_one_of_many, st.integers(1, 4)).map(
+    lambda drawn: (List(drawn[0][0], drawn[1]), drawn[0][1])
+)
+PARAMETERS = st.one_of(_one_of_many, _boolean, _pose, _list)
 
 
 def value_of(data: st.DataObject, parameter: Parameter, now: list[str] | None) -> object:
     if isinstance(parameter, Number):
         return data.draw(st.sampled_from(all_of(parameter)))
+    if isinstance(parameter, List):
+        each = st.builds(lambda: parameter.of.read(value_of(data, parameter.of, now), now))
+        return data.draw(st.lists(each, min_size=1, max_size=parameter.most, unique=True))
+    if isinstance(parameter, Pose):
+        return {name: value_of(data, getattr(parameter, name), None) for name in ("x", "y", "yaw")}
     if isinstance(parameter, Text):
         return data.draw(_plain.map(lambda text: text.strip(" \r")[: parameter.longest].strip(" \r") or "a"))
     return data.draw(st.sampled_from(parameter.options(now) or ["?"]))
@@ -80,11 +104,18 @@ def test_what_is_written_is_read_again(declared: Declared, data: st.DataObject) 
 def test_the_pattern_has_nothing_that_is_not_read(declared: Declared, data: st.DataObject) -> None:
     parameter, now = declared
     text = data.draw(st.from_regex(parameter.pattern(REGEX, now), fullmatch=True))
-    value = parameter.read(text, now)
-    assert isinstance(parameter, Text) or parameter.write(value) == text
+    try:
+        value = parameter.read(text, now)
+    except ParameterError as error:  # no grammar can say that no value may come twice
+        known = isinstance(parameter, List) and ("is named twice" in str(error) or isinstance(parameter.of, Text))
+        assume(not known)
+        raise
+    assert isinstance(parameter, Text | List) or parameter.write(value) == text
 
 
-@given(PARAMETERS.filter(lambda one: not isinstance(one[0], Text)), st.text("0123456789-.+ mcup", max_size=8))
+@given(
+    PARAMETERS.filter(lambda one: not isinstance(one[0], Text | List | Pose)), st.text("0123456789-.+ mcup", max_size=8)
+)
 def test_what_is_not_written_so_is_not_in_the_pattern(declared: Declared, text: str) -> None:
     parameter, now = declared
     try:
@@ -184,6 +215,18 @@ WORDINGS: dict[str, dict[str, Parameter]] = {
         "side": Choice(("left", "middle", "right")),
     },
     "dock": {},
+    "go to {place}[ at {speed} m/s][, {quietly}]": {
+        "place": Place(),
+        "speed": Number(0.1, 1.2, 0.1, "m/s", default=0.5),
+        "quietly": Boolean("quietly", "as usual", default=False),
+    },
+    "tell {person} of {note}[ and show {things}] at {spot}": {
+        "person": Person(),
+        "note": Text(20),
+        "things": List(Thing(), 3, default=("cup 1",)),
+        "spot": Pose(),
+    },
+    "call {text}[ for {person}]": {"text": Text(60), "person": Person(default="Bob")},
 }
 NOW = {
     "source": ["cup 1", "cup 2"],
@@ -191,6 +234,7 @@ NOW = {
     "person": ["Anna", "Bob"],
     "thing": ["cup 1"],
     "place": ["desk 1"],
+    "things": ["cup 1", "cup 2", "salt and pepper"],
 }
 
 
@@ -221,7 +265,11 @@ def test_a_wording_reads_what_it_writes(template: str, data: st.DataObject) -> N
 def test_a_wordings_pattern_has_nothing_that_is_not_read(template: str, data: st.DataObject) -> None:
     one = wording(template)
     text = data.draw(st.from_regex(one.regex(NOW), fullmatch=True))
-    values = one.read(text, NOW)
+    try:
+        values = one.read(text, NOW)
+    except ParameterError as error:
+        assume("is named twice" not in str(error))
+        raise
     assert one.read(one.write(values), NOW) == values
 
 
