@@ -11,8 +11,11 @@ from reactree_ros.agent.skill import Offer, Skill, SkillCall, read_skill
 from reactree_ros.agent.text import check_template
 from reactree_ros.plugins.settings import did_you_mean
 
+_ENDS = ("- done: say so when your task is done, and not before.", "- failure: say so when it cannot be done.")
 #: How the starting observation of an agent node begins in the recordings.
 START_LINE = "You are in the house"
+#: How a thing is called by default.
+NAMING = "{word} {instance}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +40,7 @@ class Household:
     name: str  # its name, e.g. ``wah_nl``
     actions: tuple[str, ...] = ()
     control_flows: Mapping[str, str] = field(default_factory=lambda: {flow.name: flow.text for flow in default_flows()})
-    naming: str = "{word} {instance}"
+    naming: str = NAMING
     rules: str = ""
     free_skills: bool = False
     start_line: str = START_LINE  # how the starting observation of an agent node begins
@@ -73,6 +76,12 @@ class Household:
         added = tuple(skills)
         verbs = tuple(dict.fromkeys((*self.actions, *(skill.verb for skill in added))))
         return replace(self, skills=(*self.skills, *added), actions=verbs)
+
+    @property
+    def skills_text(self) -> str:
+        """What each skill is for and brings back, and the ends, for models that were trained for no planner."""
+        each = [f"- {skill.wording}: {skill.description}{skill.brings}" for skill in self.skills if skill.description]
+        return "\n".join(("What can be done:", *each, *_ENDS)) if each else ""
 
     @property
     def rules_text(self) -> str:
@@ -121,7 +130,7 @@ class Household:
         return split_skill(skill, self.actions)
 
 
-def named(word: str, instance: int, naming: str = "{word} {instance}") -> str:
+def named(word: str, instance: int, naming: str = NAMING) -> str:
     """Return what one thing is called; instance 0: its word is its own name, such as ``office 2B``."""
     return naming.format(word=word, instance=instance) if instance else word
 

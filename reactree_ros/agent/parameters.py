@@ -265,7 +265,7 @@ class Choice(Enumerable):
             raise ValueError(f"{list(self.choices)} is no choice: name options that differ in their words")
 
     def options(self, now: Sequence[str] | None = None) -> Sequence[str]:
-        return self.choices
+        return self.choices if now is None else [one for one in self.choices if one in now]
 
     def words(self) -> str:
         return f"one of {', '.join(self.choices)}"

@@ -127,6 +127,12 @@ class Skill:
         return f"In '{self.wording}', {', '.join(said)}." if said else ""
 
     @property
+    def brings(self) -> str:
+        """What it returns, as a sentence after its description; empty if nothing."""
+        said = ", ".join(f"{name} ({one.words()})" for name, one in self.returns.items())
+        return f" It returns {said}." if said else ""
+
+    @property
     def moves(self) -> bool:
         return not {"at", "away"}.isdisjoint(self.effect)
 

@@ -120,6 +120,14 @@ class Example:
     def text(self) -> str:
         return render(self.turns)
 
+    def with_observations(self, change: Callable[[str], str]) -> Example:
+        """Return the example with its observations in other words."""
+        nodes = (
+            tuple(replace(turn, text=change(turn.text)) if isinstance(turn, Saw) else turn for turn in node)
+            for node in self.nodes
+        )
+        return Example(tuple(nodes), self.short and self.short.with_observations(change))
+
     def shorter(self) -> Example | None:
         """Return the next shorter example: the short one, or without the last node; None if there is none."""
         return self.short or (replace(self, nodes=self.nodes[:-1]) if len(self.nodes) > 1 else None)

@@ -40,10 +40,12 @@ class About(enum.Enum):
     """What came of an expansion that failed, where the node goes on."""
     SEARCHED = "searched"
     """What was searched and what was not."""
+    KNOWN = "known"
+    """What is known that matters now; in one request only."""
 
 
 #: What is told in one line. Everything else has several lines, which are checked where they are put together.
-_OF_ONE_LINE = frozenset({About.SUMMARY, About.PERSON, About.LIMIT, About.FAILED, About.SEARCHED})
+_OF_ONE_LINE = frozenset({About.SUMMARY, About.PERSON, About.LIMIT, About.FAILED, About.SEARCHED, About.KNOWN})
 
 
 class _AsJson:
@@ -147,10 +149,11 @@ class Prompt(tuple[Turn, ...]):
 
     start: tuple[Turn, ...]
     turns: Sequence[Turn]  # the node's; those after the prompt's end were added later
+    last: tuple[Turn, ...]  # what is told in this request alone, after them
 
-    def __new__(cls, start: tuple[Turn, ...], turns: Sequence[Turn]) -> Prompt:
-        prompt = super().__new__(cls, (*start, *turns))
-        prompt.start, prompt.turns = start, turns
+    def __new__(cls, start: tuple[Turn, ...], turns: Sequence[Turn], last: tuple[Turn, ...] = ()) -> Prompt:
+        prompt = super().__new__(cls, (*start, *turns, *last))
+        prompt.start, prompt.turns, prompt.last = start, turns, last
         return prompt
 
 

@@ -15,7 +15,7 @@ from reactree_ros.planners.spec import WM, Planner, planner
 from reactree_ros.plugins import REGISTRIES, Spec
 from reactree_ros.plugins.settings import Settings, fault_of, reaching, read_settings
 from reactree_ros.record.reader import Record, RecordError
-from reactree_ros.tree.options import TreeOptions
+from reactree_ros.tree.options import AUTO, NONE, Offers, TreeOptions
 from reactree_ros.world.skill_policy import SkillPolicy, policy_from_list
 from reactree_ros.world.spec import Place, Task, in_house
 
@@ -111,10 +111,17 @@ class RunSpec(Settings):
         return RunSpec(**{**dict(self), **fields})
 
     def decided_by(self, trained: Sequence[str]) -> RunSpec:
-        """Return the specification for a language model; one that was trained for no planner thinks once in a row."""
-        if trained or not self.options.is_trained:
-            return self
-        return self.but(options=self.options.model_copy(update={"thoughts_in_a_row": 1}))
+        """Return the specification for a language model; one that was trained for no planner thinks once in a row.
+
+        Rules that take no notice of examples take none of what else is told beside the world's words.
+        """
+        update: dict[str, Any] = {}
+        if self.options.is_trained and not trained:
+            update["thoughts_in_a_row"] = 1
+        if self.llm is not None and self.llm.name in MODELS.names and not MODELS.get(self.llm.name).examples:
+            update |= {"tells": NONE} if self.options.tells == AUTO else {}
+            update |= {"offers": Offers.ALL} if self.options.offers is Offers.AUTO else {}
+        return self.but(options=self.options.model_copy(update=update)) if update else self
 
     def of_task(self, task: Task | None, task_id: int | None, instruction: str | None = None) -> RunSpec:
         named = {} if task is None or task_id is None else {"task_name": task.task_name}

@@ -2,24 +2,46 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from reactree_ros.agent.household import Household
+from reactree_ros.agent.needs import HERE, needs_of
 from reactree_ros.agent.parameters import Thing
 from reactree_ros.agent.skill import Skill
 
+_THING = "{thing}"
+_WITHIN_REACH = {"free": "hand", "near": _THING}
+_WHERE_IT_FITS = {"at": ["SURFACES", "CONTAINERS"], "near": HERE, "not": {"at": _THING, "closed": HERE}}
 
-def _skill(name: str, which: str = "", **effect: str) -> Skill:
-    return Skill(name=name, wording=f"{name} {{thing}}", parameters={"thing": Thing(which)}, effect=effect)
+
+def _skill(name: str, description: str, effect: str, which: str = "", **requires: Any) -> Skill:
+    parameters = {"thing": Thing(which)}
+    return Skill(
+        name=name,
+        wording=f"{name} {{thing}}",
+        description=description,
+        parameters=parameters,
+        requires=needs_of(requires, parameters) if requires else (),
+        effect={effect: "thing"},
+    )
 
 
-#: What is done in a house, and what a thing has to be for it; what comes of it, :mod:`rules` says.
+#: What is done in a house: what comes of it, what a thing has to be, and what has to hold, in the recorded order.
 SKILLS = (
-    _skill("go to", at="thing"),
-    _skill("pick up", "GRABBABLE", held="thing"),
-    _skill("put down", "GRABBABLE", released="thing"),
-    _skill("open", "CAN_OPEN", open="thing"),
-    _skill("close", "CAN_OPEN", closed="thing"),
-    _skill("turn on", "HAS_SWITCH", on="thing"),
-    _skill("turn off", "HAS_SWITCH", off="thing"),
+    _skill("go to", "goes to a room or a thing", "at"),
+    _skill("pick up", "takes a thing into an empty hand", "held", "GRABBABLE", **_WITHIN_REACH),
+    _skill(
+        "put down",
+        "puts it where the robot stands, in or on it",
+        "released",
+        "GRABBABLE",
+        held=_THING,
+        **_WHERE_IT_FITS,
+    ),
+    _skill("open", "opens something that is closed", "open", "CAN_OPEN", **_WITHIN_REACH, closed=_THING),
+    _skill("close", "closes something that is open", "closed", "CAN_OPEN", **_WITHIN_REACH, open=_THING),
+    _skill("turn on", "switches something on", "on", "HAS_SWITCH", **_WITHIN_REACH, off=_THING),
+    _skill("turn off", "switches something off", "off", "HAS_SWITCH", **_WITHIN_REACH, on=_THING),
 )
 
 #: VirtualHome's skills, with their prompts and fixed examples.

@@ -9,12 +9,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from reactree_ros.agent.needs import HERE, OPPOSITES, Need
 from reactree_ros.agent.parameters import Named, Person, Place
 from reactree_ros.agent.parameters import Thing as AnyThing
 from reactree_ros.agent.skill import Offer, SkillCall
 from reactree_ros.agent.skill import Skill as Declared
-from reactree_ros.household.household import WAH_NL
-from reactree_ros.household.scene import HANDS, Scene, Thing
+from reactree_ros.household.household import SKILLS, WAH_NL
+from reactree_ros.household.scene import Scene, Thing
 from reactree_ros.household.tasks import GoalCondition
 from reactree_ros.world.port import GONE, Observation, Outcome, Score, Seen
 
@@ -98,12 +99,17 @@ def _numbered(word: str, numbers: list[int]) -> str:
 FULL = "You do not have an empty hand."
 # A desk can be opened, but an arrival does not report whether it is.
 _OPENNESS_UNSAID = frozenset({"desk"})
+_DECLARED = {skill.verb: skill for skill in SKILLS}
 
 
 @dataclass(frozen=True)
 class Skill:
     verb: str
     thing: Thing
+
+    @property
+    def declared(self) -> Declared:
+        return _DECLARED[self.verb]
 
 
 def parse_skill(text: str, scene: Scene) -> Skill | str:
@@ -136,71 +142,72 @@ def which_of(skill: Declared) -> str:
     return thing.which if isinstance(thing, Named) else ""
 
 
-def check(skill: Skill, *, scene: Scene, receptacle: Thing | None) -> tuple[Outcome, str]:
-    """Check a skill's preconditions in the recorded order; return the outcome and the observation's first sentence.
-
-    ``receptacle`` is the target of a put down: the receptacle walked to last.
-    """
-    thing, properties, states = skill.thing, skill.thing.properties, skill.thing.states
+def check(skill: Skill, scene: Scene) -> tuple[Outcome, str]:
+    """Check a skill's needs in the recorded order; return the outcome and the observation's first sentence."""
+    thing = skill.thing
+    if refusal := next(filter(None, _refusals(skill, scene)), ""):
+        return Outcome.PRECONDITION, refusal
     if skill.verb == "go to":
         return Outcome.DONE, arrival_text(thing)
-    if skill.verb == "put down":
-        return _check_put_down(thing, scene, receptacle)
-    refusal = None
-    if borne := borne_by(scene, thing):
-        refusal = borne
-    elif len(scene.held) >= HANDS:
-        refusal = FULL
-    elif thing.id not in {*scene.close, *scene.held}:
-        refusal = f"The {thing.word} is not close to you."
-    elif skill.verb == "pick up":
-        container = scene.container_of(thing)
-        if container is not None and "CLOSED" in container.states:
-            refusal = f"The {thing.word} is inside closed {container.word}."
-        elif "GRABBABLE" not in properties:
-            refusal = f"The {thing.word} cannot be grabbed."
-    elif skill.verb in ("turn on", "turn off"):
-        if "HAS_SWITCH" not in properties:
-            refusal = f"The {thing.word} does not have a switch"
-        elif ("OFF" if skill.verb == "turn on" else "ON") not in states:
-            refusal = f"The {thing.word} is already turned {skill.verb.removeprefix('turn ')}."
-    elif "CAN_OPEN" not in properties:
-        refusal = f"The {thing.word} cannot be opened"
-    elif skill.verb == "open" and "CLOSED" not in states:
-        refusal = f"The {thing.word} is already open."
-    elif skill.verb == "close" and "OPEN" not in states:
-        refusal = f"The {thing.word} is already closed."
-    if refusal is not None:
-        return Outcome.PRECONDITION, refusal
+    if skill.verb == "put down" and scene.here is not None:
+        into = "CONTAINERS" in scene.here.properties
+        return Outcome.DONE, f"You put down {thing.word} {'in' if into else 'on'} {scene.here.word}"
     return Outcome.DONE, f"You {skill.verb} {thing.word}."
 
 
-def _check_put_down(thing: Thing, scene: Scene, receptacle: Thing | None) -> tuple[Outcome, str]:
-    into = receptacle is not None and "CONTAINERS" in receptacle.properties
-    where = receptacle.word if receptacle is not None else thing.word
-    if thing.id not in scene.held:
-        return Outcome.PRECONDITION, f"You do not grab the {thing.word}."
-    if receptacle is not None and receptacle.id not in {*scene.close, *scene.held}:
-        return Outcome.PRECONDITION, f"The {where} is not close to you."
-    if receptacle is None or receptacle is thing or not can_take_things(receptacle):
-        return Outcome.PRECONDITION, f"The {thing.word} cannot be put down on {where}."
-    if into and "CLOSED" in receptacle.states:
-        return Outcome.PRECONDITION, f"The {where} is closed."
-    return Outcome.DONE, f"You put down {thing.word} {'in' if into else 'on'} {where}"
+#: What is said of a thing that is not as a skill asks.
+_UNFIT = {
+    "GRABBABLE": "cannot be grabbed.",
+    "CAN_OPEN": "cannot be opened",
+    "HAS_SWITCH": "does not have a switch",
+}
 
 
-def unmet(skill: Skill, *, scene: Scene, receptacle: Thing | None) -> str:
-    """Return which effect of an executed skill is missing, see :func:`check`; empty if it had its effect."""
-    thing = skill.thing
-    if skill.verb == "go to":
-        return "you are not there" if thing.is_room and scene.agent_room is not thing else ""
-    if skill.verb == "pick up":
-        return "" if thing.id in scene.held else f"you do not hold the {thing.word}"
-    if skill.verb == "put down":
-        there = receptacle is not None and receptacle in (scene.container_of(thing), scene.surface_of(thing))
+def _refusals(skill: Skill, scene: Scene) -> Iterator[str]:
+    kind, state = which_of(skill.declared), None
+    for need in skill.declared.requires:
+        if need.fact in OPPOSITES and need.is_so:
+            state = need  # which is looked at last
+        elif need.holds({"thing": skill.thing.name}, scene) is False:
+            yield _refusal(need, skill, scene)
+    if kind and kind not in skill.thing.properties:
+        yield f"The {skill.thing.word} {_UNFIT[kind]}"
+    if state is not None and not state.holds({"thing": skill.thing.name}, scene):
+        turned = "turned " if state.fact in ("on", "off") else ""
+        yield f"The {skill.thing.word} is already {turned}{OPPOSITES[state.fact]}."
+
+
+def _refusal(need: Need, skill: Skill, scene: Scene) -> str:
+    thing, where = skill.thing, scene.here or skill.thing
+    if need.fact == "near":
+        return _out_of_reach(where if HERE in need.about else thing, skill, scene)
+    return {
+        "free": FULL,
+        "held": f"You do not grab the {thing.word}.",
+        "at": f"The {thing.word} cannot be put down on {where.word}.",
+        "closed": f"The {where.word} is closed.",
+    }[need.fact]
+
+
+def _out_of_reach(thing: Thing, skill: Skill, scene: Scene) -> str:
+    if borne := borne_by(scene, thing):
+        return borne
+    if thing.id not in {*scene.close, *scene.held}:
+        return f"The {thing.word} is not close to you."
+    around = scene.closed_around(thing)  # as recorded, it hinders nothing but picking up
+    return f"The {thing.word} is inside closed {around.word}." if around and skill.verb == "pick up" else ""
+
+
+def unmet(skill: Skill, scene: Scene) -> str:
+    """Return which effect of an executed skill is missing; empty if it had its effect."""
+    thing, (effect,) = skill.thing, skill.declared.effect
+    if effect == "released":
+        there = scene.here is not None and scene.here in (scene.container_of(thing), scene.surface_of(thing))
         return "" if there else f"the {thing.word} is not there"
-    state = {"open": "OPEN", "close": "CLOSED", "turn on": "ON"}[skill.verb]
-    return "" if state in thing.states else f"the {thing.word} is not {state.lower()}"
+    if scene.holds(effect, thing.name) or (effect == "at" and not thing.is_room):
+        return ""
+    missing = {"at": "you are not there", "held": f"you do not hold the {thing.word}"}
+    return missing.get(effect, f"the {thing.word} is not {effect}")
 
 
 def can_take_things(thing: Thing) -> bool:
@@ -241,7 +248,7 @@ def _of_house(scene: Scene) -> Iterator[Thing]:
 
 
 def after_skill(
-    skill: Skill, outcome: Outcome, text: str, *, scene: Scene, next_to_agent: Sequence[Thing], receptacle: Thing | None
+    skill: Skill, outcome: Outcome, text: str, *, scene: Scene, next_to_agent: Sequence[Thing]
 ) -> Observation:
     """Return the observation after a skill; its text begins with the first sentence, from :func:`check`."""
     thing = skill.thing
@@ -256,7 +263,7 @@ def after_skill(
         if "OPEN" in thing.states and "CONTAINERS" in thing.properties:
             looked_into = thing.name
     elif skill.verb == "put down" and outcome is Outcome.DONE:
-        seen, place = [thing], receptacle
+        seen, place = [thing], scene.here
     return Observation(text + holding_text(scene), outcome, tuple(sightings(scene, seen, place)), looked_into)
 
 
@@ -332,10 +339,10 @@ def named_in(correction: SkillCall) -> Iterator[str]:
             yield str(correction.values[name])
 
 
-def hands_full(scene: Scene, correction: SkillCall, hands: int) -> str:
+def hands_full(scene: Scene, correction: SkillCall) -> str:
     """Say that the robot cannot hold what it is said to hold; empty if it can."""
     thing = scene.by_name.get(correction.value("held"))
-    if thing is None or thing.id in scene.held or len(scene.held) < hands:
+    if thing is None or thing.id in scene.held or scene.holds("free", "hand"):
         return ""
     return f"the robot holds {' and '.join(scene.things[id].name for id in scene.held)}"
 

@@ -8,14 +8,13 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from reactree_ros.agent.household import named
-from reactree_ros.agent.needs import HERE
+from reactree_ros.agent.needs import HERE, OPPOSITES
 from reactree_ros.household.tasks import AGENT_CLASS, ROOMS, Graph, Node
 from reactree_ros.household.vocabulary import CLASSES
 
 HANDS = 2
 #: The states that something can be brought to, by their words, each with the one that it ends.
-_PAIRS = (("open", "closed"), ("on", "off"), ("empty", "full"))
-STATES = {one: (one.upper(), other.upper()) for pair in _PAIRS for one, other in (pair, pair[::-1])}
+STATES = {one: (one.upper(), other.upper()) for one, other in OPPOSITES.items()}
 AnyScene = TypeVar("AnyScene", bound="Scene")
 
 
@@ -71,6 +70,7 @@ class Scene:
         self.held: list[int] = []
         self.close: list[int] = []  # what is next to the agent, in the order in which it was seen
         self.borne: dict[int, str] = {}  # the person who has a thing
+        self._here: Thing | None = None
         self._room: dict[int, int] = {}
         self._container: dict[int, int] = {}
         self._surface: dict[int, int] = {}
@@ -101,7 +101,13 @@ class Scene:
 
     hands = HANDS
 
-    here: Thing | None = None  # what the agent stands at; None in the middle of a room
+    @property
+    def here(self) -> Thing | None:
+        """Where the agent puts down what it holds: what it went to last that takes things."""
+        return self._here
+
+    def stand_at(self, place: Thing | None) -> None:
+        self._here = place
 
     def holds(self, fact: str, about: str) -> bool | None:
         if fact == "free":
@@ -109,7 +115,7 @@ class Scene:
         return None if fact == "condition" else bool(self.those(fact, about))
 
     def those(self, fact: str, about: str) -> list[str]:
-        return [thing.name for thing in self._meant(about) if self._is(thing, fact)]
+        return [thing.name for thing in self._meant(about) if self._is(thing, fact, about)]
 
     def _meant(self, about: str) -> list[Thing]:
         if about == HERE:
@@ -118,17 +124,20 @@ class Scene:
             return [one]
         return [thing for thing in self.things.values() if about == thing.word or about in thing.properties]
 
-    def _is(self, thing: Thing, fact: str) -> bool:
+    def _is(self, thing: Thing, fact: str, about: str) -> bool:
         if fact == "at":
             return thing in (self.here, self.agent_room)
         if fact == "near":
-            return thing.id in {*self.close, *self.held} and not self.hidden(thing)
-        return thing.id in self.held if fact == "held" else fact.upper() in thing.states
+            return thing.id in {*self.close, *self.held} and not (thing.id in self.borne or self.hidden(thing))
+        if fact == "held":
+            return thing.id in self.held
+        on_top = about == HERE and "CONTAINERS" not in thing.properties  # a closed desk takes things all the same
+        return fact.upper() in thing.states and not (fact == "closed" and on_top)
 
     def for_another(self: AnyScene) -> AnyScene:
         """Return the same house for another agent in the same room with empty hands."""
         other = copy.copy(self)
-        other.held, other.close = [], []
+        other.held, other.close, other._here = [], [], None
         return other
 
     def container_of(self, thing: Thing) -> Thing | None:
@@ -153,11 +162,12 @@ class Scene:
         return None if room is None else self.things[room]
 
     def hidden(self, thing: Thing) -> bool:
-        while (container := self.container_of(thing)) is not None:
-            if "CLOSED" in container.states:
-                return True
+        return self.closed_around(thing) is not None
+
+    def closed_around(self, thing: Thing) -> Thing | None:
+        while (container := self.container_of(thing)) is not None and "CLOSED" not in container.states:
             thing = container
-        return False
+        return container
 
     def visible(self) -> Iterator[Thing]:
         """Yield visible things in the agent's room, in order of id: not hidden, and part of observations."""

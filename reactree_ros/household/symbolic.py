@@ -21,7 +21,7 @@ from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.pictures import CHECKS, WITH_PICTURES
 from reactree_ros.household.rules import Skill
-from reactree_ros.household.scene import HANDS, STATES, Scene, Thing
+from reactree_ros.household.scene import STATES, Scene, Thing
 from reactree_ros.household.tasks import Quirks, Task, conditions_of, load_tasks, moved
 from reactree_ros.household.vocabulary import NEVER_OPEN, OPERATED, RECALLABLE, WORDS, Naming, word_groups
 from reactree_ros.plugins.settings import Harmless, or_nearest
@@ -89,7 +89,6 @@ class SymbolicWorld(SharedWorld):
     def _enter(self, scene: Scene, moved: dict[int, Thing], taken: set[int]) -> None:
         self.scene, self._moved, self._taken = scene, moved, taken
         self._anchor: Thing | None = None  # the agent's place; None for the middle of a room
-        self._receptacle: Thing | None = None  # target of a put down
 
     def team(self) -> Mapping[str, SharedWorld]:
         return self._team
@@ -145,7 +144,7 @@ class SymbolicWorld(SharedWorld):
         parsed = rules.parse_skill(skill, self.scene)
         if isinstance(parsed, str):
             return Pending.ready(Observation(parsed, Outcome.UNKNOWN_SKILL))
-        outcome, text = rules.check(parsed, scene=self.scene, receptacle=self._receptacle)
+        outcome, text = rules.check(parsed, self.scene)
         if outcome is Outcome.DONE:
             self._apply(parsed)
         observation = self._observation(parsed, outcome, text)
@@ -157,7 +156,7 @@ class SymbolicWorld(SharedWorld):
         return Pending.ready(rules.statements(self.scene, movable, filter(rules.can_take_things, things)))
 
     def correct(self, correction: SkillCall) -> Pending[Observation]:
-        if full := rules.hands_full(self.scene, correction, HANDS):
+        if full := rules.hands_full(self.scene, correction):
             return Pending.ready(rules.not_taken_in(full))
         self._correct(correction, self.scene.by_name[next(rules.named_in(correction))])
         return Pending.ready(
@@ -191,31 +190,26 @@ class SymbolicWorld(SharedWorld):
         return replace(observation, text=observation.text + "".join(told)) if told else observation
 
     def _apply(self, skill: Skill) -> None:
-        thing = skill.thing
-        if skill.verb == "go to":
+        thing, quirks, receptacle = skill.thing, self._quirks, self.scene.here
+        (effect,) = skill.declared.effect
+        if effect == "at":
             self._walk(thing)
-        elif skill.verb == "pick up":
-            if thing.id in self._quirks.grab_no_effect:
+        elif effect == "held":
+            if thing.id in quirks.grab_no_effect:
                 return
             self.scene.take(thing)
             self._moved.pop(thing.id, None)
             self._taken.add(thing.id)
-        elif skill.verb == "put down":
-            assert self._receptacle is not None  # the check refuses otherwise
-            if (thing.id, self._receptacle.class_name) in self._quirks.put_no_effect:
+        elif effect == "released":
+            assert receptacle is not None  # the check refuses otherwise
+            if (thing.id, receptacle.class_name) in quirks.put_no_effect:
                 return
-            self.scene.place(thing, self._receptacle, inside="CONTAINERS" in self._receptacle.properties)
-            self._moved[thing.id] = self._receptacle
+            self.scene.place(thing, receptacle, inside="CONTAINERS" in receptacle.properties)
+            self._moved[thing.id] = receptacle
             self.scene.close.append(thing.id)
-        elif skill.verb == "turn on":
-            thing.states -= {"OFF"}
-            thing.states.add("ON")
-        elif skill.verb == "close":
-            thing.states -= {"OPEN"}
-            thing.states.add("CLOSED")
-        elif thing.class_name not in NEVER_OPEN and thing.id not in self._quirks.open_no_effect:
-            thing.states -= {"CLOSED"}
-            thing.states.add("OPEN")
+        elif effect != "open" or not (thing.class_name in NEVER_OPEN or thing.id in quirks.open_no_effect):
+            now, before = STATES[effect]
+            thing.states = thing.states - {before} | {now}
 
     def _walk(self, target: Thing) -> None:
         room = self.scene.room_of(target)
@@ -226,16 +220,14 @@ class SymbolicWorld(SharedWorld):
             return
         self._anchor = self._moved.get(target.id, target)
         if rules.can_take_things(target):
-            self._receptacle = target
+            self.scene.stand_at(target)
 
     def _observation(self, skill: Skill, outcome: Outcome, text: str) -> Observation:
         seen: list[Thing] = []
         if skill.verb in ("go to", "open"):
             seen = [] if skill.thing.is_room else list(self._next_to_agent())
             self.scene.close = [thing.id for thing in seen]
-        return rules.after_skill(
-            skill, outcome, text, scene=self.scene, next_to_agent=seen, receptacle=self._receptacle
-        )
+        return rules.after_skill(skill, outcome, text, scene=self.scene, next_to_agent=seen)
 
     def _next_to_agent(self) -> Iterator[Thing]:
         anchor = self._anchor

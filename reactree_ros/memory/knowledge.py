@@ -6,7 +6,7 @@ Where things were seen last is the paper's working memory (section 4.2).
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from reactree_ros.agent.household import Household
@@ -180,9 +180,15 @@ class Knowledge:
     def words(self) -> tuple[str, ...]:
         return tuple(self._sightings)
 
+    @property
+    def names(self) -> Iterator[str]:
+        """Yield the names of the rooms, things and places that were seen or told of."""
+        yield from self.rooms
+        yield from self._by_name
+        yield from (name for name in self._states if name not in self._by_name)
+
     def knows(self, name: str) -> bool:
-        """Whether a room, a thing or a place was seen or told of."""
-        return name in self._by_name or name in self.rooms or name in self._insides or name in self._states
+        return name in self._by_name or name in self.rooms or name in self._states
 
     def states(self, name: str) -> frozenset[str]:
         return self._states.get(name, frozenset())
@@ -302,6 +308,12 @@ class Known:
         return [*(name_of(seen.word, seen.instance) for seen in self.hands), *self._taken]
 
     # ------------------------------------------------------------------ facts
+
+    def within(self, fact: str) -> Iterable[str] | None:
+        """Return all that a fact can hold of, where those are few; None: nobody knows, or they are many."""
+        if fact == "held":
+            return self.held
+        return None if fact != "near" or self._near is None else (*self._near, *self.held)
 
     def holds(self, fact: str, about: str) -> bool | None:
         everything = self._all

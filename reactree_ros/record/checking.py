@@ -179,7 +179,7 @@ def forms() -> Mapping[str, Any]:
         "parent": _values({"id": str}, path=str | None, decision=Count) | None,
     }
     request_may = {
-        **{"start": Count, "turns": _form(tuple[int, int]), "own": list[Turn], "begun": str},
+        **{"start": Count, "turns": _form(tuple[int, int]), "own": list[Turn], "last": list[Turn], "begun": str},
         **{"max_tokens": Count, "temperature": Number, "seed": Whole, "top_p": Number},
     }
     failed = {"node": Count, "of": str, "type": str, "kind": _one_of(FailureKind), "message": str}

@@ -166,7 +166,8 @@ class Moment:
         else:
             first, last = event["turns"]
             own = self.nodes[event["node"]].turns[first:last]
-        self.requests[event["id"]] = Request(event["node"], event, (*start, *own), self.decisions)
+        turns = (*start, *own, *map(turn_from_dict, event.get("last", ())))
+        self.requests[event["id"]] = Request(event["node"], event, turns, self.decisions)
 
     def _on_skills(self, event: Event) -> None:
         robot = event.get("robot", "")

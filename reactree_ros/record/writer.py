@@ -346,7 +346,8 @@ class Recorder(Listener):
         if start:
             event["start"] = self._text(start)
         if isinstance(turns, Prompt) and turns.turns is node.turns:
-            event["turns"] = (0, len(turns) - len(start))
+            event["turns"] = (0, len(turns) - len(start) - len(turns.last))
+            event |= {"last": list(map(turn_to_dict, turns.last))} if turns.last else {}
         else:
             event["own"] = list(map(turn_to_dict, turns[len(start) :]))
         event["may_say"] = may_say_to_dict(request.may_say)

@@ -101,6 +101,10 @@ class SemanticMap(House):
         found = {name: self.by_name.get(str(call.values[name])) for name in named}
         return {name: thing for name, thing in found.items() if isinstance(thing, MapThing)}
 
+    @property
+    def here(self) -> Receptacle | None:
+        return None if self._anchor is None else self.place_of(self._anchor)
+
     def thing_of(self, call: SkillCall) -> MapThing | None:
         return next(iter(self.things_of(call).values()), None)
 
@@ -111,7 +115,7 @@ class SemanticMap(House):
             place = self.by_name.get(call.value("place"))
             return place if isinstance(place, Receptacle) else None
         if "released" in call.skill.effect:
-            return None if self._anchor is None else self.place_of(self._anchor)
+            return self.here
         return None if thing is None else self.place_of(thing)
 
     def not_as_reported(self, call: SkillCall) -> str:
@@ -368,7 +372,7 @@ class SemanticMap(House):
         missing = [name for name in rules.named_in(correction) if name not in self.by_name]
         if missing:
             return f"{missing[0]} is not on the map any more"
-        if full := rules.hands_full(self, correction, self.hands):
+        if full := rules.hands_full(self, correction):
             return full
         self.apply(correction, now)
         self._grasped = None  # the person's word settles it

@@ -137,15 +137,13 @@ class HouseholdSkills(MapSkills):
         return wrong or skill.call({next(iter(skill.parameters)): name})
 
     def check(self, map: SemanticMap, call: SkillCall, now: float, *, unseen: bool = False) -> tuple[Outcome, str]:
-        skill, receptacle = _skill(map, call), map.target(call)
+        skill = _skill(map, call)
         thing = skill.thing
         if far := map.in_the_way(call):
             return Outcome.PRECONDITION, f"You cannot {call} now: {far}."
-        if skill.verb not in ("go to", "put down") and len(map.held) >= map.hands:
-            return Outcome.PRECONDITION, rules.FULL
-        if skill.verb == "put down" and thing.id in map.held and receptacle is None:
+        if skill.verb == "put down" and thing.id in map.held and map.here is None:
             return Outcome.PRECONDITION, f"You are at nothing that the {thing.word} could be put down on."
-        outcome, text = rules.check(skill, scene=map, receptacle=receptacle)
+        outcome, text = rules.check(skill, map)
         if outcome is Outcome.DONE and isinstance(thing, Item) and skill.verb == "pick up" and not unseen:
             limit = map.document.objects.fresh_for
             if thing.seen is None:
@@ -172,8 +170,7 @@ class HouseholdSkills(MapSkills):
         if outcome is not Outcome.DONE or map.thing_of(call) is None:
             seen = tuple(rules.sightings(map, (), None))
             return map.located(Observation(text + rules.holding_text(map), outcome, seen, pictures=pictures))
-        near, receptacle = map.look(), map.target(call)
-        told = rules.after_skill(_skill(map, call), outcome, text, scene=map, next_to_agent=near, receptacle=receptacle)
+        told = rules.after_skill(_skill(map, call), outcome, text, scene=map, next_to_agent=map.look())
         return map.located(replace(told, pictures=pictures))
 
 

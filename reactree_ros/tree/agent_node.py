@@ -18,9 +18,10 @@ from reactree_ros.agent.prompt import ContextWindow, Siblings, reply_rule, syste
 from reactree_ros.agent.reading.skills import Skills
 from reactree_ros.agent.skill import Offer, apart
 from reactree_ros.agent.transcript import Example
-from reactree_ros.agent.turns import About, Prompt, Said, Saw, Turn, told_failed
+from reactree_ros.agent.turns import About, Prompt, Said, Saw, Told, Turn, told_failed
 from reactree_ros.llm.port import A_PERSON, PromptTooLong, Reply
 from reactree_ros.memory.experience import End
+from reactree_ros.tree.advice import about_thought, line, why_not
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal import OfAttempt
 from reactree_ros.tree.goal_node import GoalNode
@@ -167,6 +168,9 @@ class AgentNode(GoalNode):
 
     def _learn_skills(self) -> Generator[Step, Any, None]:
         skills, self._offers = apart((yield from self.available_skills()))
+        if not self.context.options.offers_all:
+            offers, robot = self.context.offers, self.post.robot.known
+            skills, self._offers = offers.texts(skills, robot), offers.offers(self._offers, robot)
         self.context.known.named.update(dict.fromkeys(name for one in self._offers for name in one.names))
         self._skills = (*self.own_actions(), *skills)
 
@@ -212,7 +216,14 @@ class AgentNode(GoalNode):
     # ------------------------------------------------------------------ deciding
 
     def prompt(self) -> Sequence[Turn]:
-        return Prompt(self.prompt_head, self._window.shown(self.turns))
+        return Prompt(self.prompt_head, self._window.shown(self.turns), self._told_last())
+
+    def _told_last(self) -> tuple[Turn, ...]:
+        context = self.context
+        if not context.options.told("line"):
+            return ()
+        known = line(self.subgoal, context.nameable, context.known, self.post.robot.known)
+        return (Told(known, About.KNOWN),)
 
     def make_room(self, error: PromptTooLong) -> Generator[Step, Any, None]:
         try:
@@ -278,7 +289,21 @@ class AgentNode(GoalNode):
         had = normal(thought)
         again = had in self._thoughts
         self._thoughts.append(had)
-        return REPEATED if again and self.context.options.answer_repeats else OK
+        if again and self.context.options.answer_repeats:
+            return REPEATED
+        known, robot, things = self.context.known, self.post.robot.known, self.context.nameable
+        missing = about_thought(thought, self._skills, things, known, robot) if self._says_missing else ""
+        return missing or OK
+
+    @property
+    def _says_missing(self) -> bool:
+        return self.context.options.told("missing")
+
+    def explained(self, objection: str, decision: Decision | None) -> str:
+        skill = "" if decision is None else decision.skill_asked
+        if not (skill and self._says_missing) or skill in self._skills:
+            return objection
+        return why_not(skill, self.context.known, self.post.robot.known) or objection
 
     def _read(self, reply: Reply) -> Sequence[Said]:
         if self.context.options.plain_reading:

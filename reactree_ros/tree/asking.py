@@ -9,6 +9,7 @@ from typing import Any
 
 from reactree_ros.agent.budget import COUNTED, Limit
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL, Decision
+from reactree_ros.agent.household import NAMING
 from reactree_ros.agent.prompt import SUMMARY_STOPS, read_summary, start_turn, summary_request, without_oldest
 from reactree_ros.agent.skill import Offer, Offered, SkillCall
 from reactree_ros.agent.text import shortened_line
@@ -26,6 +27,7 @@ from reactree_ros.llm.port import (
     ServerUnavailable,
 )
 from reactree_ros.memory.experience import Experience
+from reactree_ros.tree.advice import in_one_form
 from reactree_ros.tree.failure import BrokenOff, LimitReached, MemoryGone, Refused, RobotLost
 from reactree_ros.tree.goal import OfAttempt
 from reactree_ros.tree.listener import Call
@@ -102,7 +104,11 @@ class AskingNode(ProgramNode):
         self.add(Said(text, decision))
 
     def see(self, observation: Observation) -> None:
-        self.add(Saw(observation.full_text, observation))
+        self.add(Saw(self._as_said(observation.full_text), observation))
+
+    def _as_said(self, text: str) -> str:
+        is_plain = self.context.options.told("names") and self.context.household.naming == NAMING
+        return in_one_form(text) if is_plain else text
 
     # ------------------------------------------------------------------ the world
 
@@ -202,6 +208,8 @@ class AskingNode(ProgramNode):
 
     def own_actions(self) -> list[str]:
         recall = self.post.robot.world.recallable if self.context.recalls else ()
+        if not self.context.options.offers_all:
+            recall = self.context.offers.recalls(recall, f"{self.context.nodes[0].subgoal}; {self.subgoal}")
         return [DONE, FAILURE, *(RECALL + word for word in recall)]
 
     def find_examples(self) -> Generator[Step, Any, tuple[Experience, ...]]:
@@ -228,10 +236,12 @@ class AskingNode(ProgramNode):
         The household's rules are a part of the system text. ``rule`` says in a chat what a reply is.
         """
         household = self.context.household
-        whole = f"{system}\n{household.rules_text}" if household.rules_text else system
+        what_for = household.skills_text if self.context.options.told("rules") else ""
+        whole = "\n".join(filter(None, (system, household.rules_text, what_for)))
         self._system_and_rule = (whole, rule) if self.context.system_text else ("", "")
         line = household.start_line
-        self._show([one if isinstance(one, Example) else Example.of_text(one, start_line=line) for one in examples])
+        shown = [one if isinstance(one, Example) else Example.of_text(one, start_line=line) for one in examples]
+        self._show([one.with_observations(self._as_said) for one in shown])
 
     def _show(self, examples: Sequence[Example]) -> None:
         system, rule = self._system_and_rule

@@ -22,6 +22,7 @@ from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.knowledge import Knowledge
 from reactree_ros.person.port import Person
+from reactree_ros.tree.advice import Offers, whole_names
 from reactree_ros.tree.failure import Failure, FailureKind, RobotLost
 from reactree_ros.tree.goal import Goal
 from reactree_ros.tree.listener import Listener
@@ -135,6 +136,7 @@ class RunContext:
     answers: dict[str, str] = field(default_factory=dict)  # to questions, by their words in lower case
     warned: bool = False  # whether a reply came with a warning
     known: Knowledge = field(init=False)  # what the robots know
+    offers: Offers = field(init=False)  # what of the world's skills is possible by that
     team: Team = field(init=False)  # the robots of the world
     nameable: tuple[str, ...] = field(init=False)  # the words for what is in the world, as it says when the run begins
 
@@ -143,7 +145,7 @@ class RunContext:
 
     def enter(self, world: World) -> None:
         self.world, self.known = world, Knowledge(world.household, world.recallable)
-        self.team = Team(world, self.known)
+        self.offers, self.team = Offers(self.known), Team(world, self.known)
         self.nameable = (*world.words, *world.recallable)
 
     @property
@@ -172,8 +174,7 @@ class RunContext:
         """Return what a goal names that no skill has named which was done, nor is where one was done."""
         goal = without_excluded(goal)
         known = {**self.known.named, **dict.fromkeys(self.nameable)}
-        named = [one for one in known if names(goal, one)]
-        whole = (one for one in named if not any(other != one and names(other, one) for other in named))
+        whole = whole_names(goal, known)
         forms = ((one, (one, f"{one}s", one.removesuffix("s"))) for one in whole)  # a map's "banana" is "bananas"
         return [
             one for one, said in forms if not any(names(skill, form) for skill in self.known.touched for form in said)

@@ -65,8 +65,13 @@ class GoalNode(AskingNode):
                 objection, said = str(error), error.said_turns
         if not objection:
             return said
+        objection = self.explained(objection, said[-1].decision if said else None)
         self.refuse(reply.text.strip("\n"), objection, said[-1].decision if said else None)
         return ()
+
+    def explained(self, objection: str, decision: Decision | None) -> str:
+        """Say why something is not done that was said; by default as it is."""
+        return objection
 
     def take(self, decision: Decision, reply: Reply | None = None, said: str = "") -> None:
         """Count a decision, tell the listener of it, and add what was said.

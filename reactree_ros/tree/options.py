@@ -5,9 +5,9 @@ from __future__ import annotations
 import enum
 from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from reactree_ros.plugins.settings import Settings
+from reactree_ros.plugins.settings import Settings, did_you_mean
 
 
 class ParallelPolicy(enum.Enum):
@@ -19,6 +19,29 @@ class ParallelPolicy(enum.Enum):
     """Every child succeeded (the authors' code); they take turns."""
     CONCURRENT = "concurrent"
     """As ``majority``; with several robots the children run at the same time, each by a robot of its own."""
+
+
+class Offers(enum.Enum):
+    """Which skills an agent node is offered."""
+
+    AUTO = "auto"
+    """As ``possible``; all if the model is trained for the planner, as it was trained on all."""
+    POSSIBLE = "possible"
+    """Those that what is known allows."""
+    ALL = "all"
+    """All that the world lists."""
+
+
+#: What agent nodes may be told beside what their world says; that depends on the model, or is nothing.
+TELLS = ("line", "missing", "names", "rules")
+AUTO, NONE = "auto", "none"
+
+
+def _tells(words: str) -> str:
+    for word in words.split("+") if words not in (AUTO, NONE) else ():
+        if word not in TELLS:
+            raise ValueError(f"'{word}' is nothing to tell; {did_you_mean(word, (AUTO, NONE, *TELLS))}")
+    return words
 
 
 class Routines(enum.Enum):
@@ -79,6 +102,17 @@ class RunOptions(Settings):
         ParallelPolicy.CONCURRENT,
         "when a parallel succeeds, and whether its children run at the same time where there are robots",
     )
+    offers: Offers = _as(
+        Offers.AUTO,
+        "skills that an agent node is offered: possible (those that what is known allows), all, or auto (possible, and "
+        "all if the model is trained for the planner)",
+    )
+    tells: Annotated[str, AfterValidator(_tells)] = _as(
+        AUTO,
+        "what an agent node is told beside its world's words, joined by +: line (what is known, before each decision), "
+        "missing (what a refused skill lacks), names (as skills write them), rules (what skills are for); auto: all, "
+        "or nothing if the model is trained for the planner; none",
+    )
     routines: Routines = _as(
         Routines.OFF,
         "do by a routine what was done once, and learn routines, with --memory: off, propose (a person agrees to "
@@ -124,6 +158,14 @@ class TreeOptions(RunOptions):
         """Whether the language model is trained for its planner: nothing keeps it from repeating itself."""
         return not self.thoughts_in_a_row
 
+    @property
+    def offers_all(self) -> bool:
+        return self.offers is Offers.ALL or (self.offers is Offers.AUTO and self.is_trained)
+
+    def told(self, what: str) -> bool:
+        """Whether agent nodes are told one of :data:`TELLS`."""
+        return not self.is_trained if self.tells == AUTO else what in self.tells.split("+")
+
 
 #: The method as it was when the authors recorded their runs; a replay uses it.
 AS_RECORDED = TreeOptions(
@@ -139,4 +181,6 @@ AS_RECORDED = TreeOptions(
     refused_share=1.0,
     make_room=False,
     corrections=False,
+    offers=Offers.ALL,
+    tells=NONE,
 )

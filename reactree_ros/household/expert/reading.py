@@ -17,7 +17,7 @@ from reactree_ros.household.scene import HANDS
 _TARGET = "Target_domain:\n"
 _TASK = "Your task is to: "
 _START = re.compile(r"You are in the house, and there are \d+ rooms?: (?P<rooms>.*?)\. You are in the middle of an? ")
-_LISTED = re.compile(r"(?<![A-Za-z ]) *([A-Za-z][A-Za-z ]*?) \((\d[\d, ]*)\)")
+_LISTED = re.compile(r"(?<![A-Za-z ]) *([A-Za-z][A-Za-z ]*?) (?:\((\d[\d, ]*)\)|(\d+)(?=[,.]|$))")
 _RECALLED = re.compile(
     r"You saw (?P<instance>[A-Za-z ]{1,100} \d+)(?: near (?P<near>[A-Za-z ]{1,100} \d+))?"
     r"(?: in (?P<room>[a-z ]{1,100} \d+))?\."
@@ -278,8 +278,9 @@ def word_of(instance: str) -> str:
 
 @lru_cache(maxsize=4096)
 def instances(text: str) -> tuple[str, ...]:
-    """Return the instances in a list: ``apple 1``, ``apple 2`` and ``mug 3`` of ``apple (1, 2), mug (3)``."""
-    return tuple(f"{word} {number}" for word, numbers in _LISTED.findall(text) for number in numbers.split(", "))
+    """Return the instances in a list: ``apple 1``, ``apple 2`` and ``mug 3`` of ``apple (1, 2), mug 3``."""
+    found = ((word, numbers or number) for word, numbers, number in _LISTED.findall(text))
+    return tuple(f"{word} {number}" for word, numbers in found for number in numbers.split(", "))
 
 
 def rooms_in(prompt: str) -> tuple[str, ...]:

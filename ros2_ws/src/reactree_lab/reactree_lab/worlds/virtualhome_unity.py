@@ -364,6 +364,7 @@ class VirtualHomeUnityWorld(WorkerWorld):
         edges = [edge for edge in graph.edges if {edge.from_id, edge.to_id} <= known]
         room = next(node for node in nodes if node.id in where and node.id in rooms)
         self._scene = Scene(Graph(nodes=nodes, edges=edges), init_room=room.class_name)
+        self._scene.stand_at(None if self._receptacle is None else self._scene.things.get(self._receptacle))
         return self._scene
 
     def _take(self, text: str) -> Observation:
@@ -371,10 +372,9 @@ class VirtualHomeUnityWorld(WorkerWorld):
         skill = rules.parse_skill(text, scene)
         if isinstance(skill, str):
             return Observation(skill, Outcome.UNKNOWN_SKILL)
-        receptacle = None if self._receptacle is None else scene.things.get(self._receptacle)
-        outcome, sentence = rules.check(skill, scene=scene, receptacle=receptacle)
+        outcome, sentence = rules.check(skill, scene)
         if outcome is Outcome.DONE:
-            line = _script_line(skill, receptacle)
+            line = _script_line(skill, scene.here)
             if reason := self._client.carry_out(line):
                 outcome, sentence = Outcome.EXECUTION, f"You could not {text}: {reason}."
             else:
@@ -385,13 +385,10 @@ class VirtualHomeUnityWorld(WorkerWorld):
             if skill.thing.id not in scene.things:
                 raise WorldError(f"VirtualHome's graph has no {skill.thing.name} any more")
             skill = replace(skill, thing=scene.things[skill.thing.id])
-            receptacle = None if self._receptacle is None else scene.things.get(self._receptacle)
-            if outcome is Outcome.DONE and (reason := rules.unmet(skill, scene=scene, receptacle=receptacle)):
+            if outcome is Outcome.DONE and (reason := rules.unmet(skill, scene)):
                 outcome, sentence = Outcome.POSTCONDITION, f"You tried to {text}, but {reason}."
         return self._with_picture(
-            rules.after_skill(
-                skill, outcome, sentence, scene=scene, next_to_agent=_next_to_agent(scene), receptacle=receptacle
-            )
+            rules.after_skill(skill, outcome, sentence, scene=scene, next_to_agent=_next_to_agent(scene))
         )
 
     def _with_picture(self, observation: Observation) -> Observation:

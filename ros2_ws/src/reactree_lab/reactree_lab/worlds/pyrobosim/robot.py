@@ -280,9 +280,7 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
             return self._located(Observation(sentence + rules.holding_text(scene), outcome, seen))
         if parsed.verb == "go to":
             sentence = rules.arrival_text(parsed.thing) + _joined(parsed.thing)
-        observation = rules.after_skill(
-            parsed, outcome, sentence, scene=scene, next_to_agent=scene.near(), receptacle=scene.at
-        )
+        observation = rules.after_skill(parsed, outcome, sentence, scene=scene, next_to_agent=scene.near())
         return self._located(self._with_others(observation) if parsed.thing.is_room else observation)
 
     def _parse(self, text: str) -> Skill | str:
@@ -302,11 +300,9 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
         if skill.verb == "go to" and scene.place_of(thing) is None and not thing.is_room:
             where = "You hold" if thing.id in scene.held else "You do not know where to find"
             return Outcome.PRECONDITION, f"{where} the {thing.word}."
-        if skill.verb not in ("go to", "put down") and scene.held:
-            return Outcome.PRECONDITION, rules.FULL
         if skill.verb == "put down" and scene.held and (scene.at is None or scene.at.word == HALLWAY):
             return Outcome.PRECONDITION, f"You are at nothing that the {thing.word} could be put down on."
-        return rules.check(skill, scene=scene, receptacle=scene.at)
+        return rules.check(skill, scene)
 
     # ------------------------------------------------------------------ what the robot does
 
@@ -315,11 +311,10 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
         assert isinstance(thing, HouseThing)
         if skill.verb == "go to":
             return self._go(scene.place_of(thing) or thing)
-        at = scene.at
         end = self._do(_KINDS[skill.verb], thing.own if skill.verb == "pick up" else "")
         if end.outcome is Outcome.DONE and skill.verb in ("put down", "open"):
             self._detect()
-        if end.outcome is Outcome.DONE and (reason := rules.unmet(skill, scene=scene, receptacle=at)):
+        if end.outcome is Outcome.DONE and (reason := rules.unmet(skill, scene)):
             return _End(Outcome.POSTCONDITION, reason)
         return end
 

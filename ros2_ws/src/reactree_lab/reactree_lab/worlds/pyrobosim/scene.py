@@ -74,6 +74,8 @@ class HouseScene(Scene):
     Numbers follow the order of the world's file, so that robots in one house use the same names.
     """
 
+    hands = 1
+
     def __init__(self, description: Description) -> None:
         self.things: dict[int, Thing] = {}
         self.by_name: dict[str, Thing] = {}
@@ -130,6 +132,10 @@ class HouseScene(Scene):
         if isinstance(thing, HouseThing) and thing.word == HALLWAY and thing.rooms:
             return self.agent_room if self.agent_room in thing.rooms else thing.rooms[0]
         return super().room_of(thing)
+
+    @property
+    def here(self) -> HouseThing | None:
+        return self.at
 
     def place_of(self, thing: Thing) -> HouseThing | None:
         place = self.container_of(thing) or self.surface_of(thing) if "GRABBABLE" in thing.properties else thing
