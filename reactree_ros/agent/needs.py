@@ -7,6 +7,7 @@ Offers, refusals, a bridge's checks and worlds made of declarations all ask the 
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -108,7 +109,9 @@ class Need:
         """Say in words what keeps a skill from being done, e.g. ``drawer 3 is open``."""
         if self.fact == _NUMBER:
             (name,), given = self.about, self.bounds.given
-            return f"{name} is {values[name]} and may be {self.bounds.words()}{f' while {given}' if given else ''}"
+            unknown = f", and nobody knows whether {given}" if self.holds(values, facts) is None else ""
+            may_be = f"{self.bounds.words()}{given and f' while {given}'}"
+            return f"{name} is {values[name]} and may be {may_be}{unknown}"
         holds = self.holds(values, facts)
         values = next((one for one in _singles(values) if self._holds(one, facts) is holds), values)
         if holds is None:
@@ -116,7 +119,7 @@ class Need:
         if self.is_so:
             return _SAID[self.fact][1].format(" or ".join(self.named(values)))
         those = [name for one in self.named(values) for name in facts.those(self.fact, one)]
-        return _SAID[self.fact][0].format(" and ".join(those or self.named(values)))
+        return " and ".join(map(_SAID[self.fact][0].format, those or self.named(values)))
 
     @property
     def conditions(self) -> Sequence[str]:
@@ -142,9 +145,7 @@ def _singles(values: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 def filled(about: str, values: Mapping[str, Any]) -> str:
     """Return what words with parameters in braces stand for, such as ``drawer {number}``."""
-    for name, value in values.items():
-        about = about.replace(f"{{{name}}}", str(value))
-    return about
+    return re.sub(r"\{([^{}]*)\}", lambda place: str(values.get(place[1], place[0])), about)
 
 
 def needs_of(declared: Any, parameters: Mapping[str, Any]) -> tuple[Need, ...]:

@@ -18,7 +18,10 @@ class Outcome(enum.Enum):
     DONE = "done"
     """It went well."""
     PRECONDITION = "precondition"
-    """The world refused it and nothing moved; the observation's text says why."""
+    """What it needs does not hold, or holds no more: the observation's text says why.
+
+    The world refused it and nothing moved, or it had :attr:`Observation.begun` and was stopped.
+    """
     UNKNOWN_SKILL = "unknown_skill"
     """It is no skill of this world, or names a thing that is not there."""
     REFUSED_BY_POLICY = "refused_by_policy"
@@ -88,6 +91,9 @@ class Observation:
         spots: Of worlds with poses, where the agent is and what it sees; where it looked around, also rooms and what
             stands in them.
         data: What the skill returned, by name, as JSON may hold it; the text says it, too.
+        conditions: The conditions of which the world knows whether they hold, by their wordings.
+        begun: Of a skill that ended with :attr:`Outcome.PRECONDITION`, whether it had begun, so that something may have
+            moved.
         remembered: What is not seen now, but was before this run, the likeliest place first; each is
             :data:`REMEMBERED`. For working memory: the text does not say it.
     """
@@ -102,6 +108,8 @@ class Observation:
     data: Mapping[str, Value] = field(default_factory=dict, hash=False)
     glances: tuple[Glance, ...] = ()  # what the run's eyes were asked about pictures for it, and what they said
     remembered: tuple[Seen, ...] = ()
+    conditions: Mapping[str, bool] = field(default_factory=dict, hash=False)
+    begun: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", as_seen(bounded(self.text, LONGEST_TOLD)))

@@ -71,7 +71,9 @@ Value = str | bool | int | float | Sequence[str | bool | int | float] | Mapping[
 MOST_VALUES = 10_000
 _NUMBER = re.compile(r"(?P<number>[-+]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20}))(?P<unit>\D{0,20})")
 _POSE = re.compile(
-    r"\(?x\s*[:=]?\s*(?P<x>\S+?)[\s,;]+y\s*[:=]?\s*(?P<y>\S+?)[\s,;]+yaw\s*[:=]?\s*(?P<yaw>\S+?)\)?", re.IGNORECASE
+    r"\(?x\s*[:=]?\s*(?P<x>\S+?)(?:\s*m)?[\s,;]+y\s*[:=]?\s*(?P<y>\S+?)(?:\s*m)?[\s,;]+"
+    r"yaw\s*[:=]?\s*(?P<yaw>\S+?)(?:\s*(?:°|deg\w*))?\)?",
+    re.IGNORECASE,
 )
 #: Names that a refusal lists at most.
 _LISTED = 8

@@ -123,7 +123,13 @@ class Skill:
 
     @property
     def places(self) -> str:
-        said = [f"{name} is {one.words()}" for name, one in self.parameters.items() if not isinstance(one, Named)]
+        of = self.parameters.items()
+        usual = {name: f" ({one.write(one.default)} if left out)" for name, one in of if one.default is not None}
+        said = [
+            f"{name} is {one.words()}{usual.get(name, '')}"
+            for name, one in of
+            if name in usual or not isinstance(one, Named)
+        ]
         return f"In '{self.wording}', {', '.join(said)}." if said else ""
 
     @property
@@ -364,7 +370,8 @@ def helping(need: Need, values: Mapping[str, Value], facts: Facts, skills: Itera
     """Return a skill that brings about what another one needs, as far as it is known; empty if there is none."""
     named = need.named(values)
     if need.is_so:
-        effect, those = {"near": "at", "free": "released"}.get(need.fact, need.fact), named
+        effect = {"near": "at", "free": "released"}.get(need.fact, need.fact)
+        those = ["…"] if need.fact == "free" else named  # what is released frees a hand, whatever it is
     else:
         effect = OPPOSITES.get(need.fact, "released" if need.fact == "held" else "")
         those = [name for one in named for name in facts.those(need.fact, one)]
@@ -375,7 +382,8 @@ def helping(need: Need, values: Mapping[str, Value], facts: Facts, skills: Itera
         for name in those if taken else ():
             with suppress(ParameterError):
                 known = Wording(template, taken).read(name)
-                return filled(skill.wording, {one: known.get(one, "…") for one in skill.parameters})
+                form = skill.words.form_of({one: known.get(one, of.default) for one, of in skill.parameters.items()})
+                return filled(form, {one: known.get(one, "…") for one in skill.parameters})
     return ""
 
 

@@ -289,22 +289,27 @@ class Wording:
     def _ways_in(self, said: str, now: Standing | None) -> Iterator[dict[str, str]]:
         """Yield the ways in which a text says it, in all forms.
 
-        A name that nobody knows could hold the words of a longer form; those are then taken for the form's own.
+        A name that nobody knows, or a text in no quotes, could hold the words of a longer form; these are the form's.
         """
         if len(self.forms) == 1:
             yield from self._ways(said)
             return
-        says = False
+        longer = 0  # ways in which a longer form is said
         for form in self.forms:
-            if says and any(
+            unknown = any(
                 one.named and one.named.options(_at(now, name)) is None for name, one in form.parameters.items()
-            ):
-                continue
-            for way in form._ways(said):
-                texts = (text.strip() for name, text in way.items() if isinstance(self.parameters[name], Text))
-                if not any(text[:1] == '"' and _unquoted(text) == text for text in texts):
-                    says = True
-                    yield way
+            )
+            ways = (
+                []
+                if longer and unknown
+                else [way for way in itertools.islice(form._ways(said), _MOST_WAYS) if not self._goes_on(way, longer)]
+            )
+            longer += len(ways)
+            yield from ways
+
+    def _goes_on(self, way: Mapping[str, str], longer: int) -> bool:
+        texts = (text.strip() for name, text in way.items() if isinstance(self.parameters[name], Text))
+        return any(_unquoted(text) == text and (longer or text[:1] == '"') for text in texts)
 
     def _ways(self, said: str) -> Iterator[dict[str, str]]:
         latest = self._latest(said)
@@ -376,6 +381,7 @@ class Wording:
         return given
 
 
+@lru_cache(maxsize=4096)
 def _pieces_of(template: str) -> list[tuple[str, str | None]]:
     return [(literal, name) for literal, name, _, _ in Formatter().parse(template)]
 

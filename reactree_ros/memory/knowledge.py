@@ -84,6 +84,7 @@ class Knowledge:
         name_of = self.household.name_of
         names = [name_of(seen.word, seen.instance) for seen in observation.seen]
         self.of(robot).saw(observation, names)
+        self.conditions = dict(observation.conditions) or self.conditions
         self.rooms.update(dict.fromkeys(observation.rooms))
         for seen in observation.remembered:
             self._remember(seen, name=name_of(seen.word, seen.instance))
@@ -313,7 +314,12 @@ class Known:
         """Return all that a fact can hold of, where those are few; None: nobody knows, or they are many."""
         if fact == "held":
             return self.held
-        return None if fact != "near" or self._near is None else (*self._near, *self.held)
+        return self._within_reach if fact == "near" else None
+
+    @property
+    def _within_reach(self) -> Sequence[str] | None:
+        is_told = self._near is not None and self._all.words  # some worlds say nothing of what is seen
+        return (*(self._near or ()), *self.held) if is_told else None
 
     def holds(self, fact: str, about: str) -> bool | None:
         everything = self._all
@@ -330,7 +336,7 @@ class Known:
             is_there = any(is_of(place, about) for place in (self.at, self.room) if place)
             return is_there if is_there or self.at else None
         if fact == "near":
-            return None if self._near is None else bool(self.those(fact, about))
+            return None if self._within_reach is None else bool(self.those(fact, about))
         states = [everything.states(name) for name in everything.known_as(self.at if about == HERE else about)]
         known = [fact in one or (None if OPPOSITES[fact] not in one else False) for one in states]
         return True if True in known else None if None in known or not known else False
@@ -338,7 +344,7 @@ class Known:
     def those(self, fact: str, about: str) -> list[str]:
         about = self.at if about == HERE else about
         if fact == "near":
-            return [name for name in (*(self._near or ()), *self.held) if is_of(name, about)]
+            return [name for name in self._within_reach or () if is_of(name, about)]
         if fact == "held":
             return [name for name in self.held if is_of(name, about)]
         if fact == "at":

@@ -107,6 +107,7 @@ def observation_to_msg(observation: Observation, stamp: Time) -> ObservationMsg:
         spots=[fill(SpotMsg(), spot, outline=list(chain(*spot.outline))) for spot in observation.spots],
         pictures=list(pictures_to_msgs(observation.pictures)),
         data=json.dumps(dict(observation.data)) if observation.data else "",
+        conditions=json.dumps(dict(observation.conditions)) if observation.conditions else "",
         glances=glances,
     )
 
@@ -177,6 +178,7 @@ def observation_from_msg(msg: ObservationMsg, outcome: Outcome = Outcome.DONE) -
         pictures=tuple(map(picture_from_msg, msg.pictures)),
         spots=tuple(map(_spot_from_msg, msg.spots)),
         data=settings_from(msg.data),
+        conditions=settings_from(msg.conditions),
         glances=_GLANCES.validate_json(msg.glances) if msg.glances else (),
     )
 

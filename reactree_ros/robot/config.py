@@ -14,12 +14,14 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, FiniteFloat, PrivateAttr
 from typing_extensions import Self
 
-from reactree_ros.agent.parameters import Named, Number, each_of
+from reactree_ros.agent.needs import HERE, Need
+from reactree_ros.agent.parameters import Named, Number, Person, Place, Thing, each_of
 from reactree_ros.agent.picture import MOST_LOOKS, NO, YES, PictureCheck
 from reactree_ros.agent.skill import WAIT, Bounds, Skill, check_told_apart, read_skill, skill_of, wait_skill
 from reactree_ros.agent.text import check_template
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import SKILLS
+from reactree_ros.household.tasks import parts_of
 from reactree_ros.plugins.settings import did_you_mean, or_nearest
 from reactree_ros.robot.map_file import Document, MapDocument, Source, Ways, checked, read_yaml
 from reactree_ros.robot.triggers import TriggerEntry
@@ -225,9 +227,16 @@ class SkillEntry(StepEntry):
     wording: str = ""
     parameters: dict[str, Any] = {}  # what may stand in each place of the wording, as `parameter_of` reads it
     returns: dict[str, Any] = {}  # what comes back as data, by name, likewise
+    description: str = ""  # what it does, in one line for the language model
+    # what has to hold when it begins, and under `while` as long as it runs, of `FACTS`; conditions by their names. Of a
+    # skill of the household, it comes on top of what that needs by itself
+    requires: dict[Any, Any] | list[Any] = {}
+    uses: list[str] = []  # what of the robot it takes, such as `base` or `arm`; empty: all of it
     # what is done one after the other, instead of one action, service or topic. The skill's own `effect` and `check`
     # are those of its last step
     steps: list[StepEntry] = []
+
+    _wordings: Mapping[str, str] = PrivateAttr(default_factory=dict)  # of the conditions, by their names
 
     def faults(self) -> Iterator[str]:
         yield from super().faults()
@@ -254,9 +263,9 @@ class SkillEntry(StepEntry):
         known = {skill.name: skill for skill in SKILLS}
         if self.wording:
             of = {"parameters": self.parameters, "returns": self.returns, "effect": effect}
-            skill = skill_of({"name": name, "wording": self.wording, **of})
+            fields: dict[str, Any] = {"name": name, "wording": self.wording, **of}
         elif name in known:
-            skill = known[name]
+            fields = known[name].as_data()
             if own := next((key for key in ("parameters", "returns", "effect") if getattr(self, key)), ""):
                 raise ValueError(
                     f"'{name}' is a skill of a household and has its {own}; to say another, give a wording"
@@ -266,6 +275,17 @@ class SkillEntry(StepEntry):
                 "a skill of the robot's own needs a wording, e.g. wording: drive forward by {distance} m (see "
                 f"{OWN_SKILLS}); those of a household are {', '.join(known)}{or_nearest(name, known)}"
             )
+        own_needs = self.requires if isinstance(self.requires, list) else [self.requires] if self.requires else []
+        more = {
+            "requires": [*fields.get("requires", ()), *own_needs],
+            "description": self.description,
+            "uses": self.uses,
+        }
+        skill = skill_of({**fields, **{key: one for key, one in more.items() if one}})
+        needs = tuple(_worded(need, self._wordings) for need in skill.requires)
+        grasps = isinstance(skill.parameters.get(skill.effect.get("held", "")), Thing)
+        if self.wording and grasps and not any(need.fact == "free" for need in needs):
+            needs = (Need("free", ("hand",)), *needs)
         outcomes = {code: Outcome(outcome) for part in self.parts for code, outcome in part.outcomes.items()}
         asked = [*self.parts, *(check for check in self.checks if not check.is_detection)]
         limits = [most_seconds(one.time_limit, skill) for one in asked]
@@ -282,7 +302,7 @@ class SkillEntry(StepEntry):
                 check_template(check.question, skill.parameters)
             except ValueError as error:
                 raise ValueError(f"check.question: {error}") from None
-        return replace(skill, outcomes=outcomes, bounds=Bounds(limit, self.retries))
+        return replace(skill, outcomes=outcomes, bounds=Bounds(limit, self.retries), requires=needs)
 
     @property
     def checks(self) -> Sequence[CheckEntry]:
@@ -292,6 +312,21 @@ class SkillEntry(StepEntry):
     def is_bounded(self) -> bool:
         """Whether its own time limit is that of all steps together."""
         return bool(self.steps) and "time_limit" in self.model_fields_set
+
+
+def _worded(need: Need, wordings: Mapping[str, str]) -> Need:
+    """Return a need with the wordings of conditions in place of their names. Raises ValueError."""
+    for name in need.conditions:
+        if name not in wordings:
+            known = did_you_mean(name, wordings) if wordings else "there are none"
+            raise ValueError(f"requires: '{name}' is none of the conditions; {known}")
+    if need.fact == "condition":
+        return replace(need, about=tuple(wordings[name] for name in need.about))
+    return replace(need, bounds=replace(need.bounds, given=wordings.get(need.bounds.given, "")))
+
+
+def _head(about: str) -> str:
+    return about.partition("{")[0].strip()
 
 
 def most_seconds(limit: Limit, skill: Skill) -> float:
@@ -500,6 +535,11 @@ class RobotConfig(Document):
 
     _source: Source | None = PrivateAttr(None)
 
+    def model_post_init(self, context: Any, /) -> None:
+        super().model_post_init(context)
+        for skill in self.skills.values():
+            skill._wordings = {name: one.wording for name, one in self.conditions.items()}
+
     def at(self, where: str, *path: str) -> str:
         """Say where an entry is: the file with its line, where it was read from one, else what is given."""
         return f"{where}: {'.'.join(path)}" if self._source is None else self._source.at(*path)
@@ -523,6 +563,23 @@ class RobotConfig(Document):
                         for usual in each_of(one.default) if one.default is not None else ():
                             replace(kind, names=()).check_known(str(usual), document.names(kind))
                         _check_on_map(kind, document.names(kind), known)
+            with _located(self.at(where, "skills", name, "requires")):
+                self._check_needs(entry.declared(name), document)
+
+    def _check_needs(self, skill: Skill, document: MapDocument) -> None:
+        """Raise ValueError if a need is about what is neither on the map nor changed by any skill."""
+        fixed = [one for kind in (Place(), Person()) for one in document.names(kind) or ()]
+        numbered = {parts_of(name)[0] for name in fixed}
+        changed = [(one.parameters.get(about), about) for one in self.declared for about in one.effect.values()]
+        of_effects = [name for one, about in changed for name in ((one and one.options()) or [_head(about)])]
+        known = [*dict.fromkeys((HERE, *fixed, *map(str, of_effects), *document.asked_by))]
+        for need in skill.requires:
+            among = ["hand"] if need.fact == "free" else known
+            for about in () if need.fact in ("condition", "number") else need.about:
+                word, number = parts_of(about)
+                if _head(about) not in ("", *among) and not (number and word in {*known} - numbered):
+                    what = f"'{about}' is nothing on the map, and no skill's effect names it"
+                    raise ValueError(f"{need.fact}: {what}{or_nearest(about, among)}")
 
     def faults(self) -> Iterator[str]:
         if bool(self.map) == bool(self.map_topic):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import replace
 
 from reactree_ros.agent.household import named
+from reactree_ros.agent.needs import OPPOSITES
 from reactree_ros.agent.parameters import Named, Person
 from reactree_ros.agent.skill import Offer, Skill, SkillCall
 from reactree_ros.household import rules
@@ -20,6 +21,8 @@ from reactree_ros.world.port import Observation
 
 #: Of words, and of places of one word, at which something was seen that is no thing yet, the most.
 _MOST_CANDIDATES = 100
+#: Of what is not on the map, the most of which it is known what skills have said of it.
+_MOST_SAID = 1000
 
 
 class SemanticMap(House):
@@ -50,6 +53,8 @@ class SemanticMap(House):
         self._numbers: dict[str, int] = defaultdict(int)
         self._passed = float("-inf")  # when the robot passed a connection: its pose from before is out of date
         self._anchor: MapThing | None = None  # what the robot stands at; None: at nothing that is known
+        # what skills have said of what is not on the map, such as a drawer of the robot's own; the latest last
+        self._said: dict[str, set[str]] = {}
         self._changed = float("-inf")  # when the robot changed something: what was detected before is out of date
         self._grasped: Item | None = None  # what was picked up last, until it is settled whether it was
         self._doubt: tuple[Detection, float] | None = None  # what speaks against that, and when it was detected
@@ -65,6 +70,7 @@ class SemanticMap(House):
 
     def _take_over(self, before: SemanticMap) -> None:
         self._numbers, self.robot, self._changed = before._numbers, before.robot, before._changed
+        self._said = before._said
         self._passed = before._passed
         for name in (thing.name for thing in before.receptacles()):
             if name in self.by_name:
@@ -154,6 +160,40 @@ class SemanticMap(House):
             self._seen(item, *doubt)
             self.look()
         return told
+
+    # ------------------------------------------------------------------ facts, see agent/needs.py
+
+    def holds(self, fact: str, about: str) -> bool | None:
+        """See :class:`Facts`; nobody knows the state of what no skill has changed and the map does not tell."""
+        if fact in ("free", "condition"):
+            return super().holds(fact, about)
+        if self.those(fact, about) or fact in ("at", "held"):
+            return bool(self.those(fact, about))
+        meant = {thing.name for thing in self._meant(about)}
+        if fact == "near":
+            return False if meant else None
+        return False if (meant or {about}) <= {*self.those(OPPOSITES[fact], about)} else None
+
+    def those(self, fact: str, about: str) -> list[str]:
+        said = (name for name, facts in self._said.items() if fact in facts)
+        return [*super().those(fact, about), *(name for name in said if about in (name, parts_of(name)[0]))]
+
+    def _is(self, thing: Thing, fact: str, about: str) -> bool:
+        return (fact == "at" and thing is self._anchor) or super()._is(thing, fact, about)
+
+    def _note(self, call: SkillCall) -> None:
+        if call.skill.moves:
+            for facts in self._said.values():
+                facts.discard("at")
+        for effect in call.skill.effect:
+            if effect in ("away", "place") or (name := call.value(effect)) in self.by_name:
+                continue
+            ended = OPPOSITES.get(effect, "held" if effect == "released" else "")
+            facts = self._said.pop(name, set()) - {ended} | ({effect} - {"released"})
+            if facts and effect != "gone":
+                self._said[name] = facts
+        while len(self._said) > _MOST_SAID:
+            del self._said[next(iter(self._said))]
 
     # ------------------------------------------------------------------ ways
 
@@ -315,6 +355,7 @@ class SemanticMap(House):
     # ------------------------------------------------------------------ skills
 
     def apply(self, call: SkillCall, now: float) -> None:
+        self._note(call)
         of = {effect: self.by_name.get(call.value(effect)) for effect in call.skill.effect}
         target = self.target(call)
         if "away" in of:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from reactree_ros.agent.household import split_skill
 from reactree_ros.agent.parameters import Named, ParameterError, Person, Room, Thing, Value
 from reactree_ros.agent.picture import Picture
-from reactree_ros.agent.skill import Offer, Offered, Skill, SkillCall, read_skill
+from reactree_ros.agent.skill import Offer, Offered, Skill, SkillCall, helping, read_skill
 from reactree_ros.household import rules
 from reactree_ros.household.household import SKILLS
 from reactree_ros.robot.house import Item, MapThing
@@ -20,11 +20,37 @@ from reactree_ros.world.port import Observation, Outcome
 _LOOKING = frozenset({"at", "open", "held", "released"})
 
 
-class MapSkills:
-    """Skills that are declared: what is offered, what keeps one from being done, and what is told of it."""
+@dataclass(frozen=True)
+class MapFacts:
+    """What a robot's bridge knows: a :class:`Facts` of its map and of its conditions."""
 
-    def __init__(self, skills: Sequence[Skill]) -> None:
-        self.skills = skills
+    map: SemanticMap
+    condition: Callable[[str], bool | None] = lambda _: None  # whether one holds, by its wording; None: nobody knows
+    within: float = 0.0  # how far from a place the robot is not at it any more, in metres, as by a push; 0: never
+
+    def holds(self, fact: str, about: str) -> bool | None:
+        if fact == "at":
+            return bool(self.those(fact, about))
+        return self.condition(about) if fact == "condition" else self.map.holds(fact, about)
+
+    def those(self, fact: str, about: str) -> Sequence[str]:
+        names = [] if fact == "condition" else self.map.those(fact, about)
+        return [name for name in names if not (fact == "at" and self._is_away(name))]
+
+    def _is_away(self, name: str) -> bool:
+        thing = self.map.by_name.get(name)
+        away = None if thing is None else self.map.away_from(thing)
+        return bool(self.within and away is not None and away > self.within)
+
+
+class MapSkills:
+    """Skills that are declared: what is offered, what keeps one from being done, and what is told of it.
+
+    ``others`` are skills of the robot that may bring about what one of these needs.
+    """
+
+    def __init__(self, skills: Sequence[Skill], others: Sequence[Skill] = ()) -> None:
+        self.skills, self._helping = skills, (*skills, *others)
 
     def offered(self, map: SemanticMap) -> list[Offered]:
         offers = (self._offer(map, skill) for skill in self.skills)
@@ -41,8 +67,26 @@ class MapSkills:
             return f"'{said}' is no skill of this robot: {reason}{'' if reason.endswith('?') else '.'}"
         return call if call == said else f"The skill was not carried out: write it as '{call}'."
 
-    def check(self, map: SemanticMap, call: SkillCall, now: float, *, unseen: bool = False) -> tuple[Outcome, str]:
+    def check(self, facts: MapFacts, call: SkillCall, now: float, *, unseen: bool = False) -> tuple[Outcome, str]:
         """Return ``DONE`` or ``PRECONDITION``, and what is said; in a dry run, things may be ``unseen``."""
+        outcome, text = self._check(facts.map, call, now, unseen=unseen)
+        if outcome is Outcome.DONE and (why := self.violated(facts, call)):
+            return Outcome.PRECONDITION, f"You cannot {call}: {why}."
+        return outcome, text
+
+    def violated(self, facts: MapFacts, call: SkillCall, *, lasting: bool = False) -> str:
+        """Say which need of a skill does not hold, of those that last only if asked so; empty if all do.
+
+        What nobody knows holds, but for a condition: a robot does not guess whether people are near.
+        """
+        for need in call.skill.requires:
+            holds = need.holds(call.values, facts) if need.lasts or not lasting else True
+            if holds is False or (holds is None and need.conditions):
+                help = helping(need, call.values, facts, self._helping)
+                return f"{need.reason(call.values, facts)}{help and f'; first {help}'}"
+        return ""
+
+    def _check(self, map: SemanticMap, call: SkillCall, now: float, *, unseen: bool) -> tuple[Outcome, str]:
         if far := map.in_the_way(call):
             return Outcome.PRECONDITION, f"You cannot {call} now: {far}."
         held = map.by_name.get(call.value("held"))
@@ -57,8 +101,6 @@ class MapSkills:
         things = [name for _, kind, name in call.named if isinstance(kind, Thing)]
         if len(set(things)) < len(things):
             return Outcome.PRECONDITION, f"You cannot {call}: it is done with two things."
-        if "held" in call.skill.effect and len(map.held) >= map.hands:
-            return Outcome.PRECONDITION, "You do not have an empty hand."
         return Outcome.DONE, f"You {call}".rstrip(".") + "."
 
     def failed(self, map: SemanticMap, call: SkillCall, reason: str) -> str:
@@ -136,7 +178,7 @@ class HouseholdSkills(MapSkills):
         wrong = rules.unfit(verb, name, map)
         return wrong or skill.call({next(iter(skill.parameters)): name})
 
-    def check(self, map: SemanticMap, call: SkillCall, now: float, *, unseen: bool = False) -> tuple[Outcome, str]:
+    def _check(self, map: SemanticMap, call: SkillCall, now: float, *, unseen: bool) -> tuple[Outcome, str]:
         skill = _skill(map, call)
         thing = skill.thing
         if far := map.in_the_way(call):

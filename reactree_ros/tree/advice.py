@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from reactree_ros.agent.needs import Need
-from reactree_ros.agent.parameters import Choice, Named, ParameterError, Thing
+from reactree_ros.agent.parameters import Choice, List, Named, ParameterError, Thing
 from reactree_ros.agent.skill import Offer, Skill, SkillCall, helping
 from reactree_ros.agent.text import names, without_articles, words
 from reactree_ros.memory.knowledge import Knowledge, Known, Sighting
@@ -79,7 +79,8 @@ class Offers:
             return offer
         now = dict(offer.now)
         for name, parameter in skill.parameters.items():
-            options = parameter.options(now.get(name)) if isinstance(parameter, Named | Choice) else None
+            of = parameter.of if isinstance(parameter, List) else parameter
+            options = of.options(now.get(name)) if isinstance(of, Named | Choice) else None
             if options is not None and any(f"{{{name}}}" in about for need in skill.requires for about in need.about):
                 now[name] = tuple(one for one in options if _holds(skill, {name: one}, robot))
         return replace(offer, now=now) if _holds(skill, {}, robot) and skill.words.possible(now) else None
@@ -121,10 +122,9 @@ def why_not(said: str, known: Knowledge, robot: Known) -> str:
 
 
 def _unseen(call: SkillCall, known: Knowledge) -> Iterator[str]:
-    for name, parameter in call.skill.parameters.items():
-        value = str(call.values[name])
-        if isinstance(parameter, Thing) and known.words and not known.knows(value):
-            yield value
+    for _, kind, name in call.named:
+        if isinstance(kind, Thing) and known.words and not known.knows(name):
+            yield name
 
 
 def never_seen(name: str, known: Knowledge, robot: Known) -> str:

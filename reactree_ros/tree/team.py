@@ -216,7 +216,7 @@ def _claimed_skill(
     def places_after(done: Future[Observation]) -> set[str]:
         """Return where the robot stands after the skill; if nobody knows how far it got, that is all that it has."""
         outcome = done.result().outcome if _problem(done) is None else None
-        if outcome in _REFUSALS:
+        if outcome in _REFUSALS and not done.result().begun:
             return before
         return set(use.places) if use.moves and outcome is Outcome.DONE else claims.places_of(robot)
 

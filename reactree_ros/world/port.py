@@ -84,6 +84,8 @@ class World(abc.ABC):
     words: Sequence[str] = ()
     #: What its own settings say of some of its skills, by name: ``allow`` or ``confirm``, as a skill policy.
     rules: Mapping[str, str] = MappingProxyType({})
+    #: Its conditions, by name and by wording, each with whether it holds now; None: nobody knows.
+    conditions: Mapping[str, bool | None] = MappingProxyType({})
     #: Whether a skill policy judges each skill before it is carried out; see :func:`~.wrappers.guarded`.
     is_guarded: bool = False
     #: Whether it tells a kept map by itself what it sees; a map of other worlds is fed by their observations.

@@ -9,9 +9,10 @@ import enum
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pydantic import (
@@ -84,6 +85,10 @@ class Range(BaseModel):
 
 #: What a rule wants of one parameter.
 _Wanted = Range | StrictBool | list[str | float] | str | float
+#: What a rule calls the conditions under which it applies.
+CONDITION = "condition"
+#: The conditions of a world, see :attr:`World.conditions`.
+Conditions = Mapping[str, bool | None]
 
 
 class Rule(BaseModel):
@@ -92,9 +97,43 @@ class Rule(BaseModel):
     skill: str  # the verb or the name of a skill, e.g. `turn on`
     object: str | None = None  # class of what it is done to, in words, e.g. `stove`; None: every class
     # of a declared skill, by parameter, the values that it is about: one, a list of them, or numbers `above` or `below`
-    # one. To forbid, it is enough that a free text has the words; to allow, it must have no others
+    # one. To forbid, it is enough that a free text has the words; to allow, it must have no others. Where no parameter
+    # is called `condition`, that names conditions of the world, one of which has to hold. One that nobody knows
+    # forbids, and does not allow
     when: dict[str, _Wanted] = Field(default_factory=dict)
     verdict: Verdict
+
+    @property
+    def conditions(self) -> list[str]:
+        wanted = self.when.get(CONDITION, [])
+        return [str(one) for one in (wanted if isinstance(wanted, list) else [wanted])]
+
+    def values(self, parameters: Container[str] = ()) -> list[str]:
+        """Return the parameters whose values it is about."""
+        return [name for name in self.when if name != CONDITION or name in parameters]
+
+    def holds(self, conditions: Conditions, parameters: Container[str] = ()) -> bool:
+        """Whether it applies under the conditions that hold now: what nobody knows forbids, and does not allow."""
+        if CONDITION not in self.when or CONDITION in parameters:
+            return True
+        known = [conditions.get(one) for one in self.conditions]
+        return True in known or (None in known and self.verdict is not Verdict.ALLOW)
+
+    def told(self, conditions: Conditions, values: Mapping[str, Value]) -> str:
+        """Return what it is about in words, e.g. `` (speed: 1.0, people: yes)``; empty if it is about all."""
+        told = [f"{name}: {values[name]}" for name in self.values(values)]
+        if CONDITION in self.when and CONDITION not in values:
+            known = {one: conditions.get(one) for one in self.conditions}
+            told += [
+                f"{one}: {'unknown' if holds is None else 'yes'}" for one, holds in known.items() if holds is not False
+            ]
+        return f" ({', '.join(told)})" if told else ""
+
+    def may_pass(self, later: Rule) -> bool:
+        """Whether it may not apply when a later rule does, by their conditions alone."""
+        if later.conditions and {*later.conditions} <= {*self.conditions}:
+            return self.verdict is Verdict.ALLOW and later.verdict is not Verdict.ALLOW
+        return bool(self.conditions)
 
     def is_about(self, call: SkillCall) -> bool:
         """Whether it is about a declared skill with its values.
@@ -152,15 +191,18 @@ class SkillPolicy:
         more = (rule for rule in rules if rule.skill not in before)
         return replace(self, rules=(*self.rules, *more), written=len(self.rules))
 
-    def judge(self, skill: str, verbs: Iterable[str] = ()) -> tuple[Verdict, str]:
+    def judge(
+        self, skill: str, verbs: Iterable[str] = (), conditions: Conditions = MappingProxyType({})
+    ) -> tuple[Verdict, str]:
         """Judge a skill; returns the verdict and the reason in words.
 
         Args:
             skill: In the world's own words, e.g. ``pick up juice 1``: see :meth:`World.canonical`.
             verbs: Of all of the world's skills: no rule for ``turn`` is about ``turn on``.
+            conditions: Of the world, as :attr:`World.conditions`.
         """
         if isinstance(skill, SkillCall) and not self._by_words(skill.skill):
-            return self._judge_values(skill)
+            return self._judge_values(skill, conditions)
         known = [*(rule.skill for rule in self.rules), *verbs]
         verb, target = (skill, "") if skill in known else split_skill(skill, known)
         if not verb:
@@ -171,10 +213,10 @@ class SkillPolicy:
         what = f"'{verb} {word}'" if word else f"'{verb}'"
         for rule in self.rules:
             about = rule.named_by(target, one_name=skill.endswith("]"))
-            if rule.when and rule.verdict is Verdict.ALLOW:
+            if (rule.values() and rule.verdict is Verdict.ALLOW) or not rule.holds(conditions):
                 continue  # nobody knows the values
             if rule.skill == verb and (rule.object is None or _folded(rule.object) in about):
-                return rule.verdict, f"the skill policy says {rule.verdict.value} for {what}"
+                return rule.verdict, f"the skill policy says {rule.verdict.value} for {what}{rule.told(conditions, {})}"
         return self.otherwise, f"the skill policy has no rule for {what}"
 
     def unnamed(self, household: Household) -> list[str]:
@@ -188,23 +230,23 @@ class SkillPolicy:
         return re.search(rf"(?:[;,&\n]|\b(?:and|then)\b) ?(?:{verbs})\b", lines, re.IGNORECASE) is not None
 
     def _by_words(self, skill: Skill) -> bool:
-        of_values = any(rule.when for rule in self.rules if rule.skill == skill.verb)
+        of_values = any(rule.values(skill.parameters) for rule in self.rules if rule.skill == skill.verb)
         return skill.listed == skill.verb == skill.name and not of_values
 
-    def _judge_values(self, call: SkillCall) -> tuple[Verdict, str]:
+    def _judge_values(self, call: SkillCall, conditions: Conditions) -> tuple[Verdict, str]:
         if any(self._goes_on(name) for _, _, name in call.named):
             return Verdict.DENY, f"'{call}' is more than one skill"
         for rule in self.rules:
-            if rule.is_about(call):
-                why = ", ".join(f"{name}: {call.said[name]}" for name in rule.when)
-                return rule.verdict, f"the skill policy says {rule.verdict.value} for '{call}'{why and f' ({why})'}"
+            if rule.is_about(call) and rule.holds(conditions, call.skill.parameters):
+                why = rule.told(conditions, call.said)
+                return rule.verdict, f"the skill policy says {rule.verdict.value} for '{call}'{why}"
         return self.otherwise, f"the skill policy has no rule for '{call}'"
 
-    def offers(self, skill: Offered, verbs: Iterable[str] = ()) -> bool:
+    def offers(self, skill: Offered, verbs: Iterable[str] = (), conditions: Conditions = MappingProxyType({})) -> bool:
         """Whether a skill may be carried out, be it after a person has confirmed it; of an offer, with some values."""
         if not isinstance(skill, str):
             return self.permits(skill.skill.verb) or self.permits(skill.skill.name)
-        return self.judge(skill, verbs)[0] is not Verdict.DENY
+        return self.judge(skill, verbs, conditions)[0] is not Verdict.DENY
 
     def permits(self, verb: str) -> bool:
         said = {rule.verdict for rule in self.rules if rule.skill == verb} or {self.otherwise}
@@ -250,9 +292,15 @@ class SkillPolicy:
         if not skills:  # those that are texts
             rule = self.rules[index]
             same = [one for one, other in enumerate(self.rules[:index]) if other.skill == rule.skill]
-            return {next((one for one in same if self.rules[one].object in (None, rule.object)), index)}
+            about = (one for one in same if self.rules[one].object in (None, rule.object))
+            return {next((one for one in about if not self.rules[one].may_pass(rule)), index)}
         said = (fitting for skill in skills for fitting in _fitting(self.rules, skill, world))
-        return {min(fitting) for fitting in said if index in fitting}
+        decide = (
+            [one for one in fitting if one == index or not self.rules[one].may_pass(self.rules[index])]
+            for fitting in said
+            if index in fitting
+        )
+        return {min(each) for each in decide}
 
 
 def _fitting(rules: Sequence[Rule], skill: Skill, world: World) -> set[frozenset[int]]:
@@ -300,7 +348,13 @@ def _check_values(rule: Rule, skills: Sequence[Skill], world: World, at: str) ->
     names = [*world.words, *(name for one in named for name in world.names(one) or ())] if world.words else []
     if names and rule.object is not None and rule.object not in names:
         raise PolicyError(f"{at}.object: '{rule.object}' is nothing here; {nearest_or_some(rule.object, names)}")
-    for name, wanted in rule.when.items():
+    if CONDITION in rule.when and not any(CONDITION in skill.parameters for skill in skills):
+        for one in rule.conditions:
+            if one not in world.conditions:
+                known = did_you_mean(one, world.conditions) if world.conditions else "there are none here"
+                raise PolicyError(f"{at}.when.{CONDITION}: '{one}' is none of the conditions; {known}")
+    for name in rule.values(CONDITION if any(CONDITION in skill.parameters for skill in skills) else ""):
+        wanted = rule.when[name]
         for skill in skills:
             if name not in skill.parameters:
                 known = did_you_mean(name, skill.parameters) if skill.parameters else "it takes nothing"

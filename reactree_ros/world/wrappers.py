@@ -56,6 +56,7 @@ class WorldWrapper(SharedWorld):
     words: Any = _Inner()
     names: Any = _Inner()
     rules: Any = _Inner()
+    conditions: Any = _Inner()
     free_verbs: Any = _Inner()
     reset: Any = _Inner()
     observe: Any = _Inner()
@@ -300,8 +301,8 @@ class PolicyGuard(WorldWrapper):
 
     def available_skills(self) -> Pending[Sequence[Offered]]:
         """See :meth:`World.available_skills`; those that the policy does not deny."""
-        verbs = self.inner.household.actions
-        offered = partial(self._policy.offers, verbs=verbs)
+        verbs, conditions = self.inner.household.actions, self.inner.conditions
+        offered = partial(self._policy.offers, verbs=verbs, conditions=conditions)
         return mapped(asked(self.inner.available_skills), lambda skills: list(filter(offered, skills)))
 
     def execute(self, skill: str) -> Pending[Observation]:
@@ -319,7 +320,7 @@ class PolicyGuard(WorldWrapper):
         household = self.inner.household
         if household.skills and not isinstance(meant, SkillCall) and not household.says_text(meant):
             return Pending.ready(_refused(f"the skill policy knows no skill like '{meant}'"))
-        verdict, reason = self._policy.judge(meant, self.inner.household.actions)
+        verdict, reason = self._verdict(meant)
         if verdict is Verdict.ALLOW:
             return self.inner.execute(meant)
         if verdict is Verdict.DENY:
@@ -338,6 +339,9 @@ class PolicyGuard(WorldWrapper):
         question.add_done_callback(answer)
         return followed(outer, lambda objection: self._confirmed(meant, objection))
 
+    def _verdict(self, meant: str) -> tuple[Verdict, str]:
+        return self._policy.judge(meant, self.inner.household.actions, self.inner.conditions)
+
     def _confirmed(self, meant: str, objection: str) -> Pending[Observation]:
         if objection:
             return Pending.ready(_refused(objection))
@@ -345,6 +349,9 @@ class PolicyGuard(WorldWrapper):
         def carried_out(now: str | Observation) -> Pending[Observation]:
             if isinstance(now, Observation):
                 return Pending.ready(now)
+            verdict, reason = self._verdict(meant)  # conditions may have changed while a person was asked
+            if verdict is Verdict.DENY:
+                return Pending.ready(_refused(reason))
             return self.inner.execute(meant) if now == meant else Pending.ready(_refused(f"'{meant}' is '{now}' now"))
 
         return followed(asked(self.inner.canonical, meant), carried_out)

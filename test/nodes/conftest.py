@@ -29,6 +29,7 @@ HERE, APART = itertools.cycle(range(81, 90)), itertools.cycle(range(91, 100))
 
 #: ROS packages that no wheel of the package index has (`make test-ros`): a test that needs one is skipped without it.
 OPTIONAL = (
+    "delivery_interfaces",
     "launch",
     "launch_ros",
     "nav2_msgs",

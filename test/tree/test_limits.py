@@ -31,7 +31,7 @@ from reactree_ros.plugins.settings import read_settings
 from reactree_ros.record.reader import Record
 from reactree_ros.record.schema import error_from_dict, error_to_dict
 from reactree_ros.record.writer import Recorder
-from reactree_ros.tree.options import AS_RECORDED, RunOptions, TreeOptions
+from reactree_ros.tree.options import AS_RECORDED, Offers, RunOptions, TreeOptions
 from reactree_ros.view.terminal import RESUMED
 
 
@@ -343,7 +343,7 @@ class Fridge(ScriptedWorld):
 def said_by(thoughts: Iterator[str], *, decisions: int = 16, **options: Any) -> str:
     """What a model that broods says, as one letter for each decision."""
     model = Broods(thoughts)
-    given = {"max_decisions": decisions, "stuck_after": 0} | options
+    given = {"max_decisions": decisions, "stuck_after": 0, "offers": Offers.ALL} | options
     abilities = replace(EVERYTHING, break_rounds=False)  # the fridge is opened again and again
     run = scripted_episode({}, model=model, world=Fridge(), options=TreeOptions(**given), abilities=abilities)
     assert run.run().decisions == decisions

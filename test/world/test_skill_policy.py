@@ -13,11 +13,14 @@ import pytest
 from doubles import ScriptedWorld
 
 from reactree_ros.agent.parameters import Named, Person, Room
-from reactree_ros.agent.skill import Skill, skill_of
+from reactree_ros.agent.skill import Skill, skill_of, wait_skill
+from reactree_ros.background.pending import Pending
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.vocabulary import WORDS
 from reactree_ros.robot.config import load_robot
+from reactree_ros.world.port import Outcome
 from reactree_ros.world.skill_policy import PolicyError, Rule, SkillPolicy, Verdict, load_policy, policy_from_list
+from reactree_ros.world.wrappers import PolicyGuard
 
 CONFIG = Path(__file__).parents[2] / "config"
 SHIPPED = CONFIG / "skill_policy.yaml"
@@ -66,6 +69,86 @@ def test_a_rule_that_never_decides_is_refused_with_what_may_have_been_meant(
     with pytest.raises(PolicyError) as error:
         policy.check(House())
     assert str(error.value).startswith(f"{tmp_path / 'policy.yaml'}: {said}")
+
+
+NAVIGATE = skill_of({"name": "navigate", "wording": "navigate to {place}", "parameters": {"place": "place"}})
+
+
+class Hall(House):
+    """A hall of which conditions say whether people are near, by name and wording, to robots that wait for them."""
+
+    def __init__(self, near: bool | None) -> None:
+        super().__init__((), (NAVIGATE, wait_skill(["people are near"])))
+        self.conditions = {"people": near, "people are near": near}
+
+
+@pytest.mark.parametrize("skill", ["navigate to desk 1", "hover"])
+@pytest.mark.parametrize("called", ["people", "people are near", ["people", "people are near"]])
+@pytest.mark.parametrize(
+    ("first", "near", "verdict"),
+    [
+        ("allow", True, "allow"),
+        ("allow", False, "deny"),
+        ("allow", None, "deny"),
+        ("deny", True, "deny"),
+        ("deny", False, "allow"),
+        ("deny", None, "deny"),
+        ("confirm", None, "confirm"),
+        ("confirm", False, "allow"),
+    ],
+)
+def test_a_condition_that_nobody_knows_forbids_and_does_not_allow(
+    skill: str, called: Any, first: str, near: bool | None, verdict: str
+) -> None:
+    verb, hall = skill.split()[0], Hall(near)
+    rules = [{"skill": verb, "when": {"condition": called}, "verdict": first}]
+    rules.append({"skill": verb, "verdict": "deny" if first == "allow" else "allow"})
+    policy = policy_from_list(rules, where="p")
+    call = hall.household.call(skill) if verb == "navigate" else skill
+    assert policy.judge(call, (), hall.conditions)[0] is Verdict(verdict)
+    if verb == "navigate":
+        policy.check(hall)  # either rule may decide
+
+
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        ("{skill: navigate, when: {condition: peopel}, verdict: deny}", "'peopel' is none of the conditions; did you"),
+        (
+            "{skill: navigate, when: {condition: people}, verdict: deny}, "
+            "{skill: navigate, when: {condition: people}, verdict: allow}",
+            "rules.1 never decides, because rules.0 does before it",
+        ),
+        ("{skill: wait until, when: {condition: people}, verdict: deny}", "condition: 'people' may not stand here"),
+    ],
+)
+def test_a_condition_that_cannot_decide_is_refused(tmp_path: Path, rules: str, said: str) -> None:
+    with pytest.raises(PolicyError) as refused:
+        loaded(tmp_path, rules).check(Hall(None))
+    assert said in str(refused.value)
+    with pytest.raises(PolicyError, match="none of the conditions; there are none here"):
+        loaded(tmp_path, "{skill: open, when: {condition: people}, verdict: deny}").check(House())
+
+
+def test_a_rule_says_which_condition_it_went_by() -> None:
+    rules = [{"skill": "navigate", "when": {"condition": "people", "place": "desk 1"}, "verdict": "deny"}]
+    call = Hall(None).household.call("navigate to desk 1")
+    judged = policy_from_list(rules, where="p").judge(call, (), {"people": None})
+    assert judged == (
+        Verdict.DENY,
+        "the skill policy says deny for 'navigate to desk 1' (place: desk 1, people: unknown)",
+    )
+
+
+def test_a_condition_that_begins_to_hold_while_a_person_is_asked_still_forbids() -> None:
+    hall, asked = Hall(False), Pending[str]()
+    rules = [{"skill": "navigate", "when": {"condition": "people"}, "verdict": "deny"}]
+    policy = policy_from_list([*rules, {"skill": "navigate", "verdict": "confirm"}], where="p")
+    seen = PolicyGuard(hall, policy, lambda skill, reason: asked).execute("navigate to desk 1")
+    hall.conditions = {"people": True, "people are near": True}
+    asked.succeed("")
+    assert seen.take().outcome is Outcome.REFUSED_BY_POLICY
+    assert hall.executed == []
 
 
 def test_the_objects_of_a_world_that_does_not_say_its_words_are_not_looked_at(tmp_path: Path) -> None:

@@ -87,6 +87,7 @@ class RobotWorld(SharedWorld):
         )
         self._timer = steady.every(node, PERIOD, self._look_after)
         self._wake = Wake(node, self._look_after)
+        robot.conditions.call(self._step)
 
     @property
     def _errand(self) -> Errand | Waiting | None:
@@ -101,6 +102,12 @@ class RobotWorld(SharedWorld):
         self._last_conditions = ""
         return Pending.ready(self._with_conditions(self._robot.map().around()))
 
+    @property
+    def conditions(self) -> Mapping[str, bool | None]:  # type: ignore[override]
+        """See :attr:`World.conditions`."""
+        conditions = self._robot.conditions
+        return {called: conditions.named(called) for called in (*conditions, *conditions.by_wording)}
+
     def attend(self, goal: str) -> None:
         self._robot.attend(goal)
 
@@ -112,9 +119,8 @@ class RobotWorld(SharedWorld):
 
     def _with_conditions(self, observation: Observation) -> Observation:
         before, self._last_conditions = self._last_conditions, self._robot.conditions.in_words()
-        if self._last_conditions == before:
-            return observation
-        return replace(observation, text=f"{observation.text} {self._last_conditions}")
+        told = "" if self._last_conditions == before else f" {self._last_conditions}"
+        return replace(observation, text=observation.text + told, conditions=self._robot.conditions.known)
 
     def available_skills(self) -> Pending[Sequence[Offered]]:
         map = self._robot.map()
@@ -172,7 +178,7 @@ class RobotWorld(SharedWorld):
         if self._robot.servers.obstacle():
             self._next = _Next(skill, Pending(), steady.now() + self._robot.stop_timeout)
             return self._next.pending
-        outcome, words = conduct.check(map, call, now, unseen=self._dry_run)
+        outcome, words = conduct.check(self._robot.facts(), call, now, unseen=self._dry_run)
         if outcome is not Outcome.DONE:
             return ended(outcome, words)
         by = self._mapped[call.skill.name]
@@ -259,10 +265,13 @@ class RobotWorld(SharedWorld):
         self._robot.watch()
         self._begin_next()
         self._robot.senses.look(forget=self._errand is None)
-        if self._errand is not None:
-            self._errand.step()
+        self._step()
         obstacle = self._errand or self._next or self._robot.stop.engaged() or self._robot.servers.obstacle()
         self._charging.look(active=self._active(), free=not obstacle)
+
+    def _step(self) -> None:
+        if self._errand is not None:
+            self._errand.step()
 
     def _begin_next(self) -> None:
         next = self._next
@@ -282,10 +291,9 @@ class RobotWorld(SharedWorld):
 def conducts_of(config: RobotConfig) -> Sequence[MapSkills]:
     """Return what becomes of a robot's skills: of its own by their declarations, of the household's by its rules."""
     own = [skill for skill in (*config.declared, *config.waits) if skill.name not in config.of_household]
-    conducts = [MapSkills(own)] if own else []
-    if config.of_household:
-        conducts.append(HouseholdSkills([skill for skill in config.declared if skill.name in config.of_household]))
-    return conducts
+    of_household = [skill for skill in config.declared if skill.name in config.of_household]
+    conducts = [MapSkills(own, of_household)] if own else []
+    return [*conducts, HouseholdSkills(of_household, own)] if of_household else conducts
 
 
 #: Time before charging that failed is tried again, in seconds; after so many tries a person has to see to it.

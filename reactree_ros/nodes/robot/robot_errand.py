@@ -27,7 +27,7 @@ from reactree_ros.robot.config import RobotConfig
 from reactree_ros.robot.detections import named_in
 from reactree_ros.robot.map_file import load_map
 from reactree_ros.robot.semantic_map import SemanticMap
-from reactree_ros.robot.skills import MapSkills, looks
+from reactree_ros.robot.skills import MapFacts, MapSkills, looks
 from reactree_ros.world.port import Observation, Outcome, WorldError
 
 
@@ -83,6 +83,10 @@ class RobotParts:
         if self.senses.map is None:
             raise WorldError(self._no_map())
         return self.senses.map
+
+    def facts(self) -> MapFacts:
+        """Return what is known, to check what skills need. Raises WorldError: There is no map yet."""
+        return MapFacts(self.map(), self.conditions.named, self.config.arrived_within)
 
     def _no_map(self) -> str:
         return f"there is no semantic map on {self.config.map_topic} yet"
@@ -207,8 +211,8 @@ class Errand:
 
     def _carry_out(self) -> Steps:
         for number in range(len(self._mapped.legs)):
-            if number and (end := self._has_to_end()) is not None:
-                raise _Ended(end[0], self._failed(end[1]))
+            if number:
+                self._check_may_go_on()
             self._number, self._leg_began, self._troubled_since = number, steady.now(), None
             yield from self._ask_for() if self._leg.picture is None else self._look_at_pictures()
             if not self._leg.checks:
@@ -262,6 +266,7 @@ class Errand:
 
     def _send_again(self) -> None:
         self._note_departure()
+        self._check_may_go_on()
         with suppress(NoValue):  # what it is done to may have been detected anew
             self._orders = self._mapped.orders(values_of(self._robot.map(), self._call))
         self._send()
@@ -292,6 +297,8 @@ class Errand:
             return Outcome.HALTED, stopped
         if low := self._robot.battery.too_low():
             return Outcome.EXECUTION, f"{low}; it was stopped"
+        if not self._leg.checks and (why := self._conduct.violated(self._robot.facts(), self._call, lasting=True)):
+            return Outcome.PRECONDITION, f"{why}; it was stopped"
         late = self._late()
         return (Outcome.POSTCONDITION if self._leg.checks else Outcome.TIMEOUT, late) if late else None
 
@@ -304,6 +311,10 @@ class Errand:
         if self._leg.checks:
             return self._contradiction(f"{says or f'{self.underway.server} did not answer'} ({limit:g} s)")
         return f"it took longer than {limit:g} s and was stopped{f': {says}' if says else ''}"
+
+    def _check_may_go_on(self) -> None:
+        if (end := self._has_to_end()) is not None:
+            raise _Ended(end[0], self._failed(end[1]))
 
     def _halt_if_due(self) -> Steps:
         if (end := self._has_to_end()) is not None:
@@ -475,7 +486,8 @@ class Errand:
         else:
             self._note_departure()
         seen = self._conduct.after(self._robot.map(), self._call, outcome, words, self._data, pictures=self._pictures)
-        self.pending.succeed(replace(seen, glances=self._glances))
+        begun = outcome is Outcome.PRECONDITION and (self._number > 0 or self._was_sent)
+        self.pending.succeed(replace(seen, glances=self._glances, begun=begun))
 
     def _fail(self, reason: str) -> None:
         self.over = True
@@ -501,10 +513,12 @@ class Errand:
             self._apply()
 
     def _note_departure(self) -> None:
-        underway = self.underway
-        refused = underway.over and not underway.accepted
-        if self._leg.moves and self._done is None and underway.sent_at is not None and not refused:
+        if self._leg.moves and self._done is None and self._was_sent:
             self._robot.map().leave()
+
+    @property
+    def _was_sent(self) -> bool:
+        return self.underway.sent_at is not None and (self.underway.accepted or not self.underway.over)
 
 
 class Waiting:

@@ -346,16 +346,20 @@ class Condition(ConfiguredTopic):
         self._wanted = self._field.wanted({})
         self._latest: bool | None = None
         self._sent_at, self._heard_at = -1, 0.0  # in nanoseconds by the sender's clock; by ours
+        self.changed: Callable[[], None] = lambda: None  # called when it begins or ends to hold
 
     def _hear(self, msg: Any, info: Mapping[str, int]) -> None:
-        self._heard_at = steady.now()
+        self._heard_at, before = steady.now(), self._latest
         if info["source_timestamp"] >= self._sent_at:  # a message can come twice and late
             self._sent_at, self._latest = info["source_timestamp"], self._wanted(self._field.read(msg))
+        if self._latest is not before:
+            self.changed()
 
     def holds(self) -> bool | None:
         """Whether it holds; None: nobody knows."""
-        silent = self._entry.silent_for and steady.now() - self._heard_at > self._entry.silent_for
-        return None if silent else self._latest
+        silent_for, topic = self._entry.silent_for, self._entry.topic
+        heard = steady.now() - self._heard_at <= silent_for if silent_for else self._node.count_publishers(topic)
+        return self._latest if heard else None
 
     def in_words(self) -> str:
         holds = {True: "yes", False: "no", None: "unknown"}[self.holds()]
@@ -374,9 +378,21 @@ class Conditions(dict[str, Condition]):
         for one in self.values():
             one.listen()
 
-    def named(self, name: str) -> bool | None:
-        """Whether the condition of a name holds; None: nobody knows, or there is none."""
-        return self[name].holds() if name in self else None
+    def call(self, changed: Callable[[], None]) -> None:
+        """Call a function whenever one of them begins or ends to hold."""
+        for one in self.values():
+            one.changed = changed
+
+    def named(self, called: str) -> bool | None:
+        """Whether the condition of a name or a wording holds; None: nobody knows, or there is none."""
+        one = self.get(called) or self.by_wording.get(called)
+        return None if one is None else one.holds()
+
+    @property
+    def known(self) -> Mapping[str, bool]:
+        """Those of which it is known whether they hold, by their wordings."""
+        each = ((wording, one.holds()) for wording, one in self.by_wording.items())
+        return {wording: holds for wording, holds in each if holds is not None}
 
     def in_words(self) -> str:
         """Say of each whether it holds; empty if there are none."""

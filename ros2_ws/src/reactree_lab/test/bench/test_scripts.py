@@ -1,0 +1,54 @@
+"""The scripts in benchmarks/ that measure offers and real models: that they start, and what they print."""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from common import ROOT
+from openai_peer import Peer
+
+from reactree_lab.household.generator import generate_house
+
+
+@pytest.fixture
+def printed(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Any:
+    """Call a script in this process, and return the lines that it prints."""
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+
+    def call(name: str, *arguments: object) -> list[str]:
+        monkeypatch.setattr(sys, "argv", [name, *map(str, arguments)])
+        capfd.readouterr()
+        import_module(name).main()
+        return capfd.readouterr().out.splitlines()
+
+    return call
+
+
+def test_what_the_expert_does_is_on_offer_and_what_is_possible_is_counted(printed: Any, tmp_path: Path) -> None:
+    (tmp_path / "tasks.json").write_text(json.dumps(generate_house(seed=1, rooms=3, tasks=1)))
+    lines = printed("offers", "--tasks", tmp_path / "tasks.json", "--tried", 1)
+    shares = {words[1]: words[-1] for line in lines if (words := line.split())[0] == "all"}
+    assert int(shares["put"].strip("%")) < 20
+    assert shares["go"] == "100%"
+    assert "1 tasks, 1 reached" in lines[-1]
+    assert " 0 not on offer" in lines[-1]
+
+
+def test_a_finished_bench_is_printed_and_not_made_again(printed: Any, tmp_path: Path) -> None:
+    few = {"models": {"peer": {"package": "none", "sha256": ""}}, "planners": ["react_wm"], "tasks": 1, "first_seed": 1}
+    parts = {"none": {}, "short": {"stuck_after": 2, "fixed_example": False}}
+    config = tmp_path / "few.yaml"
+    config.write_text(yaml.safe_dump({**few, "max_decisions": 3, "without": {"stuck_after": 5}, "parts": parts}))
+    with Peer() as peer:
+        out = ("--config", config, "run", "--out", tmp_path / "out", "--base-url", peer.base_url)
+        lines = printed("real_models", *out)
+        asked = len(peer.asked)
+        assert [line.split()[:2] for line in lines[1:]] == [["none/peer_react_wm", "1"], ["short/peer_react_wm", "1"]]
+        assert printed("real_models", *out) == lines
+        assert len(peer.asked) == asked

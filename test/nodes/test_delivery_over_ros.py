@@ -1,0 +1,173 @@
+"""The rules of a delivery robot's owner over ROS, with its own interfaces and a stand-in for its servers."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import delivery_interfaces  # noqa: F401  # of ../shared, which the stand-in speaks
+import pytest
+import yaml
+from doubles import ScriptedModel
+from processes import Process
+from rclpy.parameter import Parameter
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from reactree_interfaces.action import ExecuteSkill
+from robot.delivery import delivery_robot
+from ros_graph import Graph, activate
+from std_msgs.msg import Bool
+
+from reactree_ros.agent.observation import Outcome
+from reactree_ros.nodes.robot.robot_bridge_node import RobotBridgeNode
+from reactree_ros.world.wrappers import unwrapped
+
+Result = ExecuteSkill.Result
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+NEAR = "people are near"
+TO_COUNTER, LOAD = "navigate to counter at 0.5 m/s", "load the pills into drawer 3"
+
+
+class Delivery:
+    """The robot, whose people are told of by the test."""
+
+    def __init__(self, graph: Graph, folder: Path) -> None:
+        near = {"wording": NEAR, "topic": "near"}
+        scale = {"wording": "the scale shows a load", "topic": "scale", "type": "std_msgs/msg/Float32"}
+        conditions = {"people": near, "loaded": {**scale, "holds": {"above": 0}}}
+        self.graph, self.file = graph, delivery_robot(folder, conditions=conditions)
+        self.people = graph.probe.create_publisher(Bool, "near", LATCHED)
+        self.servers = Process(sys.executable, str(folder / "robot_sim.py"), domain=graph.domain_id)
+        self.bridge: Any = None
+
+    def start(self, **parameters: Any) -> None:
+        given = {"robot_config": str(self.file), "server_timeout": 5.0, "stop_timeout": 5.0} | parameters
+        overrides = [Parameter(name, value=value) for name, value in given.items()]
+        self.bridge = self.graph.add(
+            activate(RobotBridgeNode(context=self.graph.context, parameter_overrides=overrides))
+        )
+        self.graph.until(lambda: not self.world.lacks(), "the servers are there")
+        self.graph.until(lambda: self.world.conditions["loaded"] is not None, "the scale is heard")
+
+    @property
+    def world(self) -> Any:
+        return unwrapped(self.bridge.host.bare)
+
+    def near(self, said: bool) -> None:
+        self.people.publish(Bool(data=said))
+        self.graph.until(lambda: self.world.conditions["people"] is said, "it is heard")
+
+    def ends(self, skill: str) -> tuple[int, str]:
+        result = self.graph.skill(skill, to="robot_bridge").result
+        return result.outcome, result.observation.text
+
+    def did(self) -> list[str]:
+        """Return what its servers did, in words."""
+        lines = (line.split(maxsplit=1)[1].strip() for line in self.servers.output.splitlines() if line[:1] == " ")
+        return [line for line in lines if line.startswith(("DRIVE begin", "DRIVE canceled", "ARM", "DRAWER"))]
+
+
+@pytest.fixture
+def delivery(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Delivery]:
+    """The robot; it says in the map's frame where it is, so that no transform is asked for where tf2 is missing."""
+    if importlib.util.find_spec("tf2_ros") is None:
+        none = {"Buffer": object, "TransformException": LookupError, "TransformListener": lambda *_: None}
+        monkeypatch.setitem(sys.modules, "tf2_ros", types.SimpleNamespace(**none))
+    delivery = Delivery(graph, tmp_path)
+    yield delivery
+    delivery.servers.kill()
+
+
+def test_a_model_that_breaks_every_rule_is_refused_with_its_reason_and_can_go_on(delivery: Delivery) -> None:
+    delivery.start()
+    delivery.near(True)
+    said = {
+        "navigate to counter at 1.2 m/s": "speed is 1.2 and may be at most 0.8 while people are near.",
+        "load the pills into drawer 2": "you are not at counter; first navigate to counter at … m/s.",
+        "hand the bandages over to Bob": "you do not hold bandages; first load the bandages into drawer ….",
+        TO_COUNTER: "",
+        "open drawer 3": "",
+        LOAD: "",
+        "navigate to nurse desk at 0.5 m/s": "drawer 3 is open; first close drawer 3.",
+        "close drawer 3": "",
+        "load the blood sample into drawer 3": "drawer 3 is closed; first open drawer 3.",
+        "navigate to ward A at 0.8 m/s": "",
+        "hand the pills over to Anna": "",
+    }
+    graph = delivery.graph
+    decisions = [f"Act: {skill}" for skill in said]
+    graph.inference(model := ScriptedModel({"root": [*decisions, "Act: done"]}))
+    graph.planner(bridge="robot_bridge", planner="react")
+    assert graph.task().result.success
+    prompt = model.requests[-1].prompt
+    for skill, reason in said.items():
+        told = prompt.partition(f"Act: {skill}\n")[2].partition("\n")[0]
+        assert told.startswith(f"You cannot {skill}: {reason}" if reason else f"You {skill}."), told
+    assert [line.split(" (")[0] for line in delivery.did()] == [
+        "DRIVE begin counter 0.5",
+        "DRAWER 3 open",
+        "ARM load pills 3",
+        "DRAWER 3 close",
+        "DRIVE begin ward A 0.8",
+        "ARM hand over to Anna pills 0",
+    ]
+
+
+@pytest.mark.parametrize("comes", ["a person", "silence"])
+def test_a_person_who_comes_near_in_mid_drive_stops_the_base_at_once(delivery: Delivery, comes: str) -> None:
+    delivery.start()
+    delivery.near(False)
+    assert delivery.ends(TO_COUNTER)[0] == Result.DONE
+    (delivery.file.parent / "faults.txt").write_text("drive=3600")
+    goal = delivery.graph.skill("navigate to nurse desk at 1 m/s", to="robot_bridge")
+    delivery.graph.until(lambda: "DRIVE begin nurse desk" in delivery.servers.output, "it drives")
+    if comes == "a person":
+        delivery.world._timer.cancel()  # who waits for the next period stops it never
+        delivery.people.publish(Bool(data=True))
+    else:
+        delivery.graph.probe.destroy_publisher(delivery.people)
+    result = goal.result
+    assert (result.outcome, result.observation.begun) == (Result.PRECONDITION, True)
+    why = "" if comes == "a person" else f", and nobody knows whether {NEAR}"
+    assert result.observation.text == (
+        f"You could not navigate to nurse desk at 1 m/s: speed is 1.0 and may be at most 0.8 while {NEAR}{why}; it "
+        f"was stopped. Conditions: {NEAR}: {'unknown' if why else 'yes'}; the scale shows a load: no."
+    )
+    delivery.servers.wait_for("DRIVE canceled nurse desk")
+    assert delivery.ends(LOAD) == (
+        Result.PRECONDITION,
+        f"You cannot {LOAD}: you are not at counter; first navigate to counter at … m/s.",
+    )
+
+
+def test_slow_drives_go_on_where_a_person_is_near_and_conditions_come_as_data(delivery: Delivery) -> None:
+    delivery.start()
+    world = delivery.graph.ros_world("robot_bridge")
+    delivery.graph.settled(world.learn())
+    assert delivery.graph.settled(world.observe()).conditions == {"the scale shows a load": False}
+    delivery.near(False)
+    driving = world.execute(TO_COUNTER)
+    delivery.graph.until(lambda: "DRIVE begin counter" in delivery.servers.output, "it drives")
+    delivery.near(True)
+    seen = delivery.graph.settled(driving)
+    assert (seen.outcome, seen.begun) == (Outcome.DONE, False)
+    assert seen.conditions == {NEAR: True, "the scale shows a load": False}
+    world.close()
+
+
+def test_a_dry_run_and_a_policy_go_by_conditions_too(delivery: Delivery) -> None:
+    rules = [{"skill": "say", "when": {"condition": "people"}, "verdict": "deny"}]
+    rules += [{"skill": one, "verdict": "allow"} for one in ("say", "navigate")]
+    (policy := delivery.file.parent / "rules.yaml").write_text(yaml.safe_dump({"rules": rules}))
+    delivery.start(dry_run=True, policy=str(policy))
+    for known in ("unknown", "yes"):
+        outcome, text = delivery.ends("say Hello")
+        assert outcome == Result.REFUSED_BY_POLICY
+        assert f"the skill policy says deny for 'say Hello' (people: {known})" in text
+        outcome, text = delivery.ends("navigate to counter at 1 m/s")
+        assert (outcome, f"may be at most 0.8 while {NEAR}" in text) == (Result.PRECONDITION, True)
+        delivery.near(True)
+    assert delivery.did() == []
