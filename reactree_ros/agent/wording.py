@@ -129,6 +129,10 @@ class Wording:
     def letters(self) -> int:
         return sum(len("".join(literal.split())) for literal, _ in self._pieces)
 
+    @cached_property
+    def _spelt(self) -> int:
+        return sum(one.isalnum() for literal, _ in self._pieces for one in literal)
+
     def letters_in(self, said: str) -> int:
         """How many letters of its own words are said."""
         forms = self.forms
@@ -238,22 +242,25 @@ class Wording:
             raise ParameterError(f"a text of {len(said)} characters is too long for '{self.template}'")
         readings: list[dict[str, Value]] = []
         refused: list[tuple[int, ParameterError]] = []
-        for way in itertools.islice(self._ways_in(said, now), _MOST_WAYS):
-            values: dict[str, Value] = {}
-            wrong: list[ParameterError] = []
-            for name, text in way.items():
+        spelt = 0  # letters of the longest form that is said
+        for form in self.forms:
+            for way in self._ways_in(form, said, now, hidden=bool(readings) or spelt > form._spelt):
+                spelt = max(spelt, form._spelt)
+                values: dict[str, Value] = {}
+                wrong: list[ParameterError] = []
+                for name, text in way.items():
+                    try:
+                        values[name] = self._value(name, text, now)
+                    except ParameterError as error:
+                        wrong.append(error)
                 try:
-                    values[name] = self._value(name, text, now)
+                    values = values if wrong or len(way) == len(self.parameters) else self._of_fields(values, now)
                 except ParameterError as error:
                     wrong.append(error)
-            try:
-                values = values if wrong or len(way) == len(self.parameters) else self._of_fields(values, now)
-            except ParameterError as error:
-                wrong.append(error)
-            if wrong:
-                refused.append((len(values), wrong[0]))
-            elif values not in readings:
-                readings.append(values)
+                if wrong:
+                    refused.append((len(values), wrong[0]))
+                elif values not in readings:
+                    readings.append(values)
         if len(readings) > 1:
             raise ParameterError(f"'{shortened_line(said, 80)}' can be read in several ways; put the text in quotes")
         if not readings:
@@ -286,30 +293,19 @@ class Wording:
         text = "" if head is None else _APOSTROPHE.sub("", said.lstrip()[head.end() :].lstrip(" :("))
         return text[:1] in {*QUOTES} and QUOTES[text[0]] not in re.sub(r"\\.", "", text[1:])
 
-    def _ways_in(self, said: str, now: Standing | None) -> Iterator[dict[str, str]]:
-        """Yield the ways in which a text says it, in all forms.
+    def _ways_in(self, form: Wording, said: str, now: Standing | None, *, hidden: bool) -> Iterator[dict[str, str]]:
+        """Yield the ways in which a text says one of the forms.
 
-        A name that nobody knows, or a text in no quotes, could hold the words of a longer form; these are the form's.
+        A name that nobody knows, or a text in no quotes, could hold the words of a longer form. It is ``hidden`` by it.
         """
-        if len(self.forms) == 1:
-            yield from self._ways(said)
-            return
-        longer = 0  # ways in which a longer form is said
-        for form in self.forms:
-            unknown = any(
-                one.named and one.named.options(_at(now, name)) is None for name, one in form.parameters.items()
-            )
-            ways = (
-                []
-                if longer and unknown
-                else [way for way in itertools.islice(form._ways(said), _MOST_WAYS) if not self._goes_on(way, longer)]
-            )
-            longer += len(ways)
-            yield from ways
+        unknown = (one.named.options(_at(now, name)) is None for name, one in form.parameters.items() if one.named)
+        for way in () if hidden and any(unknown) else itertools.islice(form._ways(said), _MOST_WAYS):
+            if len(self.forms) == 1 or not self._goes_on(way, hidden):
+                yield way
 
-    def _goes_on(self, way: Mapping[str, str], longer: int) -> bool:
+    def _goes_on(self, way: Mapping[str, str], hidden: bool) -> bool:
         texts = (text.strip() for name, text in way.items() if isinstance(self.parameters[name], Text))
-        return any(_unquoted(text) == text and (longer or text[:1] == '"') for text in texts)
+        return any(_unquoted(text) == text and (hidden or text[:1] == '"') for text in texts)
 
     def _ways(self, said: str) -> Iterator[dict[str, str]]:
         latest = self._latest(said)

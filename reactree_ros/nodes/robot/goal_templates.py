@@ -240,8 +240,8 @@ def filler(slot: Any, value: Any, where: str, names: Mapping[str, Any]) -> Fill:
 def _list_filler(slot: Any, value: Any, where: str, names: Mapping[str, Any]) -> Fill:
     match = _PLACEHOLDER.fullmatch(value) if isinstance(value, str) else None
     if match is not None and (of := get_args(names.get(match[1]))):
-        each = filler(slot.value_type, "{value}", where, {"value": of[0]})
-        return lambda values: [each({"value": one}) for one in values[match[1]]]
+        each = filler(slot.value_type, value, f"{where}: each", {match[1]: of[0]})
+        return lambda values: [each({match[1]: one}) for one in values[match[1]]]
     if not isinstance(value, list):
         raise UserError(f"{where}: {described(slot)} cannot be {value!r}; give a list")
     size = slot.size if isinstance(slot, idl.Array) else None

@@ -24,7 +24,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.nodes.messages import seconds_of
 from reactree_ros.nodes.robot import goal_templates as templates
 from reactree_ros.nodes.robot.goal_templates import Field, Fill, Holds, Values
-from reactree_ros.nodes.robot.robot_topics import pose_reader
+from reactree_ros.nodes.robot.robot_topics import frame_of, pose_reader
 from reactree_ros.robot.config import CallEntry, CheckEntry, SeeingEntry, SkillEntry, StepEntry, error_code
 from reactree_ros.robot.house import MapThing
 from reactree_ros.robot.poses import Pose
@@ -231,7 +231,7 @@ def _result_of(declared: Parameter, result: Any, path: str, where: str) -> Any:
     read = pose_reader(result, path, where)
 
     def numbers(message: Any) -> Any:
-        pose = read(message, declared.frame)
+        pose = read(message, frame_of(message) or declared.frame)
         if pose is None or pose.frame != declared.frame:
             return None if pose is None else f"a pose in the frame {pose.frame}"
         return {"x": pose.x, "y": pose.y, "yaw": math.degrees(pose.yaw)}
