@@ -132,14 +132,15 @@ class MapSkills:
     def _offer(self, map: SemanticMap, skill: Skill) -> Offer:
         kinds = {name: one.named for name, one in skill.parameters.items()}
         takes = any(isinstance(one, Person) for one in kinds.values())
-        return Offer(skill, {name: tuple(_may_stand(map, one, takes)) for name, one in kinds.items() if one})
+        return Offer(skill, {name: tuple(may_stand(map, one, takes=takes)) for name, one in kinds.items() if one})
 
 
 def looks(skill: Skill) -> bool:
     return not _LOOKING.isdisjoint(skill.effect)
 
 
-def _may_stand(map: SemanticMap, parameter: Named, takes: bool) -> Iterator[str]:
+def may_stand(map: SemanticMap, parameter: Named, *, takes: bool) -> Iterator[str]:
+    """Yield the names that may stand for a parameter now; one that ``takes`` may name what a person has."""
     if parameter.names or isinstance(parameter, Person):
         yield from parameter.names or (person.name for person in map.persons)
         return
