@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -134,7 +134,8 @@ class Skill:
     def brings(self) -> str:
         """What it returns, as a sentence after its description; empty if nothing."""
         said = ", ".join(f"{name} ({one.words()})" for name, one in self.returns.items())
-        return f" It returns {said}." if said else ""
+        later = " and ".join(f"<{name}>" for name in self.returns)
+        return f" It returns {said}, which {later} can stand for later." if said else ""
 
     @property
     def moves(self) -> bool:
@@ -297,15 +298,20 @@ class Offer:
 
     skill: Skill  # the declaration
     now: Standing = field(default_factory=dict)  # the names that may stand in its places
+    given: Mapping[str, Value | None] = field(default_factory=dict)  # what skills return, see :attr:`Wording.given`
 
     def __str__(self) -> str:
         return self.skill.wording
 
+    @cached_property
+    def words(self) -> Wording:
+        return replace(self.skill.words, given=self.given) if self.given else self.skill.words
+
     def pattern(self, notation: Notation) -> str:
-        return self.skill.words.pattern(notation, self.now)
+        return self.words.pattern(notation, self.now)
 
     def schema(self) -> dict[str, Any]:
-        return self.skill.words.schema(self.now)
+        return self.words.schema(self.now)
 
     def tool(self) -> dict[str, Any]:
         function = {"name": self.skill.name.replace(" ", "_"), "description": self.skill.wording}
@@ -328,14 +334,15 @@ class Offer:
         return self.skill.words.options(self.now) or []
 
     def read(self, said: str | Mapping[str, object]) -> SkillCall:
-        return self.skill.read(said, self.now)
+        return self.skill.call(self.words.read(said, self.now))
 
     def is_called(self, name: str) -> bool:
         is_name = all(any(map(str.isalnum, word)) for word in name.split())
         return is_name and key_of(name) in (key_of(self.skill.name), key_of(self.skill.verb))
 
     def as_data(self) -> dict[str, Any]:
-        return {"skill": self.skill.as_data(), "now": {name: list(names) for name, names in self.now.items()}}
+        now = {name: list(names) for name, names in self.now.items()}
+        return {"skill": self.skill.as_data(), "now": now, **({"given": dict(self.given)} if self.given else {})}
 
 
 #: What may be tried: a whole text, or a declared skill with what may stand in its places.
@@ -348,7 +355,8 @@ def offered_of(data: Any) -> Offered:
         return data
     fields = _mapping(data, "an offer")
     now = _mapping(fields.get("now") or {}, "now")
-    return Offer(skill_of(fields.get("skill")), {str(name): tuple(map(str, names)) for name, names in now.items()})
+    standing = {str(name): tuple(map(str, names)) for name, names in now.items()}
+    return Offer(skill_of(fields.get("skill")), standing, dict(_mapping(fields.get("given") or {}, "given")))
 
 
 def as_data(offered: Iterable[Offered]) -> list[Any]:

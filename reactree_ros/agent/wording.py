@@ -39,6 +39,7 @@ _LONGEST, _MOST_WAYS = 2000, 200
 #: A part with parameters that may be left out, and the most of them.
 OPTIONAL = re.compile(r"\[([^\[\]]*\{[^\[\]]*)\]")
 _MOST_OPTIONAL = 4
+_GIVEN = re.compile(r"<([^<>\n]{1,60})>")
 _QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _APOSTROPHE = re.compile("(?<=\\w)['\u2019](?=\\w)")
 #: Kinds whose end is known, whatever follows.
@@ -61,6 +62,8 @@ class Wording:
 
     template: str  # the words, with each parameter's name in braces, once, e.g. ``go to {place}[ at {speed} m/s]``
     parameters: Mapping[str, Parameter] = field(default_factory=dict)  # what may stand in each place, by name
+    # what ``<name>`` stands for in a place, such as ``<code>`` for what a skill has returned; None: nothing yet
+    given: Mapping[str, Value | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_template(self.template, tuple(self.parameters))
@@ -202,17 +205,47 @@ class Wording:
     def _part(self, notation: Notation, name: str, now: Sequence[str] | None) -> str:
         parameter = self.parameters[name]
         if not isinstance(parameter, Text):
-            return parameter.pattern(notation, now)
+            pattern, given = parameter.pattern(notation, now), self._given_to(name, now)
+            return notation.one_of((pattern, *map(notation.literal, given))) if given else pattern
         if not self._ends_with(name):
             return parameter.quoted(notation)
         rest = f"[^\\n]{{0,{parameter.longest - 1}}}" if parameter.longest > 1 else ""
         return notation.one_of((notation.line_of(('[^" \\n]', rest)), parameter.quoted(notation)))
+
+    def _given_to(self, name: str, now: Sequence[str] | None) -> list[str]:
+        """Return what stands for a value that has come and may stand in a place."""
+        fits = []
+        for given, value in self.given.items():
+            with suppress(ParameterError):
+                self.parameters[name].read(value, now)
+                fits.append(f"<{given}>")
+        return fits
+
+    def _filled(self, name: str, said: str) -> object:
+        def value_of(given: str) -> Value:
+            if (value := self.given[given]) is None:
+                raise ParameterError(f"<{given}> stands for nothing yet: no skill has returned it")
+            return value
+
+        def text_of(match: re.Match[str]) -> str:
+            value = value_of(match[1]) if match[1] in self.given else match[0]
+            if isinstance(value, bool) or not isinstance(value, str | int | float):
+                raise ParameterError(f"{match[0]} is no text")
+            return str(value)
+
+        if isinstance(self.parameters[name], Text):
+            return _GIVEN.sub(text_of, said)
+        match = _GIVEN.fullmatch(said.strip())
+        return value_of(match[1]) if match and match[1] in self.given else said
 
     def _ends_with(self, name: str) -> bool:
         return all(form._pieces[-1][1] == name for form in self.forms if name in form.parameters)
 
     def schema(self, now: Standing | None = None) -> dict[str, Any]:
         each = {name: one.schema(_at(now, name)) for name, one in self.parameters.items()}
+        for name in (name for name, one in self.parameters.items() if self.given and not isinstance(one, Text)):
+            if given := self._given_to(name, _at(now, name)):
+                each[name] = {"anyOf": [each[name], {"type": "string", "enum": given}]}
         left = {name: one.default for name, one in self.parameters.items() if one.default is not None}
         takes = as_object(**each | {name: {**each[name], "default": value} for name, value in left.items()})
         return takes | {"required": [name for name in each if name not in left]} if left else takes
@@ -352,6 +385,7 @@ class Wording:
 
     def _taken(self, name: str, said: object, now: Standing | None) -> Value:
         try:
+            said = self._filled(name, said) if self.given and isinstance(said, str) else said
             return self.parameters[name].read(said, _at(now, name))
         except ParameterError as error:
             raise ParameterError(f"{name}: {error}") from None

@@ -6,6 +6,7 @@ It is enforced on the robot's side, whatever the language model says.
 from __future__ import annotations
 
 import enum
+import itertools
 import math
 import re
 import unicodedata
@@ -322,7 +323,7 @@ def _fitting(rules: Sequence[Rule], skill: Skill, world: World) -> set[frozenset
 def _samples(parameter: Parameter, asked: Sequence[_Wanted], world: World) -> set[Value]:
     if isinstance(parameter, List):
         each: list[Any] = sorted(_samples(parameter.of, asked, world), key=str)
-        return {*((one,) for one in each), tuple(each[: parameter.most])}
+        return {several for many in (1, 2) if many <= parameter.most for several in itertools.combinations(each, many)}
     if isinstance(parameter, Boolean):
         return {True, False}
     single = [one for each in asked for one in (each if isinstance(each, list) else [each])]
