@@ -649,18 +649,12 @@ def test_a_model_that_gives_up_for_its_askers_patience_counts_its_request(serve:
 
 
 def test_a_strict_schema_requires_what_may_be_left_out_and_lets_it_be_null() -> None:
-    go = {
-        "name": "go",
-        "wording": "go to {place}[ at {v}]",
-        "parameters": {"place": "place", "v": {"choice": ["1", "2"], "default": "1"}},
-    }
-    grammar = DecisionGrammar((), (), offers=(Offer(skill_of(go), {"place": ("desk 1",)}),))
+    takes = {"place": "place", "v": {"choice": ["1", "2"], "default": "1"}}
+    go = skill_of({"name": "go", "wording": "go to {place}[ at {v}]", "parameters": takes})
+    grammar = DecisionGrammar((), (), offers=(Offer(go, {"place": ("desk 1",)}),))
     fields = DIALECTS["openai"].constraints[ConstraintKind.JSON_SCHEMA](grammar.json_schema())
-    (act,) = [
-        one
-        for one in fields["response_format"]["json_schema"]["schema"]["properties"]["decision"]["anyOf"]
-        if "Act" in one["properties"]
-    ]
+    schema = fields["response_format"]["json_schema"]["schema"]
+    (act,) = [one for one in schema["properties"]["decision"]["anyOf"] if "Act" in one["properties"]]
     said = act["properties"]["Act"]["properties"]["go"]
     assert said["required"] == ["place", "v"]
     assert said["properties"]["v"] == {"anyOf": [{"type": "string", "enum": ["1", "2"]}, {"type": "null"}]}
