@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, FiniteFloat, Privat
 from typing_extensions import Self
 
 from reactree_ros.agent.needs import HERE, Need
-from reactree_ros.agent.parameters import Named, Number, Person, Place, Thing
+from reactree_ros.agent.parameters import Named, Number, Person, Place, Thing, each_of
 from reactree_ros.agent.picture import MOST_LOOKS, NO, YES, PictureCheck
 from reactree_ros.agent.skill import WAIT, Bounds, Skill, check_told_apart, read_skill, skill_of, wait_skill
 from reactree_ros.agent.text import check_template
@@ -560,8 +560,10 @@ class RobotConfig(Document):
         for name, entry in self.skills.items():
             for parameter, one in entry.declared(name).parameters.items():
                 with _located(self.at(where, "skills", name, "parameters", parameter)):
-                    if isinstance(one, Named):
-                        _check_on_map(one, document.names(one), known)
+                    if (kind := one.named) is not None:
+                        for usual in each_of(one.default) if one.default is not None else ():
+                            replace(kind, names=()).check_known(str(usual), document.names(kind))
+                        _check_on_map(kind, document.names(kind), known)
             with _located(self.at(where, "skills", name, "requires")):
                 self.check_needs(entry.declared(name).requires, document)
 
