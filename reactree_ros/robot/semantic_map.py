@@ -181,6 +181,10 @@ class SemanticMap(House):
     def _is(self, thing: Thing, fact: str, about: str) -> bool:
         return (fact == "at" and thing is self._anchor) or super()._is(thing, fact, about)
 
+    @property
+    def held_besides(self) -> Sequence[str]:  # type: ignore[override]
+        return [name for name, facts in self._said.items() if "held" in facts]
+
     def _note(self, call: SkillCall) -> None:
         if call.skill.moves:
             for facts in self._said.values():

@@ -163,6 +163,12 @@ def test_slow_drives_go_on_where_a_person_is_near_and_conditions_come_as_data(de
     seen = delivery.graph.settled(driving)
     assert (seen.outcome, seen.begun) == (Outcome.DONE, False)
     assert seen.conditions == {NEAR: True, "the scale shows a load": False}
+    for skill in ("open drawer 3", LOAD):
+        seen = delivery.graph.settled(world.execute(skill))
+    assert " You hold pills." in seen.text
+    later = delivery.graph.settled(world.observe())  # another task has to know it, too
+    assert " You hold pills." in later.text
+    assert [one.word for one in later.seen if one.held] == ["pills"]
     world.close()
 
 
