@@ -268,7 +268,7 @@ def goal_of(settings: DeclaredSettings, config: RobotConfig, document: MapDocume
     try:
         read = needs_of(read_back.parse_yaml(settings.goal)[0], {}) if settings.goal else ()
         needs = tuple(worded(need, wordings) for need in read)
-        config.check_needs(needs, document)
+        config.check_of_needs(document)(needs)
     except ValueError as error:
         raise UserError(f"goal: {error}") from None
     return needs
