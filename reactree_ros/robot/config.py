@@ -410,7 +410,8 @@ class ConditionEntry(Topic):
 
     wording: str  # how it is said, e.g. `the printer has paper`
     holds: Wanted = True  # what the field holds then: a value, one of a list, or numbers `above` and `below` others
-    silent_for: Seconds = 0.0  # if more than 0, nobody knows any more after the topic was silent for so long
+    # if more than 0, nobody knows any more after the topic was silent for so long; else as soon as nobody publishes it
+    silent_for: Seconds = 0.0
 
     def faults(self) -> Iterator[str]:
         if not re.fullmatch(r"[^\W_](?:[^\n{}:;]*[^\W_])?", self.wording) or len(self.wording) > 120:
