@@ -210,9 +210,9 @@ def test_it_speaks_while_it_drives_and_drives_one_after_the_other(delivery: Deli
 
 
 def test_goals_that_use_different_resources_are_under_way_together_and_end_each_for_itself(delivery: Delivery) -> None:
+    (delivery.file.parent / "faults.txt").write_text("drive=3600 nobody")
     delivery.start()
     delivery.near(False)
-    (delivery.file.parent / "faults.txt").write_text("drive=3600")
     graph, world = delivery.graph, delivery.graph.ros_world("robot_bridge")
     graph.settled(world.learn())
     driving = world.execute(TO_COUNTER)
@@ -221,7 +221,6 @@ def test_goals_that_use_different_resources_are_under_way_together_and_end_each_
     assert "Under way: navigate to counter at 0.5 m/s." in graph.settled(world.observe()).text
     with pytest.raises(WorldError, match=r"rejected 'navigate to nurse desk at 0\.5 m/s': it is busy"):
         graph.settled(world.execute("navigate to nurse desk at 0.5 m/s"))
-    (delivery.file.parent / "faults.txt").write_text("nobody")
     waiting = world.execute("wait up to 300 s for a person")
     graph.until(lambda: "wait up to" in delivery.bridge._skills.skill, "it waits")
     waiting.cancel()  # that alone
@@ -238,11 +237,11 @@ def test_goals_that_use_different_resources_are_under_way_together_and_end_each_
 def test_an_emergency_stop_stops_all_that_is_under_way(delivery: Delivery) -> None:
     config = yaml.safe_load(delivery.file.read_text()) | {"emergency_stop": {"topic": "stop", "latched": True}}
     delivery.file.write_text(yaml.safe_dump(config, sort_keys=False))
+    (delivery.file.parent / "faults.txt").write_text("drive=3600 nobody")
     stop = delivery.graph.probe.create_publisher(Bool, "stop", LATCHED)
     stop.publish(Bool(data=False))
     delivery.start()
     delivery.near(False)
-    (delivery.file.parent / "faults.txt").write_text("drive=3600 nobody")
     graph, world = delivery.graph, delivery.graph.ros_world("robot_bridge")
     graph.settled(world.learn())
     graph.until(lambda: not world.halted(), "it may move")
