@@ -80,6 +80,7 @@ DOORS = {
     "world/check.py _Check._execute": "the author of a world, who tries it",
     "world/check.py _Check._shares": "the author of a world, who tries it",
     "world/check.py _Check._stops": "the author of a world, who tries it",
+    "world/check.py _Check._together": "the author of a world, who tries it",
 }
 #: What is called ``execute`` in other libraries: databases, and goals and callbacks of ROS.
 ELSEWHERE = (
