@@ -6,9 +6,11 @@ Offers, refusals, a bridge's checks and worlds made of declarations all ask the 
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 from reactree_ros.agent.text import check_template, shortened_line
@@ -29,7 +31,8 @@ FACTS: Mapping[str, str] = {
 }
 #: Stands for what the robot is at.
 HERE = "here"
-_NUMBER, _NOT, _WHILE = "number", "not", "while"
+NUMBER = "number"
+_NOT, _WHILE = "not", "while"
 _BOUNDS = ("at_least", "at_most", _WHILE)
 #: How it is said that a fact holds, and that it does not.
 _SAID: Mapping[str, tuple[str, str]] = {
@@ -83,9 +86,13 @@ class Need:
 
     def holds(self, values: Mapping[str, Any], facts: Facts) -> bool | None:
         """Say whether it holds for a skill with some values; None: nobody knows."""
-        if self.fact == _NUMBER:
+        if self.fact == NUMBER:
             return self._is_within(values, facts)
-        known = [facts.holds(self.fact, one) for one in self.named(values)]
+        each = [self._holds(one, facts) for one in _singles(values)]
+        return False if False in each else None if None in each else True
+
+    def _holds(self, values: Mapping[str, Any], facts: Facts) -> bool | None:
+        known = [facts.holds(self.fact, filled(one, values)) for one in self.about]
         if True in known:
             return self.is_so
         return None if None in known else not self.is_so
@@ -98,21 +105,28 @@ class Need:
 
     def named(self, values: Mapping[str, Any]) -> list[str]:
         """Return what it is about, with the values in place of the parameters."""
-        return [filled(one, values) for one in self.about]
+        return list(dict.fromkeys(filled(one, each) for one in self.about for each in _singles(values)))
 
     def reason(self, values: Mapping[str, Any], facts: Facts) -> str:
         """Say in words what keeps a skill from being done, e.g. ``drawer 3 is open``."""
-        if self.fact == _NUMBER:
+        if self.fact == NUMBER:
             (name,), given = self.about, self.bounds.given
             unknown = f", and nobody knows whether {given}" if self.holds(values, facts) is None else ""
             may_be = f"{self.bounds.words()}{given and f' while {given}'}"
             return f"{name} is {values[name]} and may be {may_be}{unknown}"
-        if self.holds(values, facts) is None:
+        holds = self.holds(values, facts)
+        values = next((one for one in _singles(values) if self._holds(one, facts) is holds), values)
+        if holds is None:
             return f"nobody knows whether {' or '.join(_SAID[self.fact][0].format(one) for one in self.named(values))}"
         if self.is_so:
             return _SAID[self.fact][1].format(" or ".join(self.named(values)))
         those = [name for one in self.named(values) for name in facts.those(self.fact, one)]
         return " and ".join(map(_SAID[self.fact][0].format, those or self.named(values)))
+
+    @cached_property
+    def parameters(self) -> frozenset[str]:
+        """The parameters that it is about; the one that a ``number`` names is none."""
+        return frozenset(name for about in self.about for name in re.findall(r"{(.*?)}", about))
 
     @property
     def conditions(self) -> Sequence[str]:
@@ -121,13 +135,19 @@ class Need:
         return self.about if self.fact == "condition" else given
 
     def as_data(self) -> dict[str, Any]:
-        if self.fact == _NUMBER:
+        if self.fact == NUMBER:
             each = zip(_BOUNDS, (self.bounds.at_least, self.bounds.at_most, self.bounds.given or None), strict=True)
-            data: dict[str, Any] = {_NUMBER: {self.about[0]: {name: one for name, one in each if one is not None}}}
+            data: dict[str, Any] = {NUMBER: {self.about[0]: {name: one for name, one in each if one is not None}}}
         else:
             data = {self.fact: list(self.about)}
             data = data if self.is_so else {_NOT: data}
         return {_WHILE: data} if self.lasts and not self.bounds.given else data
+
+
+def _singles(values: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the values with one of each list at a time: what is needed is needed of each."""
+    each = itertools.product(*(one if isinstance(one, tuple) else (one,) for one in values.values()))
+    return (dict(zip(values, one, strict=True)) for one in each)
 
 
 def filled(about: str, values: Mapping[str, Any]) -> str:
@@ -147,7 +167,7 @@ def _read(declared: Any, parameters: Mapping[str, Any], *, is_so: bool = True) -
             yield from _read(about, parameters, is_so=False)
         elif word == _WHILE:
             yield from (replace(need, lasts=True) for need in _read(about, parameters, is_so=is_so))
-        elif word == _NUMBER and is_so:
+        elif word == NUMBER and is_so:
             yield from (_number(name, bounds, parameters) for name, bounds in _mapping(about).items())
         elif word in FACTS or word is True or word is False:
             fact = {True: "on", False: "off"}.get(word, word)  # what YAML takes the words for without quotes
@@ -155,7 +175,7 @@ def _read(declared: Any, parameters: Mapping[str, Any], *, is_so: bool = True) -
                 fact, tuple(_about(one, parameters) for one in (about if isinstance(about, list) else [about])), is_so
             )
         else:
-            known = (*FACTS, _NOT, _WHILE, _NUMBER)
+            known = (*FACTS, _NOT, _WHILE, NUMBER)
             raise ValueError(
                 f"'{shortened_line(str(word), 40)}' is nothing that can be needed; {did_you_mean(str(word), known)}"
             )
@@ -181,7 +201,7 @@ def _number(name: str, declared: Any, parameters: Mapping[str, Any]) -> Need:
     if not isinstance(condition, str):
         raise ValueError(f"number.{name}.while: {condition!r} is no condition; name one")
     bounds = Bounds(numbers[0], numbers[1], condition)
-    return Need(_NUMBER, (name,), lasts=bool(condition), bounds=bounds)
+    return Need(NUMBER, (name,), lasts=bool(condition), bounds=bounds)
 
 
 def _mapping(value: Any) -> Mapping[Any, Any]:

@@ -6,21 +6,23 @@ Where things were seen last is the paper's working memory (section 4.2).
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.needs import HERE, OPPOSITES
 from reactree_ros.agent.observation import GONE, PERHAPS, Observation, Outcome, Seen
-from reactree_ros.agent.parameters import ParameterError
-from reactree_ros.agent.skill import SkillCall
+from reactree_ros.agent.parameters import ParameterError, Value
+from reactree_ros.agent.skill import Offer, Offered, SkillCall
 from reactree_ros.agent.turns import Place, Searched, ToldSearched, told_searched
 
 #: The verbs of skills by which a place is searched.
 GO_TO, OPEN = "go to", "open"
+#: Facts that are not asked of many names.
+UNTOLD = frozenset({"condition", "free", "number"})
 #: States of what has an inside.
 _DOOR = {"OPEN", "CLOSED"}
-_INSTANCE = re.compile(r" (?:\d+|\(\d+\))")
+_INSTANCE = re.compile(r" (?:\d+|\(\d+\))$")
 
 
 @dataclass(frozen=True)
@@ -66,8 +68,10 @@ class Knowledge:
         self.placed: dict[str, str] = {}  # where each thing was put that the run has let go of
         self.touched: list[str] = []  # skills that were done, each with the room of the robot then
         self.conditions: dict[str, bool] = {}  # by their wording
+        self._returned: dict[str, Value | None] = {name: None for one in household.skills for name in one.returns}
         self._robots: dict[str, Known] = {}
         self._states: dict[str, frozenset[str]] = {}  # by name
+        self._of_word: dict[str, dict[str, None]] = {}  # the names of what is known in some state, by word
         self._sightings: dict[str, dict[int, Sighting]] = {}  # dicts keep the order of first sighting
         self._by_name: dict[str, Sighting] = {}
         self._likely: dict[str, dict[str, None]] = {}  # where to look for a word, as a map that is kept says
@@ -98,7 +102,7 @@ class Knowledge:
                 continue
             self._see(Sighting(seen.word, seen.instance, name, seen.room, seen.place, seen.held, robot))
             if seen.states:
-                self._states[name] = frozenset(state.lower() for state in seen.states)
+                self._set(name, frozenset(state.lower() for state in seen.states))
             if not seen.held and seen.word not in self._carried and _DOOR & {*seen.states}:
                 self._insides.setdefault(name, Place(name, seen.room, seen.word, seen.instance))
 
@@ -109,9 +113,15 @@ class Knowledge:
         known.did(call, observation)
         if observation.outcome is Outcome.DONE:
             self.touched.append(f"{skill} {known.room}")
+            self._returned |= {name: value for name, value in observation.data.items() if name in self._returned}
             if call is not None:
                 self._changed(call, known.at)
         return self._search(skill, observation, robot=robot, step=step)
+
+    def giving(self, skills: Sequence[Offered]) -> Sequence[Offered]:
+        """Return skills in which what was returned in the run may be said by its name, such as ``<code>``."""
+        given = dict(self._returned)
+        return [replace(one, given=given) if isinstance(one, Offer) else one for one in skills] if given else skills
 
     def _call(self, skill: str) -> SkillCall | None:
         try:
@@ -125,7 +135,11 @@ class Knowledge:
             self.placed[released] = at
         for state, other in OPPOSITES.items():
             if name := call.value(state):
-                self._states[name] = self._states.get(name, frozenset()) - {other} | {state}
+                self._set(name, self.states(name) - {other} | {state})
+
+    def _set(self, name: str, states: frozenset[str]) -> None:
+        self._states[name] = states
+        self._of_word.setdefault(word_of(name), {})[name] = None
 
     # ------------------------------------------------------------------ where things were seen
 
@@ -196,10 +210,12 @@ class Knowledge:
 
     def known_as(self, word: str) -> Iterator[str]:
         """Yield the names of what has a name, or is of a word, and is known in some state."""
-        if word in self._states:
-            yield word
-            return
-        yield from (name for name in self._states if is_of(name, word))
+        yield from (word,) if word in self._states else self._of_word.get(word, ())
+
+    def in_state(self, state: str) -> Mapping[str, bool | None]:
+        """Say of all names that are known in some state, and of their words, whether they are in this one."""
+        each = {name: is_in(state, states) for name, states in self._states.items()}
+        return {word: any_of(each[name] for name in names) for word, names in self._of_word.items()} | each
 
     # ------------------------------------------------------------------ what was searched
 
@@ -273,11 +289,13 @@ class Known:
         self.room = next((seen.room for seen in observation.seen if seen.room), self.room)
         if self.room:
             self._all.entered[self.room] = None
-        if self.at and self._near is not None:
-            self._near |= self._before(observation, names)
+        self._comes_near(observation, names)
 
-    def _before(self, observation: Observation, names: Sequence[str]) -> set[str]:
-        return {name for name, seen in zip(names, observation.seen, strict=True) if seen.place == self.at}
+    def _comes_near(self, observation: Observation, names: Sequence[str]) -> None:
+        # What is at a place that the robot can reach, it can reach, too: of a cabinet that was opened what is inside.
+        if near := self._near:
+            seen_there = {name for name, seen in zip(names, observation.seen, strict=True) if seen.place in near}
+            self._near = near | seen_there
 
     def did(self, call: SkillCall | None, observation: Observation) -> None:
         """Take in where a skill has led it; after a drive that failed, and after a text, nobody knows where it is."""
@@ -288,10 +306,7 @@ class Known:
         if call.skill.moves:
             self.moved(call.value("at") if is_done else "")
             name_of = self._all.household.name_of
-            if self._near is not None:
-                self._near |= self._before(
-                    observation, [name_of(seen.word, seen.instance) for seen in observation.seen]
-                )
+            self._comes_near(observation, [name_of(seen.word, seen.instance) for seen in observation.seen])
         if is_done:
             for name in filter(None, (call.value("released"), call.value("gone"))):
                 self._taken.pop(name, None)
@@ -310,11 +325,14 @@ class Known:
 
     # ------------------------------------------------------------------ facts
 
-    def within(self, fact: str) -> Iterable[str] | None:
-        """Return all that a fact can hold of, where those are few; None: nobody knows, or they are many."""
-        if fact == "held":
-            return self.held
-        return self._within_reach if fact == "near" else None
+    def told(self, fact: str) -> tuple[Mapping[str, bool | None], bool | None]:
+        """Say what :meth:`holds` says of a fact: of some names and words, and of every other one."""
+        if fact in OPPOSITES:
+            return self._all.in_state(fact), None
+        near, places = self._within_reach, [place for place in (self.at, self.room) if place]
+        some = {"at": places, "near": near or (), "held": self.held}[fact]
+        is_unknown = not self.at if fact == "at" else fact == "near" and near is None
+        return dict.fromkeys((*some, *map(word_of, some)), True), None if is_unknown else False
 
     @property
     def _within_reach(self) -> Sequence[str] | None:
@@ -330,16 +348,18 @@ class Known:
             return len(self.held) < hands if hands else None
         if fact == "held":
             return bool(self.those(fact, about))
-        if about.isupper() or (about == HERE and not self.at):  # nobody has told what can be done with things
+        is_property = about.isupper() and about not in (self.at, self.room) and not everything.knows(about)
+        if is_property or (about == HERE and not self.at):  # nobody has told what can be done with things
             return None
         if fact == "at":
-            is_there = any(is_of(place, about) for place in (self.at, self.room) if place)
+            is_there = any(is_of(place, about) for place in (self.at, self.room) if place and place not in self.held)
             return is_there if is_there or self.at else None
         if fact == "near":
             return None if self._within_reach is None else bool(self.those(fact, about))
-        states = [everything.states(name) for name in everything.known_as(self.at if about == HERE else about)]
-        known = [fact in one or (None if OPPOSITES[fact] not in one else False) for one in states]
-        return True if True in known else None if None in known or not known else False
+        if about == HERE and fact == "closed" and any(is_of(self.at, one) for one in everything.household.solid):
+            return False
+        named = everything.known_as(self.at if about == HERE else about)
+        return any_of(is_in(fact, everything.states(name)) for name in named)
 
     def those(self, fact: str, about: str) -> list[str]:
         about = self.at if about == HERE else about
@@ -352,6 +372,20 @@ class Known:
         return [name for name in self._all.known_as(about) if fact in self._all.states(name)]
 
 
+def is_in(state: str, states: Collection[str]) -> bool | None:
+    """Whether something is in a state by those that are known of it; None: nobody knows."""
+    return True if state in states else False if OPPOSITES[state] in states else None
+
+
+def any_of(each: Iterable[bool | None]) -> bool | None:
+    known = [*each]
+    return True if True in known else None if None in known or not known else False
+
+
 def is_of(name: str, word: str) -> bool:
     """Whether a name is a word itself or one of its instances: ``juice 1`` and ``Juice (1)`` are."""
-    return name == word or (name.startswith(word) and _INSTANCE.fullmatch(name, len(word)) is not None)
+    return word in (name, word_of(name))
+
+
+def word_of(name: str) -> str:
+    return _INSTANCE.sub("", name)

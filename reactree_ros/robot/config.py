@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, FiniteFloat, Privat
 from typing_extensions import Self
 
 from reactree_ros.agent.needs import HERE, Need
-from reactree_ros.agent.parameters import Named, Number, Person, Place, Thing
+from reactree_ros.agent.parameters import Named, Number, Person, Place, Thing, each_of
 from reactree_ros.agent.picture import MOST_LOOKS, NO, YES, PictureCheck
 from reactree_ros.agent.skill import WAIT, Bounds, Skill, check_told_apart, read_skill, skill_of, wait_skill
 from reactree_ros.agent.text import check_template
@@ -412,7 +412,8 @@ class ConditionEntry(Topic):
 
     wording: str  # how it is said, e.g. `the printer has paper`
     holds: Wanted = True  # what the field holds then: a value, one of a list, or numbers `above` and `below` others
-    silent_for: Seconds = 0.0  # if more than 0, nobody knows any more after the topic was silent for so long
+    # if more than 0, nobody knows any more after the topic was silent for so long; else as soon as nobody publishes it
+    silent_for: Seconds = 0.0
 
     def faults(self) -> Iterator[str]:
         if not re.fullmatch(r"[^\W_](?:[^\n{}:;]*[^\W_])?", self.wording) or len(self.wording) > 120:
@@ -561,8 +562,10 @@ class RobotConfig(Document):
         for name, entry in self.skills.items():
             for parameter, one in entry.declared(name).parameters.items():
                 with _located(self.at(where, "skills", name, "parameters", parameter)):
-                    if isinstance(one, Named):
-                        _check_on_map(one, document.names(one), known)
+                    if (kind := one.named) is not None:
+                        for usual in each_of(one.default) if one.default is not None else ():
+                            replace(kind, names=()).check_known(str(usual), document.names(kind))
+                        _check_on_map(kind, document.names(kind), known)
             with _located(self.at(where, "skills", name, "requires")):
                 check_needs(entry.declared(name).requires)
 

@@ -6,14 +6,15 @@ Models that were trained for a planner know their prompts as they are; they are 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 
-from reactree_ros.agent.needs import Need
-from reactree_ros.agent.parameters import Choice, Named, ParameterError, Thing
+from reactree_ros.agent.parameters import Choice, List, Named, ParameterError, Thing
 from reactree_ros.agent.skill import Offer, Skill, SkillCall, helping
 from reactree_ros.agent.text import names, without_articles, words
-from reactree_ros.memory.knowledge import Knowledge, Known, Sighting
+from reactree_ros.memory.knowledge import UNTOLD, Knowledge, Known, Sighting
 
 #: Places, or instances of a thing, that one sentence names at most.
 MOST_NAMED = 8
@@ -22,67 +23,53 @@ _NUMBERED = re.compile(r"\b((?:\w+ )*?(?:see|hold|has|the|The|an?) )?([A-Za-z][\
 _SEE, _HOLD = re.compile(r"([Yy]ou see )([^.]*)"), re.compile(r"You hold ([^.]*)")
 
 
+#: What :meth:`Known.told` says of a fact.
+Told = Callable[[str], tuple[Mapping[str, bool | None], bool | None]]
+
+
 class Offers:
     """Which of the skills that a world lists are possible, by what is known; what nobody knows is possible.
 
-    The texts of a world that lists thousands are taken apart once: each decision then asks only for what is known.
+    A world may list thousands: each text is taken apart once, and facts are looked up for all names together.
     """
 
     def __init__(self, knowledge: Knowledge) -> None:
         self._known = knowledge
-        self._listed: Sequence[str] = ()
-        self._places: dict[Skill, dict[str, int]] = {}  # by what they are done to: where texts stand in the list
-        self._others: list[int] = []
+        skills = knowledge.household.skills
+        self._of_verb = {skill.verb: skill for skill in skills if _is_verb_and_thing(skill)}
+        self._parts: dict[str, tuple[str, str] | None] = {}  # verb and name of each text that was listed
 
     def texts(self, listed: Sequence[str], robot: Known) -> list[str]:
         """Return those that may be possible, in their order."""
-        if listed != self._listed:
-            self._take_apart(listed)
-        kept = list(self._others)
-        for skill, places in self._places.items():
-            kept += self._possible(skill, places, robot)
+        if not self._of_verb:
+            return list(listed)
+        kept: list[int] = []
+        places = defaultdict[str, dict[str, int]](dict)  # by verb and name: where texts stand in the list
+        parts = self._parts
+        for at, text in enumerate(listed):
+            if text not in parts:
+                parts[text] = self._apart(text)
+            if (part := parts[text]) is None:
+                kept.append(at)
+            else:
+                places[part[0]][part[1]] = at
+        told = cache(robot.told)
+        for verb, of_name in places.items():
+            skill = self._of_verb[verb]
+            (parameter,) = skill.parameters
+            if _holds(skill, robot):
+                named = [name for name in self._known.names if name in of_name] if self._known.words else of_name
+                kept += map(of_name.__getitem__, _fitting(skill, parameter, named, robot, told))
         return [listed[at] for at in sorted(kept)]
 
-    def _take_apart(self, listed: Sequence[str]) -> None:
-        household = self._known.household
-        of_verb = {skill.verb: skill for skill in household.skills if _is_verb_and_thing(skill)}
-        self._listed, self._places, self._others = list(listed), {}, []
-        for at, text in enumerate(listed):
-            verb, name = household.split_skill(text)
-            if (skill := of_verb.get(verb)) is None or not name[-1:].isdigit():  # such as a person
-                self._others.append(at)
-            else:
-                self._places.setdefault(skill, {})[name] = at
-
-    def _possible(self, skill: Skill, places: Mapping[str, int], robot: Known) -> Iterator[int]:
-        (parameter,) = skill.parameters
-        if not _holds(skill, {}, robot):
-            return
-        for name in self._candidates(skill, places, robot):
-            if _holds(skill, {parameter: name}, robot):
-                yield places[name]
-
-    def _candidates(self, skill: Skill, places: Mapping[str, int], robot: Known) -> Iterable[str]:
-        bounded = (robot.within(need.fact) for need in skill.requires if need.is_so and need.about[0].startswith("{"))
-        few = next((names for names in bounded if names is not None), None)
-        if few is None:
-            few = self._known.names if self._known.words else places
-        return [name for name in dict.fromkeys(few) if name in places]
+    def _apart(self, text: str) -> tuple[str, str] | None:
+        verb, name = self._known.household.split_skill(text)
+        return (verb, name) if verb in self._of_verb and name[-1:].isdigit() else None  # it may be a person
 
     def offers(self, listed: Iterable[Offer], robot: Known) -> list[Offer]:
         """Return those that may be possible, with the values that fit."""
-        return [fitting for offer in listed if (fitting := self._fitting(offer, robot)) is not None]
-
-    def _fitting(self, offer: Offer, robot: Known) -> Offer | None:
-        skill = offer.skill
-        if not skill.requires:
-            return offer
-        now = dict(offer.now)
-        for name, parameter in skill.parameters.items():
-            options = parameter.options(now.get(name)) if isinstance(parameter, Named | Choice) else None
-            if options is not None and any(f"{{{name}}}" in about for need in skill.requires for about in need.about):
-                now[name] = tuple(one for one in options if _holds(skill, {name: one}, robot))
-        return replace(offer, now=now) if _holds(skill, {}, robot) and skill.words.possible(now) else None
+        told = cache(robot.told)
+        return [fitting for offer in listed if (fitting := _possible(offer, robot, told)) is not None]
 
     def recalls(self, words: Iterable[str], goal: str) -> list[str]:
         """Return the words about which memory has something to say, or that the goal names."""
@@ -95,14 +82,36 @@ def _is_verb_and_thing(skill: Skill) -> bool:
     return len(skill.parameters) == 1 and skill.listed == skill.verb
 
 
-def _holds(skill: Skill, values: Mapping[str, str], robot: Known) -> bool:
-    """Whether no need is known not to hold, of those that name just these parameters."""
-    return not any(_is_about(need, values) and need.holds(values, robot) is False for need in skill.requires)
+def _holds(skill: Skill, robot: Known) -> bool:
+    """Whether no need is known not to hold, of those that name no parameter."""
+    return not any(
+        need.holds({}, robot) is False for need in skill.requires if need.fact != "number" and not need.parameters
+    )
 
 
-def _is_about(need: Need, values: Mapping[str, str]) -> bool:
-    named = {name for about in need.about for name in re.findall(r"{(.*?)}", about)}
-    return need.fact != "number" and named == set(values)
+def _possible(offer: Offer, robot: Known, told: Told) -> Offer | None:
+    skill, now = offer.skill, dict(offer.now)
+    if not skill.requires:
+        return offer
+    if not _holds(skill, robot):
+        return None
+    for name, parameter in skill.parameters.items():
+        of = parameter.of if isinstance(parameter, List) else parameter
+        options = of.options(now.get(name)) if isinstance(of, Named | Choice) else None
+        if options is not None and any(name in need.parameters for need in skill.requires):
+            now[name] = tuple(_fitting(skill, name, options, robot, told))
+    return replace(offer, now=now) if skill.words.possible(now) else None
+
+
+def _fitting(skill: Skill, parameter: str, names: Iterable[str], robot: Known, told: Told) -> Iterable[str]:
+    """Return the values of a parameter for which no need of it alone is known not to hold."""
+    for need in skill.requires:
+        if need.fact not in UNTOLD and need.about == (f"{{{parameter}}}",):
+            known, other = told(need.fact)
+            names = [name for name in names if known.get(name, other) is not (not need.is_so)]
+        elif need.parameters == {parameter}:
+            names = [name for name in names if need.holds({parameter: name}, robot) is not False]
+    return names
 
 
 def why_not(said: str, known: Knowledge, robot: Known) -> str:
@@ -121,10 +130,9 @@ def why_not(said: str, known: Knowledge, robot: Known) -> str:
 
 
 def _unseen(call: SkillCall, known: Knowledge) -> Iterator[str]:
-    for name, parameter in call.skill.parameters.items():
-        value = str(call.values[name])
-        if isinstance(parameter, Thing) and known.words and not known.knows(value):
-            yield value
+    for _, kind, name in call.named:
+        if isinstance(kind, Thing) and known.words and not known.knows(name):
+            yield name
 
 
 def never_seen(name: str, known: Knowledge, robot: Known) -> str:

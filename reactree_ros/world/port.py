@@ -13,7 +13,7 @@ from typing_extensions import Self
 
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.observation import GONE, Observation, Outcome, Seen
-from reactree_ros.agent.parameters import Named, ParameterError, Place, Thing
+from reactree_ros.agent.parameters import Named, ParameterError, Place, Thing, each_of
 from reactree_ros.agent.picture import Picture
 from reactree_ros.agent.skill import Offer, Offered, Skill, SkillCall
 from reactree_ros.agent.text import more_than_one, plain_skill
@@ -72,7 +72,8 @@ class World(abc.ABC):
 
     Every call returns at once, :meth:`at_rest` and cancelling, too; what takes time is in the pending result, which can
     be polled and cancelled. Skills are texts such as ``pick up juice 1``, or are declared. One skill is in flight at a
-    time. A new world stands where its task starts. ``with world:`` closes it at the end.
+    time; those that are declared to use different resources may be together, and each is cancelled for itself. A new
+    world stands where its task starts. ``with world:`` closes it at the end.
     :func:`reactree_ros.world.check.check_world` tries whether a world keeps to all of this.
     """
 
@@ -183,6 +184,10 @@ class World(abc.ABC):
     def score(self) -> Pending[Score | None]:
         """Say how far the goal is reached; None if the world knows no goal."""
 
+    def beside(self, part: str) -> World:
+        """Return the world for a part of the run that goes on beside others; a record tells apart what each asked."""
+        return self
+
     def goal_of(self, instruction: str) -> Mapping[str, int]:
         """Return the goal of an instruction that is no task's: what has to hold, how many times.
 
@@ -275,7 +280,7 @@ class SharedWorld(World):
         moves = verb == GO_TO
         with suppress(ParameterError):
             call = self.household.call(skill)
-            names, moves = tuple(map(str, call.values.values())), call.skill.moves
+            names, moves = tuple(str(name) for one in call.values.values() for name in each_of(one)), call.skill.moves
         word_of = {one: one.rpartition(" ")[0] for one in names}
         things = tuple(one for one, word in word_of.items() if word in self.recallable)
         places = tuple(one for one, word in word_of.items() if word in self.places)

@@ -308,9 +308,51 @@ def test_facts_follow_from_effects_of_what_nobody_sees() -> None:
     assert known.holds("at", "counter") is True
 
 
+@pytest.mark.parametrize(
+    ("place", "states", "possible"),
+    [("fridge 1", OPEN, True), ("fridge 1", CLOSED, False), ("desk 1", CLOSED, True), ("coffee pot 1", CLOSED, True)],
+)
+def test_a_put_down_needs_something_held_and_nothing_closed_around_its_place(
+    place: str, states: tuple[str, ...], possible: bool
+) -> None:
+    kitchen, known = Kitchen(), Kitchen().memory.of()
+    put = WAH_NL.call("put down milk 1")
+    assert [need.fact for need in put.unmet(known)][:1] == ["held"]
+    known, held = kitchen.memory.of(), Seen("milk", 1, KITCHEN, held=True)
+    kitchen.does("go to milk 1", looked(seen("milk 1", "milk 1")))
+    kitchen.does("pick up milk 1", looked(held))
+    assert not [*put.unmet(known)]  # it goes back to where it was
+    kitchen.does(f"go to {place}", looked(seen(place, place, states), held))
+    assert (not [*put.unmet(known)]) is possible
+
+
 def test_each_robot_knows_its_own_place_and_hands() -> None:
     knowledge = Knowledge(WAH_NL)
     knowledge.saw(looked(Seen("cup", 1, KITCHEN, held=True)), "one")
     knowledge.did("go to table 1", looked(seen("table 1", "table 1")), "one")
     assert [knowledge.of(one).holds("held", "cup 1") for one in ("one", "two")] == [True, False]
     assert [knowledge.of(one).holds("at", "table") for one in ("one", "two")] == [True, None]
+
+
+@pytest.mark.parametrize("fact", ["at", "near", "held", "open", "closed", "on"])
+def test_what_is_told_of_all_names_is_what_holds_of_each(fact: str) -> None:
+    known = Knowledge(WAH_NL)
+    robot = known.of()
+    names = ["fridge 1", "fridge", "mug 2", "mug", "plate 9", "plate", "WC", "ward A", "bed 3"]
+
+    def check() -> None:
+        said, other = robot.told(fact)
+        assert [said.get(name, other) for name in names] == [robot.holds(fact, name) for name in names]
+
+    known.saw(Observation("", rooms=("WC", "ward A")))  # capitals are no property of things then
+    check()
+    here = (Seen("fridge", 1, "WC", "fridge 1", states=("OPEN",)), Seen("mug", 2, "WC", "fridge 1"))
+    seen = Observation("", seen=(*here, Seen("mug", 3, "WC", held=True)))
+    known.saw(seen)
+    check()
+    known.did("go to fridge 1", seen)
+    check()
+    known.saw(Observation("", seen=(Seen("fridge", 2, "WC", states=("CLOSED", "OFF")),)))
+    check()
+    robot.moved()
+    check()
