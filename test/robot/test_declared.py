@@ -158,7 +158,7 @@ def change(folder: Path, **changes: Any) -> None:
 
 
 TRY = ("robot", "try", "robot.yaml", "Bring the pills to Anna", "--condition", "people=false")
-SCRIPT = ("--llm", "script", "--replies", "replies.txt")
+SCRIPT = ("--llm", "script", "--llm-option", "replies=replies.txt")
 
 
 def test_an_instruction_is_tried_judged_by_the_policy_and_repeated(robot: Path, cli: Cli) -> None:
