@@ -63,7 +63,8 @@ class Counted:
     offered: Counter[str] = field(default_factory=Counter)  # by verb
     possible: Counter[str] = field(default_factory=Counter)
     acts: list[str] = field(default_factory=list)
-    lost: list[str] = field(default_factory=list)  # acts that were not on offer
+    lost: list[str] = field(default_factory=list)  # acts that were not on offer, and could be done
+    spared: list[str] = field(default_factory=list)  # acts that were not on offer, and the world would refuse
     reached: int = 0
 
 
@@ -92,7 +93,8 @@ class Watched(ExpertModel):
         lines = lines_of((*request.may_say.skills, *request.may_say.offers))
         if said.startswith(ACT):
             count.acts.append(said.removeprefix(ACT))
-            count.lost += [one for one in count.acts[-1:] if one not in lines]
+            if (act := count.acts[-1]) not in lines and act not in (DONE, FAILURE):
+                (count.lost if self._can_be_done(act) else count.spared).append(act)
         if self._tries:
             skills = [one for one in lines if one not in (DONE, FAILURE)]
             count.decisions += 1
@@ -184,7 +186,7 @@ def in_a_house(household: Household) -> tuple[Offers, Known]:
     there = Observation("", seen=here)
     knowledge.saw(there)
     knowledge.did("go to mug 1", there)
-    return Offers(knowledge), knowledge.of()
+    return Offers(knowledge, ["mug"]), knowledge.of()
 
 
 def timed(call: Callable[[], T], times: int = 200) -> tuple[T, float]:
@@ -219,7 +221,8 @@ def main() -> None:
         print(*table(offers, of), sep="\n")
         print(
             f"{offers}: {len(tasks)} tasks, {of.reached} reached; {len(of.acts)} acts of the expert, {len(of.lost)} "
-            f"not on offer{''.join(f', {one}' for one in of.lost[:5])}; {time.perf_counter() - begun:.0f} s"
+            f"possible ones not on offer{''.join(f', {one}' for one in of.lost[:5])}, {len(of.spared)} impossible ones "
+            f"spared; {time.perf_counter() - begun:.0f} s"
         )
 
 
