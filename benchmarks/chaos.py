@@ -13,7 +13,8 @@ The robot is that of a household, or with --robot one of skills of its own under
 the skills that its file declares, with all values, also such as are denied and such as may not stand there. The fault
 "client" is then another client, which sends a skill to the bridge meanwhile. It counts as a violation if the robot was
 asked for two things at once, or for something else than a skill that the model or that client said, was declared and
-was not denied.
+was not denied. --robot delivery is the robot of ../shared/data/delivery_robot with its owner's rules: there the fault
+"person" is somebody who comes near for a moment, and a drive above 0.8 m/s that goes on then is a violation.
 
 The table shows how long the base moved after each fault, how goals ended, and the nodes' resources; Ctrl-C prints it
 early. The script exits with 1 if the base moved for too long, if a goal did not end, ended without a reason, or was
@@ -67,11 +68,12 @@ from reactree_ros.robot.skills import MapSkills
 
 ROOT = Path(__file__).parents[1]
 TEST = ROOT / "test" / "nodes"
-sys.path.insert(0, str(TEST))
+sys.path[:0] = [str(TEST), str(TEST.parent)]
 
 from declared_robot import driving, mapped  # noqa: E402
 from declared_skills import at_once, call_of, is_denied, outside, rules_of  # noqa: E402
 from processes import Process, Processes  # noqa: E402
+from robot.delivery import delivery_robot  # noqa: E402
 from robot_servers import House, Journal, StateFile  # noqa: E402
 
 THINGS = {"apple": "apple", "pudding": "pudding", "cup": "mug"}
@@ -87,6 +89,8 @@ FAULTS = ("stop", "cancel", "clock", "network", *(f"kill {name}" for name in PRO
 #: Longest time from a fault to the base's standstill, in seconds; silence is noticed after 1.5 s.
 STILL_WITHIN = defaultdict(lambda: 1.0, dict.fromkeys(("nothing", "stop", "cancel"), 0.3))
 STILL_WITHIN |= dict.fromkeys(("kill robot_bridge", "kill planner"), 3.0)
+#: Longest time that a drive goes on which is too fast near people, in seconds.
+SLOWS_WITHIN = 0.3
 #: The same after a lost network, from its return: the middleware sends requests again.
 STILL_AFTER_NETWORK = 3.0
 #: Longest wait for a goal to end, or for a node to start, in seconds.
@@ -295,6 +299,47 @@ class Declared(Household):
         return [(one.call.entry.server, _timeless(message_to_ordereddict(one.goal))) for one in orders]
 
 
+class Delivery(Declared):
+    """The robot of `../shared/data/delivery_robot` with its owner's rules, without what takes a minute or a camera.
+
+    Args:
+        folder: For the robot's files, and as of :class:`Declared`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        stop = {"topic": "/emergency_stop", "latched": True}
+        file = delivery_robot(
+            folder / "delivery", emergency_stop=stop, without=("spray", "take photo", "wait for person")
+        )
+        super().__init__(file, folder)
+        self.faults, self._judged = (*self.faults, "person"), 0  # lines of the journal
+
+    def nears(self, near: bool) -> None:
+        """Note that a person has come near, or has gone."""
+        self._journal.note("people_near", near=near)
+
+    def violations(self) -> list[str]:
+        """Return what the robot should not have done since the last goal: it drove too fast near people, too."""
+        found, near, fast = super().violations(), None, dict[int, dict[str, Any]]()
+        journal, self._judged = self._journal.read()[self._judged :], self._read
+        for line in journal:
+            ended = []
+            if "near" in line:
+                ended, began = list(fast.values()), near
+                near = line["at"] if line["near"] else None
+            elif "gone" in line:
+                fast.pop(line["gone"], None)
+            elif line.get("begins", {}).get("speed", 0.0) > 0.8:
+                fast[line["process"]] = line
+            elif "ends" in line and line["process"] in fast:
+                ended, began = [fast.pop(line["process"])], near
+            for drive in ended:
+                late = 0.0 if began is None else line["at"] - max(began, drive["at"])
+                if late > SLOWS_WITHIN:
+                    found.append(f"{drive['begins']} went on for {late:.2f} s near people")
+        return found
+
+
 def _timeless(message: Any) -> Any:
     """Return a message without the times in it, and numbers as they are in 32 bits and in 64."""
     if isinstance(message, dict):
@@ -406,6 +451,8 @@ class Chaos:
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self._button = self._node.create_publisher(Bool, "/emergency_stop", latched)
         self._button.publish(Bool(data=False))
+        self._people = self._node.create_publisher(Bool, "/people_near", latched)
+        self._people.publish(Bool(data=False))
         self._clock = self._node.create_publisher(Clock, "/clock", 10)
         self._ticking, self._ticked_at = True, 0.0
         self._lives = Lives(self._node)
@@ -591,6 +638,10 @@ class Chaos:
             self._take_network(goal)
         elif fault == "client":
             self._say_besides()
+        elif fault == "person":
+            self._come_near(True)
+            self.pass_time(self._random.uniform(0.5, 1.0))
+            self._come_near(False)
         else:
             self._kill_and_start(where, fault, fault.removeprefix("kill "), since)
 
@@ -623,6 +674,10 @@ class Chaos:
             ended = answer.result().get_result_async()
             self.until(ended.done, f"'{said}' ends")
             self._said.append(f"    besides: {said}: {ended.result().result.message or 'done'}")
+
+    def _come_near(self, near: bool) -> None:
+        self.site.nears(near)
+        self._people.publish(Bool(data=near))
 
     def _kill_and_start(self, where: str, fault: str, name: str, since: float) -> None:
         """Kill a process and restart it, at once or later; a new bridge finds the house in its initial state."""
@@ -775,13 +830,24 @@ def _in_a_namespace(arguments: list[str]) -> None:
     print("the fault 'network' is left out: no right to a network namespace (unshare -n, ip)", flush=True)
 
 
+def site_of(robot: str | None, folder: Path) -> Household:
+    """Return the robot that is asked for."""
+    if robot is None:
+        return Household(folder)
+    return Delivery(folder) if robot == "delivery" else Declared(Path(robot), folder)
+
+
 def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--goals", type=int, default=1000)
-    parser.add_argument("--robot", type=Path, help="a robot with skills of its own, such as config/robots/office.yaml")
+    parser.add_argument(
+        "--robot", help="one with skills of its own: delivery, or a file such as config/robots/office.yaml"
+    )
     parser.add_argument("--faults", type=float, default=0.24, help="share of goals that meet a fault")
-    parser.add_argument("--only", default="", help="the only kind of fault, one of: " + ", ".join((*FAULTS, "client")))
+    parser.add_argument(
+        "--only", default="", help="the only kind of fault, one of: " + ", ".join((*FAULTS, "client", "person"))
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=1e9, help="stop after so many minutes")
     parser.add_argument("--domain", type=int, default=100, help="ROS domain")
@@ -795,7 +861,7 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, frame: asked.append(number))
     with tempfile.TemporaryDirectory() as folder:
-        site = Household(Path(folder)) if options.robot is None else Declared(options.robot, Path(folder))
+        site = site_of(options.robot, Path(folder))
         faults = [
             one for one in site.faults if options.only in ("", one) and (options.in_namespace or one != "network")
         ]

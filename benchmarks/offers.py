@@ -63,8 +63,8 @@ class Counted:
     offered: Counter[str] = field(default_factory=Counter)  # by verb
     possible: Counter[str] = field(default_factory=Counter)
     acts: list[str] = field(default_factory=list)
-    lost: list[str] = field(default_factory=list)  # acts that were not on offer, and could be done
-    spared: list[str] = field(default_factory=list)  # acts that were not on offer, and the world would refuse
+    lost: list[str] = field(default_factory=list)  # acts that the world would have done, and were not on offer
+    in_vain: int = 0  # acts that were not on offer
     reached: int = 0
 
 
@@ -93,8 +93,9 @@ class Watched(ExpertModel):
         lines = lines_of((*request.may_say.skills, *request.may_say.offers))
         if said.startswith(ACT):
             count.acts.append(said.removeprefix(ACT))
-            if (act := count.acts[-1]) not in lines and act not in (DONE, FAILURE):
-                (count.lost if self._can_be_done(act) else count.spared).append(act)
+            away = [one for one in count.acts[-1:] if one not in lines]
+            count.lost += filter(self._can_be_done, away)
+            count.in_vain += len(away)
         if self._tries:
             skills = [one for one in lines if one not in (DONE, FAILURE)]
             count.decisions += 1
@@ -220,9 +221,9 @@ def main() -> None:
         of = carry_out(tasks, args.planner, TreeOptions(**chosen), args.tried)
         print(*table(offers, of), sep="\n")
         print(
-            f"{offers}: {len(tasks)} tasks, {of.reached} reached; {len(of.acts)} acts of the expert, {len(of.lost)} "
-            f"possible ones not on offer{''.join(f', {one}' for one in of.lost[:5])}, {len(of.spared)} impossible ones "
-            f"spared; {time.perf_counter() - begun:.0f} s"
+            f"{offers}: {len(tasks)} tasks, {of.reached} reached; {len(of.acts)} acts of the expert, {of.in_vain} not "
+            f"on offer, of which the world does {len(of.lost)}{''.join(f', {one}' for one in of.lost[:5])}; "
+            f"{time.perf_counter() - begun:.0f} s"
         )
 
 

@@ -49,6 +49,7 @@ class Household:
     prompts: str = ""  # where its prompts and fixed examples are, as ``package:folder``; empty: it has none
     skills: tuple[Skill, ...] = field(default=(), compare=False)
     hands: int = 0  # how many things a robot can hold; 0: nobody says so
+    solid: tuple[str, ...] = ()  # words of what opens and takes nothing in: a closed one is in the way of no put down
 
     def __post_init__(self) -> None:
         check_template(self.naming, ("word", "instance"))

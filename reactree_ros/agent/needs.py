@@ -30,7 +30,8 @@ FACTS: Mapping[str, str] = {
 }
 #: Stands for what the robot is at.
 HERE = "here"
-_NUMBER, _NOT, _WHILE = "number", "not", "while"
+NUMBER = "number"
+_NOT, _WHILE = "not", "while"
 _BOUNDS = ("at_least", "at_most", _WHILE)
 #: How it is said that a fact holds, and that it does not.
 _SAID: Mapping[str, tuple[str, str]] = {
@@ -84,7 +85,7 @@ class Need:
 
     def holds(self, values: Mapping[str, Any], facts: Facts) -> bool | None:
         """Say whether it holds for a skill with some values; None: nobody knows."""
-        if self.fact == _NUMBER:
+        if self.fact == NUMBER:
             return self._is_within(values, facts)
         known = [facts.holds(self.fact, one) for one in self.named(values)]
         if True in known:
@@ -103,7 +104,7 @@ class Need:
 
     def reason(self, values: Mapping[str, Any], facts: Facts) -> str:
         """Say in words what keeps a skill from being done, e.g. ``drawer 3 is open``."""
-        if self.fact == _NUMBER:
+        if self.fact == NUMBER:
             (name,), given = self.about, self.bounds.given
             unknown = f", and nobody knows whether {given}" if self.holds(values, facts) is None else ""
             may_be = f"{self.bounds.words()}{given and f' while {given}'}"
@@ -127,9 +128,9 @@ class Need:
         return self.about if self.fact == "condition" else given
 
     def as_data(self) -> dict[str, Any]:
-        if self.fact == _NUMBER:
+        if self.fact == NUMBER:
             each = zip(_BOUNDS, (self.bounds.at_least, self.bounds.at_most, self.bounds.given or None), strict=True)
-            data: dict[str, Any] = {_NUMBER: {self.about[0]: {name: one for name, one in each if one is not None}}}
+            data: dict[str, Any] = {NUMBER: {self.about[0]: {name: one for name, one in each if one is not None}}}
         else:
             data = {self.fact: list(self.about)}
             data = data if self.is_so else {_NOT: data}
@@ -153,7 +154,7 @@ def _read(declared: Any, parameters: Mapping[str, Any], *, is_so: bool = True) -
             yield from _read(about, parameters, is_so=False)
         elif word == _WHILE:
             yield from (replace(need, lasts=True) for need in _read(about, parameters, is_so=is_so))
-        elif word == _NUMBER and is_so:
+        elif word == NUMBER and is_so:
             yield from (_number(name, bounds, parameters) for name, bounds in _mapping(about).items())
         elif word in FACTS or word is True or word is False:
             fact = {True: "on", False: "off"}.get(word, word)  # what YAML takes the words for without quotes
@@ -161,7 +162,7 @@ def _read(declared: Any, parameters: Mapping[str, Any], *, is_so: bool = True) -
                 fact, tuple(_about(one, parameters) for one in (about if isinstance(about, list) else [about])), is_so
             )
         else:
-            known = (*FACTS, _NOT, _WHILE, _NUMBER)
+            known = (*FACTS, _NOT, _WHILE, NUMBER)
             raise ValueError(
                 f"'{shortened_line(str(word), 40)}' is nothing that can be needed; {did_you_mean(str(word), known)}"
             )
@@ -187,7 +188,7 @@ def _number(name: str, declared: Any, parameters: Mapping[str, Any]) -> Need:
     if not isinstance(condition, str):
         raise ValueError(f"number.{name}.while: {condition!r} is no condition; name one")
     bounds = Bounds(numbers[0], numbers[1], condition)
-    return Need(_NUMBER, (name,), lasts=bool(condition), bounds=bounds)
+    return Need(NUMBER, (name,), lasts=bool(condition), bounds=bounds)
 
 
 def _mapping(value: Any) -> Mapping[Any, Any]:

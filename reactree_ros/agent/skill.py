@@ -82,10 +82,8 @@ class Skill:
         for what, about in self.effect.items():
             if what not in EFFECTS:
                 raise ValueError(f"effect: '{what}' is no effect; {did_you_mean(what, EFFECTS)}")
-            if what != "away" and about not in self.parameters and "{" not in about:
-                raise ValueError(
-                    f"effect.{what}: '{about}' is no parameter; {did_you_mean(str(about), self.parameters)}"
-                )
+            if what != "away" and about not in self.parameters and (meant := or_nearest(about, self.parameters)):
+                raise ValueError(f"effect.{what}: '{about}' is no parameter{meant}")
             check_template(about, tuple(self.parameters))
 
     def __hash__(self) -> int:
@@ -343,7 +341,7 @@ def helping(need: Need, values: Mapping[str, Value], facts: Facts, skills: Itera
         about = skill.effect.get(effect, "")
         template = f"{{{about}}}" if about in skill.parameters else about
         taken = {name: one for name, one in skill.parameters.items() if f"{{{name}}}" in template}
-        for name in those if taken else ():
+        for name in those if taken else {about} & {*those}:
             with suppress(ParameterError):
                 known = Wording(template, taken).read(name)
                 return filled(skill.wording, {one: known.get(one, "…") for one in skill.parameters})

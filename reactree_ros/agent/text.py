@@ -6,7 +6,7 @@ import functools
 import re
 import string
 import unicodedata
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 
 #: Longest text with place-holders that a file may bring, in characters.
 LONGEST_TEMPLATE = 2000
@@ -188,6 +188,12 @@ def same_words(one: str, other: str) -> bool:
 def names(text: str, word: str) -> bool:
     is_in = word.lower() in text.lower()  # which is quick to see
     return is_in and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) is not None
+
+
+def nearest_first(texts: Iterable[str], goal: str) -> list[str]:
+    """Return texts with those first that have the most words of a goal; of as many, the order stays."""
+    of_goal = {word.rstrip("s") for word in words(goal)}
+    return sorted(texts, key=lambda one: -len(of_goal & {word.rstrip("s") for word in words(one)}))
 
 
 def without_excluded(text: str) -> str:

@@ -143,6 +143,7 @@ def carry_out(
     from reactree_ros.episode.assembly import make_world
     from reactree_ros.episode.eyes import Remembering
     from reactree_ros.episode.telemetry import exporting
+    from reactree_ros.llm.script import PersonModel
     from reactree_ros.record.writer import RecordFile
     from reactree_ros.view.steering import Steering
     from reactree_ros.view.terminal import Terminal
@@ -179,6 +180,8 @@ def carry_out(
         )
         if desk is not None:
             desk.follow(episode.hear)
+        if isinstance(model, PersonModel):
+            model.person = desk
         with _watched(episode, record, steering) if steering and record else nullcontext():
             try:
                 result = episode.run()

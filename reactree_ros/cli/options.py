@@ -17,7 +17,7 @@ import functools
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Generic, NamedTuple, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar, get_origin
 
 import typer
 from pydantic.fields import FieldInfo
@@ -95,7 +95,9 @@ def takes(**groups: Options) -> Callable[[Callable[..., None]], Callable[..., No
             command(**values, **read)
 
         context = inspect.Parameter("ctx", keyword, annotation=typer.Context)
-        parameters = [*own, *(one for group in groups for one in taken[group]), context]
+        of_groups = [one for group in groups for one in taken[group]]
+        first = [one for one in of_groups if one.default is one.empty]  # arguments: what the others are about
+        parameters = [*first, *own, *(one for one in of_groups if one not in first), context]
         called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         called.own_only = {  # type: ignore[attr-defined]
             one.name for group in groups if groups[group].own_only for one in taken[group]
@@ -135,6 +137,8 @@ def _kind(name: str, field: FieldInfo) -> Any:
     if values := choices(field):
         of_field = isinstance(field.annotation, enum.EnumMeta)
         return field.annotation if of_field else enum.Enum(name, {value: value for value in values}, type=str)
+    if get_origin(field.annotation) is dict:
+        return list[str]
     return field.annotation if field.annotation in (int, float, bool, Path) else str
 
 

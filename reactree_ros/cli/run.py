@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +14,7 @@ from reactree_ros.cli.options import (
     Chosen,
     Named,
     NamedModel,
+    Options,
     RunOptionsGiven,
     complete_planner,
     memory_option,
@@ -47,8 +49,6 @@ PolicyFile = Annotated[
 ]
 
 
-@app.command()
-@takes(world=Named(WORLDS, "world"), llm=NamedModel(), options=RunOptionsGiven())
 def run(
     instruction: Annotated[str | None, typer.Argument(help="What to do; by default what the chosen task asks.")] = None,
     planner: Planner = "",
@@ -119,3 +119,11 @@ def run(
         )
     if not result.whole:
         raise typer.Exit(NOT_ACHIEVED)
+
+
+def command_in(world: Options, llm: str | None = None) -> Callable[..., None]:
+    """Return the command that carries an instruction out in a world; ``llm`` decides by default."""
+    return takes(world=world, llm=NamedModel(default=llm), options=RunOptionsGiven())(run)
+
+
+app.command()(command_in(Named(WORLDS, "world")))

@@ -8,13 +8,15 @@ from reactree_ros.agent.household import Household
 from reactree_ros.agent.needs import HERE, needs_of
 from reactree_ros.agent.parameters import Thing
 from reactree_ros.agent.skill import Skill
+from reactree_ros.household.vocabulary import CLASSES
 
 _THING = "{thing}"
 _WITHIN_REACH = {"free": "hand", "near": _THING}
 _WHERE_IT_FITS = {"at": ["SURFACES", "CONTAINERS"], "near": HERE, "not": {"at": _THING, "closed": HERE}}
 
 
-def _skill(name: str, description: str, effect: str, which: str = "", **requires: Any) -> Skill:
+def handling(name: str, description: str, effect: str, which: str = "", **requires: Any) -> Skill:
+    """Declare what is done to a thing of a kind, or to any: with what comes of it, and what has to hold."""
     parameters = {"thing": Thing(which)}
     return Skill(
         name=name,
@@ -28,20 +30,13 @@ def _skill(name: str, description: str, effect: str, which: str = "", **requires
 
 #: What is done in a house: what comes of it, what a thing has to be, and what has to hold, in the recorded order.
 SKILLS = (
-    _skill("go to", "goes to a room or a thing", "at"),
-    _skill("pick up", "takes a thing into an empty hand", "held", "GRABBABLE", **_WITHIN_REACH),
-    _skill(
-        "put down",
-        "puts it where the robot stands, in or on it",
-        "released",
-        "GRABBABLE",
-        held=_THING,
-        **_WHERE_IT_FITS,
-    ),
-    _skill("open", "opens something that is closed", "open", "CAN_OPEN", **_WITHIN_REACH, closed=_THING),
-    _skill("close", "closes something that is open", "closed", "CAN_OPEN", **_WITHIN_REACH, open=_THING),
-    _skill("turn on", "switches something on", "on", "HAS_SWITCH", **_WITHIN_REACH, off=_THING),
-    _skill("turn off", "switches something off", "off", "HAS_SWITCH", **_WITHIN_REACH, on=_THING),
+    handling("go to", "goes to a room or a thing", "at"),
+    handling("pick up", "takes a thing into an empty hand", "held", "GRABBABLE", **_WITHIN_REACH),
+    handling("put down", "puts it in or on where you stand", "released", "GRABBABLE", held=_THING, **_WHERE_IT_FITS),
+    handling("open", "opens something that is closed", "open", "CAN_OPEN", **_WITHIN_REACH, closed=_THING),
+    handling("close", "closes something that is open", "closed", "CAN_OPEN", **_WITHIN_REACH, open=_THING),
+    handling("turn on", "switches something on", "on", "HAS_SWITCH", **_WITHIN_REACH, off=_THING),
+    handling("turn off", "switches something off", "off", "HAS_SWITCH", **_WITHIN_REACH, on=_THING),
 )
 
 #: VirtualHome's skills, with their prompts and fixed examples.
@@ -52,6 +47,7 @@ WAH_NL = Household(
     max_steps=200,
     prompts="reactree_ros.household:prompts",
     hands=2,
+    solid=tuple(one.word for one in CLASSES.values() if one.properties & {"CAN_OPEN", "CONTAINERS"} == {"CAN_OPEN"}),
 )
 
 #: Extra text about the skills for a robot that holds one thing at a time.

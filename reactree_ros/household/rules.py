@@ -156,31 +156,27 @@ def check(skill: Skill, scene: Scene) -> tuple[Outcome, str]:
 
 
 #: What is said of a thing that is not as a skill asks.
-_UNFIT = {
-    "GRABBABLE": "cannot be grabbed.",
-    "CAN_OPEN": "cannot be opened",
-    "HAS_SWITCH": "does not have a switch",
-}
+_UNFIT = {"GRABBABLE": "cannot be grabbed.", "CAN_OPEN": "cannot be opened", "HAS_SWITCH": "does not have a switch"}
 
 
 def _refusals(skill: Skill, scene: Scene) -> Iterator[str]:
-    kind, state = which_of(skill.declared), None
+    thing, kind = skill.thing, which_of(skill.declared)
+    unfit = f"The {thing.word} {_UNFIT[kind]}" if kind and kind not in thing.properties else ""
     for need in skill.declared.requires:
         if need.fact in OPPOSITES and need.is_so:
-            state = need  # which is looked at last
-        elif need.holds({"thing": skill.thing.name}, scene) is False:
+            yield unfit
+        if need.holds({"thing": thing.name}, scene) is False:
             yield _refusal(need, skill, scene)
-    if kind and kind not in skill.thing.properties:
-        yield f"The {skill.thing.word} {_UNFIT[kind]}"
-    if state is not None and not state.holds({"thing": skill.thing.name}, scene):
-        turned = "turned " if state.fact in ("on", "off") else ""
-        yield f"The {skill.thing.word} is already {turned}{OPPOSITES[state.fact]}."
+    yield unfit
 
 
 def _refusal(need: Need, skill: Skill, scene: Scene) -> str:
     thing, where = skill.thing, scene.here or skill.thing
     if need.fact == "near":
         return _out_of_reach(where if HERE in need.about else thing, skill, scene)
+    if need.fact in OPPOSITES and need.is_so:
+        turned = "turned " if need.fact in ("on", "off") else ""
+        return f"The {thing.word} is already {turned}{OPPOSITES[need.fact]}."
     return {
         "free": FULL,
         "held": f"You do not grab the {thing.word}.",
@@ -297,7 +293,7 @@ def _fulfilled(condition: GoalCondition, target: Thing, scene: Scene) -> int:
 #: Who has what the speaker has: the map does not know who that is.
 SPEAKER = "the person"
 #: The states that can be stated, each with the property of the things that can be in it.
-_STATES = {"open": "CAN_OPEN", "closed": "CAN_OPEN", "on": "HAS_SWITCH", "off": "HAS_SWITCH"}
+_STATES = {state: which_of(skill) for skill in SKILLS for state in skill.effect if state in OPPOSITES}
 
 
 def _statement(name: str, wording: str, **effect: str) -> Declared:

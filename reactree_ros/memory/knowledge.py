@@ -285,13 +285,13 @@ class Known:
         self.room = next((seen.room for seen in observation.seen if seen.room), self.room)
         if self.room:
             self._all.entered[self.room] = None
-        if self.at:
-            self._reaches(observation, names)
+        self._comes_near(observation, names)
 
-    def _reaches(self, observation: Observation, names: Sequence[str]) -> None:
-        # What is seen at something near is near, too: in a cabinet that was opened from where it stands.
-        if (near := self._near) is not None:
-            self._near = near | {name for name, seen in zip(names, observation.seen, strict=True) if seen.place in near}
+    def _comes_near(self, observation: Observation, names: Sequence[str]) -> None:
+        # What is at a place that the robot can reach, it can reach, too: of a cabinet that was opened what is inside.
+        if near := self._near:
+            seen_there = {name for name, seen in zip(names, observation.seen, strict=True) if seen.place in near}
+            self._near = near | seen_there
 
     def did(self, call: SkillCall | None, observation: Observation) -> None:
         """Take in where a skill has led it; after a drive that failed, and after a text, nobody knows where it is."""
@@ -302,7 +302,7 @@ class Known:
         if call.skill.moves:
             self.moved(call.value("at") if is_done else "")
             name_of = self._all.household.name_of
-            self._reaches(observation, [name_of(seen.word, seen.instance) for seen in observation.seen])
+            self._comes_near(observation, [name_of(seen.word, seen.instance) for seen in observation.seen])
         if is_done:
             for name in filter(None, (call.value("released"), call.value("gone"))):
                 self._taken.pop(name, None)
@@ -351,10 +351,12 @@ class Known:
         if is_property or (about == HERE and not self.at):  # nobody has told what can be done with things
             return None
         if fact == "at":
-            is_there = any(is_of(place, about) for place in (self.at, self.room) if place)
+            is_there = any(is_of(place, about) for place in (self.at, self.room) if place and place not in self.held)
             return is_there if is_there or self.at else None
         if fact == "near":
             return None if self._within_reach is None else bool(self.those(fact, about))
+        if about == HERE and fact == "closed" and any(is_of(self.at, one) for one in everything.household.solid):
+            return False
         named = everything.known_as(self.at if about == HERE else about)
         return any_of(is_in(fact, everything.states(name)) for name in named)
 

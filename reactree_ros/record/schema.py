@@ -127,8 +127,9 @@ def household_to_dict(household: Household) -> Event:
 
 
 def household_from_dict(values: Event) -> Household:
-    actions, skills = tuple(values["actions"]), tuple(map(skill_of, values.get("skills", ())))
-    return check_prompts(Household(**{**values, "actions": actions, "skills": skills}))
+    skills = tuple(map(skill_of, values.get("skills", ())))
+    listed = {name: tuple(values.get(name, ())) for name in ("actions", "solid")}
+    return check_prompts(Household(**{**values, **listed, "skills": skills}))
 
 
 def skills_difference(old: Sequence[Offered], new: Sequence[Offered]) -> Event:

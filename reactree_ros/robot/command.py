@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,10 +16,16 @@ from rich.text import Text
 
 from reactree_ros.cli import NOT_ACHIEVED
 from reactree_ros.cli.commands import add_more, over_ros
+from reactree_ros.cli.opening import DEFAULT_PLANNER, chosen_planner, open_model, say
+from reactree_ros.cli.options import Chosen, FromSettings, Options, OtherModel, RunOptionsGiven, takes
+from reactree_ros.cli.run import Planner, command_in
 from reactree_ros.errors import UserError
 from reactree_ros.files.whole_file import write_whole
+from reactree_ros.memory.experience import Experience
 from reactree_ros.plugins import Registry
 from reactree_ros.plugins.installation import Level
+from reactree_ros.robot.declared import SPEC, DeclaredSettings
+from reactree_ros.tree.options import RunOptions, TreeOptions
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Look after a robot's map and configuration.")
 HEADER = "# The semantic map of {source}, made by `reactree robot map --from {kind}`. Metres; yaw in radians.\n"
@@ -99,11 +107,17 @@ def robot_check(
 ) -> None:
     """Walk through what a robot needs before it is driven, and say what is wrong and how to mend it.
 
-    Nothing moves; the MCP servers of the robot are started to see their tools. Exit code 0 only if nothing is wrong,
-    else 1.
+    Without ROS 2, only what the files tell. Nothing moves; the MCP servers of the robot are started to see their tools.
+    Exit code 0 only if nothing is wrong, else 1.
     """
-    there = over_ros("robot_check", "reactree robot check")
-    found = there.check_robot(config, policy=policy, patience=patience, namespace=namespace, args=[])
+    from reactree_ros.robot.check import check_files
+
+    try:
+        there = over_ros("robot_check", "reactree robot check")
+    except UserError:
+        found = check_files(config, policy=policy)
+    else:
+        found = there.check_robot(config, policy=policy, patience=patience, namespace=namespace, args=[])
     table = Table(*(Column(name, overflow="fold") for name in ("what", "", "found", "how to mend it")), box=None)
     for one in found:
         table.add_row(*(Text(text) for text in (one.what, one.level.value, one.said, one.remedy)))
@@ -111,6 +125,58 @@ def robot_check(
     wrong = sum(one.level is Level.WRONG for one in found)
     typer.echo(f"{wrong} of {len(found)} wrong" if wrong else "nothing is wrong")
     raise typer.Exit(NOT_ACHIEVED if wrong else 0)
+
+
+class _Tried(Options):
+    """The robot as an argument, and the settings of its world as options."""
+
+    _settings = FromSettings(DeclaredSettings, panel="The world", without=("robot", "task_id", "mcp"))
+
+    def parameters(self) -> list[inspect.Parameter]:
+        file = Annotated[str, typer.Argument(help="The robot's configuration, a file like robot.yaml.")]
+        robot = inspect.Parameter("robot", inspect.Parameter.KEYWORD_ONLY, annotation=file)
+        return [robot, *self._settings.parameters()]
+
+    def read(self, given: Mapping[str, Any]) -> Chosen:
+        return Chosen(SPEC, self._settings.read(given))
+
+
+app.command(
+    "try",
+    help="Carry out an instruction in a world made of a robot's declarations, without ROS.\n\nSkills need what they "
+    "require, and have their effects. You decide, unless --llm names what does. Exit codes: see `reactree run`.",
+)(command_in(_Tried(), "person"))
+
+
+@app.command("examples")
+@takes(llm=OtherModel(), options=RunOptionsGiven())
+def robot_examples(
+    robot: Annotated[str, typer.Argument(help="The robot's configuration, a file like robot.yaml.")],
+    tasks: Annotated[Path, typer.Argument(help="A YAML file with tasks: instruction, goal, and replies if by hand.")],
+    out: Annotated[Path, typer.Argument(help="A file that ends in .jsonl.")],
+    planner: Planner = "",
+    *,
+    llm: Chosen | None,
+    options: RunOptions,
+) -> None:
+    """Make examples of the robot's own skills: runs in the world of its declarations that reach their goals.
+
+    `--memory examples:path=FILE` shows them in prompts, and `reactree memory import` adds them to a memory. Exit code 1
+    if a task did not reach its goal.
+    """
+    from reactree_ros.memory.recorded import export_experiences
+    from reactree_ros.robot.examples import attempts, load_tasks
+
+    todo, missed = load_tasks(tasks, robot), 0
+    found: list[Experience] = []
+    with open_model(*llm) if llm else nullcontext() as model:
+        chosen = chosen_planner(planner, llm).name if llm else planner or DEFAULT_PLANNER
+        for task, result, learnt in attempts(todo, planner=chosen, options=TreeOptions(**dict(options)), model=model):
+            say(f"{'✓' if learnt else '✗'} {task.instruction}: {result.verdict}")
+            found += learnt
+            missed += not learnt
+    say(f"{export_experiences(found, out)} experiences of {len(todo) - missed} runs written to {out}")
+    raise typer.Exit(NOT_ACHIEVED if missed else 0)
 
 
 @app.command()

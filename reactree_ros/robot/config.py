@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -282,7 +282,7 @@ class SkillEntry(StepEntry):
             "uses": self.uses,
         }
         skill = skill_of({**fields, **{key: one for key, one in more.items() if one}})
-        needs = tuple(_worded(need, self._wordings) for need in skill.requires)
+        needs = tuple(worded(need, self._wordings) for need in skill.requires)
         grasps = isinstance(skill.parameters.get(skill.effect.get("held", "")), Thing)
         if self.wording and grasps and not any(need.fact == "free" for need in needs):
             needs = (Need("free", ("hand",)), *needs)
@@ -314,12 +314,12 @@ class SkillEntry(StepEntry):
         return bool(self.steps) and "time_limit" in self.model_fields_set
 
 
-def _worded(need: Need, wordings: Mapping[str, str]) -> Need:
+def worded(need: Need, wordings: Mapping[str, str]) -> Need:
     """Return a need with the wordings of conditions in place of their names. Raises ValueError."""
     for name in need.conditions:
         if name not in wordings:
             known = did_you_mean(name, wordings) if wordings else "there are none"
-            raise ValueError(f"requires: '{name}' is none of the conditions; {known}")
+            raise ValueError(f"'{name}' is none of the conditions; {known}")
     if need.fact == "condition":
         return replace(need, about=tuple(wordings[name] for name in need.about))
     return replace(need, bounds=replace(need.bounds, given=wordings.get(need.bounds.given, "")))
@@ -410,7 +410,8 @@ class ConditionEntry(Topic):
 
     wording: str  # how it is said, e.g. `the printer has paper`
     holds: Wanted = True  # what the field holds then: a value, one of a list, or numbers `above` and `below` others
-    silent_for: Seconds = 0.0  # if more than 0, nobody knows any more after the topic was silent for so long
+    # if more than 0, nobody knows any more after the topic was silent for so long; else as soon as nobody publishes it
+    silent_for: Seconds = 0.0
 
     def faults(self) -> Iterator[str]:
         if not re.fullmatch(r"[^\W_](?:[^\n{}:;]*[^\W_])?", self.wording) or len(self.wording) > 120:
@@ -562,16 +563,16 @@ class RobotConfig(Document):
                     if isinstance(one, Named):
                         _check_on_map(one, document.names(one), known)
             with _located(self.at(where, "skills", name, "requires")):
-                self._check_needs(entry.declared(name), document)
+                self.check_needs(entry.declared(name).requires, document)
 
-    def _check_needs(self, skill: Skill, document: MapDocument) -> None:
+    def check_needs(self, needs: Iterable[Need], document: MapDocument) -> None:
         """Raise ValueError if a need is about what is neither on the map nor changed by any skill."""
         fixed = [one for kind in (Place(), Person()) for one in document.names(kind) or ()]
         numbered = {parts_of(name)[0] for name in fixed}
         changed = [(one.parameters.get(about), about) for one in self.declared for about in one.effect.values()]
         of_effects = [name for one, about in changed for name in ((one and one.options()) or [_head(about)])]
         known = [*dict.fromkeys((HERE, *fixed, *map(str, of_effects), *document.asked_by))]
-        for need in skill.requires:
+        for need in needs:
             among = ["hand"] if need.fact == "free" else known
             for about in () if need.fact in ("condition", "number") else need.about:
                 word, number = parts_of(about)

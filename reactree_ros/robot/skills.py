@@ -132,14 +132,17 @@ class MapSkills:
     def _offer(self, map: SemanticMap, skill: Skill) -> Offer:
         each = skill.parameters.items()
         takes = any(isinstance(one, Person) for _, one in each)
-        return Offer(skill, {name: tuple(_may_stand(map, one, takes)) for name, one in each if isinstance(one, Named)})
+        return Offer(
+            skill, {name: tuple(may_stand(map, one, takes=takes)) for name, one in each if isinstance(one, Named)}
+        )
 
 
 def looks(skill: Skill) -> bool:
     return not _LOOKING.isdisjoint(skill.effect)
 
 
-def _may_stand(map: SemanticMap, parameter: Parameter, takes: bool) -> Iterator[str]:
+def may_stand(map: SemanticMap, parameter: Parameter, *, takes: bool) -> Iterator[str]:
+    """Yield the names that may stand for a parameter now; one that ``takes`` may name what a person has."""
     assert isinstance(parameter, Named)
     if parameter.names or isinstance(parameter, Person):
         yield from parameter.names or (person.name for person in map.persons)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from reactree_ros.household.household import WAH_NL
+from reactree_ros.household.rules import which_of
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, load_tasks, parse_tasks
 from reactree_ros.household.vocabulary import CLASSES
@@ -177,6 +180,23 @@ def test_a_refusal_says_why_and_changes_nothing(do: Do, skills: list[str], text:
     refused = do(*skills)
     assert refused.outcome is Outcome.PRECONDITION
     assert refused.text.startswith(text)
+
+
+def test_what_is_refused_is_what_is_needed_or_of_another_kind(world: SymbolicWorld) -> None:
+    """A model may try anything at any time; only what is not as declared is refused."""
+    chance, refused = random.Random(57), 0
+    skills = [skill.call({"thing": name}) for skill in WAH_NL.skills for name in world.scene.by_name]
+    for call in chance.choices(skills, k=3000):
+        thing = world.scene.by_name[call.values["thing"]]
+        is_unfit = not {which_of(call.skill)} <= {"", *thing.properties}
+        missing = [*call.unmet(world.scene)]
+        outcome = world.execute(call).take().outcome
+        if thing.is_room and call.skill.verb != "go to":
+            assert outcome is Outcome.UNKNOWN_SKILL
+        else:
+            assert (outcome is Outcome.PRECONDITION) == bool(missing or is_unfit), (call, missing)
+            refused += bool(missing)
+    assert 500 < refused < 2900
 
 
 def test_what_is_seen_is_told_only_where_something_is(do: Do) -> None:

@@ -308,6 +308,24 @@ def test_facts_follow_from_effects_of_what_nobody_sees() -> None:
     assert known.holds("at", "counter") is True
 
 
+@pytest.mark.parametrize(
+    ("place", "states", "possible"),
+    [("fridge 1", OPEN, True), ("fridge 1", CLOSED, False), ("desk 1", CLOSED, True), ("coffee pot 1", CLOSED, True)],
+)
+def test_a_put_down_needs_something_held_and_nothing_closed_around_its_place(
+    place: str, states: tuple[str, ...], possible: bool
+) -> None:
+    kitchen, known = Kitchen(), Kitchen().memory.of()
+    put = WAH_NL.call("put down milk 1")
+    assert [need.fact for need in put.unmet(known)][:1] == ["held"]
+    known, held = kitchen.memory.of(), Seen("milk", 1, KITCHEN, held=True)
+    kitchen.does("go to milk 1", looked(seen("milk 1", "milk 1")))
+    kitchen.does("pick up milk 1", looked(held))
+    assert not [*put.unmet(known)]  # it goes back to where it was
+    kitchen.does(f"go to {place}", looked(seen(place, place, states), held))
+    assert (not [*put.unmet(known)]) is possible
+
+
 def test_each_robot_knows_its_own_place_and_hands() -> None:
     knowledge = Knowledge(WAH_NL)
     knowledge.saw(looked(Seen("cup", 1, KITCHEN, held=True)), "one")

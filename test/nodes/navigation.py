@@ -45,9 +45,10 @@ def drives(kind: Any) -> bool:
 
 def aim(goal: Any, at: Pose2D) -> Pose2D:
     """Return where a goal of an action that drives is, seen from where the base is."""
-    if hasattr(goal, "pose"):
-        assert goal.pose.header.frame_id == "map"
-        pose = goal.pose.pose
+    stamped = goal.pose if hasattr(goal, "pose") else goal.target
+    if hasattr(stamped, "pose"):
+        assert stamped.header.frame_id == "map"
+        pose = stamped.pose
         turn = 2 * math.atan2(pose.orientation.z, pose.orientation.w)
         return Pose2D(x=pose.position.x, y=pose.position.y, theta=turn)
     ahead = -goal.target.x if isinstance(goal, BackUp.Goal) else goal.target.x
@@ -94,8 +95,11 @@ class Navigation(Node):
         self._goal, self._aim = (handle, ended), None
         with self._journal.goal(name, handle.request):
             await ended
-        {"arrived": handle.succeed, "canceled": handle.canceled, "preempted": handle.abort}[ended.result()]()
-        return kind.Result()
+        how, result = ended.result(), kind.Result()
+        {"arrived": handle.succeed, "canceled": handle.canceled, "preempted": handle.abort}[how]()
+        if hasattr(result, "success"):
+            result.success = how == "arrived"
+        return result
 
     def _end(self, how: str) -> None:
         if self._goal is not None:

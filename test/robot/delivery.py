@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,9 @@ RULES: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def delivery_robot(folder: Path, rules: Mapping[str, Mapping[str, Any]] = RULES, **more: Any) -> Path:
+def delivery_robot(
+    folder: Path, rules: Mapping[str, Mapping[str, Any]] = RULES, *, without: Collection[str] = (), **more: Any
+) -> Path:
     """Copy the robot into a folder and return its `robot.yaml`, with rules for its skills."""
     if not SHARED.is_dir():
         pytest.skip(f"needs {SHARED}")
@@ -43,6 +45,8 @@ def delivery_robot(folder: Path, rules: Mapping[str, Mapping[str, Any]] = RULES,
     file = folder / "robot.yaml"
     config = yaml.safe_load(file.read_text().replace("@DIR@", str(folder)))
     config.pop("mcp")  # a server of another process, which no rule is about
+    for name in without:
+        del config["skills"][name]
     for name, added in rules.items():
         config["skills"][name] |= added
     file.write_text(yaml.safe_dump(config | more, sort_keys=False))

@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
+from pydantic import Field
 
 from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.prompt import flow_told
@@ -18,6 +19,7 @@ from reactree_ros.memory.port import TOKEN_LIMIT, Counts, EpisodicMemory, Episod
 from reactree_ros.memory.recorded import read_lines
 from reactree_ros.memory.spec import NONE, MemorySpec
 from reactree_ros.plugins.installation import Diagnosis, Level
+from reactree_ros.plugins.settings import Settings
 
 #: Most examples of an agent node, and most tokens of them, if nobody says how many: no cache has this part of a prompt.
 MOST, TOKENS = 4, 2000
@@ -112,6 +114,29 @@ def _flow(one: Experience) -> str:
     return next((str(decision.control_flow) for decision in decisions if isinstance(decision, Expand)), "")
 
 
+class ExamplesSettings(Settings):
+    path: Path = Field(default=Path("examples.jsonl"), description="a file as `reactree robot examples` writes it")
+
+
+def _examples(settings: ExamplesSettings) -> FixedMemory:
+    if not settings.path.is_file():
+        raise EpisodicMemoryError(f"{settings.path}: there is no such file; `reactree robot examples` makes one")
+    return FixedMemory(settings.path, WordEmbedder(), name=f"examples:path={settings.path}")
+
+
+def _diagnose(settings: ExamplesSettings) -> Iterator[Diagnosis]:
+    with _examples(settings) as opened:
+        yield Diagnosis("memory", Level.RIGHT, f"{settings.path}: {len(opened)} experiences, found by words")
+
+
+EXAMPLES = MemorySpec(
+    name="examples",
+    summary="experiences of a file, found by their words; nothing is added",
+    settings=ExamplesSettings,
+    make=_examples,
+    exists=lambda settings: settings.path.is_file(),
+    diagnose=_diagnose,
+)
 SPEC = MemorySpec(
     name=NONE,
     summary="no experiences: prompts have the planner's fixed example",

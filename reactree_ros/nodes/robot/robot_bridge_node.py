@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from reactree_ros.agent.control_flow import default_flows, flow_named
-from reactree_ros.agent.parameters import Named
-from reactree_ros.agent.skill import Offer, Offered, SkillCall
+from reactree_ros.agent.skill import SkillCall
 from reactree_ros.background.pending import Pending, asked, mapped, pass_on
 from reactree_ros.episode.eyes import with_eyes
-from reactree_ros.household.household import ONE_HAND, WAH_NL
-from reactree_ros.household.vocabulary import RECALLABLE, WORDS
 from reactree_ros.llm.eyes import Eyes
 from reactree_ros.llm.spec import model_from_dict
 from reactree_ros.nodes import steady
@@ -30,9 +26,10 @@ from reactree_ros.nodes.settings import RobotBridgeSettings
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.nodes.waiting import Wake
 from reactree_ros.robot.config import ChargeEntry, RobotConfig, load_robot
+from reactree_ros.robot.map_world import MapWorld
 from reactree_ros.robot.semantic_map import SemanticMap
-from reactree_ros.robot.skills import HouseholdSkills, MapSkills
-from reactree_ros.world.port import Observation, Outcome, Score, SharedWorld, World, WorldError
+from reactree_ros.robot.skills import MapSkills
+from reactree_ros.world.port import Observation, Outcome, World, WorldError
 from reactree_ros.world.spec import ROBOT
 from reactree_ros.world.tool_servers import check_programs, with_tools
 
@@ -47,7 +44,7 @@ class _Next:
     until: float
 
 
-class RobotWorld(SharedWorld):
+class RobotWorld(MapWorld):
     """A robot with its own action servers and services; its skills are those that the configuration names.
 
     A skill may be cancelled, and rest be asked for, from any thread; everything else belongs to the node's executor.
@@ -65,26 +62,17 @@ class RobotWorld(SharedWorld):
     def __init__(
         self, robot: RobotParts, mapped: Mapping[str, MappedSkill], *, file: str, active: Callable[[], bool]
     ) -> None:
-        self._robot, self._mapped, self._file, self._active = robot, mapped, file, active
-        self._node, self._config, self._dry_run = robot.node, robot.config, robot.dry_run
+        super().__init__(robot.config, file=file)
+        self._robot, self._mapped, self._active = robot, mapped, active
+        self._node, self._dry_run = robot.node, robot.dry_run
         node, config = self._node, self._config
-        self._conducts = conducts_of(config)
         self._last: Errand | Waiting | None = None
-        self._last_conditions = ""
         charge = None if self._dry_run or config.battery is None else config.battery.charge
         self._charging = Charging(
             self._robot.battery, charge, lambda skill: asked(self._carry_out, skill, charging=True), node.get_logger()
         )
         self._next: _Next | None = None
         self._cancelled: deque[Errand] = deque()
-        flows = (*default_flows(), *map(flow_named, ("repeat_until", "within") if config.conditions else ()))
-        self.household = replace(
-            WAH_NL,
-            skills=(*config.declared, *config.waits),
-            actions=(),
-            control_flows={flow.name: flow.text for flow in flows},
-            rules=ONE_HAND if config.hands == 1 and config.of_household else "",
-        )
         self._timer = steady.every(node, PERIOD, self._look_after)
         self._wake = Wake(node, self._look_after)
         robot.conditions.call(self._step)
@@ -98,60 +86,22 @@ class RobotWorld(SharedWorld):
     def reset(self, seed: int | None = None) -> Pending[Observation]:
         return Pending.failed(WorldError("a robot cannot bring its house back to a start; give an instruction"))
 
-    def observe(self) -> Pending[Observation]:
-        self._last_conditions = ""
-        return Pending.ready(self._with_conditions(self._robot.map().around()))
-
-    @property
-    def conditions(self) -> Mapping[str, bool | None]:  # type: ignore[override]
-        """See :attr:`World.conditions`."""
-        conditions = self._robot.conditions
-        return {called: conditions.named(called) for called in (*conditions, *conditions.by_wording)}
-
     def attend(self, goal: str) -> None:
+        super().attend(goal)
         self._robot.attend(goal)
 
-    def corrections(self) -> Pending[Sequence[Offer]]:
-        return Pending.ready(self._robot.map().corrections(self._config.declared))
-
-    def correct(self, correction: SkillCall) -> Pending[Observation]:
-        return Pending.ready(self._robot.map().corrected(correction, self._robot.senses.now()))
-
-    def _with_conditions(self, observation: Observation) -> Observation:
-        before, self._last_conditions = self._last_conditions, self._robot.conditions.in_words()
-        told = "" if self._last_conditions == before else f" {self._last_conditions}"
-        return replace(observation, text=observation.text + told, conditions=self._robot.conditions.known)
-
-    def available_skills(self) -> Pending[Sequence[Offered]]:
-        map = self._robot.map()
-        return Pending.ready([one for conduct in self._conducts for one in conduct.offered(map)])
-
-    def score(self) -> Pending[Score | None]:
-        return Pending.ready(None)
-
     @property
-    def words(self) -> Sequence[str]:  # type: ignore[override]
-        return () if self._robot.senses.map is None else tuple(dict.fromkeys((*WORDS, *self._own_words())))
+    def map(self) -> SemanticMap | None:
+        return self._robot.senses.map
 
-    def _own_words(self) -> Sequence[str]:
-        map = self._robot.senses.map
-        return () if map is None else (*map.document.words, *(item.word for item in map.items()))
+    def now(self) -> float:
+        return self._robot.senses.now()
 
-    def names(self, kind: Named) -> Sequence[str] | None:
-        map = self._robot.senses.map
-        return None if map is None else map.document.names(kind)
+    def condition(self, called: str) -> bool | None:
+        return self._robot.conditions.named(called)
 
-    @property
-    def recallable(self) -> Sequence[str]:  # type: ignore[override]
-        """What can be carried: of the vocabulary, of the map's own words, and what was seen that nobody listed."""
-        map = self._robot.senses.map
-        own = (word for word in self._own_words() if map and "GRABBABLE" in map.properties(word))
-        return tuple(dict.fromkeys((*RECALLABLE, *own)))
-
-    @property
-    def places(self) -> Sequence[str]:  # type: ignore[override]
-        map = self._robot.senses.map
-        return () if map is None else tuple(dict.fromkeys(one.word for one in map.receptacles()))
+    def no_map(self) -> str:
+        return self._robot.no_map()
 
     def execute(self, skill: str) -> Pending[Observation]:
         """Check a skill and send its goal; a cancel goes through to the robot's server."""
@@ -161,7 +111,7 @@ class RobotWorld(SharedWorld):
     def _carry_out(self, skill: str, *, charging: bool = False) -> Pending[Observation]:
         """Carry a skill out, see :meth:`execute`; one by which the robot charges also where tasks hold for that."""
         self._robot.senses.look(forget=True)
-        map, now = self._robot.map(), self._robot.senses.now()
+        map, now = self.there, self.now()
         conduct, call = self._read(map, skill)
         if not isinstance(call, SkillCall):
             return Pending.ready(Observation(call, Outcome.UNKNOWN_SKILL))
@@ -203,16 +153,6 @@ class RobotWorld(SharedWorld):
         for one in orders:
             stop = "" if one.cancel is None else f"; stopped by {one.cancel.in_words()}"
             self._node.get_logger().info(f"dry run: {call} -> {one.asked.in_words()}{stop}")
-
-    def _read(self, map: SemanticMap, said: str) -> tuple[MapSkills, SkillCall | str]:
-        readings = [(conduct, conduct.read(map, said)) for conduct in self._conducts]
-        if (call := next((one for one in readings if isinstance(one[1], SkillCall)), None)) is not None:
-            return call
-        begun = [one for one in readings if any(skill.words.begins(said) for skill in one[0].skills)]
-        if begun or len(readings) == 1:
-            return (begun or readings)[0]
-        together = MapSkills([skill for conduct in self._conducts for skill in conduct.skills])
-        return together, f"{together.read(map, said)} (its skills are declared in {self._file})"
 
     def halted(self) -> str:
         """Say whether the emergency stop is engaged, or the robot charges; neither stops a dry run."""
@@ -286,14 +226,6 @@ class RobotWorld(SharedWorld):
             next.pending.fail(WorldError(f"'{next.text}' could not begin within {limit}: {obstacle}"))
         elif not next.pending.done():
             pass_on(asked(self._carry_out, next.text), next.pending)
-
-
-def conducts_of(config: RobotConfig) -> Sequence[MapSkills]:
-    """Return what becomes of a robot's skills: of its own by their declarations, of the household's by its rules."""
-    own = [skill for skill in (*config.declared, *config.waits) if skill.name not in config.of_household]
-    of_household = [skill for skill in config.declared if skill.name in config.of_household]
-    conducts = [MapSkills(own, of_household)] if own else []
-    return [*conducts, HouseholdSkills(of_household, own)] if of_household else conducts
 
 
 #: Time before charging that failed is tried again, in seconds; after so many tries a person has to see to it.

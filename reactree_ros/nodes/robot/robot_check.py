@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +17,7 @@ from rclpy.action import get_action_names_and_types
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy, qos_profile_sensor_data
 
-from reactree_ros.agent.parameters import Named
-from reactree_ros.errors import UserError
-from reactree_ros.household.household import SKILLS, WAH_NL
-from reactree_ros.household.vocabulary import WORDS
-from reactree_ros.llm.spec import model_from_dict
+from reactree_ros.household.household import SKILLS
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Calls, ServerGone, count_servers
 from reactree_ros.nodes.mismatch import another_type
@@ -33,14 +27,10 @@ from reactree_ros.nodes.robot.robot_perception import Perception
 from reactree_ros.nodes.robot.robot_servers import Rejected, Servers
 from reactree_ros.nodes.robot.robot_topics import Battery, Condition, EmergencyStop
 from reactree_ros.nodes.spinning import Spinner, interruptible
-from reactree_ros.plugins.installation import Diagnosis, Level
-from reactree_ros.robot.config import BatteryTopic, CallEntry, RobotConfig, SkillEntry, StopEntry, load_robot
-from reactree_ros.robot.map_file import MapDocument, map_of, notes_of, read_yaml
+from reactree_ros.plugins.installation import Diagnosis
+from reactree_ros.robot.check import NOTE, WRONG, Declared, Found
+from reactree_ros.robot.config import BatteryTopic, CallEntry, RobotConfig, SkillEntry, StopEntry
 from reactree_ros.robot.semantic_map import SemanticMap
-from reactree_ros.robot.triggers import Occasions, TriggerEntry
-from reactree_ros.world.recorded import RecordedWorld
-from reactree_ros.world.skill_policy import load_policy
-from reactree_ros.world.tool_servers import check_programs, with_tools
 
 #: The skill that says where the robot is to stand.
 _GO_TO = next(skill for skill in SKILLS if skill.moves)
@@ -55,7 +45,6 @@ _SOUGHT = {
     "wait_for": _PUBLISHED,
     "camera": _PUBLISHED,
 }
-RIGHT, NOTE, WRONG = Level.RIGHT, Level.NOTE, Level.WRONG
 
 
 def check_robot(
@@ -77,90 +66,40 @@ def check_robot(
     return found
 
 
-class _Found(Exception):
-    def __init__(self, level: Level, said: str, remedy: str = "") -> None:
-        super().__init__(level, said, remedy)
-
-
-class Walk:
+class Walk(Declared):
     """One check of a robot; each server, topic and transform is waited for at most `patience` seconds."""
 
     def __init__(self, node: Node, until: Until, patience: float) -> None:
+        super().__init__()
         self._node, self._until, self._patience = node, until, patience
         self._calls = Calls(node, patience=patience)
         self._begun = steady.now()
-        self._found: list[Diagnosis] = []
 
     def walk(self, path: Path, policy: Path | None = None) -> list[Diagnosis]:
-        config, where, document = None, str(path), None
-        with self._looking_at("configuration", "correct that line"):
-            config = load_robot(path)
-            self._right("configuration", f"{path}: {len(config.skills)} skills")
-        if config is None:
-            return self._found
-        with self._looking_at("map", "correct that line"):
-            document = self._map(config.map) if config.map else None
-        if config.map and document is None:
-            return self._found
-        with self._looking_at("tools and policy"):
-            self._permitted(config, document, where, policy)
+        read, where = self.read(path, policy), str(path)
+        if read is None:
+            return self.found
+        config, document = read
         for verb, entry in config.skills.items():
             self._skill(verb, entry, where=config.at(where, "skills", verb))
-        with self._looking_at("emergency stop"):
+        with self.looking_at("emergency stop"):
             self._stop(config.emergency_stop, where=where)
         if config.battery is not None:
-            with self._looking_at("battery"):
+            with self.looking_at("battery"):
                 self._battery(config.battery, where=config.at(where, "battery"))
         self._conditions(config, where=where)
-        for name, trigger in config.triggers.items():
-            with self._looking_at(f"trigger '{name}'"):
-                self._trigger(f"trigger '{name}'", trigger)
-        if config.vision is not None:
-            with self._looking_at("vision"):
-                model_from_dict(config.vision, where=config.at(where, "vision"))
         with (
-            self._looking_at("perception"),
+            self.looking_at("perception"),
             closing(Perception(self._node, config, document, where=where)) as perception,
         ):
             self._perceived(config, perception, where=where)
-        return self._found
-
-    @contextmanager
-    def _looking_at(self, what: str, remedy: str = "correct that entry") -> Iterator[None]:
-        try:
-            yield
-        except UserError as error:
-            self._found.append(Diagnosis(what, WRONG, str(error), remedy))
-        except _Found as found:
-            self._found.append(Diagnosis(what, *found.args))
-
-    def _right(self, what: str, said: str) -> None:
-        self._found.append(Diagnosis(what, RIGHT, said))
-
-    def _map(self, path: str) -> MapDocument:
-        document = map_of(source := read_yaml(path))
-        self._found += [Diagnosis("map", NOTE, note) for note in notes_of(document, source)]
-        return document
-
-    def _permitted(self, config: RobotConfig, document: MapDocument | None, where: str, policy: Path | None) -> None:
-        check_programs(config.mcp, partial(config.at, where))
-        with with_tools(lambda: _Declared(config, document), config.mcp) as world:
-            if policy is not None:
-                load_policy(policy).check(world)
-        if names := [*config.mcp, *([str(policy)] if policy else [])]:
-            self._right("tools and policy", ", ".join(names))
-
-    def _trigger(self, what: str, entry: TriggerEntry) -> None:
-        occasion = f"{entry.occasion}: {entry.instruction!r}"
-        if not entry.when and Occasions(entry, self._node.get_clock().now().nanoseconds / 1e9).next is None:
-            raise _Found(NOTE, f"{occasion} is over, and starts nothing any more", "name another day, or remove it")
-        self._right(what, occasion)
+        return self.found
 
     # ------------------------------------------------------------------ servers
 
     def _skill(self, verb: str, entry: SkillEntry, *, where: str) -> None:
         what, mapped = f"skill '{verb}'", None
-        with self._looking_at(what):
+        with self.looking_at(what):
             mapped = MappedSkill(entry, where, entry.declared(verb))
         for leg in [] if mapped is None else mapped.legs:
             part = ", ".join(filter(None, (what, leg.step, "check" if leg.checks else "")))
@@ -169,8 +108,8 @@ class Walk:
                 self._there(f"{part}, cancel", leg.cancel.entry)
 
     def _there(self, what: str, entry: CallEntry) -> bool:
-        with self._looking_at(what):
-            self._right(what, f"{self._seek(entry.kind, entry.server, entry.type)} ({entry.type})")
+        with self.looking_at(what):
+            self.right(what, f"{self._seek(entry.kind, entry.server, entry.type)} ({entry.type})")
             return True
         return False
 
@@ -182,17 +121,17 @@ class Walk:
         there = self._names(kind)
         if full not in there:
             alike = _perhaps(full, [other for other, kinds in there.items() if of_type in kinds])
-            raise _Found(WRONG, f"{nobody} {full} (for {self._patience:g} s)", f"start {who}{alike}")
+            raise Found(WRONG, f"{nobody} {full} (for {self._patience:g} s)", f"start {who}{alike}")
         others = sorted(set(there[full]) - {of_type})
         if others and (of_type not in there[full] or nobody == "nobody publishes"):
             remedy = f"write type: {', '.join(others)}, with its {write}"
-            raise _Found(WRONG, another_type(full, others, of_type), remedy)
+            raise Found(WRONG, another_type(full, others, of_type), remedy)
         if kind == "publish" and all(_latched(one.qos_profile) for one in self._ends(kind, full)):
             said = f"{full} is heard as a latched topic alone, and a skill's message is not latched"
-            raise _Found(WRONG, said, "let its node hear it as volatile")
+            raise Found(WRONG, said, "let its node hear it as volatile")
         count = {"action": f"{full}/_action/send_goal", "service": full}.get(kind)
         if count is not None and (answering := count_servers(self._node, count)) > 1:
-            raise _Found(WRONG, f"{answering} servers answer to {full}", "end all but one, or use namespaces")
+            raise Found(WRONG, f"{answering} servers answer to {full}", "end all but one, or use namespaces")
         return full
 
     def _names(self, kind: str) -> Mapping[str, Sequence[str]]:
@@ -213,11 +152,11 @@ class Walk:
 
     def _stop(self, entry: StopEntry | None, *, where: str) -> None:
         if entry is None:
-            raise _Found(NOTE, "there is none: nothing but a cancel stops the robot")
+            raise Found(NOTE, "there is none: nothing but a cancel stops the robot")
         full = self._node.resolve_topic_name(entry.topic)
         with closing(EmergencyStop(self._node, entry, where=where)) as stop:
             if entry.fail_open and not self._node.count_publishers(full):
-                raise _Found(NOTE, f"nobody publishes {full}, and fail_open lets the robot move all the same")
+                raise Found(NOTE, f"nobody publishes {full}, and fail_open lets the robot move all the same")
             self._seek("wait_for", entry.topic, entry.type)
             stop.listen()  # not before: some middleware refuses a subscription of another type
             publishers = self._ends("wait_for", full)
@@ -227,16 +166,16 @@ class Walk:
                 remedy = (
                     "publish it reliable and transient local, or write silent_for: SECONDS instead of latched: true"
                 )
-                raise _Found(WRONG, said, remedy)
+                raise Found(WRONG, said, remedy)
             self._until(lambda: "not been heard yet" not in stop.engaged(), self._patience)
             if entry.silent_for:
                 self._until(lambda: False, min(2 * entry.silent_for, self._patience))
             engaged = stop.engaged()
         if "silent" in engaged or "not been heard" in engaged:
-            raise _Found(WRONG, engaged, "have it published more often than silent_for, or raise that")
+            raise Found(WRONG, engaged, "have it published more often than silent_for, or raise that")
         if engaged:
-            raise _Found(NOTE, f"{engaged}: nothing moves until it is released")
-        self._right("emergency stop", f"{full}: released")
+            raise Found(NOTE, f"{engaged}: nothing moves until it is released")
+        self.right("emergency stop", f"{full}: released")
 
     def _battery(self, entry: BatteryTopic, *, where: str) -> None:
         with closing(Battery(self._node, entry, where=where)) as battery:
@@ -246,44 +185,44 @@ class Walk:
             low, level = battery.too_low(), battery.in_words()
         if not heard:
             said = f"{entry.topic} says no level for {self._patience:g} s"
-            raise _Found(WRONG, said, "name its field, or leave it out")
+            raise Found(WRONG, said, "name its field, or leave it out")
         if low:
-            raise _Found(WRONG, low, "charge it, or lower least")
-        self._right("battery", f"{level}, {entry.least:g} is too little")
+            raise Found(WRONG, low, "charge it, or lower least")
+        self.right("battery", f"{level}, {entry.least:g} is too little")
 
     def _conditions(self, config: RobotConfig, *, where: str) -> None:
         heard: dict[str, Condition] = {}
         for name, entry in config.conditions.items():
-            with self._looking_at(what := f"condition '{name}'"):
+            with self.looking_at(what := f"condition '{name}'"):
                 condition = Condition(self._node, entry, where=config.at(where, "conditions", name))
                 self._seek("wait_for", entry.topic, entry.type)
                 condition.listen()
                 heard[what] = condition
         self._until(lambda: all(one.holds() is not None for one in heard.values()), self._patience)
         for what, condition in heard.items():
-            with self._looking_at(what), closing(condition):
+            with self.looking_at(what), closing(condition):
                 if condition.holds() is None:
                     said = f"{condition.in_words()}: nothing was heard for {self._patience:g} s"
-                    raise _Found(NOTE, said, "publish it latched or again and again, unless each change is enough")
-                self._right(what, condition.in_words())
+                    raise Found(NOTE, said, "publish it latched or again and again, unless each change is enough")
+                self.right(what, condition.in_words())
 
     # ------------------------------------------------------------------ where things are
 
     def _perceived(self, config: RobotConfig, perception: Perception, *, where: str) -> None:
         map: SemanticMap | None = None
-        with self._looking_at("map"):
+        with self.looking_at("map"):
             map = self._map_of(config, perception)
             places = f"{len(map.rooms)} rooms, {len(list(map.receptacles()))} receptacles in frame '{map.frame}'"
-            self._right("map", places)
+            self.right("map", places)
         if map is None:
             return
-        with self._looking_at("where it is"):
+        with self.looking_at("where it is"):
             self._robot(config, perception, map)
-        with self._looking_at("detections"):
+        with self.looking_at("detections"):
             self._detections(config, perception, map)
-        with self._looking_at("places"):
+        with self.looking_at("places"):
             if config.reach is None:
-                raise _Found(NOTE, "not looked at: reach names nobody who plans a path")
+                raise Found(NOTE, "not looked at: reach names nobody who plans a path")
             planner = MappedCall(config.reach, config.at(where, "reach"))
             if self._there("path planner", config.reach):
                 self._places(planner, map)
@@ -294,9 +233,9 @@ class Walk:
             publishers = self._ends("wait_for", self._seek("wait_for", topic, "std_msgs/msg/String"))
             if not all(_latched(one.qos_profile) for one in publishers):
                 said = f"{topic} is not latched: the bridge would wait for the next one"
-                raise _Found(WRONG, said, "publish it reliable and transient local")
+                raise Found(WRONG, said, "publish it reliable and transient local")
             if not self._until(lambda: perception.map is not None, self._patience):
-                raise _Found(WRONG, f"what {topic} says is no map; the log says why", "correct the map")
+                raise Found(WRONG, f"what {topic} says is no map; the log says why", "correct the map")
         assert perception.map is not None
         return perception.map
 
@@ -312,25 +251,25 @@ class Walk:
         if not self._until(known, self._patience):
             if config.pose is not None:
                 said = f"{config.pose.topic} says no pose that tf can bring to '{map.frame}'"
-                raise _Found(WRONG, said, "name the pose's field and frame")
+                raise Found(WRONG, said, "name the pose's field and frame")
             frames = ", ".join(perception.frames()) or "none"
             said = f"tf has no transform from '{config.base_frame}' to '{map.frame}'; its frames are {frames}"
-            raise _Found(WRONG, said, "start localization, or correct base_frame or the map's frame")
+            raise Found(WRONG, said, "start localization, or correct base_frame or the map's frame")
         at = map.robot
         assert at is not None
         place = f"x {at.x:.2f}, y {at.y:.2f}, known after {steady.now() - begin:.1f} s"
         if not any(room.surrounds(at) for room in map.rooms if hasattr(room, "surrounds")):
             remedy = "localize it, or correct the rooms' outlines, unless it stands in a hallway"
-            raise _Found(NOTE, f"{place}: in no room of the map", remedy)
-        self._right("where it is", f"{place}, in the {map.agent_room.name}")
+            raise Found(NOTE, f"{place}: in no room of the map", remedy)
+        self.right("where it is", f"{place}, in the {map.agent_room.name}")
 
     def _detections(self, config: RobotConfig, perception: Perception, map: SemanticMap) -> None:
         detector, entry = perception.detector, config.detections
         if detector is None or entry is None:
-            raise _Found(NOTE, "there are none: only what the map expects is known")
+            raise Found(NOTE, "there are none: only what the map expects is known")
         if not entry.topic:
             full = self._seek("action" if entry.action else "service", entry.source, entry.type)
-            self._right("detections", f"{full} ({entry.type})")
+            self.right("detections", f"{full} ({entry.type})")
             return
         self._seek("wait_for", entry.topic, entry.type)
         heard: list[Any] = []
@@ -339,7 +278,7 @@ class Walk:
         self._node.destroy_subscription(hears)
         if not heard:
             said = f"{entry.topic} was silent for {self._patience:g} s"
-            raise _Found(WRONG, said, "see whether the camera and the detector run")
+            raise Found(WRONG, said, "see whether the camera and the detector run")
         document, topic = map.document, entry.topic
         classes = sorted(set(detector.classes(heard[-1])))
         unknown = [one for one in classes if not (document.person(one) or document.objects.word_of(one, 1.0))]
@@ -347,28 +286,28 @@ class Walk:
         if away := [frame for frame in frames if not perception.reaches(frame, map.frame)]:
             said = f"{topic}: tf has no transform from '{away[0]}' to '{map.frame}'"
             there = ", ".join(perception.frames()) or "none"
-            raise _Found(WRONG, said, f"publish that transform, or correct the frame: there are {there}")
+            raise Found(WRONG, said, f"publish that transform, or correct the frame: there are {there}")
         if classes and unknown == classes:
             said = f"{topic}: the map has a word for none of its classes {', '.join(classes)}"
-            raise _Found(WRONG, said, "write them under objects.classes of the map, each with a word")
+            raise Found(WRONG, said, "write them under objects.classes of the map, each with a word")
         more = f"; of no interest: {', '.join(unknown)}" if unknown else ""
-        self._right("detections", f"{topic}: {', '.join(classes) or 'nothing'} seen now{more}")
+        self.right("detections", f"{topic}: {', '.join(classes) or 'nothing'} seen now{more}")
 
     # ------------------------------------------------------------------ places
 
     def _places(self, planner: MappedCall, map: SemanticMap) -> None:
-        found, things = len(self._found), [*map.rooms, *map.receptacles()]
+        found, things = len(self.found), [*map.rooms, *map.receptacles()]
         with closing(Servers(self._node, self._calls, [planner], None, stop_timeout=math.inf)) as servers:
             for thing in things:
-                with self._looking_at(f"place '{thing.name}'"):
+                with self.looking_at(f"place '{thing.name}'"):
                     try:
                         order = planner.order(values_of(map, _GO_TO.call({"thing": thing.name})))
                     except NoValue as error:
                         remedy = "publish the transform of its frame, or correct the place"
-                        raise _Found(WRONG, f"nobody can say its {error}", remedy) from None
+                        raise Found(WRONG, f"nobody can say its {error}", remedy) from None
                     self._is_reached(servers, order)
-        if len(self._found) == found:
-            self._right("places", f"{planner.entry.server} plans a path to each of the {len(things)}")
+        if len(self.found) == found:
+            self.right("places", f"{planner.entry.server} plans a path to each of the {len(things)}")
 
     def _is_reached(self, servers: Servers, order: Order) -> None:
         sent = servers.send("path", order)
@@ -388,19 +327,7 @@ class Walk:
             reason = str(error)
         if reason:
             remedy = "correct its pose or its approach on the map, or what the planner takes for an obstacle"
-            raise _Found(WRONG, f"no path: {reason}", remedy)
-
-
-class _Declared(RecordedWorld):
-    """A robot as configuration and map say it is, which does nothing."""
-
-    def __init__(self, config: RobotConfig, document: MapDocument | None) -> None:
-        super().__init__((), replace(WAH_NL, skills=(*config.declared, *config.waits), actions=()))
-        self._document = document
-        self.words = () if document is None else (*WORDS, *document.words)
-
-    def names(self, kind: Named) -> Sequence[str] | None:
-        return None if self._document is None else self._document.names(kind)
+            raise Found(WRONG, f"no path: {reason}", remedy)
 
 
 def _perhaps(name: str, others: Sequence[str]) -> str:

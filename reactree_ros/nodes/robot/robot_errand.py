@@ -26,6 +26,7 @@ from reactree_ros.nodes.robot.robot_topics import Battery, Conditions, Emergency
 from reactree_ros.robot.config import RobotConfig
 from reactree_ros.robot.detections import named_in
 from reactree_ros.robot.map_file import load_map
+from reactree_ros.robot.map_world import waited
 from reactree_ros.robot.semantic_map import SemanticMap
 from reactree_ros.robot.skills import MapFacts, MapSkills, looks
 from reactree_ros.world.port import Observation, Outcome, WorldError
@@ -81,14 +82,14 @@ class RobotParts:
     def map(self) -> SemanticMap:
         """Return the semantic map. Raises WorldError: There is none yet."""
         if self.senses.map is None:
-            raise WorldError(self._no_map())
+            raise WorldError(self.no_map())
         return self.senses.map
 
     def facts(self) -> MapFacts:
         """Return what is known, to check what skills need. Raises WorldError: There is no map yet."""
         return MapFacts(self.map(), self.conditions.named, self.config.arrived_within)
 
-    def _no_map(self) -> str:
+    def no_map(self) -> str:
         return f"there is no semantic map on {self.config.map_topic} yet"
 
     def watch(self) -> None:
@@ -101,7 +102,7 @@ class RobotParts:
         away = [*self.servers.away(), *(one.lacks() for one in (self.looks, self.prompts) if one is not None)]
         unlike = [*self.senses.mismatches(), *self.conditions.mismatches()]
         if self.senses.map is None and not any(self.config.map_topic in one for one in unlike):
-            away.append(self._no_map())
+            away.append(self.no_map())
         return "; ".join(filter(None, [*away, *unlike, self.stop.mismatch(), self.battery.mismatch()]))
 
     def status(self) -> Mapping[str, str]:
@@ -542,17 +543,13 @@ class Waiting:
         return self.pending.done()
 
     def step(self) -> None:
-        wording, seconds = str(self._call.values["condition"]), self._call.values["seconds"]
-        holds = self._conditions.by_wording[wording].holds()
+        holds = self._conditions.by_wording[str(self._call.values["condition"])].holds()
         if self.over:
             return
         if halted := self._halted():
             self._end(Outcome.HALTED, f"You could not {self._call}: {halted}.")
-        elif holds:
-            self._end(Outcome.DONE, f"You waited until {wording}.")
-        elif steady.now() >= self._until:
-            why = "nobody knows whether it is so" if holds is None else "it is not so"
-            self._end(Outcome.TIMEOUT, f"You waited {seconds} s until {wording}, but {why}.")
+        elif holds or steady.now() >= self._until:
+            self._end(*waited(self._call, holds))
 
     def _end(self, outcome: Outcome, words: str) -> None:
         self.pending.succeed(self._after(outcome, words))

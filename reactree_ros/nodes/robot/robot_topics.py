@@ -23,6 +23,7 @@ from reactree_ros.nodes.mismatch import one_type, topic_mismatch
 from reactree_ros.nodes.robot import goal_templates as templates
 from reactree_ros.robot import config as entries
 from reactree_ros.robot.map_file import MapDocument
+from reactree_ros.robot.map_world import conditions_text
 from reactree_ros.robot.poses import Pose
 
 #: Together, subscriptions of these qualities hear every publisher.
@@ -388,15 +389,9 @@ class Conditions(dict[str, Condition]):
         one = self.get(called) or self.by_wording.get(called)
         return None if one is None else one.holds()
 
-    @property
-    def known(self) -> Mapping[str, bool]:
-        """Those of which it is known whether they hold, by their wordings."""
-        each = ((wording, one.holds()) for wording, one in self.by_wording.items())
-        return {wording: holds for wording, holds in each if holds is not None}
-
     def in_words(self) -> str:
         """Say of each whether it holds; empty if there are none."""
-        return f"Conditions: {'; '.join(one.in_words() for one in self.values())}." if self else ""
+        return conditions_text({wording: one.holds() for wording, one in self.by_wording.items()})
 
     def mismatches(self) -> list[str]:
         return list(filter(None, (one.mismatch() for one in self.values())))

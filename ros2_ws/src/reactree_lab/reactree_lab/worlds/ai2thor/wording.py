@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from reactree_ros.agent.household import Household
+from reactree_ros.agent.needs import HERE, OPPOSITES, Need
+from reactree_ros.agent.skill import Skill
 from reactree_ros.agent.text import said_number
 from reactree_ros.errors import UserError
+from reactree_ros.household.household import handling
+from reactree_ros.household.rules import which_of
 from reactree_ros.world.port import Seen
 
 _ASKED_FOR = """
@@ -44,6 +48,25 @@ WORDS = tuple(sorted({*_ASKED_FOR.split(), *_STAYING.split(), *_OTHER.split()}))
 _FLOOR_PLANS = ((1, 30, "kitchen"), (201, 230, "living room"), (301, 330, "bedroom"), (401, 430, "bathroom"))
 # Distance, in metres, beyond which the distance explains a refused pick up.
 _FAR = 2.5
+
+# Flags of metadata: whether something is in a state, and whether it can be.
+_STATES = {"open": ("isOpen", "openable"), "on": ("isToggled", "toggleable")}
+_PAST = {"open": "opened", "close": "closed", "slice": "sliced"}
+
+#: What is done in a room, with the flag of what it can be done to; what has to hold, in the recorded order.
+SKILLS = (
+    handling("go to", "goes to an object", "at"),
+    handling("pick up", "takes an object into the empty hand", "held", "pickupable", near="{thing}", free="hand"),
+    handling("put down", "puts it where you stand", "released", "", held="{thing}", **{"not": {"closed": HERE}}),
+    handling("slice", "cuts an object into slices", "gone", "sliceable", near="{thing}"),
+    handling("open", "opens something that is closed", "open", "openable", closed="{thing}", near="{thing}"),
+    handling("close", "closes something that is open", "closed", "openable", open="{thing}", near="{thing}"),
+    handling("turn on", "switches something on", "on", "toggleable", off="{thing}", near="{thing}"),
+    handling("turn off", "switches something off", "off", "toggleable", on="{thing}", near="{thing}"),
+)
+_BY_VERB = {skill.verb: skill for skill in SKILLS}
+# In the order in which they are offered, without what is done to held things alone.
+_LISTED = [*(one for one in SKILLS if one.verb not in ("put down", "slice")), _BY_VERB["slice"]]
 
 Thing = Mapping[str, Any]
 
@@ -115,10 +138,32 @@ class View:
         """Return the receptacles that stay in place, wherever the agent stands."""
         return [thing for thing in self.objects.values() if thing["receptacle"] and word_of(thing) in _FIXED]
 
-    def holds(self, receptacle: str, id: str) -> bool:
-        """Return whether a receptacle holds an object, both by id; either of them may tell."""
+    def contains(self, receptacle: str, id: str) -> bool:
+        """Return whether an object is in or on a receptacle, both by id; either of them may tell."""
         inside = self.objects[receptacle]["receptacleObjectIds"] or ()
         return id in inside or receptacle in (self.objects[id]["parentReceptacles"] or ())
+
+    # ------------------------------------------------------------------ facts, see agent/needs.py
+
+    def holds(self, fact: str, about: str) -> bool | None:
+        if fact == "free":
+            return not self.held
+        if (thing := self.by_name.get(about)) is None:
+            return None
+        if fact == "held":
+            return thing["objectId"] in self.held
+        if fact == "near":
+            return bool(thing["visible"]) and thing["distance"] <= _FAR
+        state = fact if fact in _STATES else OPPOSITES.get(fact, "")
+        flag, able = _STATES.get(state, ("", ""))
+        if not flag or not (thing[flag] or thing[able]):
+            return None
+        return bool(thing[flag]) is (fact == state)
+
+    def those(self, fact: str, about: str) -> Sequence[str]:
+        return [about] if self.holds(fact, about) else []
+
+    # ------------------------------------------------------------------ words
 
     def listed(self, things: Iterable[Thing]) -> str:
         """List objects: ``SideTable (1, 2), Bed (1)``."""
@@ -126,7 +171,10 @@ class View:
 
     def holding_text(self) -> str:
         """Word held things, with a space before; empty if there are none."""
-        return f" I am holding {merged(self.names[id] for id in self.held)} now." if self.held else ""
+        return f" I am holding {self._held()} now." if self.held else ""
+
+    def _held(self) -> str:
+        return merged(self.names[id] for id in self.held)
 
     def starting_text(self) -> str:
         """Word the start of an agent node; the comma before ``Looking`` is as recorded."""
@@ -175,42 +223,24 @@ class View:
         return f"You put down failed, drop it. {self.see_text()}"
 
     def refusal_text(self, verb: str, thing: Thing) -> str | None:
-        """Word the refusal of a skill other than ``go to`` and ``put down``; None if the reason is unknown."""
-        name = self.name(thing)
-        unseen = (not thing["visible"], f"The {name} is not close to you.")
-        checks = {
-            "pick up": (
-                (not thing["visible"] or thing["distance"] > _FAR, f"The {name} is not close to you."),
-                (not thing["pickupable"], f"The {name} cannot be pick up."),
-                (bool(self.held), f"You are currently holding {merged(self.names[id] for id in self.held)}."),
-            ),
-            "open": (
-                (thing["isOpen"], f"The {name} is already open."),
-                (not thing["openable"], f"The {name} cannot be opened."),
-                unseen,
-            ),
-            "close": (
-                (not thing["openable"], f"The {name} cannot be closed."),
-                (not thing["isOpen"], f"The {name} is already closed."),
-                unseen,
-            ),
-            "turn on": (
-                (thing["isToggled"], f"The {name} already turn on."),
-                (not thing["toggleable"], f"The {name} cannot be turn on."),
-                unseen,
-            ),
-            "turn off": (
-                (not thing["toggleable"], f"The {name} cannot be turn off."),
-                (not thing["isToggled"], f"The {name} already turn off."),
-                unseen,
-            ),
-            "slice": (
-                (thing["isSliced"], f"The {name} already sliced."),
-                (not thing["sliceable"], f"The {name} cannot be sliced."),
-                unseen,
-            ),
-        }
-        return next((text for holds, text in checks[verb] if holds), None)
+        """Word why a skill is refused; None if nothing is known to speak against it."""
+        return next(filter(None, self._refusals(_BY_VERB[verb], thing)), None)
+
+    def _refusals(self, skill: Skill, thing: Thing) -> Iterator[str]:
+        name, unfit = self.name(thing), _unfit_text(skill, self.name(thing), thing)
+        for need in skill.requires:
+            refused = [self._refusal(need, skill, thing)] if need.holds({"thing": name}, self) is False else []
+            if need.fact == "near":  # the kind is looked at with it, as recorded
+                refused = [*refused, unfit] if skill.verb == "pick up" else [unfit, *refused]
+            yield from refused
+
+    def _refusal(self, need: Need, skill: Skill, thing: Thing) -> str:
+        name, verb = self.name(thing), skill.verb
+        if need.fact in ("free", "held"):
+            return f"You are currently holding {self._held()}." if self.held else "You do not holding any object."
+        if need.fact == "near":  # as recorded, only who picks up minds the distance
+            return f"The {name} is not close to you." if verb == "pick up" or not thing["visible"] else ""
+        return f"The {name} {f'is already {OPPOSITES[need.fact]}' if verb in _PAST else f'already {verb}'}."
 
     def failure_text(self, verb: str, thing: Thing, error: str = "") -> str:
         """Word that a skill failed although nothing spoke against it; `error` is the simulator's message."""
@@ -233,16 +263,8 @@ class View:
         return list(skills)
 
     def _skills_with(self, thing: Thing, *, far: bool) -> list[str]:
-        name, skills = self.name(thing), [f"go to {self.name(thing)}"]
-        if thing["pickupable"] and not far:
-            skills.append(f"pick up {name}")
-        if thing["openable"]:
-            skills += (f"open {name}", f"close {name}")
-        if thing["toggleable"]:
-            skills += (f"turn on {name}", f"turn off {name}")
-        if thing["sliceable"] and not far:
-            skills.append(f"slice {name}")
-        return skills
+        kinds = ((skill.verb, which_of(skill)) for skill in _LISTED if not (far and skill.verb in ("pick up", "slice")))
+        return [f"{verb} {self.name(thing)}" for verb, kind in kinds if not kind or thing[kind]]
 
     def place_of(self, thing: Thing) -> str:
         """Name the place in working memory for things seen at an object.
@@ -267,6 +289,13 @@ class View:
         return Seen(word, int(number), None, place, held=held, states=_states(thing))
 
 
+def _unfit_text(skill: Skill, name: str, thing: Thing) -> str:
+    kind, done = which_of(skill), _PAST.get(skill.verb, skill.verb)
+    if skill.verb == "slice" and thing["isSliced"]:
+        return f"The {name} already {done}."
+    return "" if not kind or thing[kind] else f"The {name} cannot be {done}."
+
+
 def _states(thing: Thing) -> tuple[str, ...]:
     states = {"OPEN" if thing["isOpen"] else "CLOSED"} if thing["openable"] else set()
     if thing["toggleable"]:
@@ -279,7 +308,9 @@ def _states(thing: Thing) -> tuple[str, ...]:
 #: AI2-THOR's skills, with their prompts and fixed examples.
 ALFRED = Household(
     name="alfred",
-    actions=("go to", "pick up", "put down", "slice", "open", "close", "turn on", "turn off"),
+    skills=SKILLS,
+    hands=1,
+    solid=("Blinds", "Book", "Kettle", "Laptop", "ShowerCurtain", "ShowerDoor"),
     control_flows={
         "sequence": ('"sequence" (achieve subgoals sequentially. If any subgoal fails, the sequence is interrupted)'),
         "fallback": (

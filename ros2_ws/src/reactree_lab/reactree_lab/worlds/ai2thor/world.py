@@ -240,16 +240,13 @@ class Ai2ThorWorld(WorkerWorld):
         return next((str(parent["objectId"]) for parent in parents if word_of(parent) != "Floor"), "")
 
     def _put_down(self, view: View, thing: Thing) -> Observation:
-        if not view.held:
-            return Observation("You do not holding any object.", Outcome.PRECONDITION)
+        if refusal := view.refusal_text("put down", thing):
+            return Observation(refusal + view.holding_text(), Outcome.PRECONDITION)
         id, name, place = thing["objectId"], view.name(thing), view.objects.get(self._place)
-        if id not in view.held:
-            held = view.listed(view.objects[id] for id in view.held)
-            return Observation(f"You are currently holding {held}.{view.holding_text()}", Outcome.PRECONDITION)
         if place is not None and place is not thing and self._forced("PutObject", place)["lastActionSuccess"]:
             view = self._view()
             where = view.names[self._place]
-            if not view.holds(self._place, id):
+            if not view.contains(self._place, id):
                 text = view.undone_text("put down", name, place=where) + view.holding_text()
                 return Observation(text, Outcome.POSTCONDITION)
             text = view.done_text("put down", name, place=where) + view.holding_text()

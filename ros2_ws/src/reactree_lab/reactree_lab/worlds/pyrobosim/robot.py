@@ -72,6 +72,7 @@ HOUSEHOLD = replace(
     WAH_NL,
     name="pyrobosim",
     actions=(*VERBS, LOOK),
+    hands=1,
     rules=f"{ONE_HAND} {LOOK.capitalize()} tells what is where you stand.",
 )
 

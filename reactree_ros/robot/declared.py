@@ -1,0 +1,291 @@
+"""A world made of a robot's declarations: its skills have their effects on its map, without ROS."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from reactree_ros.agent.needs import OPPOSITES, Need, needs_of
+from reactree_ros.agent.parameters import Named, Number, Parameter, ParameterError, Text, Value
+from reactree_ros.agent.skill import Skill, SkillCall, skill_of
+from reactree_ros.background.pending import Pending
+from reactree_ros.errors import UserError
+from reactree_ros.files import read_back
+from reactree_ros.plugins.settings import Harmless, did_you_mean, plain
+from reactree_ros.robot.config import RobotConfig, load_robot, worded
+from reactree_ros.robot.map_file import MapDocument, load_map
+from reactree_ros.robot.map_world import START_LINE, MapWorld, waited
+from reactree_ros.robot.semantic_map import SemanticMap
+from reactree_ros.robot.skills import MapFacts, MapSkills
+from reactree_ros.world.port import Household, Observation, Outcome, Score
+from reactree_ros.world.spec import WorldSettings, WorldSpec
+
+#: What a tool of an MCP server answers in this world, which starts none.
+_ANSWER = "answer"
+#: The states of what nobody has changed.
+AT_FIRST = frozenset({"closed", "off", "empty"})
+
+
+def _pairs(given: Any) -> Any:
+    """Read ``NAME=VALUE``, of one name also several times, from a list of texts or from a text with ``;`` between."""
+    if isinstance(given, Mapping):  # of a file, in which `true` is no text
+        return {name: str(value).lower() if isinstance(value, bool) else value for name, value in given.items()}
+    texts = given.split(";") if isinstance(given, str) else given
+    if not isinstance(texts, Sequence):
+        return given
+    read: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = str(text).partition("=")
+        if not equals:
+            raise ValueError(f"'{text}': write NAME=VALUE")
+        read[name.strip()] = ",".join(filter(None, (read.get(name.strip(), ""), value.strip())))
+    return read
+
+
+_Given = Annotated[dict[str, str], BeforeValidator(_pairs), Harmless(lambda values: all(map(plain, values.values())))]
+#: What has to hold, as YAML.
+Goal = Annotated[str, BeforeValidator(lambda one: one if isinstance(one, str) else json.dumps(one)), Harmless()]
+_Share = Annotated[float, Field(ge=0, le=1)]
+
+
+def _course(text: str) -> list[tuple[int, bool]]:
+    """Read when a condition holds: ``false,true@3`` is false at first, and true from during the third skill on."""
+    course = []
+    for part in text.split(","):
+        word, at, step = part.strip().partition("@")
+        if word not in ("true", "false") or (at and not step.isdecimal()):
+            raise ValueError(f"'{part}': write true, false, or true@3 for what is so from during the third skill on")
+        course.append((int(step or 0), word == "true"))
+    return sorted(course)
+
+
+def _courses(given: dict[str, str]) -> dict[str, str]:
+    for text in given.values():
+        _course(text)
+    return given
+
+
+class DeclaredSettings(WorldSettings):
+    robot: str = Field(default="", description="the robot's configuration, a file like robot.yaml")
+    fail: Annotated[dict[str, _Share], BeforeValidator(_pairs), Harmless()] = Field(
+        default_factory=dict, description="how often skills fail, such as 'load=0.3;dock=1'"
+    )
+    condition: Annotated[_Given, AfterValidator(_courses)] = Field(
+        default_factory=dict,
+        description="what holds, such as 'people=true', or 'people=false;people=true@3': from during the third skill "
+        "on; of others nobody knows",
+    )
+    returns: _Given = Field(
+        default_factory=dict,
+        description="what skills return, such as 'scan barcode.code=A-17'; other values are drawn as declared",
+    )
+    goal: Goal = Field(
+        default="", description="what has to hold at the end, written as requires: '{held: pills, at: nurse desk}'"
+    )
+    seed: int = Field(default=0, description="of failures and of what is returned")
+
+
+class DeclaredWorld(MapWorld):
+    """Carries skills out by their declarations alone: what they need is looked at, and what they change happens.
+
+    Everything is known; what nobody has opened, turned on or filled is closed, off and empty. Tools of MCP servers are
+    not called, and return what the settings say.
+    """
+
+    def __init__(self, config: RobotConfig, document: MapDocument, settings: DeclaredSettings) -> None:
+        super().__init__(config, file=Path(settings.robot).name, tools=tools_of(config))
+        self._document, self._settings, self._seed = document, settings, settings.seed
+        self._fail = settings.fail
+        self._named = {name: one.wording for name, one in config.conditions.items()}
+        self._courses = {self._wording(name): _course(text) for name, text in settings.condition.items()}
+        self._skills = {skill.name: skill for skill in self.household.skills}
+        for name in self._fail:
+            self._skill(name, "fail")
+        self._given = dict(self._values())
+        self._goal_needs = goal_of(settings, config, document)
+        self._start()
+
+    def _start(self) -> None:
+        self._map = SemanticMap(self._document, hands=self._config.hands, unknown=self._config.grasped)
+        self._facts = DeclaredFacts(self._map, self.condition)
+        self._step = 0
+        room = self._map.agent_room
+        self._map.robot = self._map.approach(room)
+
+    # ------------------------------------------------------------------ what the settings say
+
+    def _wording(self, name: str) -> str:
+        if name in self._named or name in self._named.values():
+            return self._named.get(name, name)
+        known = did_you_mean(name, self._named) if self._named else f"{self._file} has none"
+        raise UserError(f"condition: there is no '{name}'; {known}")
+
+    def _skill(self, name: str, where: str) -> Skill:
+        if name not in self._skills:
+            raise UserError(f"{where}: there is no skill '{name}'; {did_you_mean(name, self._skills)}")
+        return self._skills[name]
+
+    def _values(self) -> Iterator[tuple[tuple[str, str], Value]]:
+        for name, text in self._settings.returns.items():
+            called, _, field = name.rpartition(".") if name not in self._skills else (name, "", "")
+            skill = self._skill(called or name, "returns")
+            field = field or next(iter(skill.returns), "")
+            if field not in skill.returns:
+                known = did_you_mean(field, skill.returns) if skill.returns else "it returns nothing"
+                raise UserError(f"returns: '{called}' does not return '{field}'; {known}")
+            try:
+                yield (skill.name, field), skill.returns[field].read(text)
+            except ParameterError as error:
+                raise UserError(f"returns: {name}: {error}") from None
+
+    # ------------------------------------------------------------------ the port
+
+    @property
+    def map(self) -> SemanticMap:
+        return self._map
+
+    def now(self) -> float:
+        return float(self._step)
+
+    def condition(self, called: str) -> bool | None:
+        course = self._courses.get(self._named.get(called, called), ())
+        return next((holds for step, holds in reversed(course) if step <= self._step), None)
+
+    def reset(self, seed: int | None = None) -> Pending[Observation]:
+        self._seed = self._settings.seed if seed is None else seed
+        self._start()
+        return self.observe()
+
+    def score(self) -> Pending[Score | None]:
+        if not self._goal_needs:
+            return Pending.ready(None)
+        held = [need.holds({}, self._facts) is True for need in self._goal_needs]
+        return Pending.ready(Score(gsr=all(held), ssr=sum(held) / len(held)))
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        return Pending.ready(self._with_conditions(self._carried_out(skill)))
+
+    def _carried_out(self, said: str) -> Observation:
+        map = self._map
+        conduct, call = self._read(map, said)
+        if not isinstance(call, SkillCall):
+            return Observation(call, Outcome.UNKNOWN_SKILL)
+        outcome, words = conduct.check(self._facts, call, self.now(), unseen=True)
+        begun = outcome is Outcome.DONE
+        self._step += 1
+        if begun:
+            outcome, words = self._ended(conduct, call, words)
+        data: dict[str, Value] = {}
+        if outcome is Outcome.DONE:
+            chance = self._chance(call, "returns")
+            data = {name: self._value(call, name, chance) for name in call.skill.returns}
+            map.apply(call, self.now())
+            self._stand(call)
+        elif begun and call.skill.moves:
+            map.leave()
+        ended = conduct.after(map, call, outcome, words, data)
+        return replace(ended, begun=begun and outcome is Outcome.PRECONDITION)
+
+    def _ended(self, conduct: MapSkills, call: SkillCall, words: str) -> tuple[Outcome, str]:
+        if call.skill in self._config.waits:
+            return waited(call, self.condition(str(call.values["condition"])))
+        if why := conduct.violated(self._facts, call, lasting=True):
+            return Outcome.PRECONDITION, conduct.failed(self._map, call, f"{why}; it was stopped")
+        if self._chance(call, "fail").random() < self._fail.get(call.skill.name, 0.0):
+            return Outcome.EXECUTION, conduct.failed(self._map, call, "it was made to fail")
+        return Outcome.DONE, words
+
+    def _chance(self, call: SkillCall, what: str) -> random.Random:
+        return random.Random(f"{self._seed} {self._step} {call} {what}")
+
+    def _stand(self, call: SkillCall) -> None:
+        place = self._map.by_name.get(call.value("at"))
+        if place is not None and (pose := self._map.approach(place)) is not None:
+            self._map.robot = self._map.in_map(pose)
+
+    def _value(self, call: SkillCall, name: str, chance: random.Random) -> Value:
+        key, declared = (call.skill.name, name), call.skill.returns[name]
+        return self._given[key] if key in self._given else drawn(declared, name, chance, self._document)
+
+
+def drawn(declared: Parameter, name: str, chance: random.Random, document: MapDocument) -> Value:
+    """Draw a value that may stand for a parameter."""
+    now = document.names(declared) if isinstance(declared, Named) else None
+    if isinstance(declared, Number):
+        return chance.choice(list(declared.values()))
+    if options := declared.options(now):
+        return chance.choice(options)
+    return f"some {name}"[: declared.longest] if isinstance(declared, Text) else declared.example(now)
+
+
+@dataclass(frozen=True)
+class DeclaredFacts(MapFacts):
+    """What holds in this world, in which everything is known."""
+
+    def holds(self, fact: str, about: str) -> bool | None:
+        known = super().holds(fact, about)
+        return fact in AT_FIRST if known is None and fact in OPPOSITES else known
+
+
+# ---------------------------------------------------------------------- the registry
+
+
+def tools_of(config: RobotConfig) -> tuple[Skill, ...]:
+    """Return the skills of MCP servers as far as the file declares them; no server is started to ask for the others."""
+    tools = [(name, one) for server in config.mcp.values() for name, one in server.tools.items() if one.wording]
+    declared = {"returns": {_ANSWER: {"text": 500}}}
+    return tuple(
+        skill_of({"name": one.name or name, "wording": one.wording, "parameters": one.parameters, **declared})
+        for name, one in tools
+    )
+
+
+@dataclass(frozen=True)
+class DeclaredTask:
+    """What the settings' goal asks for, in whatever words."""
+
+    seed: int = 0
+    instruction: str = ""
+    task_name: str = "goal"
+
+    def asks_for(self, instruction: str) -> bool:
+        return True
+
+
+def goal_of(settings: DeclaredSettings, config: RobotConfig, document: MapDocument) -> tuple[Need, ...]:
+    """Return what has to hold at the end. Raises UserError."""
+    wordings = {name: one.wording for name, one in config.conditions.items()}
+    try:
+        read = needs_of(read_back.parse_yaml(settings.goal)[0], {}) if settings.goal else ()
+        needs = tuple(worded(need, wordings) for need in read)
+        config.check_needs(needs, document)
+    except ValueError as error:
+        raise UserError(f"goal: {error}") from None
+    return needs
+
+
+def _make(settings: DeclaredSettings, task: DeclaredTask | None, *, scored: bool = True) -> DeclaredWorld:
+    config = load_robot(settings.robot)
+    if not config.map:
+        remedy = "save that map as a file, and name it with map: instead"
+        raise UserError(f"{config.at(settings.robot, 'map_topic')}: the map comes over ROS; {remedy}")
+    config.check_fits(document := load_map(config.map), settings.robot)
+    seed = settings.seed + (0 if task is None else task.seed)
+    return DeclaredWorld(config, document, settings.model_copy(update={"seed": seed}))
+
+
+SPEC = WorldSpec(
+    name="declared",
+    summary="a robot's own skills as its robot.yaml declares them, on its map, without ROS",
+    settings=DeclaredSettings,
+    household=Household(name="robot", start_line=START_LINE),
+    load_tasks=lambda settings: {0: DeclaredTask()} if settings.goal else {},
+    make=_make,
+    moved=lambda task, seed: replace(task, seed=seed),
+)
