@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from reactree_ros.agent.control_flow import default_flows
 from reactree_ros.agent.parameters import ParameterError, Value
-from reactree_ros.agent.skill import Offer, Skill, SkillCall, read_skill
+from reactree_ros.agent.skill import CHANGES, Offer, Skill, SkillCall, read_skill
 from reactree_ros.agent.text import check_template
 from reactree_ros.plugins.settings import did_you_mean
 
@@ -77,6 +80,29 @@ class Household:
         added = tuple(skills)
         verbs = tuple(dict.fromkeys((*self.actions, *(skill.verb for skill in added))))
         return replace(self, skills=(*self.skills, *added), actions=verbs)
+
+    @cached_property
+    def resources(self) -> frozenset[str]:
+        """What of the robot its skills name as used, e.g. ``base`` and ``voice``; empty: none names anything."""
+        return frozenset(name for skill in self.skills for name in skill.uses)
+
+    def uses(self, skill: str) -> frozenset[str]:
+        """Return what of the robot a skill takes: what it names, else all, for which the empty name stands, too.
+
+        A skill also takes what those use that change what it requires: none may drive away while one loads at a place.
+        """
+        with suppress(ParameterError):
+            return self._uses[self.call(skill).skill.name]
+        return self.resources | {""}
+
+    @cached_property
+    def _uses(self) -> Mapping[str, frozenset[str]]:
+        by_fact = defaultdict[str, set[str]](set)  # what those use that change it
+        for skill in self.skills:
+            for fact in (fact for effect in skill.effect for fact in CHANGES.get(effect, ())):
+                by_fact[fact] |= skill.uses
+        needed = {one.name: {name for need in one.requires for name in by_fact[need.fact]} for one in self.skills}
+        return {one.name: one.uses | needed[one.name] if one.uses else self.resources | {""} for one in self.skills}
 
     @property
     def skills_text(self) -> str:

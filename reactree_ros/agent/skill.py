@@ -45,6 +45,13 @@ EFFECTS: Mapping[str, str] = {
 }
 
 
+#: Which facts that a skill may require each effect changes.
+CHANGES: Mapping[str, Sequence[str]] = {
+    **dict.fromkeys(("at", "away"), ("at", "near")),
+    **dict.fromkeys(("held", "released", "gone"), ("held", "free")),
+    **{state: (state, opposite) for state, opposite in OPPOSITES.items()},
+}
+
 #: What YAML takes the words for without quotes.
 _SWITCHED = {True: "on", False: "off"}
 

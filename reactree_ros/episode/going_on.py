@@ -58,7 +58,7 @@ def stop_of(record: Record) -> int:
     for at, event in reversed(list(enumerate(events))):
         if end == EpisodeEnd.INTERRUPTED.value and event["e"] == "interrupted":
             return _before_stop(events, at)
-        if end not in _LIMITS and event["e"] == "failed" and event["of"] not in ("score", "answer"):
+        if end not in _LIMITS and event["e"] == "failed" and event["of"] not in ("score", "answer", "claim"):
             return at
         if end in _LIMITS and _is_limit(event) and not any(map(_is_limit, events[:at])):
             return at
@@ -115,12 +115,16 @@ def resumed(record: Record, given: Mapping[str, Any]) -> RunSpec:
 
 def last_skill_of(record: Record, until: int) -> str:
     """Name the last skill of the first ``until`` events, in words, and whether it ended."""
-    events = followed(record)[:until]
-    at = next((at for at in range(len(events) - 1, -1, -1) if events[at]["e"] == "skill"), None)
-    if at is None:
-        return "no skill was begun"
-    ended = any(event["e"] == "observation" and event["of"] == "execute" for event in events[at:])
-    return f"'{events[at]['skill']}' {'was its last skill' if ended else 'was under way, and may be half done'}"
+    last, under_way = "", dict[int, str]()  # by node
+    for event in followed(record)[:until]:
+        if event["e"] == "skill":
+            last = under_way[event["node"]] = event["skill"]
+        elif event["e"] == "observation" and event["of"] == "execute":
+            under_way.pop(event["node"], "")
+    if under_way:
+        named = " and ".join(f"'{one}'" for one in under_way.values())
+        return f"{named} {'was' if len(under_way) == 1 else 'were'} under way, and may be half done"
+    return f"'{last}' was its last skill" if last else "no skill was begun"
 
 
 def parent_of(record: Record, until: int) -> Event:
@@ -260,12 +264,14 @@ def _moved(before: Seen, now: Seen) -> bool:
 def carry_out_again(
     record: Record, until: int, world: World, differs: Callable[[str, str, str], None], timeout: float
 ) -> None:
-    asked = ""
+    skills = dict[int, str]()  # by node
     for event in followed(record)[:until]:
         if event["e"] == "skill":
-            asked = event["skill"]
+            skills[event["node"]] = event["skill"]
         elif event["e"] == "observation" and event["of"] in ("execute", "correct"):
-            asked = event.get("correction", asked)
+            asked = event["correction"] if event["of"] == "correct" else skills.pop(event["node"], "")
+            if not asked:  # it was refused before the world was asked
+                continue
             try:
                 now = _again(world, asked, event["of"], timeout).result(timeout=timeout).text
             except (Exception, NotInTime) as error:

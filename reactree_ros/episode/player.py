@@ -69,7 +69,7 @@ _ANSWERS: Mapping[str, Callable[[Event], Any]] = {
     "observation": observation_from_dict,
 }
 
-#: An awaited answer: its kind, and the request's id (reply), the subgoal (examples) or the robot (world).
+#: An awaited answer: its kind, and the request's id (reply), the subgoal (examples), the robot or its part (world).
 Key = tuple[str, str]
 
 
@@ -113,7 +113,8 @@ class Script:
     later: bool = False
     interrupted: bool = False  # whether the run has to be interrupted here, as the recorded run was
     ended: bool = False  # whether it has ended, or was interrupted as recorded
-    held: dict[str, str] = field(default_factory=dict)  # the recorded reason why each robot holds; empty: it does not
+    #: The recorded reason why each robot, or each part of the run on one, holds; empty: it does not.
+    held: dict[str, str] = field(default_factory=dict)
     halted: str = ""
     _asked: dict[Key, _Asked] = field(default_factory=dict)
     _counted: int = 0
@@ -175,8 +176,8 @@ class Script:
         if event is None:
             if self.goes_live:
                 self.go_live()
-        elif event["e"] == "held" and "robot" in event:
-            self.held[event["robot"]] = event["reason"]
+        elif event["e"] == "held" and (who := _who(event)):
+            self.held[who] = event["reason"]
         elif event["e"] == "held":
             self.context.paused = event["reason"]
         elif (key := self._key(event)) in self._asked:
@@ -189,7 +190,7 @@ class Script:
         of = str(event["of"] if kind in ("failed", "observation") else "examples" if kind == "retrieved" else kind)
         if of in ("examples", "routine"):
             return of, self._subgoals[event["node"]]
-        return of, str(event.get("id", event.get("robot", "")))
+        return of, str(event.get("id", _who(event)))
 
     @cached_property
     def _subgoals(self) -> dict[int, str]:
@@ -226,7 +227,7 @@ class Script:
 
     def _answer_in(self, event: Event) -> Any:
         if event["e"] == "skills":
-            robot = event.get("robot", "")
+            robot = event.get("robot", "")  # whichever part of it asked
             self._skills[robot] = skills_after(self._skills.get(robot, ()), event)
             return self._skills[robot]
         return _ANSWERS[event["e"]](event)
@@ -353,6 +354,9 @@ class ScriptedWorld(SharedWorld):
                 f"{self._record.name}: has the robots {', '.join(names) or '(one)'}, and the world has {has}"
             )
         return {name: ScriptedWorld(self._script, self._record, self._score, live.get(name), name) for name in names}
+
+    def beside(self, part: str) -> World:
+        return ScriptedWorld(self._script, self._record, self._score, self._live, part)
 
     def use(self, skill: str) -> Use:
         """Say what a skill needs; nothing along the record, which already fixes the order."""
@@ -515,6 +519,11 @@ def recorded_score(events: Sequence[Event]) -> Callable[[], Pending[Score | None
         return Pending.ready(None)
 
     return score
+
+
+def _who(event: Event) -> str:
+    """Return which robot, or which part of the run on one robot, an event is of; empty: there is one."""
+    return str(event.get("robot", event.get("part", "")))
 
 
 def _difference(expected: Event, event: Event) -> str:

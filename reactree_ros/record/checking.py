@@ -183,7 +183,8 @@ def forms() -> Mapping[str, Any]:
         **{"max_tokens": Count, "temperature": Number, "seed": Whole, "top_p": Number},
     }
     failed = {"node": Count, "of": str, "type": str, "kind": _one_of(FailureKind), "message": str}
-    failed_may = {"robot": str, "id": str, "late": bool, "excess": Whole, "context": Whole, "took": _values(reply)}
+    who = {"robot": str, "part": str}
+    failed_may = {**who, "id": str, "late": bool, "excess": Whole, "context": Whole, "took": _values(reply)}
     fits: Any = _values({"routine": dict[str, Any], "values": dict[str, str]}, near=bool)
     node, counts = {"node": Count}, {"node": Count, "decisions": Count, "steps": Count}
     # of each kind: what it needs, and what it may have
@@ -202,15 +203,15 @@ def forms() -> Mapping[str, Any]:
         "reply": (node | {"id": str} | reply, {}),
         "answer": (node | {"id": str, "text": str, "by": str}, {}),
         "heard": ({"text": str}, {}),
-        "skills": ({}, {"robot": str, "at": Count, "added": offered, "removed": offered}),
-        "corrections": (node | {"offers": list[dict[str, Any]]}, {"robot": str}),
+        "skills": ({}, {**who, "at": Count, "added": offered, "removed": offered}),
+        "corrections": (node | {"offers": list[dict[str, Any]]}, who),
         "turn": (node, {"anew": bool, **turn}),
         "decided": (counts, turn),
         "refused": (counts | {"reason": str}, turn),
-        "skill": (node | {"skill": str}, {"robot": str}),
-        "observation": (node | {"of": str} | observed, {"correction": str, "robot": str}),
+        "skill": (node | {"skill": str}, who),
+        "observation": (node | {"of": str} | observed, {"correction": str, **who}),
         "shortened": (node | {"dropped": Count, "excess": Whole}, {}),
-        "held": ({"reason": str}, {"node": Count, "robot": str}),
+        "held": ({"reason": str}, {"node": Count, **who}),
         "failed": (failed, failed_may),
         "ended": (
             node | {"end": _one_of(End) | None, "failure": failure | None, "feedback": str},

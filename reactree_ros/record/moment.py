@@ -13,6 +13,9 @@ from reactree_ros.record.reader import RecordError
 from reactree_ros.record.schema import Event, skills_after, value_from_dict
 from reactree_ros.record.verdict import Verdict, verdict_of
 
+#: The policy of a parallel whose children run at the same time.
+CONCURRENT = "concurrent"
+
 
 @dataclass
 class Request:
@@ -123,6 +126,13 @@ class Moment:
                 return self.nodes[at].robot
             at = self.nodes[at].parent
         return ""
+
+    def doer_of(self, node: int) -> str:
+        """Name who does something beside others: the robot, or of one robot the subgoal; empty: nobody is beside."""
+        at = self.nodes[node].parent
+        while at is not None and self.nodes[at].policy != CONCURRENT:
+            at = self.nodes[at].parent
+        return self.robot_of(node) or ("" if at is None else self.nodes[node].name)
 
     @property
     def goal_nodes(self) -> list[Node]:

@@ -377,6 +377,8 @@ class Recorder(Listener):
             self._write_of(node, "reply", {"id": call.id, **value_to_dict(answer)})
         elif call.of == "answer":
             self._write_of(node, "answer", {"id": call.id, "text": answer.text, "by": answer.by})
+        elif call.of == "claim":  # the skill that follows tells of it
+            return
         elif call.of == "skills":
             robot = node.post.robot.name
             event = {"e": "skills", **_robot(node), **skills_difference(self._skills.get(robot, ()), answer)}
@@ -447,8 +449,8 @@ class Recorder(Listener):
 
 
 def _robot(node: Goal) -> Event:
-    name = node.post.robot.name
-    return {"robot": name} if name else {}
+    name, part = node.post.robot.name, node.post.part
+    return {"robot": name} if name else {"part": part} if part else {}
 
 
 def _failure(failure: Failure) -> Event:

@@ -151,7 +151,7 @@ def household_of(config: RobotConfig) -> Household:
     flows = (*default_flows(), *map(flow_named, ("repeat_until", "within") if config.conditions else ()))
     skills, texts = (*config.declared, *config.waits), {flow.name: flow.text for flow in flows}
     if not config.of_household:
-        return Household(name="robot", skills=skills, control_flows=texts, start_line=START_LINE)
+        return Household(name="robot", skills=skills, control_flows=texts, start_line=START_LINE, hands=config.hands)
     hand = ONE_HAND if config.hands == 1 else ""
     return replace(WAH_NL, skills=skills, actions=(), control_flows=texts, rules=hand, hands=config.hands)
 

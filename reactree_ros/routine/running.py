@@ -474,7 +474,7 @@ def _parallel(node: model.Parallel, run: Run) -> Behaviour:
     policy, children = ParallelPolicy(node.policy), _children(node, run)
     if policy is ParallelPolicy.ALL:
         made: Parallel = AllOrNone("parallel", children, policy)
-    elif policy is ParallelPolicy.MAJORITY or run.node.context.team.alone:
+    elif policy is ParallelPolicy.MAJORITY or run.node.context.team.takes_turns:
         made = Parallel("parallel", children, policy)
     else:
         made = Concurrent("parallel", children, run.node, run.node.context)

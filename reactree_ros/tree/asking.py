@@ -33,7 +33,7 @@ from reactree_ros.tree.goal import OfAttempt
 from reactree_ros.tree.listener import Call
 from reactree_ros.tree.options import RunOptions
 from reactree_ros.tree.program_node import Execute, Hold, ProgramNode, Step, Wait
-from reactree_ros.tree.team import Robot
+from reactree_ros.tree.team import Circle, Robot, Taken, not_carried_out
 from reactree_ros.world.port import Observation, Outcome, World, WorldError
 
 #: How much sooner than the node a language model gives up, in seconds, and at most as a share of the node's wait: the
@@ -139,7 +139,7 @@ class AskingNode(ProgramNode):
         return replace(seen, text=text, outcome=Outcome.HALTED)
 
     def look_around(self) -> Generator[Step, Any, Observation]:
-        self.post.robot.world.attend(self.subgoal)
+        self.post.world.attend(self.subgoal)
         observation = yield from self._observe("observation", "observe", lambda world: world.observe())
         self._looked_as = self.post.robot
         self.context.remember(observation, self._looked_as)
@@ -153,7 +153,7 @@ class AskingNode(ProgramNode):
     ) -> Generator[Step, Any, Observation]:
         while True:
             try:
-                pending = asked(ask, self.post.robot.world)
+                pending = asked(ask, self.post.world)
                 observation: Observation = yield Wait(what, pending, WorldError, call=Call(of))
             except RobotLost:
                 yield Hold()  # another one goes on
@@ -163,7 +163,7 @@ class AskingNode(ProgramNode):
     def available_skills(self) -> Generator[Step, Any, Sequence[Offered]]:
         while True:
             yield from self.hold()
-            pending = asked(self.post.robot.world.available_skills)
+            pending = asked(self.post.world.available_skills)
             try:
                 skills: Sequence[Offered] = yield Wait("skills", pending, WorldError, call=Call("skills"))
             except RobotLost as lost:
@@ -172,13 +172,13 @@ class AskingNode(ProgramNode):
                 return skills
 
     def corrections(self) -> Generator[Step, Any, Sequence[Offer]]:
-        pending = asked(self.post.robot.world.corrections)
+        pending = asked(self.post.world.corrections)
         offers: Sequence[Offer] = yield Wait("corrections", pending, WorldError, call=Call("corrections"))
         return offers
 
     def correct(self, correction: SkillCall) -> Generator[Step, Any, Observation]:
         """Have the world take in what the person has confirmed; returns a look around, or why it does not."""
-        pending, call = asked(self.post.robot.world.correct, correction), Call("correct", correction=correction)
+        pending, call = asked(self.post.world.correct, correction), Call("correct", correction=correction)
         observation: Observation = yield Wait("correction", pending, WorldError, call=call)
         self.context.remember(observation, self.post.robot)
         return observation
@@ -192,9 +192,13 @@ class AskingNode(ProgramNode):
             context.listener.came(self, Call("recall"), observation)
         else:
             try:
+                yield from self._claim(skill)
                 observation = yield Execute(skill)
             except BrokenOff as held:
                 observation = Observation(f"You were stopped before you had done it: {held}.", Outcome.HALTED)
+            except (Taken, Circle) as taken:
+                observation = not_carried_out(str(taken))
+                context.listener.came(self, Call("execute"), observation)
             if observation.outcome is Outcome.HALTED:
                 observation = yield from self._after_hold(observation.text)
             robot = self.post.robot
@@ -204,10 +208,17 @@ class AskingNode(ProgramNode):
         since, self._news = self._news, context.team.news.count
         return context.team.with_news(self.post.robot, observation, self.subgoal, since)
 
+    def _claim(self, skill: str) -> Generator[Step, Any, None]:
+        """Wait until this subtree has what a skill takes of the robot, if others of that robot may have it."""
+        claimed = self.context.team.claim(self.post, skill)
+        if claimed is not None:
+            free, seconds = f"free {claimed[0]}", self.context.options.skill_timeout
+            yield Wait(free, claimed[1], Taken, seconds=seconds, while_held=False, call=Call("claim"))
+
     # ------------------------------------------------------------------ the memories
 
     def own_actions(self) -> list[str]:
-        recall = self.post.robot.world.recallable if self.context.recalls else ()
+        recall = self.post.world.recallable if self.context.recalls else ()
         if not self.context.options.offers_all:
             recall = self.context.offers.recalls(recall, f"{self.context.nodes[0].subgoal}; {self.subgoal}")
         return [DONE, FAILURE, *(RECALL + word for word in recall)]
@@ -318,7 +329,7 @@ class AskingNode(ProgramNode):
 
     def make_request(self, turns: Sequence[Turn], may_say: MaySay, **sampling: Any) -> DecisionRequest:
         self.requests_made += 1
-        options, world = self.context.options, self.post.robot.world
+        options, world = self.context.options, self.post.world
         given = {"max_tokens": options.max_tokens, "temperature": options.temperature, "seed": options.seed} | sampling
         if self._longest_reply:
             given["max_tokens"] = min(given["max_tokens"], self._longest_reply)

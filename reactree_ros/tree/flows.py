@@ -112,9 +112,9 @@ class ParallelFlow(ControlFlow):
 
     def composite(self, node: Any, children: Sequence[Behaviour]) -> Composite:
         policy = node.context.options.parallel
-        if policy is not ParallelPolicy.CONCURRENT:
+        if policy is ParallelPolicy.ALL:
             return Parallel(str(self), children, policy)
-        if node.context.team.alone:
+        if policy is not ParallelPolicy.CONCURRENT or node.context.team.takes_turns:
             return Parallel(str(self), children, ParallelPolicy.MAJORITY)
         return Concurrent(str(self), children, node, node.context)
 
@@ -152,9 +152,9 @@ class Parallel(py_trees.composites.Parallel):
 class Concurrent(Parallel):
     """Runs its children at the same time, each by a robot of its own; then the majority decides.
 
-    A child without a robot waits until one is free. A robot stays with its child to that one's end. With one robot the
-    children take turns, as under :class:`Parallel`. Where a failure ends the whole tree, the children that are still at
-    work are stopped.
+    A child without a robot waits until one is free. A robot stays with its child to that one's end. One robot works for
+    all of them: a child has what its skills take of the robot to its end, and waits at a skill for what others have.
+    Where a failure ends the whole tree, the children that are still at work are stopped.
     """
 
     def __init__(self, name: str, children: Sequence[Behaviour], node: GoalNode, context: RunContext) -> None:
@@ -208,7 +208,8 @@ class Concurrent(Parallel):
         self._posts[child] = post
         for node in nodes:
             node.post = post
-        self._context.listener.manned(child, post.robot.name)
+        if post.robot.name:
+            self._context.listener.manned(child, post.robot.name)
         return True
 
     def _child_ended(self, child: Behaviour) -> None:

@@ -18,7 +18,9 @@ class ParallelPolicy(enum.Enum):
     ALL = "all"
     """Every child succeeded (the authors' code); they take turns."""
     CONCURRENT = "concurrent"
-    """As ``majority``; with several robots the children run at the same time, each by a robot of its own."""
+    """As ``majority``, but at once: each child by a robot of its own, or while skills use different resources."""
+    TURNS = "turns"
+    """As ``majority``, of which it is another name: in their order, as in the paper."""
 
 
 class Offers(enum.Enum):
@@ -100,7 +102,7 @@ class RunOptions(Settings):
     max_examples: _Count = _as(0, "most examples of an agent node; 0: as many as 5,000 tokens hold")
     parallel: ParallelPolicy = _as(
         ParallelPolicy.CONCURRENT,
-        "when a parallel succeeds, and whether its children run at the same time where there are robots",
+        "when a parallel succeeds, and whether its children run at the same time if robots, or resources, allow it",
     )
     offers: Offers = _as(
         Offers.AUTO,

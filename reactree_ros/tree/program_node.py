@@ -102,7 +102,7 @@ class SkillLeaf(Behaviour):
         self.observation, self.error, self.feedback_message = None, None, ""
         node, context = cast("Goal", self.parent), self._context
         context.listener.sent(node, self.name)
-        self._pending = asked(context.team.execute, node.post.robot, self.name, context.options.skill_timeout)
+        self._pending = asked(context.team.execute, node.post, self.name, context.options.skill_timeout)
         if not self._pending.done():
             self._pending.add_done_callback(lambda _: context.wake())
 
@@ -194,7 +194,7 @@ class ProgramNode(Goal):
     @property
     def post(self) -> Post:
         team, node = self.context.team, self
-        while node._post is None and node._above is not None and not team.alone:
+        while node._post is None and node._above is not None and not team.takes_turns:
             node = node._above
         return node._post or team.post
 
@@ -210,7 +210,7 @@ class ProgramNode(Goal):
         vacancy = self.context.team.vacancy(self.post)
         if self.post.robot is not before:
             self.context.listener.manned(self.post.top, self.post.robot.name)
-        return vacancy or self.post.robot.world.halted()
+        return vacancy or self.post.world.halted()
 
     # ------------------------------------------------------------------ life in the tree
 

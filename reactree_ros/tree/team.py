@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import takewhile
 from typing import Any, TypeVar
 
 from py_trees.behaviour import Behaviour
@@ -28,6 +29,16 @@ class Claimant:
     name: str
     elapsed: int = 0  # how far it is, in steps: its own, and those of other robots that it had to wait for
     idle: bool = False  # whether it has nothing to do, so that it is to make way where another robot needs the place
+    above: Claimant | None = None  # what it is a part of, and so has for itself what that has
+    lent: dict[str, Claimant] = field(default_factory=dict)  # what it has of those above, who get it back
+
+    @property
+    def line(self) -> Iterator[Claimant]:
+        """It, and what it is a part of; none of them ends before it."""
+        one: Claimant | None = self
+        while one is not None:
+            yield one
+            one = one.above
 
     def aside(self) -> str:
         """Name a skill that leads away from where it stands; empty: it knows none."""
@@ -133,6 +144,8 @@ class Claims:
         with self._lock:
             for name in [name for name, owner in owned.items() if owner is robot and name not in kept]:
                 del owned[name]
+                if name in robot.lent:
+                    owned[name] = robot.lent.pop(name)
                 self._freed[name] = max(robot.elapsed, self._freed.get(name, 0))
             granted = self._grant()
         _tell(granted)
@@ -150,6 +163,8 @@ class Claims:
     def _give(self, wish: _Wish) -> bool:
         self._waiting.remove(wish)
         self._things.update(dict.fromkeys(wish.use.things, wish.robot))
+        lent = ((name, self._held[name]) for name in wish.names if name in self._held)
+        wish.robot.lent |= {name: owner for name, owner in lent if owner is not wish.robot}
         self._held.update(dict.fromkeys(wish.names, wish.robot))
         wish.robot.elapsed = max([wish.robot.elapsed, *(self._freed.get(name, 0) for name in wish.use.places)])
         self.counts["granted"] += 1
@@ -157,24 +172,34 @@ class Claims:
 
     def _waits_for(self, wish: _Wish) -> Iterator[Claimant]:
         """Yield the robots that have what a robot wishes for, or wished for it before."""
-        missing = {name for name in wish.names if self._held.get(name) is not wish.robot}
-        yield from (self._held[name] for name in missing if name in self._held)
+        own = {*wish.robot.line}
+        missing = {name for name in wish.names if self._held.get(name) not in own}
+        for name in missing:
+            yield from takewhile(lambda owner: owner not in own, self._owners(name))
         for before in self._waiting:
             if before is wish:
                 break
-            if before.robot is not wish.robot and before.names & missing:
+            waits_for_it = any(owner in own for name in before.names for owner in self._owners(name))
+            if before.robot is not wish.robot and before.names & missing and not waits_for_it:
                 yield before.robot
+
+    def _owners(self, name: str) -> Iterator[Claimant]:
+        """Yield who has it, and who lent it and has it after that."""
+        owner = self._held.get(name)
+        while owner is not None:
+            yield owner
+            owner = owner.lent.get(name)
 
     def _needs(self, robot: Claimant, other: Claimant) -> bool:
         seen, open_ = {robot}, [robot]
         while open_:
             waiting = open_.pop()
             for wish in self._waiting:
-                if wish.robot is waiting:
+                if waiting in wish.robot.line:
                     behind = set(self._waits_for(wish)) - seen
                     seen |= behind
                     open_ += behind
-        return other in seen
+        return not seen.isdisjoint(other.line)
 
 
 def _tell(granted: Iterable[_Wish]) -> None:
@@ -203,13 +228,13 @@ def _claimed_skill(
             yield granted
             break
         except Taken as taken:
-            return _not_carried_out(str(taken))
+            return not_carried_out(str(taken))
         except Circle as circle:
             if not use.moves or made_way_for or not (aside := robot.aside()):
-                return _not_carried_out(str(circle))
+                return not_carried_out(str(circle))
             moved: Observation = yield world.execute(aside)
             if moved.outcome is not Outcome.DONE:
-                return _not_carried_out(f"{circle}, and you could not make way: {moved.text}")
+                return not_carried_out(f"{circle}, and you could not make way: {moved.text}")
             claims.keep(robot, ())
             made_way_for = circle.names
 
@@ -226,7 +251,7 @@ def _claimed_skill(
     return replace(seen, text=f"{seen.text} You made way for {made_way_for} before.") if made_way_for else seen
 
 
-def _not_carried_out(reason: str) -> Observation:
+def not_carried_out(reason: str) -> Observation:
     return Observation(f"The skill was not carried out: {reason.rstrip('.')}.", Outcome.PRECONDITION)
 
 
@@ -298,8 +323,8 @@ class Robot(Claimant):
     gone: str = ""  # why it can do nothing more; empty as long as it can
     post: Post | None = None  # what it works on; None: nothing
     moving: Pending[Observation] | None = None  # how it makes way for another robot; None: it does not
-    #: The skill that it carries out, or carried out last.
-    doing: Pending[Observation] = field(default_factory=lambda: Pending.failed(CancelledError()))
+    #: By what of the robot it takes: the skill that it carries out, or carried out last.
+    doing: dict[str, Pending[Observation]] = field(default_factory=dict)
 
     def ask(self, way: str) -> Pending[None]:
         return self.claims.ask(self, Use(ways=(way,)))
@@ -334,18 +359,27 @@ class Robot(Claimant):
 
 
 @dataclass(eq=False)
-class Post:
-    """A subtree's robot: it keeps it to its end, or gets another one where it is gone."""
+class Post(Claimant):
+    """A subtree's robot: it keeps it to its end, or gets another one where it is gone.
 
-    robot: Robot
+    Several may be of one robot; then each claims what its skills take of that, and keeps it to its end.
+    """
+
+    robot: Robot = field(kw_only=True)
     above: Post | None = None  # the post of what the subtree grew under; None for the root's
     before: Post | None = None  # what the robot did before and goes on with; None: it is free then
     top: Behaviour | None = None  # the subtree; None: the whole tree
+    part: str = ""  # its number among those of one robot; empty: it is the only one
+    world: World = field(init=False)  # the robot's
+
+    def __post_init__(self) -> None:
+        self.world = self.robot.world.beside(self.part) if self.part else self.robot.world
 
     def get(self, robot: Robot) -> None:
         """Have a robot from now on; it is as far as the one that it stands in for."""
         robot.elapsed = max(robot.elapsed, self.robot.elapsed)
         self.robot, self.before, robot.post, robot.idle = robot, robot.post, self, False
+        self.world = robot.world
 
     def is_above(self, post: Post | None) -> bool:
         """Whether it is another post, or stands above it: then its robot waits for what grew."""
@@ -365,18 +399,33 @@ class Team:
         self.alone = len(self.robots) == 1  # whether there is one only
         for robot in () if self.alone else self.robots:
             self._shared[robot.name].heed(robot)
-        self.post = Post(self.robots[0])
+        #: Whether the subtrees of a parallel take turns: there is one robot, whose skills take all of it.
+        self._resources = world.household.resources if self.alone else frozenset()
+        self.takes_turns = self.alone and not self._resources
+        self._parts = 0
+        self.post = Post("", robot=self.robots[0])
         self.post.get(self.robots[0])
 
-    def execute(self, robot: Robot, skill: str, patience: float) -> Pending[Observation]:
-        """Let a robot carry a skill out, after the one before, as soon as it has for itself what that needs."""
-        robot.doing = after(robot.doing, lambda: self._execute(robot, skill, patience))
-        return robot.doing
+    def claim(self, post: Post, skill: str) -> tuple[str, Pending[None]] | None:
+        """Claim what a skill takes of a robot on which several subtrees are; returns what, in words, and whether."""
+        if not post.part:
+            return None
+        used = post.world.household.uses(skill)
+        return " and ".join(sorted(used - {""})), self.claims.ask(post, Use(places=tuple(used)))
 
-    def _execute(self, robot: Robot, skill: str, patience: float) -> Pending[Observation]:
+    def execute(self, post: Post, skill: str, patience: float) -> Pending[Observation]:
+        """Let a robot carry a skill out as soon as it has for itself what that needs, after others that need it."""
+        robot, ask = post.robot, partial(self._execute, post, skill, patience)
+        used = post.world.household.uses(skill) if post.part else {*self._resources, ""}
+        for name in used & robot.doing.keys():
+            ask = partial(after, robot.doing[name], ask)
+        robot.doing |= dict.fromkeys(used, doing := asked(ask))
+        return doing
+
+    def _execute(self, post: Post, skill: str, patience: float) -> Pending[Observation]:
         if self.alone:
-            return robot.world.execute(skill)
-        return claimed_skill(skill, self._shared[robot.name], robot, self.claims, patience)
+            return post.world.execute(skill)
+        return claimed_skill(skill, self._shared[post.robot.name], post.robot, self.claims, patience)
 
     def stop(self) -> None:
         """Stop the robots that make way, which no goal node does."""
@@ -408,17 +457,21 @@ class Team:
     def send(self, top: Behaviour, subgoal: str, above: Post) -> Post | None:
         """Give a subtree a robot: one that can do it, that holds or is near to what it names; None: it has to wait."""
         if not self.left:
-            return Post(above.robot, above, top=top)
+            return Post("", robot=above.robot, above=above, top=top)
+        if self.alone:
+            self._parts += 1
+            return Post(f"'{subgoal}'", robot=above.robot, above=above, top=top, part=str(self._parts))
         able = [robot for robot in self.robots if not robot.gone and self._can(robot, subgoal)]
         robot = self._best(able or [robot for robot in self.robots if not robot.gone], subgoal, above)
         if robot is None:
             return None
-        post = Post(robot, above, top=top)
+        post = Post("", robot=robot, above=above, top=top)
         post.get(robot)
         return post
 
     def ended(self, post: Post) -> None:
         robot, above = post.robot, post.above
+        self.claims.release(post)
         if robot.gone or robot.post is not post:
             return
         robot.post = post.before

@@ -152,6 +152,9 @@ def tree_rows(moment: Moment, *, folded: bool) -> Iterator[Row]:
     while number is not None:
         path.add(number)
         number = moment.nodes[number].parent
+    doing = {
+        node.parent: node.name for node in moment.nodes.values() if (node.kind, node.status) == ("skill", "running")
+    }
     waiting = [(moment.root, 0)] if moment.nodes else []
     while waiting:
         node, depth = waiting.pop()
@@ -160,7 +163,8 @@ def tree_rows(moment: Moment, *, folded: bool) -> Iterator[Row]:
         active = node.number in path and moment.result is None
         status = moment.status_of(node)
         before = "  " * depth if depth <= DEEPEST else f"{'  ' * DEEPEST}({depth}) "
-        text = f"{before}{_label(node, status)}{' …' if hidden else ''}"
+        does = f" · {_cut(doing[node.number])}" if len(doing) > 1 and node.number in doing else ""
+        text = f"{before}{_label(node, status)}{does}{' …' if hidden else ''}"
         yield Row(text, STATUSES[status].style, active=active)
         if not hidden:
             waiting += [(child, depth + 1) for child in reversed(below)]
@@ -173,7 +177,7 @@ def _label(node: Node, status: str) -> str:
 
 
 def _by(robot: str) -> str:
-    return f"{robot}: " if robot else ""
+    return f"{_cut(robot)}: " if robot else ""
 
 
 def _window(rows: list[Row], most: int) -> list[Row]:
@@ -193,7 +197,7 @@ def _cut(text: str) -> str:
 
 def event_lines(moment: Moment, event: Event) -> Iterator[Line]:
     """Yield the lines of an event that the moment has taken in; none if people need not know of it."""
-    by = _by(event.get("robot", ""))
+    by = _by(moment.doer_of(event["node"])) if "node" in event else ""
     match event:
         case {"e": "run", "instruction": words, "limits": limits}:
             model = event["llm"].get("llm", "")
@@ -246,7 +250,7 @@ def _decided(moment: Moment, event: Event) -> Iterator[Line]:
     decision = decision_from_dict(event)
     if decision is None:
         return
-    by = _by(moment.robot_of(event["node"])) if decision.counts.steps else ""
+    by = _by(moment.doer_of(event["node"])) if decision.counts.steps else ""
     first, *more = decision.lines()
     yield Line(f"{by}{first}", decision.look.style)
     yield from (Line(line, decision.look.style, indent=2) for line in more)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import threading
 from collections import Counter
@@ -315,6 +316,22 @@ class _Check:
         self._asked("at_rest", self._world.at_rest)
         self._observe()
         self._execute(skill)
+        self._together(skills)
+
+    def _together(self, skills: Sequence[str]) -> None:
+        """Carry two skills out at once that use different resources, and cancel one of them."""
+        by_uses = {self._world.household.uses(skill): skill for skill in skills}
+        for one, other in itertools.combinations(by_uses, 2):
+            if not one & other:
+                kept, stopped = by_uses[one], by_uses[other]
+                doing = self._call(f"'{kept}'", partial(self._world.execute, kept))
+                beside = self._call(f"'{stopped}' beside '{kept}'", partial(self._world.execute, stopped))
+                self._call(f"cancelling '{stopped}'", beside.cancel)
+                self._asked("at_rest", self._world.at_rest)
+                self._observation(
+                    f"'{kept}'", self._asked(f"'{kept}' beside '{stopped}'", partial(mapped, doing, lambda seen: seen))
+                )
+                return
 
     def _shares(self) -> None:
         team = self._call("team", lambda: team_of(self._world))

@@ -72,7 +72,8 @@ class World(abc.ABC):
 
     Every call returns at once, :meth:`at_rest` and cancelling, too; what takes time is in the pending result, which can
     be polled and cancelled. Skills are texts such as ``pick up juice 1``, or are declared. One skill is in flight at a
-    time. A new world stands where its task starts. ``with world:`` closes it at the end.
+    time; those that are declared to use different resources may be together, and each is cancelled for itself. A new
+    world stands where its task starts. ``with world:`` closes it at the end.
     :func:`reactree_ros.world.check.check_world` tries whether a world keeps to all of this.
     """
 
@@ -182,6 +183,10 @@ class World(abc.ABC):
     @abc.abstractmethod
     def score(self) -> Pending[Score | None]:
         """Say how far the goal is reached; None if the world knows no goal."""
+
+    def beside(self, part: str) -> World:
+        """Return the world for a part of the run that goes on beside others; a record tells apart what each asked."""
+        return self
 
     def goal_of(self, instruction: str) -> Mapping[str, int]:
         """Return the goal of an instruction that is no task's: what has to hold, how many times.

@@ -7,6 +7,7 @@ import logging
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -156,7 +157,7 @@ class SkillTimeLimit(WorldWrapper):
     """Stops a skill that takes too long, and lets nothing else begin before what was stopped or cancelled has ended.
 
     A skill that came to rest in time ends with :attr:`Outcome.TIMEOUT`; one that did not fails with a
-    :class:`WorldError`, and so does what is asked next.
+    :class:`WorldError`, and so does what is asked next. Of skills that are together each has its own time.
 
     Args:
         seconds: Longest time for one skill, in seconds.
@@ -169,7 +170,7 @@ class SkillTimeLimit(WorldWrapper):
     ) -> None:
         super().__init__(inner)
         self._seconds, self._stop_seconds, self._answer_seconds = seconds, stop_seconds, answer_seconds
-        self._ending = ""  # the skill that was cancelled and may not have ended yet
+        self._ending: list[str] = []  # skills that were cancelled and may not have ended yet
 
     def around(self, world: World) -> SharedWorld:
         return SkillTimeLimit(world, self._seconds, self._stop_seconds, answer_seconds=self._answer_seconds)
@@ -214,24 +215,27 @@ class SkillTimeLimit(WorldWrapper):
         return outer
 
     def _cancel(self, skill: str, running: Pending[Observation]) -> bool:
-        self._ending = skill
+        self._ending.append(skill)
         cancelled = running.cancel()
         if not cancelled:
-            self._ending = ""
+            self._ending.remove(skill)
         return cancelled
 
     def _after_rest(self, waiting: Pending[Any], then: Callable[[BaseException | None], object]) -> None:
         # ``waiting`` waits for it, and keeps that alive: the world and the alarm need not.
-        skill = self._ending
+        ending = tuple(self._ending)
         rest: Pending[None] = Pending()
 
         def restless() -> WorldError:
-            return WorldError(f"'{skill}' did not stop within {self._stop_seconds:g} s")
+            named = " and ".join(f"'{skill}'" for skill in ending)
+            return WorldError(f"{named} did not stop within {self._stop_seconds:g} s")
 
         def go_on(done: Future[None]) -> None:
             error = restless() if done.cancelled() else done.exception()
             if error is None:
-                self._ending = ""
+                for skill in ending:
+                    with suppress(ValueError):  # whoever else waited was told before
+                        self._ending.remove(skill)
             then(error)
 
         rest.add_done_callback(go_on)

@@ -12,7 +12,7 @@ from typing import Any
 import delivery_interfaces  # noqa: F401  # of ../shared, which the stand-in speaks
 import pytest
 import yaml
-from doubles import ScriptedModel
+from doubles import ScriptedModel, expand
 from processes import Process
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
@@ -23,6 +23,7 @@ from std_msgs.msg import Bool
 
 from reactree_ros.agent.observation import Outcome
 from reactree_ros.nodes.robot.robot_bridge_node import RobotBridgeNode
+from reactree_ros.world.port import WorldError
 from reactree_ros.world.wrappers import unwrapped
 
 Result = ExecuteSkill.Result
@@ -178,3 +179,70 @@ def test_a_dry_run_and_a_policy_go_by_conditions_too(delivery: Delivery) -> None
         assert (outcome, f"may be at most 0.8 while {NEAR}" in text) == (Result.PRECONDITION, True)
         delivery.near(True)
     assert delivery.did() == []
+
+
+def test_it_speaks_while_it_drives_and_drives_one_after_the_other(delivery: Delivery) -> None:
+    delivery.start()
+    delivery.near(False)
+    (delivery.file.parent / "faults.txt").write_text("drive=8")
+    script = {
+        "root": [expand("parallel", "a", "b", "c"), "Act: done"],
+        "a": [f"Act: {TO_COUNTER}", "Act: done"],
+        "b": ["Act: say I am coming", "Act: done"],
+        "c": ["Act: navigate to nurse desk at 0.5 m/s", "Act: done"],
+    }
+    graph = delivery.graph
+    graph.inference(ScriptedModel(script))
+    graph.planner(bridge="robot_bridge", planner="reactree")
+    goal = graph.task()
+    graph.until(lambda: "SPEECH" in delivery.servers.output, "it speaks")
+    (delivery.file.parent / "faults.txt").write_text("drive=0.5")
+    assert goal.result.success
+    lines = [line.split(maxsplit=1)[1] for line in delivery.servers.output.splitlines() if line[:1] == " "]
+    done = [" ".join(line.split()[:3]) for line in lines if line.startswith(("DRIVE", "SPEECH"))]
+    assert done == ["DRIVE begin counter", "SPEECH I am", "DRIVE end counter", "DRIVE begin nurse", "DRIVE end nurse"]
+
+
+def test_goals_that_use_different_resources_are_under_way_together_and_end_each_for_itself(delivery: Delivery) -> None:
+    delivery.start()
+    delivery.near(False)
+    (delivery.file.parent / "faults.txt").write_text("drive=3600")
+    graph, world = delivery.graph, delivery.graph.ros_world("robot_bridge")
+    graph.settled(world.learn())
+    driving = world.execute(TO_COUNTER)
+    graph.until(lambda: "DRIVE begin counter" in delivery.servers.output, "it drives")
+    assert graph.settled(world.execute("say Hello")).outcome is Outcome.DONE
+    assert "Under way: navigate to counter at 0.5 m/s." in graph.settled(world.observe()).text
+    with pytest.raises(WorldError, match=r"rejected 'navigate to nurse desk at 0\.5 m/s': it is busy"):
+        graph.settled(world.execute("navigate to nurse desk at 0.5 m/s"))
+    (delivery.file.parent / "faults.txt").write_text("nobody")
+    waiting = world.execute("wait up to 300 s for a person")
+    graph.until(lambda: "wait up to" in delivery.bridge._skills.skill, "it waits")
+    waiting.cancel()  # that alone
+    graph.settled(world.at_rest())
+    assert not driving.done()
+    assert "Conditions: people are near: no" in graph.settled(world.execute("say Bye")).text
+    world.stop()
+    graph.settled(world.at_rest())
+    delivery.servers.wait_for("DRIVE canceled counter")
+    assert driving.cancelled()
+    world.close()
+
+
+def test_an_emergency_stop_stops_all_that_is_under_way(delivery: Delivery) -> None:
+    config = yaml.safe_load(delivery.file.read_text()) | {"emergency_stop": {"topic": "stop", "latched": True}}
+    delivery.file.write_text(yaml.safe_dump(config, sort_keys=False))
+    stop = delivery.graph.probe.create_publisher(Bool, "stop", LATCHED)
+    stop.publish(Bool(data=False))
+    delivery.start()
+    delivery.near(False)
+    (delivery.file.parent / "faults.txt").write_text("drive=3600 nobody")
+    graph, world = delivery.graph, delivery.graph.ros_world("robot_bridge")
+    graph.settled(world.learn())
+    graph.until(lambda: not world.halted(), "it may move")
+    both = [world.execute(TO_COUNTER), world.execute("wait up to 300 s for a person")]
+    graph.until(lambda: delivery.bridge._skills.skill.count("' and '") == 1, "both are under way")
+    stop.publish(Bool(data=True))
+    assert [graph.settled(one).outcome for one in both] == [Outcome.HALTED] * 2
+    delivery.servers.wait_for("DRIVE canceled counter")
+    world.close()

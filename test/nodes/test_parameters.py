@@ -102,7 +102,7 @@ def test_meaning_bounds_and_choices_can_be_asked_for(graph: Graph) -> None:
     (bounds,) = made.describe_parameter("watts").floating_point_range
     assert (bounds.from_value, bounds.to_value) == (0.0, 3000.0)
     assert made.describe_parameter("fan").additional_constraints == "one of off, slow, fast"
-    assert made.describe_parameter("policy").additional_constraints == "one of majority, all, concurrent"
+    assert made.describe_parameter("policy").additional_constraints == "one of majority, all, concurrent, turns"
 
 
 def test_what_may_change_is_checked_when_it_changes(graph: Graph) -> None:

@@ -238,7 +238,7 @@ def test_a_task_that_the_bridge_does_not_know_is_an_invalid_goal(graph: Graph, t
 def test_parameters_that_make_no_sense_are_refused(graph: Graph) -> None:
     with pytest.raises(UserError, match="on_busy is 'wait': use one of reject, queue, preempt"):
         graph.planner(on_busy="wait")
-    with pytest.raises(UserError, match="parallel is 'most': use one of majority, all, concurrent"):
+    with pytest.raises(UserError, match="parallel is 'most': use one of majority, all, concurrent, turns"):
         graph.planner(parallel="most")
     with pytest.raises(UserError, match="planner 'reactre' is unknown; did you mean 'reactree'"):
         graph.planner(planner="reactre")
@@ -259,7 +259,7 @@ def test_every_choice_of_a_run_is_a_parameter_with_its_meaning(graph: Graph) -> 
     planner = graph.household({})
     for name, field in RunOptions.model_fields.items():
         assert planner.describe_parameter(name).description == field.description
-    assert planner.describe_parameter("parallel").additional_constraints == "one of majority, all, concurrent"
+    assert planner.describe_parameter("parallel").additional_constraints == "one of majority, all, concurrent, turns"
 
 
 # ---------------------------------------------------------------------- decisions, feedback, snapshots

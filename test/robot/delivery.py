@@ -32,6 +32,7 @@ RULES: Mapping[str, Mapping[str, Any]] = {
     "hand over": {"requires": {"held": "{item}"}, "effect": {"released": "item", "place": "person"}, "uses": ["arm"]},
     "move arm": {"uses": ["arm"]},
     "say": {"uses": ["voice"]},
+    "wait for person": {"uses": ["eyes"]},
 }
 
 

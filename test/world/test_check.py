@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from reactree_ros.agent.skill import Offer, Offered, Skill
 from reactree_ros.agent.transcript import parse_transcript
-from reactree_ros.background.pending import Pending
+from reactree_ros.background.pending import Pending, where_late
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld
@@ -234,6 +235,42 @@ NEVER: list[tuple[World, str]] = [
     (but(execute=cannot_be_stopped), "'open door 1' was cancelled, but its pending result is not settled"),
     (but(at_rest=never), "at_rest did not settle within 0.2 s"),
 ]
+
+
+class Talker(Shed):
+    """Goes on and talks at the same time; ``at_once``: it ends all that is under way if one thing is cancelled."""
+
+    household = Household(
+        name="talker",
+        start_line="You are in a shed",
+        skills=(
+            Skill(name="drive", wording="drive", uses=frozenset({"base"})),
+            Skill(name="say", wording="say hello", uses=frozenset({"voice"})),
+        ),
+    )
+
+    def __init__(self, *, at_once: bool = False) -> None:
+        super().__init__()
+        self.at_once, self.doing = at_once, set[Pending[Observation]]()
+
+    def available_skills(self) -> Pending[Sequence[Offered]]:  # type: ignore[override]
+        return Pending.ready([Offer(skill) for skill in self.household.skills])
+
+    def execute(self, skill: str) -> Pending[Observation]:
+        if skill not in ("drive", "say hello"):
+            return super().execute(skill)
+        doing = Pending[Observation]()
+        doing.add_done_callback(lambda _: self.doing.discard(doing))
+        if self.at_once:
+            doing.add_done_callback(lambda _: [one.cancel() for one in list(self.doing)] if doing.cancelled() else None)
+        self.doing.add(doing)
+        where_late(doing, 0.01, lambda late: late.succeed(Observation("Done.")))
+        return doing
+
+
+def test_a_world_whose_skills_run_together_keeps_to_the_port() -> None:
+    assert check_world(Talker()) == []
+    assert check_world(Talker(at_once=True)) == ["'drive' beside 'say hello' was cancelled by the world itself"]
 
 
 def test_a_world_of_several_robots_keeps_to_the_port() -> None:

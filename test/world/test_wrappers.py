@@ -118,6 +118,23 @@ def test_a_skill_that_takes_too_long_ends_when_the_world_has_come_to_rest() -> N
     assert skill.result(PATIENCE) == Observation(LATE, Outcome.TIMEOUT)
 
 
+def test_of_skills_that_are_together_each_that_was_cancelled_is_waited_for() -> None:
+    inner = Slow()
+    world = SkillTimeLimit(inner, PATIENCE, PATIENCE)
+    first, second, third = (world.execute(f"turn on tv {number}") for number in (1, 2, 3))
+    first.cancel()
+    world.observe()
+    second.cancel()
+    inner.rests[0].succeed(None)  # of the first: nobody knows of the second
+    assert len(inner.looks) == 1
+    world.observe()
+    assert (len(inner.looks), len(inner.rests)) == (1, 2)
+    inner.rests[1].succeed(None)
+    assert len(inner.looks) == 2
+    inner.in_flight[2].succeed(Observation("It is on."))
+    assert third.take().text == "It is on."
+
+
 def test_where_the_world_does_not_come_to_rest_the_skill_fails() -> None:
     inner = Slow()
     world = SkillTimeLimit(inner, SHORT, SHORT)

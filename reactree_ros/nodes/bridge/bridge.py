@@ -37,7 +37,8 @@ class Bridge(ManagedNode):
     makes the others (:class:`MemberBridge`), which change state with it.
 
     Actions:
-        ``~/execute_skill`` (ExecuteSkill): one skill at a time; a further goal is rejected. Canceling stops the skill.
+        ``~/execute_skill`` (ExecuteSkill): a goal is rejected if its skill takes what of the robot another one has,
+            which is all of it where nothing is declared. Canceling stops the skill.
 
     Services:
         ``~/reset``, ``~/observe``, ``~/available_skills``, ``~/evaluate``, ``~/household``, ``~/check``.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -76,11 +77,23 @@ class ObservationTopic:
                 self._log.warning(f"~/image: a picture cannot be read ({error})", throttle_duration_sec=60.0)
 
 
+@dataclass(eq=False)
+class _Goal:
+    request: ExecuteSkill.Goal
+    uses: frozenset[str]  # what of the robot it takes
+    handle: Any = None  # once it has begun
+    awaited: Pending[Any] | None = None  # what it waits for
+    question: Pending[str] | None = None  # the last question to a person about it
+
+    def stop(self) -> None:
+        if self.awaited is not None:
+            self.awaited.cancel()
+
+
 class SkillServer:
     """Carries skills out in the hosted world; a person has ``confirm_timeout`` seconds to say yes.
 
     Attributes:
-        busy: Whether a skill is under way.
         last: The last skill and its outcome, in words.
     """
 
@@ -90,10 +103,7 @@ class SkillServer:
         self._node, self._log = node, node.get_logger()
         self._host, self._topic, self._person = host, topic, person
         self._confirm_timeout = confirm_timeout
-        self._skill: Pending[Any] | None = None
-        self._question: Pending[str] | None = None  # an open question to a person
-        self._goal_handle: Any = None
-        self.busy = False
+        self._goals: list[_Goal] = []  # what is under way; none takes of the robot what another one has
         self.last = "none yet"
         self._person_by: float | None = None  # when a person must be there; None: nobody need be
         self._ended = node.create_publisher(SkillEnded, "~/skill_ended", 10)
@@ -109,25 +119,30 @@ class SkillServer:
         )
 
     @property
+    def busy(self) -> bool:
+        return bool(self._goals)
+
+    @property
     def skill(self) -> str:
-        return "" if self._goal_handle is None else str(self._goal_handle.request.skill)
+        return "' and '".join(goal.request.skill for goal in self._goals if goal.handle is not None)
 
     def stop(self) -> None:
-        if self._skill is not None:
-            self._skill.cancel()
+        for goal in self._goals:
+            goal.stop()
 
     def close(self) -> None:
         self._action.destroy()
 
     def confirm(self, skill: str, reason: str) -> Pending[str]:
         """Ask a person; the answer is why the skill is refused; empty: it is approved."""
-        self._feedback(ExecuteSkill.Feedback.CONFIRMING, 0.0)
+        goal = next((one for one in self._goals if one.request.skill == skill), self._goals[-1])
+        goal.handle.publish_feedback(ExecuteSkill.Feedback(phase=ExecuteSkill.Feedback.CONFIRMING))
         put = Question(f"May '{skill}' be carried out?", self._confirm_timeout, goal=reason, skill=skill)
 
         def read(answer: Answer) -> str:
             return "" if approves(answer.text) else f"'{skill}' was not approved: {quoted(answer.text)}"
 
-        self._question = answer = mapped(self._person.ask(put), read)
+        goal.question = answer = mapped(self._person.ask(put), read)
         return answer
 
     def expect_person(self) -> None:
@@ -136,10 +151,11 @@ class SkillServer:
 
     def look_after(self) -> None:
         self._look_for_person()
-        if self._question is not None and not self._question.done():
-            return
-        if self._goal_handle is not None and self._goal_handle.is_active:
-            self._feedback(ExecuteSkill.Feedback.EXECUTING, -1.0)
+        for goal in self._goals:
+            asks = goal.question is not None and not goal.question.done()
+            if not asks and goal.handle is not None and goal.handle.is_active:
+                executing = ExecuteSkill.Feedback(phase=ExecuteSkill.Feedback.EXECUTING, fraction=-1.0)
+                goal.handle.publish_feedback(executing)
 
     def _look_for_person(self) -> None:
         if self._person_by is None or (not self._person.there and steady.now() <= self._person_by):
@@ -151,27 +167,38 @@ class SkillServer:
                 f"refused until somebody does; {HINT}"
             )
 
-    def _feedback(self, phase: int, fraction: float) -> None:
-        self._goal_handle.publish_feedback(ExecuteSkill.Feedback(phase=phase, fraction=fraction))
-
-    def _consider(self, goal: ExecuteSkill.Goal) -> GoalResponse:
-        if self.busy or not self._host.active:
-            self._log.warning(f"'{goal.skill}' rejected: {'busy' if self.busy else 'not active'}")
+    def _consider(self, request: ExecuteSkill.Goal) -> GoalResponse:
+        uses = self._uses(request)
+        other = next((f"busy with '{one.request.skill}'" for one in self._goals if one.uses & uses), "")
+        if other or not self._host.active:
+            self._log.warning(f"'{request.skill}' rejected: {other or 'not active'}")
             return GoalResponse.REJECT
-        self.busy = True
+        self._goals.append(_Goal(request, uses))
         return GoalResponse.ACCEPT
 
+    def _uses(self, request: ExecuteSkill.Goal) -> frozenset[str]:
+        if self._host.world is None:
+            return frozenset({""})
+        household = self._host.world.household
+        try:
+            return household.uses(_skill_in(request, household.skills))
+        except ValueError:  # it will be refused
+            return household.uses(request.skill)
+
     def _cancel(self, goal_handle: Any) -> CancelResponse:
-        self.stop()
+        for goal in self._goals:
+            if goal.request is goal_handle.request:
+                goal.stop()
         return CancelResponse.ACCEPT
 
     async def _execute(self, goal_handle: Any) -> ExecuteSkill.Result:
         served = serving("execute_skill", goal_handle.request.trace)
+        goal = next(one for one in self._goals if one.request is goal_handle.request)
         try:
-            observation, message, skills = await self._carry_out(goal_handle)
+            observation, message, skills = await self._carry_out(goal, goal_handle)
         finally:
-            self.stop()
-            self.busy, self._skill, self._question, self._goal_handle = False, None, None, None
+            goal.stop()
+            self._goals.remove(goal)
         outcome = observation.outcome
         if goal_handle.is_cancel_requested and outcome is not Outcome.WORLD_UNAVAILABLE:
             outcome = Outcome.CANCELED
@@ -191,7 +218,7 @@ class SkillServer:
         self._topic.publish(observation, seen)
         return ExecuteSkill.Result(**came)
 
-    async def _carry_out(self, goal_handle: Any) -> tuple[Observation, str, Sequence[Offered]]:
+    async def _carry_out(self, going: _Goal, goal_handle: Any) -> tuple[Observation, str, Sequence[Offered]]:
         """Carry a skill out; returns the observation, an error message, and the next skills if they are known.
 
         After a stop nothing moves any more, or the outcome says that nobody knows.
@@ -205,8 +232,8 @@ class SkillServer:
             return _result(refusal("canceled before it began", Outcome.CANCELED))
         if not self._host.active or world is None:
             return _gone(WorldError(f"'{goal.skill}' did not begin: the bridge was deactivated"))
-        self._goal_handle = goal_handle
-        self._skill = pending = asked(lambda: world.execute(skill))
+        going.handle = goal_handle
+        going.awaited = pending = asked(lambda: world.execute(skill))
         await settled(self._node, pending)
         stopped = pending.cancelled()
         try:
@@ -215,7 +242,7 @@ class SkillServer:
             return _gone(error)
         skills = asked(world.available_skills)  # after a stop, this waits for the skill's end
         if not stopped:
-            self._skill = skills
+            going.awaited = skills
         await settled(self._node, skills)
         if stopped and not goal_handle.is_cancel_requested:  # the client did not stop it
             return _gone(WorldError(f"'{goal.skill}' was stopped: the bridge was deactivated, or is ending"))

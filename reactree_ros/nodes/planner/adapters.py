@@ -85,10 +85,10 @@ class RosWorld(SharedWorld):
         self._node, self._calls, self._bridge, self._heartbeat = node, calls, bridge, heartbeat
         self._full_name = str(node.resolve_topic_name(bridge))
         self._life: int | None = None  # of the bridge at the start of the task
-        self._skill: Pending[Observation] | None = None
+        self._under_way: set[Pending[Observation]] = set()
         self.about: dict[str, Any] = {}  # name and settings of the world, as far as the bridge knows
         self._now: tuple[Offered, ...] = ()  # the skills on offer, until something happens
-        self._last: Pending[None] = Pending.ready(None)  # the end of the last cancelled skill
+        self._ending: list[Pending[None]] = []  # the ends of cancelled skills
         self._handover = Handover(node)
         self._action = f"{bridge}/execute_skill"
         self._skills = OneAnswer(node, ExecuteSkill, self._action)
@@ -226,7 +226,7 @@ class RosWorld(SharedWorld):
             goal.cancel()
 
         def cancel() -> None:
-            self._last = goal.over
+            self._ending = [*(one for one in self._ending if not one.done()), goal.over]
             self._handover.put(stop)
 
         def send() -> None:
@@ -244,7 +244,8 @@ class RosWorld(SharedWorld):
         ready = self._skills.server_is_ready
         waiting = Waiting(self._action, service, ready, send, stop, pending, gone=WorldError, node=self._full_name)
         self._calls.wait(waiting)
-        self._skill = pending
+        self._under_way.add(pending)
+        pending.add_done_callback(self._under_way.discard)
         return pending
 
     def _observation(self, skill: str, told: Any) -> Observation:
@@ -260,16 +261,15 @@ class RosWorld(SharedWorld):
         return observation_from_msg(told.observation, outcome)
 
     def stop(self) -> None:
-        if self._skill is not None:
-            self._skill.cancel()
+        for skill in tuple(self._under_way):
+            skill.cancel()
 
     def at_rest(self) -> Pending[None]:
-        """Settle when the bridge has ended the last cancelled skill; fails if the bridge goes away before.
-
-        The bridge carries out one skill at a time, so the others have ended, too.
-        """
+        """Settle when the bridge has ended each cancelled skill; fails if the bridge goes away before."""
+        if not self._ending:
+            return Pending.ready(None)
         resting: Pending[None] = Pending()
-        self._last.add_done_callback(lambda ended: settle_as(ended, resting))
+        _all(self._ending).add_done_callback(lambda ended: settle_as(ended, resting, lambda _: None))
         return resting
 
     def close(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,7 @@ PERIOD = 0.05
 @dataclass(eq=False)
 class _Next:
     text: str
+    uses: frozenset[str]
     pending: Pending[Observation]
     until: float
 
@@ -66,20 +67,17 @@ class RobotWorld(MapWorld):
         self._robot, self._mapped, self._active = robot, mapped, active
         self._node, self._dry_run = robot.node, robot.dry_run
         node, config = self._node, self._config
-        self._last: Errand | Waiting | None = None
+        self._errands: list[Errand | Waiting] = []  # what is under way
+        self._together = False  # whether several were under way at the same time
         charge = None if self._dry_run or config.battery is None else config.battery.charge
         self._charging = Charging(
             self._robot.battery, charge, lambda skill: asked(self._carry_out, skill, charging=True), node.get_logger()
         )
-        self._next: _Next | None = None
+        self._next: list[_Next] = []  # what waits for what does not stop
         self._cancelled: deque[Errand] = deque()
         self._timer = steady.every(node, PERIOD, self._look_after)
         self._wake = Wake(node, self._look_after)
         robot.conditions.call(self._step)
-
-    @property
-    def _errand(self) -> Errand | Waiting | None:
-        return None if self._last is None or self._last.over else self._last
 
     # ------------------------------------------------------------------ the port
 
@@ -103,14 +101,24 @@ class RobotWorld(MapWorld):
     def no_map(self) -> str:
         return self._robot.no_map()
 
+    def observe(self) -> Pending[Observation]:
+        under_way = "".join(f" Under way: {errand}." for errand in self._under_way)
+        return mapped(super().observe(), lambda seen: replace(seen, text=seen.text + under_way))
+
     def execute(self, skill: str) -> Pending[Observation]:
         """Check a skill and send its goal; a cancel goes through to the robot's server."""
+        self._together |= bool(self._under_way)
         done = self._carry_out(skill)
         return mapped(done, self._with_conditions) if self._config.conditions else done
 
+    def _with_conditions(self, observation: Observation) -> Observation:
+        if self._together:  # who was told last may be somebody else
+            self._last_conditions = ""
+        return super()._with_conditions(observation)
+
     def _carry_out(self, skill: str, *, charging: bool = False) -> Pending[Observation]:
         """Carry a skill out, see :meth:`execute`; one by which the robot charges also where tasks hold for that."""
-        self._robot.senses.look(forget=True)
+        self._robot.senses.look(forget=not self._under_way)
         map, now = self.there, self.now()
         conduct, call = self._read(map, skill)
         if not isinstance(call, SkillCall):
@@ -125,9 +133,10 @@ class RobotWorld(MapWorld):
             return self._wait(call, lambda outcome, words: conduct.after(map, call, outcome, words, {}))
         if low := "" if self._dry_run else self._robot.battery.too_low():
             return ended(Outcome.PRECONDITION, f"You cannot {skill} now: {low}.")
-        if self._robot.servers.obstacle():
-            self._next = _Next(skill, Pending(), steady.now() + self._robot.stop_timeout)
-            return self._next.pending
+        uses = self.household.uses(call)
+        if self._obstacle(uses):
+            self._next.append(_Next(skill, uses, Pending(), steady.now() + self._robot.stop_timeout))
+            return self._next[-1].pending
         outcome, words = conduct.check(self._robot.facts(), call, now, unseen=self._dry_run)
         if outcome is not Outcome.DONE:
             return ended(outcome, words)
@@ -138,7 +147,7 @@ class RobotWorld(MapWorld):
                 self._log(by.orders(values), call)
                 map.apply(call, now)
                 return ended(Outcome.DONE, words)
-            return self._begin(call, conduct, by, words, values)
+            return self._begin(call, conduct, by, words, values, uses)
         except NoValue as error:
             return ended(Outcome.PRECONDITION, f"You cannot {skill}: {missing(map, call, str(error))}.")
 
@@ -146,7 +155,9 @@ class RobotWorld(MapWorld):
         if self._dry_run:
             self._node.get_logger().info(f"dry run: {call}")
             return Pending.ready(after(Outcome.DONE, f"You {call}."))
-        self._last = waiting = Waiting(call, self._robot.conditions, halted=self.halted, after=after)
+        uses = self.household.uses(call)
+        waiting = Waiting(call, self._robot.conditions, uses=uses, halted=self.halted, after=after)
+        self._errands.append(waiting)
         return waiting.pending
 
     def _log(self, orders: Sequence[Asked], call: SkillCall) -> None:
@@ -179,21 +190,23 @@ class RobotWorld(MapWorld):
         self._stop_cancelled()
         self._node.destroy_timer(self._timer)
         self._wake.close()
-        if self._next is not None:
-            self._next.pending.cancel()
+        for next in self._next:
+            next.pending.cancel()
         self._robot.close()
 
     # ------------------------------------------------------------------ one skill
 
     def _begin(
-        self, call: SkillCall, conduct: MapSkills, by: MappedSkill, words: str, values: Values
+        self, call: SkillCall, conduct: MapSkills, by: MappedSkill, words: str, values: Values, uses: frozenset[str]
     ) -> Pending[Observation]:
         def cancel() -> None:
             self._cancelled.append(errand)
             self._wake.trigger()
 
         pending: Pending[Observation] = Pending(on_cancel=cancel)
-        self._last = errand = Errand(self._robot, call, conduct, by, values=values, words=words, pending=pending)
+        given = call, conduct, by
+        errand = Errand(self._robot, *given, values=values, words=words, uses=uses, pending=pending)
+        self._errands.append(errand)
         return pending
 
     def _stop_cancelled(self) -> None:
@@ -202,25 +215,35 @@ class RobotWorld(MapWorld):
 
     def _look_after(self) -> None:
         self._stop_cancelled()
-        self._robot.watch()
-        self._begin_next()
-        self._robot.senses.look(forget=self._errand is None)
+        self._robot.watch([one.underway for one in self._under_way if isinstance(one, Errand) and one.is_wanted])
+        for next in list(self._next):
+            self._begin_next(next)
+        self._robot.senses.look(forget=not self._under_way)
         self._step()
-        obstacle = self._errand or self._next or self._robot.stop.engaged() or self._robot.servers.obstacle()
+        obstacle = self._next or self._robot.stop.engaged() or self._obstacle()
         self._charging.look(active=self._active(), free=not obstacle)
 
     def _step(self) -> None:
-        if self._errand is not None:
-            self._errand.step()
+        for errand in self._under_way:
+            errand.step()
 
-    def _begin_next(self) -> None:
-        next = self._next
-        if next is None:
-            return
-        obstacle = "" if next.pending.done() or self.halted() else self._robot.servers.obstacle()
+    @property
+    def _under_way(self) -> Sequence[Errand | Waiting]:
+        self._errands = [errand for errand in self._errands if not errand.over]
+        return tuple(self._errands)
+
+    def _obstacle(self, uses: frozenset[str] | None = None) -> str:
+        """Say why nothing may begin that uses this of the robot; None: anything. Empty if it may."""
+        for errand in self._under_way:
+            if uses is None or uses & errand.uses:
+                return f"'{errand}' is under way"
+        return self._robot.servers.obstacle(uses)
+
+    def _begin_next(self, next: _Next) -> None:
+        obstacle = "" if next.pending.done() or self.halted() else self._obstacle(next.uses)
         if obstacle and steady.now() <= next.until:
             return
-        self._next = None
+        self._next.remove(next)
         if obstacle:
             limit = f"{self._robot.stop_timeout:g} s"
             next.pending.fail(WorldError(f"'{next.text}' could not begin within {limit}: {obstacle}"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -21,7 +21,7 @@ from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.robot.goal_templates import NoValue, Values
 from reactree_ros.nodes.robot.mapped_skill import Leg, MappedSkill, Order, values_of
 from reactree_ros.nodes.robot.robot_perception import DetectorClient, KeptSightings, Perception, Prompts
-from reactree_ros.nodes.robot.robot_servers import Rejected, Server, Servers
+from reactree_ros.nodes.robot.robot_servers import Rejected, Server, Servers, Underway
 from reactree_ros.nodes.robot.robot_topics import Battery, Conditions, EmergencyStop, Names
 from reactree_ros.robot.config import RobotConfig
 from reactree_ros.robot.detections import named_in
@@ -92,11 +92,11 @@ class RobotParts:
     def no_map(self) -> str:
         return f"there is no semantic map on {self.config.map_topic} yet"
 
-    def watch(self) -> None:
+    def watch(self, wanted: Collection[Underway]) -> None:
         self._calls.watch()
         if self.looks is not None:
             self.looks.watch()
-        self.servers.watch()
+        self.servers.watch(wanted)
 
     def lacks(self) -> str:
         away = [*self.servers.away(), *(one.lacks() for one in (self.looks, self.prompts) if one is not None)]
@@ -145,6 +145,7 @@ class Errand:
 
     Attributes:
         over: Whether nothing more is done for it.
+        uses: What of the robot it takes.
         underway: Its goal, as it was sent last.
         trouble: Why the goal is to be sent again, or how it ended without a reason; empty: neither.
     """
@@ -158,10 +159,11 @@ class Errand:
         *,
         values: Values,
         words: str,
+        uses: frozenset[str],
         pending: Pending[Observation],
     ) -> None:
         self._robot, self._call, self._conduct, self._mapped = robot, call, conduct, mapped
-        self._words, self.pending = words, pending
+        self._words, self.uses, self.pending = words, uses, pending
         self._orders = mapped.orders(values)
         self._number = 0  # of the leg that is under way
         self.over, self.trouble = False, ""
@@ -177,6 +179,9 @@ class Errand:
         self._run = self._carry_out()
         self.step()
 
+    def __str__(self) -> str:
+        return str(self._call)
+
     @property
     def _leg(self) -> Leg:
         return self._mapped.legs[self._number]
@@ -189,8 +194,12 @@ class Errand:
     def _server(self) -> Server:
         return self._robot.servers.server_for(self._leg.call)
 
+    @property
+    def is_wanted(self) -> bool:
+        return not self.over and not self.pending.done()
+
     def step(self) -> None:
-        if self.over or self.pending.done() or inspect.getgeneratorstate(self._run) == inspect.GEN_RUNNING:
+        if not self.is_wanted or inspect.getgeneratorstate(self._run) == inspect.GEN_RUNNING:
             return
         try:
             next(self._run)
@@ -262,7 +271,7 @@ class Errand:
             self._send_again()
 
     def _send(self) -> None:
-        self.underway = sent = self._robot.servers.send(str(self._call), self._order)
+        self.underway = sent = self._robot.servers.send(str(self._call), self._order, self.uses)
         sent.result.add_done_callback(lambda _: self.step() if self.underway is sent else None)
 
     def _send_again(self) -> None:
@@ -337,7 +346,7 @@ class Errand:
         moved = underway.sent_at is not None and not underway.over and underway.stop_since is None
         self._server.stop(underway)
         if cancel is not None and moved:
-            asked = self._robot.servers.send(f"stop '{self._call}'", cancel)
+            asked = self._robot.servers.send(f"stop '{self._call}'", cancel, self.uses)
             asked.result.add_done_callback(lambda _: self._see_whether_stopped(cancel, asked.result))
 
     def _see_whether_stopped(self, cancel: Order, answer: Pending[tuple[int, Any]]) -> None:
@@ -363,7 +372,7 @@ class Errand:
         while steady.now() < again_at or not self.underway.over:
             yield from self._halt_if_stopped()
             if steady.now() - self._troubled_since > limit:
-                obstacle = self._robot.servers.obstacle()
+                obstacle = self._robot.servers.obstacle(self.uses)
                 raise WorldError(f"{reason} (again and again for {limit:g} s){f'; {obstacle}' if obstacle else ''}")
             yield
         self.trouble = ""
@@ -480,7 +489,7 @@ class Errand:
 
     def _finish(self, outcome: Outcome, words: str) -> None:
         self.over = True
-        if self._robot.looks is not None:
+        if self._robot.looks is not None and self._looks:
             self._robot.looks.stop()
         if outcome is Outcome.DONE:
             words += self._unsure
@@ -530,13 +539,18 @@ class Waiting:
         call: SkillCall,
         conditions: Conditions,
         *,
+        uses: frozenset[str],
         halted: Callable[[], str],
         after: Callable[[Outcome, str], Observation],
     ) -> None:
         self._call, self._conditions, self._halted, self._after = call, conditions, halted, after
+        self.uses = uses
         self._until = steady.now() + float(call.values["seconds"])
         self.pending: Pending[Observation] = Pending()
         self.step()
+
+    def __str__(self) -> str:
+        return str(self._call)
 
     @property
     def over(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -50,6 +50,7 @@ class Underway:
     says: str = ""  # what was heard last that does not end it, in words
     handle: Any = None  # rclpy's, while an action server has it
     due: float = 0.0  # when its message is published next
+    uses: frozenset[str] = frozenset()  # what of the robot it takes
 
     def end(self, error: BaseException | None = None) -> None:
         """Note that nothing of it moves; its result fails, or is cancelled if there is none yet."""
@@ -342,17 +343,19 @@ class Servers:
     def server_for(self, call: MappedCall) -> Server:
         return self._servers[_key(call)]
 
-    def send(self, what: str, order: Order) -> Underway:
+    def send(self, what: str, order: Order, uses: frozenset[str] = frozenset()) -> Underway:
         server = self.server_for(order.call)
         underway = server.send(what, order if isinstance(server, Publishing | Listening) else order.goal)
+        underway.uses = uses
         self._underway.append((server, underway))
         return underway
 
-    def watch(self) -> None:
+    def watch(self, wanted: Collection[Underway] = ()) -> None:
+        """Look after what was sent; ``wanted`` is what goes on, and so keeps nobody from rest."""
         for server, underway in self._underway:
             server.watch(underway)
         self._underway = [one for one in self._underway if not one[1].over]
-        while self._resting and not self._underway:
+        while self._resting and all(one in wanted for _, one in self._underway):
             self._resting.popleft().succeed(None)
         before, self.emergency = self.emergency, self._does_not_stop()
         if self.emergency and not before:
@@ -370,16 +373,16 @@ class Servers:
                 )
         return ""
 
-    def obstacle(self) -> str:
-        """Say why nothing may be begun now; empty if something may."""
+    def obstacle(self, uses: frozenset[str] | None = None) -> str:
+        """Say why nothing may be begun that uses this of the robot; None: anything. Empty if it may."""
         for _, underway in self._underway:
-            if not underway.over:
+            if not underway.over and (uses is None or uses & underway.uses):
                 gone = f"; {underway.server} has gone, and it is not known whether the robot has stopped"
                 return f"'{underway.what}' has not stopped yet{gone if underway.away else ''}"
         return ""
 
     def at_rest(self) -> Pending[None]:
-        """Settle when everything has ended that was sent, at the next :meth:`watch`."""
+        """Settle when everything has ended that was sent and is not wanted any more, at the next :meth:`watch`."""
         if not self._underway:
             return Pending.ready(None)
         pending: Pending[None] = Pending()

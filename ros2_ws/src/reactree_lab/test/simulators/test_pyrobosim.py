@@ -37,7 +37,7 @@ from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.options import Routines, TreeOptions
-from reactree_ros.tree.team import Team
+from reactree_ros.tree.team import Post, Team
 from reactree_ros.world.check import check_world
 from reactree_ros.world.port import Observation, Outcome, RobotGone, WorldError
 
@@ -506,7 +506,10 @@ def test_a_robot_stops_before_a_passage_until_it_is_free_and_what_it_has_left_is
 
         def drive_on() -> Pending[Observation]:
             waited = team.claims.counts["waited"]
-            driving, bound = team.execute(second, f"go to {room.name}", PATIENCE), time.monotonic() + PATIENCE
+            driving, bound = (
+                team.execute(Post("", robot=second), f"go to {room.name}", PATIENCE),
+                time.monotonic() + PATIENCE,
+            )
             while team.claims.counts["waited"] == waited and not driving.done():
                 assert time.monotonic() < bound, "it does not ask"
                 time.sleep(0.01)
@@ -516,7 +519,7 @@ def test_a_robot_stops_before_a_passage_until_it_is_free_and_what_it_has_left_is
         def where() -> str:
             return world._house.body(second.name).room
 
-        team.execute(second, f"go to {table.name}", PATIENCE).result(PATIENCE)
+        team.execute(Post("", robot=second), f"go to {table.name}", PATIENCE).result(PATIENCE)
         start = where()
         for passage in passages:
             first.ask(passage).result(PATIENCE)
