@@ -77,10 +77,13 @@ class Offers:
         return [fitting for offer in listed if (fitting := _possible(offer, robot, told)) is not None]
 
     def recalls(self, words: Iterable[str], goal: str) -> list[str]:
-        """Return the words about which memory has something to say, or that the goal names."""
-        known, words = self._known, [*words]
-        named = {*whole_names(goal, words)}
-        return [word for word in words if word in named or known.sightings(word) or known.likely(word)]
+        """Return the words about which memory has something to say, or that the goal may mean: a fork, some glasses."""
+        known = self._known
+        return [word for word in words if known.sightings(word) or known.likely(word) or _may_mean(goal, word)]
+
+
+def _may_mean(goal: str, word: str) -> bool:
+    return any(names(goal, f"{part}{ending}") for part in word.split() for ending in ("", "s", "es"))
 
 
 def _is_verb_and_thing(skill: Skill) -> bool:

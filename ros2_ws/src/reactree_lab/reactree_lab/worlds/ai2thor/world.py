@@ -9,7 +9,6 @@ import os
 import socket
 import sys
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -165,7 +164,8 @@ class Ai2ThorWorld(WorkerWorld):
 
     def _look(self) -> Observation:
         view = self._view()
-        return self._told(Observation(view.starting_text(), rooms=(self._room,)), view.fixed())
+        fixed = tuple(map(view.sighting, view.fixed()))
+        return self._told(Observation(view.starting_text(), seen=fixed, rooms=(self._room,)))
 
     def _skills(self) -> list[str]:
         return self._view().available_skills()
@@ -180,12 +180,13 @@ class Ai2ThorWorld(WorkerWorld):
         """Carry out a skill, e.g. ``pick up Book (1)``; observations and refusals are worded as recorded."""
         return self._told(self._execute(skill))
 
-    def _told(self, observation: Observation, fixed: Iterable[Thing] = ()) -> Observation:
+    def _told(self, observation: Observation) -> Observation:
         assert self._simulator is not None  # a view exists
         view, agent = self._view(), self._simulator.metadata["agent"]
         position = agent["position"]
         spots = [Spot("", position["x"], position["z"], math.radians(90.0 - agent["rotation"]["y"]))]
-        spots += (_spot(view.name(thing), thing) for thing in fixed)
+        held = (view.sighting(view.objects[id], held=True) for id in view.held)
+        observation = replace(observation, seen=tuple(dict.fromkeys((*observation.seen, *held))))
         for seen in observation.seen:  # a cut object does not exist any more
             thing = view.by_name.get(f"{seen.word} ({seen.instance})")
             if thing is not None and not seen.held and GONE not in seen.states:
