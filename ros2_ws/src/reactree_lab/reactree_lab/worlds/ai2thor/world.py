@@ -9,6 +9,7 @@ import os
 import socket
 import sys
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -164,8 +165,7 @@ class Ai2ThorWorld(WorkerWorld):
 
     def _look(self) -> Observation:
         view = self._view()
-        fixed = tuple(map(view.sighting, view.fixed()))
-        return self._told(Observation(view.starting_text(), seen=fixed, rooms=(self._room,)))
+        return self._told(Observation(view.starting_text(), rooms=(self._room,)), view.fixed())
 
     def _skills(self) -> list[str]:
         return self._view().available_skills()
@@ -180,19 +180,20 @@ class Ai2ThorWorld(WorkerWorld):
         """Carry out a skill, e.g. ``pick up Book (1)``; observations and refusals are worded as recorded."""
         return self._told(self._execute(skill))
 
-    def _told(self, observation: Observation) -> Observation:
+    def _told(self, observation: Observation, fixed: Iterable[Thing] = ()) -> Observation:
         assert self._simulator is not None  # a view exists
         view, agent = self._view(), self._simulator.metadata["agent"]
         position = agent["position"]
         spots = [Spot("", position["x"], position["z"], math.radians(90.0 - agent["rotation"]["y"]))]
-        held = (view.sighting(view.objects[id], held=True) for id in view.held)
-        observation = replace(observation, seen=tuple(dict.fromkeys((*observation.seen, *held))))
+        spots += (_spot(view.name(thing), thing) for thing in fixed)
         for seen in observation.seen:  # a cut object does not exist any more
             thing = view.by_name.get(f"{seen.word} ({seen.instance})")
             if thing is not None and not seen.held and GONE not in seen.states:
                 spots.append(_spot(f"{seen.word} {seen.instance}", thing))
+        held = (view.sighting(view.objects[id], held=True) for id in view.held)  # what is held is known in each look
+        known = tuple(dict.fromkeys((*observation.seen, *map(view.sighting, fixed), *held)))
         png = self._simulator.picture
-        return replace(observation, spots=tuple(spots), pictures=(picture_of(png),) if png else ())
+        return replace(observation, seen=known, spots=tuple(spots), pictures=(picture_of(png),) if png else ())
 
     def _execute(self, skill: str) -> Observation:
         view = self._view()
