@@ -6,6 +6,7 @@ Offers, refusals, a bridge's checks and worlds made of declarations all ask the 
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -87,7 +88,11 @@ class Need:
         """Say whether it holds for a skill with some values; None: nobody knows."""
         if self.fact == NUMBER:
             return self._is_within(values, facts)
-        known = [facts.holds(self.fact, one) for one in self.named(values)]
+        each = [self._holds(one, facts) for one in _singles(values)]
+        return False if False in each else None if None in each else True
+
+    def _holds(self, values: Mapping[str, Any], facts: Facts) -> bool | None:
+        known = [facts.holds(self.fact, filled(one, values)) for one in self.about]
         if True in known:
             return self.is_so
         return None if None in known else not self.is_so
@@ -100,7 +105,7 @@ class Need:
 
     def named(self, values: Mapping[str, Any]) -> list[str]:
         """Return what it is about, with the values in place of the parameters."""
-        return [filled(one, values) for one in self.about]
+        return list(dict.fromkeys(filled(one, each) for one in self.about for each in _singles(values)))
 
     def reason(self, values: Mapping[str, Any], facts: Facts) -> str:
         """Say in words what keeps a skill from being done, e.g. ``drawer 3 is open``."""
@@ -109,7 +114,9 @@ class Need:
             unknown = f", and nobody knows whether {given}" if self.holds(values, facts) is None else ""
             may_be = f"{self.bounds.words()}{given and f' while {given}'}"
             return f"{name} is {values[name]} and may be {may_be}{unknown}"
-        if self.holds(values, facts) is None:
+        holds = self.holds(values, facts)
+        values = next((one for one in _singles(values) if self._holds(one, facts) is holds), values)
+        if holds is None:
             return f"nobody knows whether {' or '.join(_SAID[self.fact][0].format(one) for one in self.named(values))}"
         if self.is_so:
             return _SAID[self.fact][1].format(" or ".join(self.named(values)))
@@ -135,6 +142,12 @@ class Need:
             data = {self.fact: list(self.about)}
             data = data if self.is_so else {_NOT: data}
         return {_WHILE: data} if self.lasts and not self.bounds.given else data
+
+
+def _singles(values: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the values with one of each list at a time: what is needed is needed of each."""
+    each = itertools.product(*(one if isinstance(one, tuple) else (one,) for one in values.values()))
+    return (dict(zip(values, one, strict=True)) for one in each)
 
 
 def filled(about: str, values: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from reactree_ros.agent.labels import as_seen
+from reactree_ros.agent.parameters import Value
 from reactree_ros.agent.picture import Glance, Picture
 from reactree_ros.agent.text import LONGEST_TOLD, bounded
 
@@ -89,7 +90,7 @@ class Observation:
             words or as a line of the prompt's own is quoted; of a very long text there are the beginning and the end.
         spots: Of worlds with poses, where the agent is and what it sees; where it looked around, also rooms and what
             stands in them.
-        data: What the skill returned, by name: texts, numbers, references to pictures; the text says it, too.
+        data: What the skill returned, by name, as JSON may hold it; the text says it, too.
         conditions: The conditions of which the world knows whether they hold, by their wordings.
         begun: Of a skill that ended with :attr:`Outcome.PRECONDITION`, whether it had begun, so that something may have
             moved.
@@ -104,7 +105,7 @@ class Observation:
     rooms: tuple[str, ...] = ()  # the rooms of the house, e.g. ``kitchen 1``; only where the agent looked around
     pictures: tuple[Picture, ...] = ()  # what the agent's cameras saw; none if no pictures are taken
     spots: tuple[Spot, ...] = ()
-    data: Mapping[str, str | int | float] = field(default_factory=dict, hash=False)
+    data: Mapping[str, Value] = field(default_factory=dict, hash=False)
     glances: tuple[Glance, ...] = ()  # what the run's eyes were asked about pictures for it, and what they said
     remembered: tuple[Seen, ...] = ()
     conditions: Mapping[str, bool] = field(default_factory=dict, hash=False)

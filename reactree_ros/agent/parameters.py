@@ -12,7 +12,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
@@ -65,25 +65,48 @@ def _tails(texts: frozenset[str], notation: Notation) -> str:
     return notation.one_of(parts) + ("?" if "" in texts else "")
 
 
-#: A value of a parameter: a name, an option or a text; a number.
-Value = str | int | float
+#: A value of a parameter: a name, an option or a text; a number; true or false; values of a list; numbers of a pose.
+Value = str | bool | int | float | Sequence[str | bool | int | float] | Mapping[str, float]
 #: The most values that a number may take, and the most texts that a wording lists.
 MOST_VALUES = 10_000
 _NUMBER = re.compile(r"(?P<number>[-+]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20}))(?P<unit>\D{0,20})")
+_POSE = re.compile(
+    r"\(?x\s*[:=]?\s*(?P<x>\S+?)(?:\s*m)?[\s,;]+y\s*[:=]?\s*(?P<y>\S+?)(?:\s*m)?[\s,;]+"
+    r"yaw\s*[:=]?\s*(?P<yaw>\S+?)(?:\s*(?:°|deg\w*))?\)?",
+    re.IGNORECASE,
+)
 #: Names that a refusal lists at most.
 _LISTED = 8
+#: Most values of a list, and how many there may be if it is not said.
+LONGEST_LIST, _FEW = 64, 8
+#: What stands between two values of a list, where it is in no quotes.
+_IN_QUOTES = re.compile(r'[",]|\band\b', re.IGNORECASE)
+_BETWEEN = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<joint>\s*,\s*(?:and\s+)?|\s+and\s+)|.', re.IGNORECASE | re.DOTALL)
+
+
+def each_of(value: Any) -> tuple[Any, ...]:
+    """Return the values of a list, and any other value as the only one."""
+    return value if isinstance(value, tuple) else (value,)
 
 
 class ParameterError(ValueError):
     """A value that may not stand where it was said; the message is one line that says why."""
 
 
+@dataclass(frozen=True)
 class Parameter(abc.ABC):
     """What may stand at one place.
 
     ``now`` is everywhere the names that may stand there now; None: nobody knows, any name may. Numbers, choices and
     texts do without.
     """
+
+    default: Any = field(default=None, kw_only=True)  # its value if nothing is said; None: it has to be said
+
+    @property
+    def named(self) -> Named | None:
+        """The kind of the names that stand here, be it in a list; None if none do."""
+        return None
 
     def options(self, now: Sequence[str] | None = None) -> Sequence[str] | None:
         """Return everything that may be said; None: so much that only a pattern tells."""
@@ -144,8 +167,11 @@ class Enumerable(Parameter):
         options = self.options(now)
         return _LINE.schema() if options is None else {"type": "string", "enum": list(options)}
 
-    def read(self, said: object, now: Sequence[str] | None = None) -> str:
+    def read(self, said: object, now: Sequence[str] | None = None) -> Value:
         """Return the option whose words are said, in any capitals, quotes and brackets. Raises ParameterError."""
+        return self._option(said, now)
+
+    def _option(self, said: object, now: Sequence[str] | None) -> str:
         options, text = self.options(now), _text_of(said)
         if options is None:
             return _LINE.read(text)
@@ -171,6 +197,11 @@ class Named(Enumerable):
 
     which: str = ""
     names: tuple[str, ...] = ()  # the only ones, by their names; empty: those of the world
+
+    @property
+    def named(self) -> Named | None:
+        """See :attr:`Parameter.named`."""
+        return self
 
     def options(self, now: Sequence[str] | None = None) -> Sequence[str] | None:
         return (self.names or None) if now is None else now
@@ -249,6 +280,52 @@ class Choice(Enumerable):
 
     def as_data(self) -> Any:
         return {"choice": list(self.choices)}
+
+
+@dataclass(frozen=True)
+class Boolean(Enumerable):
+    """True or false, each said in a word of its own, such as ``open`` and ``closed``.
+
+    Raises:
+        ValueError: The two differ by capitals, quotes and the like alone.
+    """
+
+    true: str = "yes"  # what is said for true
+    false: str = "no"
+
+    def __post_init__(self) -> None:
+        Choice(self.options())
+
+    def options(self, now: Sequence[str] | None = None) -> tuple[str, str]:
+        return self.true, self.false
+
+    def schema(self, now: Sequence[str] | None = None) -> dict[str, Any]:
+        return {"type": "boolean", "description": f"true: {self.true}, false: {self.false}"}
+
+    def read(self, said: object, now: Sequence[str] | None = None) -> bool:
+        if isinstance(said, bool):
+            return said
+        is_json = isinstance(said, str) and said.casefold() in ("true", "false")
+        return str(said).casefold() == "true" if is_json else self._option(said, now) == self.true
+
+    def example(self, now: Sequence[str] | None = None) -> bool:
+        return True
+
+    def write(self, value: Value) -> str:
+        return self.true if value else self.false
+
+    def words(self) -> str:
+        return f"{self.true} or {self.false}"
+
+    @classmethod
+    def from_data(cls, settings: Any) -> Parameter:
+        if settings is not None and not (isinstance(settings, list) and len(settings) == 2):
+            said = shortened_line(repr(settings), 60)
+            raise TypeError(f"{said} are no two words; write the one for true first, like [open, closed]")
+        return cls(*map(_named, settings or ()))
+
+    def as_data(self) -> Any:
+        return {"boolean": [self.true, self.false]}
 
 
 @dataclass(frozen=True)
@@ -389,6 +466,11 @@ class Text(Parameter):
     def longest_of(self, now: Sequence[str] | None = None) -> int:
         return 2 * self.longest
 
+    def quoted(self, notation: Notation) -> str:
+        """Write its pattern in quotes, for where something follows it."""
+        one = notation.one_of(['[^"\\\\\\n]', notation.line_of((notation.literal("\\"), '["\\\\]'))])
+        return notation.line_of((notation.literal('"'), f"{one}{{1,{self.longest}}}", notation.literal('"')))
+
     @classmethod
     def from_data(cls, settings: Any) -> Parameter:
         if settings is None:
@@ -410,6 +492,168 @@ class Picture(Text):
 
 #: What stands where any name may.
 _LINE = Text(120)
+
+
+@dataclass(frozen=True)
+class List(Parameter):
+    """Some values of one kind, none of them twice: ``a, b and c`` in words, an array in JSON.
+
+    A value with a comma or an ``and`` is in quotes, as texts always are.
+
+    Raises:
+        ValueError: There may be no such list.
+    """
+
+    of: Parameter  # what each of them is
+    most: int = _FEW  # how many there may be
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.of, Named | Choice | Number | Text) or self.of.default is not None:
+            raise ValueError(f"a list is of names, options, numbers or texts, without a default, not {self.of.words()}")
+        if isinstance(self.most, bool) or not isinstance(self.most, int) or not 1 <= self.most <= LONGEST_LIST:
+            raise ValueError(f"most: {self.most!r} is no number from 1 to {LONGEST_LIST}")
+
+    @property
+    def named(self) -> Named | None:
+        """See :attr:`Parameter.named`."""
+        return self.of.named
+
+    def options(self, now: Sequence[str] | None = None) -> Sequence[str] | None:
+        return () if self.of.named and self.of.options(now) == () else None
+
+    def pattern(self, notation: Notation, now: Sequence[str] | None = None) -> str:
+        options = self.of.options(now)
+        one = self.of.quoted(notation) if isinstance(self.of, Text) else self.of.pattern(notation, now)
+        one = notation.texts(map(self._item, options)) if options is not None else one
+        more = notation.one_of([notation.line_of((notation.texts((", ", " and ")), one))])
+        return notation.line_of((one, f"{more}{{0,{self.most - 1}}}" if self.most > 1 else ""))
+
+    def schema(self, now: Sequence[str] | None = None) -> dict[str, Any]:
+        # not uniqueItems: servers refuse a schema that has it
+        return {"type": "array", "items": self.of.schema(now), "minItems": 1, "maxItems": self.most}
+
+    def read(self, said: object, now: Sequence[str] | None = None) -> tuple[Any, ...]:
+        each = self._parts(said) if isinstance(said, str) else said if isinstance(said, list | tuple) else [said]
+        if not 1 <= len(each) <= self.most:
+            raise ParameterError(f"{len(each)} values may not stand here, but {self.words()}")
+        values = tuple(self.of.read(one, now) for one in each)
+        for number, value in enumerate(values):
+            if value in values[:number]:
+                raise ParameterError(f"{self._item(value)} is named twice")
+        return values
+
+    def _parts(self, said: str) -> list[str]:
+        parts = [""]
+        for match in _BETWEEN.finditer(re.sub(r'(?<=")[ .!]+$', "", said.strip())):
+            parts += [""] if match["joint"] else []
+            parts[-1] += "" if match["joint"] else match[0]
+        for number, part in enumerate(parts):
+            if part[:1] == '"' == part[-1:] and len(part) > 2:
+                parts[number] = re.sub(r"\\(.)", r"\1", part[1:-1])
+            elif '"' in part or (isinstance(self.of, Text) and len(parts) > 1):
+                raise ParameterError(f"{shortened_line(said, 80)} may be read in several ways; put each in quotes")
+        return parts
+
+    def measured(self, came: object) -> Value | None:
+        """See :meth:`Parameter.measured`; what comes twice is kept."""
+        if not isinstance(came, list | tuple):
+            return super().measured(came)
+        each = (self.of.measured(one) for one in came[:LONGEST_LIST])
+        return [one for one in each if isinstance(one, str | int | float)]  # a list, as a record has it
+
+    def example(self, now: Sequence[str] | None = None) -> Any:
+        return (self.of.example(now),)
+
+    def longest_of(self, now: Sequence[str] | None = None) -> int:
+        return self.most * (self.of.longest_of(now) + len('"" and '))
+
+    def write(self, value: Value) -> str:
+        *before, last = map(self._item, each_of(value))
+        return f"{', '.join(before)} and {last}" if before else last
+
+    def _item(self, value: Value) -> str:
+        text = self.of.write(value)
+        return quoted(text) if isinstance(self.of, Text) or _IN_QUOTES.search(text) else text
+
+    def words(self) -> str:
+        return f"a list of at most {self.most}, each {self.of.words()}, said as 'a, b and c'"
+
+    @classmethod
+    def from_data(cls, settings: Any) -> Parameter:
+        return cls(parameter_of(settings))
+
+    def as_data(self) -> Any:
+        return {"list": self.of.as_data(), "most": self.most}
+
+
+@dataclass(frozen=True)
+class Pose(Parameter):
+    """Where to be on a map, by numbers: ``x 1.2, y 3.4, yaw 90`` in words, an object in JSON."""
+
+    frame: str = "map"  # that the numbers are in
+    x: Number = Number(-100, 100, 0.05, "m")
+    y: Number = Number(-100, 100, 0.05, "m")
+    yaw: Number = Number(-180, 180, 1, "°")  # from the x axis to the left
+
+    @property
+    def _numbers(self) -> Mapping[str, Number]:
+        return {"x": self.x, "y": self.y, "yaw": self.yaw}
+
+    def pattern(self, notation: Notation, now: Sequence[str] | None = None) -> str:
+        each = enumerate(self._numbers.items())
+        parts = [(notation.literal(f"{', ' if at else ''}{name} "), one.pattern(notation)) for at, (name, one) in each]
+        return notation.line_of(part for both in parts for part in both)
+
+    def schema(self, now: Sequence[str] | None = None) -> dict[str, Any]:
+        each = {name: one.schema() for name, one in self._numbers.items()}
+        return {"type": "object", "properties": each, "required": [*each], "additionalProperties": False}
+
+    def read(self, said: object, now: Sequence[str] | None = None) -> Mapping[str, float]:
+        match = _POSE.fullmatch(typed(said).strip(" \t\n\"'`.")) if isinstance(said, str) else None
+        given = match.groupdict() if match else said
+        if not isinstance(given, Mapping) or {*given} != {*self._numbers}:
+            raise ParameterError(f"{shortened_line(repr(said), 60)} may not stand here, but {self.words()}")
+        try:
+            return {name: one.read(given[name]) for name, one in self._numbers.items()}
+        except ParameterError:
+            raise ParameterError(f"'{shortened_line(str(said), 60)}' is not within {self.words()}") from None
+
+    def measured(self, came: object) -> Value | None:
+        """See :meth:`Number.measured`."""
+        if not isinstance(came, Mapping) or {*came} != {*self._numbers}:
+            return super().measured(came)
+        return {name: one.measured(came[name]) for name, one in self._numbers.items()}  # type: ignore[misc]
+
+    def example(self, now: Sequence[str] | None = None) -> Mapping[str, float]:
+        return {name: min((0, one.least, one.greatest), key=abs) for name, one in self._numbers.items()}
+
+    def longest_of(self, now: Sequence[str] | None = None) -> int:
+        return len("x , y , yaw ") + 3 * len("-1000.00")
+
+    def write(self, value: Value) -> str:
+        assert isinstance(value, Mapping)
+        return ", ".join(f"{name} {one.write(value[name])}" for name, one in self._numbers.items())
+
+    def words(self) -> str:
+        bounds = (f"{name} from {one.write(one.least)} to {one.write(one.most)}" for name, one in self._numbers.items())
+        return f"a pose such as 'x 1.5, y -2, yaw 90', in m and degrees, {', '.join(bounds)}"
+
+    @classmethod
+    def from_data(cls, settings: Any) -> Parameter:
+        given = {} if settings is None else dict(settings)
+        frame = _named(given.pop("frame", "map"))
+        if odd := {*given} - {"x", "y", "yaw"}:
+            raise TypeError(f"'{min(odd, key=str)}' says nothing of a pose; name its frame, x, y and yaw")
+        numbers: dict[str, Any] = {name: Number.from_data(one) for name, one in given.items()}
+        return cls(frame, **numbers)
+
+    def as_data(self) -> Any:
+        return {"pose": {"frame": self.frame, **{name: one.as_data()["number"] for name, one in self._numbers.items()}}}
+
+
+def quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def _text_of(said: object) -> str:
@@ -447,7 +691,8 @@ def _named(value: object) -> str:
 
 #: The kinds of parameter by the word for each, as a file declares them.
 PARAMETERS: Mapping[str, type[Parameter]] = {
-    kind.__name__.lower(): kind for kind in (Thing, Place, Room, Person, Number, Choice, Text, Picture)
+    kind.__name__.lower(): kind
+    for kind in (Thing, Place, Room, Person, Number, Choice, Text, Picture, Boolean, List, Pose)
 }
 
 
@@ -457,11 +702,15 @@ def parameter_of(declared: Any) -> Parameter:
         declared = {"choice": declared}
     elif isinstance(declared, str):
         declared = {declared: None}
-    if not isinstance(declared, Mapping) or len(declared) != 1 or (kind := next(iter(declared))) not in PARAMETERS:
+    beside = ("default", "most") if isinstance(declared, Mapping) and "list" in declared else ("default",)
+    kinds = [one for one in declared if one not in beside] if isinstance(declared, Mapping) else []
+    if len(kinds) != 1 or kinds[0] not in PARAMETERS:
         known = ", ".join(PARAMETERS)
         said = shortened_line(", ".join(map(str, declared)) if isinstance(declared, Mapping) else repr(declared), 60)
         raise ValueError(f"'{said}' is no kind of parameter; name one of {known}{or_nearest(said, PARAMETERS)}")
     try:
-        return PARAMETERS[kind].from_data(declared[kind])
+        one = PARAMETERS[kinds[0]].from_data(declared[kinds[0]])
+        one = replace(one, most=declared["most"]) if isinstance(one, List) and "most" in declared else one
+        return replace(one, default=one.read(declared["default"])) if "default" in declared else one
     except (ValueError, TypeError) as error:
         raise ValueError(str(error)) from None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -17,7 +17,9 @@ from reactree_ros.agent.decision import as_object
 from reactree_ros.agent.needs import OPPOSITES, Facts, Need, filled, needs_of
 from reactree_ros.agent.observation import Outcome
 from reactree_ros.agent.parameters import (
+    Boolean,
     Choice,
+    List,
     Named,
     Names,
     Notation,
@@ -25,7 +27,9 @@ from reactree_ros.agent.parameters import (
     Parameter,
     ParameterError,
     Person,
+    Pose,
     Value,
+    each_of,
     parameter_of,
 )
 from reactree_ros.agent.text import check_template, shortened_line
@@ -92,9 +96,20 @@ class Skill:
             if what != "away" and about not in self.parameters and (meant := or_nearest(about, self.parameters)):
                 raise ValueError(f"effect.{what}: '{about}' is no parameter{meant}")
             check_template(about, tuple(self.parameters))
+            self._check_about(f"effect.{what}", about, List | Boolean | Pose)
+        for need in self.requires:
+            for about in need.about:
+                self._check_about("requires", about, Boolean | Pose)
+                if need.fact == "number" and not isinstance(one := self.parameters[about], Number):
+                    raise ValueError(f"requires.number: '{about}' is {one.words()}, not a number")
 
     def __hash__(self) -> int:
         return hash((self.name, self.wording))
+
+    def _check_about(self, where: str, about: str, unfit: Any) -> None:
+        for name, one in self.parameters.items():
+            if isinstance(one, unfit) and (about == name or f"{{{name}}}" in about):
+                raise ValueError(f"{where}: '{name}' is {one.words()}, and not a name")
 
     @cached_property
     def words(self) -> Wording:
@@ -113,14 +128,21 @@ class Skill:
 
     @property
     def places(self) -> str:
-        said = [f"{name} is {one.words()}" for name, one in self.parameters.items() if not isinstance(one, Named)]
+        of = self.parameters.items()
+        usual = {name: f" ({one.write(one.default)} if left out)" for name, one in of if one.default is not None}
+        said = [
+            f"{name} is {one.words()}{usual.get(name, '')}"
+            for name, one in of
+            if name in usual or not isinstance(one, Named)
+        ]
         return f"In '{self.wording}', {', '.join(said)}." if said else ""
 
     @property
     def brings(self) -> str:
         """What it returns, as a sentence after its description; empty if nothing."""
         said = ", ".join(f"{name} ({one.words()})" for name, one in self.returns.items())
-        return f" It returns {said}." if said else ""
+        later = " and ".join(f"<{name}>" for name in self.returns)
+        return f" It returns {said}, which {later} can stand for later." if said else ""
 
     @property
     def moves(self) -> bool:
@@ -143,7 +165,7 @@ class Skill:
 
     def as_data(self) -> dict[str, Any]:
         of = {"parameters": self.parameters, "returns": self.returns}
-        named = {what: {name: one.as_data() for name, one in each.items()} for what, each in of.items() if each}
+        named = {what: {name: _declared(one) for name, one in each.items()} for what, each in of.items() if each}
         return {
             "name": self.name,
             "wording": self.wording,
@@ -155,6 +177,10 @@ class Skill:
         }
 
 
+def _declared(one: Parameter) -> dict[str, Any]:
+    return {**one.as_data(), **({} if one.default is None else {"default": one.default})}
+
+
 def _described(declared: Parameter, value: Value | None) -> str:
     unit = f" {declared.unit}" if isinstance(declared, Number) and declared.unit else ""
     try:
@@ -162,7 +188,7 @@ def _described(declared: Parameter, value: Value | None) -> str:
     except ParameterError:
         came = "nothing came" if value is None else f"{value}{unit}"
         return f"{came} (it should be {declared.words()})"
-    return f"{value}{unit}"
+    return f"{value}{unit}" if isinstance(declared, Number) else declared.write(declared.read(value))
 
 
 def skill_of(declared: Any) -> Skill:
@@ -241,6 +267,18 @@ class SkillCall(str):
         about = self.skill.effect.get(effect, "")
         return str(self.values[about]) if about in self.values else filled(about, self.values)
 
+    @cached_property
+    def said(self) -> Mapping[str, str]:
+        """What its values are in words, by parameter."""
+        return {name: one.write(self.values[name]) for name, one in self.skill.parameters.items()}
+
+    @property
+    def named(self) -> Iterator[tuple[str, Named, str]]:
+        """The names that it says, be it in lists, each with its parameter and the kind of name."""
+        for name, one in self.skill.parameters.items():
+            if (kind := one.named) is not None:
+                yield from ((name, kind, str(each)) for each in each_of(self.values[name]))
+
     def unmet(self, facts: Facts) -> Iterator[Need]:
         """Yield each of its needs that is known not to hold."""
         return (need for need in self.skill.requires if need.holds(self.values, facts) is False)
@@ -253,13 +291,12 @@ class SkillCall(str):
 
     def check_known(self, names: Names) -> None:
         """Check that what it names can ever be there, by the names that can stand in a place. Raises ParameterError."""
-        for place, one in self.skill.parameters.items():
-            if isinstance(one, Named):
-                one.check_known(str(self.values[place]), names(one))
+        for _, kind, name in self.named:
+            kind.check_known(name, names(kind))
 
     @property
     def persons(self) -> list[str]:
-        return [str(self.values[name]) for name, one in self.skill.parameters.items() if isinstance(one, Person)]
+        return [name for _, kind, name in self.named if isinstance(kind, Person)]
 
 
 @dataclass(frozen=True)
@@ -268,15 +305,20 @@ class Offer:
 
     skill: Skill  # the declaration
     now: Standing = field(default_factory=dict)  # the names that may stand in its places
+    given: Mapping[str, Value | None] = field(default_factory=dict)  # what skills return, see :attr:`Wording.given`
 
     def __str__(self) -> str:
         return self.skill.wording
 
+    @cached_property
+    def words(self) -> Wording:
+        return replace(self.skill.words, given=self.given) if self.given else self.skill.words
+
     def pattern(self, notation: Notation) -> str:
-        return self.skill.words.pattern(notation, self.now)
+        return self.words.pattern(notation, self.now)
 
     def schema(self) -> dict[str, Any]:
-        return self.skill.words.schema(self.now)
+        return self.words.schema(self.now)
 
     def tool(self) -> dict[str, Any]:
         function = {"name": self.skill.name.replace(" ", "_"), "description": self.skill.wording}
@@ -299,14 +341,15 @@ class Offer:
         return self.skill.words.options(self.now) or []
 
     def read(self, said: str | Mapping[str, object]) -> SkillCall:
-        return self.skill.read(said, self.now)
+        return self.skill.call(self.words.read(said, self.now))
 
     def is_called(self, name: str) -> bool:
         is_name = all(any(map(str.isalnum, word)) for word in name.split())
         return is_name and key_of(name) in (key_of(self.skill.name), key_of(self.skill.verb))
 
     def as_data(self) -> dict[str, Any]:
-        return {"skill": self.skill.as_data(), "now": {name: list(names) for name, names in self.now.items()}}
+        now = {name: list(names) for name, names in self.now.items()}
+        return {"skill": self.skill.as_data(), "now": now, **({"given": dict(self.given)} if self.given else {})}
 
 
 #: What may be tried: a whole text, or a declared skill with what may stand in its places.
@@ -319,7 +362,8 @@ def offered_of(data: Any) -> Offered:
         return data
     fields = _mapping(data, "an offer")
     now = _mapping(fields.get("now") or {}, "now")
-    return Offer(skill_of(fields.get("skill")), {str(name): tuple(map(str, names)) for name, names in now.items()})
+    standing = {str(name): tuple(map(str, names)) for name, names in now.items()}
+    return Offer(skill_of(fields.get("skill")), standing, dict(_mapping(fields.get("given") or {}, "given")))
 
 
 def as_data(offered: Iterable[Offered]) -> list[Any]:
@@ -351,7 +395,8 @@ def helping(need: Need, values: Mapping[str, Value], facts: Facts, skills: Itera
         for name in those if taken else {about} & {*those}:
             with suppress(ParameterError):
                 known = Wording(template, taken).read(name)
-                return filled(skill.wording, {one: known.get(one, "…") for one in skill.parameters})
+                form = skill.words.form_of({one: known.get(one, of.default) for one, of in skill.parameters.items()})
+                return filled(form, {one: known.get(one, "…") for one in skill.parameters})
     return ""
 
 
@@ -367,8 +412,8 @@ def read_skill(said: str, skills: Sequence[Skill]) -> SkillCall:
 @lru_cache(maxsize=1024)  # an act is read by the node and by the world
 def _read_skill(said: str, skills: tuple[Skill, ...]) -> SkillCall:
     reasons = []
-    most_words_first = sorted(skills, key=lambda one: one.words.letters, reverse=True)
-    for _, alike in itertools.groupby(most_words_first, key=lambda one: one.words.letters):
+    most_words_first = sorted(skills, key=lambda one: one.words.letters_in(said), reverse=True)
+    for _, alike in itertools.groupby(most_words_first, key=lambda one: one.words.letters_in(said)):
         read: list[SkillCall] = []
         refused: list[str] = []
         for skill in alike:

@@ -7,6 +7,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from string import Formatter
@@ -17,13 +18,17 @@ from reactree_ros.agent.parameters import (
     GBNF,
     MOST_VALUES,
     REGEX,
+    Boolean,
     Choice,
+    List,
     Notation,
     Number,
     Parameter,
     ParameterError,
+    Pose,
     Text,
     Value,
+    quoted,
 )
 from reactree_ros.agent.text import check_template, shortened_line, words
 
@@ -31,8 +36,14 @@ from reactree_ros.agent.text import check_template, shortened_line, words
 Standing = Mapping[str, Sequence[str]]
 #: The longest text that is read, in characters, and the most ways to take one apart.
 _LONGEST, _MOST_WAYS = 2000, 200
+#: A part with parameters that may be left out, and the most of them.
+OPTIONAL = re.compile(r"\[([^\[\]]*\{[^\[\]]*)\]")
+_MOST_OPTIONAL = 4
+_GIVEN = re.compile(r"<([^<>\n]{1,60})>")
 _QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _APOSTROPHE = re.compile("(?<=\\w)['\u2019](?=\\w)")
+#: Kinds whose end is known, whatever follows.
+_CLOSED = (Choice, Boolean, Number, Pose)
 #: Marks around a text, with those that end it.
 QUOTES = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "\u2018": "\u2019"}
 
@@ -42,13 +53,17 @@ class Wording:
     """Words with parameters between them.
 
     A text that more words follow is written in quotes, so that its end is known; a text at the end is written as it is.
+    A part in brackets, as in a man page, may be left out; what it says then is the default of each parameter in it. It
+    is written if it says anything else, so that the same values have one text.
 
     Raises:
         ValueError: Template and parameters do not fit, or no word stands between two parameters of any words.
     """
 
-    template: str  # the words, with each parameter's name in braces, once
+    template: str  # the words, with each parameter's name in braces, once, e.g. ``go to {place}[ at {speed} m/s]``
     parameters: Mapping[str, Parameter] = field(default_factory=dict)  # what may stand in each place, by name
+    # what ``<name>`` stands for in a place, such as ``<code>`` for what a skill has returned; None: nothing yet
+    given: Mapping[str, Value | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_template(self.template, tuple(self.parameters))
@@ -56,32 +71,86 @@ class Wording:
         if sorted(names) != sorted(self.parameters):
             raise ValueError(f"'{self.template}' has to name each of its parameters once: {', '.join(self.parameters)}")
         for (_, before), (literal, after) in itertools.pairwise(self._pieces):
-            closed = any(isinstance(self.parameters.get(name or ""), Choice | Number) for name in (before, after))
-            if not (literal.strip() or after is None or (literal and closed)):
+            closed = any(isinstance(self.parameters.get(name or ""), _CLOSED) for name in (before, after))
+            lists = any(isinstance(self.parameters.get(name or ""), List) for name in (before, after))
+            says_more = literal.strip(" ,") not in ("", "and") if lists else literal.strip()
+            if not (says_more or after is None or (literal and closed and not lists)):
                 raise ValueError(f"'{self.template}' needs a word between {{{before}}} and {{{after}}}")
+        for name, one in self.parameters.items():
+            if one.default is not None and one.read(one.default) != one.default:
+                raise ValueError(f"{name}: the default {one.default!r} is not as it is read, {one.read(one.default)!r}")
+        if len(self._segments) > 1:
+            self._check_optional()
+
+    def _check_optional(self) -> None:
+        parts = self._segments[1::2]
+        if len(parts) > _MOST_OPTIONAL or {*"[]"} & {*"".join(self._segments)}:
+            raise ValueError(
+                f"'{self.template}': at most {_MOST_OPTIONAL} parts may be left out, with none inside another"
+            )
+        for name in (name for part in parts for name in _names(part) if self.parameters[name].default is None):
+            raise ValueError(f"'{self.template}': {{{name}}} may be left out, so it needs a default")
+        for one, other in itertools.combinations(self.forms, 2):
+            if one.is_alike(other):
+                raise ValueError(f"'{self.template}' can be read in two ways; say its parts in other words")
+
+    @cached_property
+    def _segments(self) -> list[str]:
+        return OPTIONAL.split(self.template)  # in turn what is always said, and what may be left out
+
+    @cached_property
+    def forms(self) -> tuple[Wording, ...]:
+        """The wordings with and without each part that may be left out, those with the most words first."""
+        if len(self._segments) == 1:
+            return (self,)
+        said = itertools.product(*((part, "") if at % 2 else (part,) for at, part in enumerate(self._segments)))
+        templates = dict.fromkeys("".join(parts) for parts in said)
+        forms = [Wording(one, {name: self.parameters[name] for name in _names(one)}) for one in templates]
+        return tuple(sorted(forms, key=lambda one: one.letters, reverse=True))
+
+    def form_of(self, values: Mapping[str, Value]) -> str:
+        """Return the template that some values are written in."""
+        return "".join(
+            part
+            for at, part in enumerate(self._segments)
+            if not at % 2 or any(values[name] != self.parameters[name].default for name in _names(part))
+        )
 
     @cached_property
     def _pieces(self) -> list[tuple[str, str | None]]:
-        return [(literal, name) for literal, name, _, _ in Formatter().parse(self.template)]
+        return _pieces_of(self.template)
+
+    @cached_property
+    def _first(self) -> str:
+        return _pieces_of(self._segments[0])[0][0] if self._segments[0] else ""
 
     @property
     def head(self) -> str:
-        return self._pieces[0][0].strip() if self.template else ""
+        return self._first.strip()
 
     @cached_property
     def letters(self) -> int:
         return sum(len("".join(literal.split())) for literal, _ in self._pieces)
+
+    @cached_property
+    def _spelt(self) -> int:
+        return sum(one.isalnum() for literal, _ in self._pieces for one in literal)
+
+    def letters_in(self, said: str) -> int:
+        """How many letters of its own words are said."""
+        forms = self.forms
+        return next((one.letters for one in forms[:-1] if one.says(said)), forms[-1].letters)
 
     def is_alike(self, other: Wording) -> bool:
         """Whether a text has the words of both, and what may stand in the places of either.
 
         What a free text or any name could hold does not count: the words of the other one are more.
         """
-        ours, theirs = list(self._forms()), list(other._forms())
+        ours, theirs = ([said for form in one.forms for said in form._worded()] for one in (self, other))
         return any(len(one) == len(two) and all(map(_share, one, two)) for one in ours for two in theirs)
 
-    def _forms(self) -> Iterator[list[str | Parameter]]:
-        choices = {name: one.choices for name, one in self.parameters.items() if isinstance(one, Choice)}
+    def _worded(self) -> Iterator[list[str | Parameter]]:
+        choices = {name: one.options() for name, one in self.parameters.items() if isinstance(one, Choice | Boolean)}
         for chosen in itertools.islice(itertools.product(*choices.values()), _MOST_WAYS):
             said = dict(zip(choices, chosen, strict=True))
             form: list[str | Parameter] = []
@@ -113,29 +182,73 @@ class Wording:
         return self.pattern(GBNF, now)
 
     def pattern(self, notation: Notation, now: Standing | None = None) -> str:
+        return notation.line_of(
+            notation.one_of([self._segment(part, notation, now)]) + ("?" if self._may_lack(part, now) else "")
+            if at % 2
+            else self._segment(part, notation, now)
+            for at, part in enumerate(self._segments)
+        )
+
+    def _segment(self, template: str, notation: Notation, now: Standing | None) -> str:
         parts = []
-        for literal, name in self._pieces:
+        for literal, name in _pieces_of(template):
             parts.append(notation.literal(literal) if literal else "")
             if name is not None:
                 parts.append(self._part(notation, name, _at(now, name)))
         return notation.line_of(parts)
 
+    def _may_lack(self, part: str, now: Standing | None) -> bool:
+        with suppress(ParameterError):
+            return all(self._taken(name, self.parameters[name].default, now) is not None for name in _names(part))
+        return False
+
     def _part(self, notation: Notation, name: str, now: Sequence[str] | None) -> str:
         parameter = self.parameters[name]
         if not isinstance(parameter, Text):
-            return parameter.pattern(notation, now)
-        one = notation.one_of(['[^"\\\\\\n]', notation.line_of((notation.literal("\\"), '["\\\\]'))])
-        quoted = notation.line_of((notation.literal('"'), f"{one}{{1,{parameter.longest}}}", notation.literal('"')))
+            pattern, given = parameter.pattern(notation, now), self._given_to(name, now)
+            return notation.one_of((pattern, *map(notation.literal, given))) if given else pattern
         if not self._ends_with(name):
-            return quoted
+            return parameter.quoted(notation)
         rest = f"[^\\n]{{0,{parameter.longest - 1}}}" if parameter.longest > 1 else ""
-        return notation.one_of((notation.line_of(('[^" \\n]', rest)), quoted))
+        return notation.one_of((notation.line_of(('[^" \\n]', rest)), parameter.quoted(notation)))
+
+    def _given_to(self, name: str, now: Sequence[str] | None) -> list[str]:
+        """Return what stands for a value that has come and may stand in a place."""
+        fits = []
+        for given, value in self.given.items():
+            with suppress(ParameterError):
+                self.parameters[name].read(value, now)
+                fits.append(f"<{given}>")
+        return fits
+
+    def _filled(self, name: str, said: str) -> object:
+        def value_of(given: str) -> Value:
+            if (value := self.given[given]) is None:
+                raise ParameterError(f"<{given}> stands for nothing yet: no skill has returned it")
+            return value
+
+        def text_of(match: re.Match[str]) -> str:
+            value = value_of(match[1]) if match[1] in self.given else match[0]
+            if isinstance(value, bool) or not isinstance(value, str | int | float):
+                raise ParameterError(f"{match[0]} is no text")
+            return str(value)
+
+        if isinstance(self.parameters[name], Text):
+            return _GIVEN.sub(text_of, said)
+        match = _GIVEN.fullmatch(said.strip())
+        return value_of(match[1]) if match and match[1] in self.given else said
 
     def _ends_with(self, name: str) -> bool:
-        return self._pieces[-1][1] == name
+        return all(form._pieces[-1][1] == name for form in self.forms if name in form.parameters)
 
     def schema(self, now: Standing | None = None) -> dict[str, Any]:
-        return as_object(**{name: one.schema(_at(now, name)) for name, one in self.parameters.items()})
+        each = {name: one.schema(_at(now, name)) for name, one in self.parameters.items()}
+        for name in (name for name, one in self.parameters.items() if self.given and not isinstance(one, Text)):
+            if given := self._given_to(name, _at(now, name)):
+                each[name] = {"anyOf": [each[name], {"type": "string", "enum": given}]}
+        left = {name: one.default for name, one in self.parameters.items() if one.default is not None}
+        takes = as_object(**each | {name: {**each[name], "default": value} for name, value in left.items()})
+        return takes | {"required": [name for name in each if name not in left]} if left else takes
 
     def longest(self, now: Standing | None = None) -> int:
         return len(self.template) + sum(one.longest_of(_at(now, name)) for name, one in self.parameters.items())
@@ -143,17 +256,15 @@ class Wording:
     # ------------------------------------------------------------------ writing and reading
 
     def write(self, values: Mapping[str, Value]) -> str:
-        return "".join(
-            literal + ("" if name is None else self.written(name, values[name])) for literal, name in self._pieces
-        )
+        pieces = self._pieces if len(self._segments) == 1 else _pieces_of(self.form_of(values))
+        return "".join(literal + ("" if name is None else self.written(name, values[name])) for literal, name in pieces)
 
     def written(self, name: str, value: Value) -> str:
         parameter = self.parameters[name]
         text = parameter.write(value)
         if not isinstance(parameter, Text) or (self._ends_with(name) and not text.startswith((*QUOTES, ":", "(", "{"))):
             return text
-        escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-        return f'"{escaped}"'
+        return quoted(text)
 
     def read(self, said: str | Mapping[str, object], now: Standing | None = None) -> dict[str, Value]:
         """Read the values, from words or from the fields of an object. Raises ParameterError."""
@@ -164,18 +275,25 @@ class Wording:
             raise ParameterError(f"a text of {len(said)} characters is too long for '{self.template}'")
         readings: list[dict[str, Value]] = []
         refused: list[tuple[int, ParameterError]] = []
-        for way in itertools.islice(self._ways(said), _MOST_WAYS):
-            values: dict[str, Value] = {}
-            wrong: list[ParameterError] = []
-            for name, text in way.items():
+        spelt = 0  # letters of the longest form that is said
+        for form in self.forms:
+            for way in self._ways_in(form, said, now, hidden=bool(readings) or spelt > form._spelt):
+                spelt = max(spelt, form._spelt)
+                values: dict[str, Value] = {}
+                wrong: list[ParameterError] = []
+                for name, text in way.items():
+                    try:
+                        values[name] = self._value(name, text, now)
+                    except ParameterError as error:
+                        wrong.append(error)
                 try:
-                    values[name] = self._value(name, text, now)
+                    values = values if wrong or len(way) == len(self.parameters) else self._of_fields(values, now)
                 except ParameterError as error:
                     wrong.append(error)
-            if wrong:
-                refused.append((len(values), wrong[0]))
-            elif values not in readings:
-                readings.append(values)
+                if wrong:
+                    refused.append((len(values), wrong[0]))
+                elif values not in readings:
+                    readings.append(values)
         if len(readings) > 1:
             raise ParameterError(f"'{shortened_line(said, 80)}' can be read in several ways; put the text in quotes")
         if not readings:
@@ -185,7 +303,7 @@ class Wording:
         return readings[0]
 
     def _fields_in(self, said: str) -> Mapping[str, object] | None:
-        head, known = _between(self._pieces[0][0]).match(said.lstrip()), set(map(key_of, self.parameters))
+        head, known = _between(self._first).match(said.lstrip()), set(map(key_of, self.parameters))
         if head is None or not said.rstrip().endswith("}"):
             return None
         try:
@@ -197,16 +315,30 @@ class Wording:
         return dict(fields) if known.issuperset(keys) and len({*keys}) == len(keys) else None
 
     def says(self, said: str) -> bool:
-        return len(said) <= _LONGEST and next(self._ways(said), None) is not None
+        return len(said) <= _LONGEST and any(next(one._ways(said), None) is not None for one in self.forms)
 
     def begins(self, said: str) -> bool:
-        return _between(self._pieces[0][0]).match(said.lstrip()) is not None
+        return _between(self._first).match(said.lstrip()) is not None
 
     def is_open(self, said: str) -> bool:
         """Whether a quotation begins behind the first words and has no end, as if it went on in the next line."""
-        head = _between(self._pieces[0][0]).match(said.lstrip())
+        head = _between(self._first).match(said.lstrip())
         text = "" if head is None else _APOSTROPHE.sub("", said.lstrip()[head.end() :].lstrip(" :("))
         return text[:1] in {*QUOTES} and QUOTES[text[0]] not in re.sub(r"\\.", "", text[1:])
+
+    def _ways_in(self, form: Wording, said: str, now: Standing | None, *, hidden: bool) -> Iterator[dict[str, str]]:
+        """Yield the ways in which a text says one of the forms.
+
+        A name that nobody knows, or a text in no quotes, could hold the words of a longer form. It is ``hidden`` by it.
+        """
+        unknown = (one.named.options(_at(now, name)) is None for name, one in form.parameters.items() if one.named)
+        for way in () if hidden and any(unknown) else itertools.islice(form._ways(said), _MOST_WAYS):
+            if len(self.forms) == 1 or not self._goes_on(way, hidden):
+                yield way
+
+    def _goes_on(self, way: Mapping[str, str], hidden: bool) -> bool:
+        texts = (text.strip() for name, text in way.items() if isinstance(self.parameters[name], Text))
+        return any(_unquoted(text) == text and (hidden or text[:1] == '"') for text in texts)
 
     def _ways(self, said: str) -> Iterator[dict[str, str]]:
         latest = self._latest(said)
@@ -253,6 +385,7 @@ class Wording:
 
     def _taken(self, name: str, said: object, now: Standing | None) -> Value:
         try:
+            said = self._filled(name, said) if self.given and isinstance(said, str) else said
             return self.parameters[name].read(said, _at(now, name))
         except ParameterError as error:
             raise ParameterError(f"{name}: {error}") from None
@@ -262,6 +395,8 @@ class Wording:
         named = [(known.get(key_of(key)), key, value) for key, value in said.items()]
         given: dict[str, Value] = {}
         for name, key, value in named:
+            if name is not None and value is None and self.parameters[name].default is not None:
+                continue
             if name is None or name in given:
                 takes = ", ".join(self.parameters) or "nothing"
                 raise ParameterError(
@@ -269,9 +404,20 @@ class Wording:
                 )
             given[name] = self._taken(name, value, now)
         for name, parameter in self.parameters.items():
-            if name not in given:
+            if name not in given and parameter.default is not None:
+                given[name] = self._taken(name, parameter.default, now)
+            elif name not in given:
                 raise ParameterError(f"{name}: it is not said, but {parameter.words()} has to be")
         return given
+
+
+@lru_cache(maxsize=4096)
+def _pieces_of(template: str) -> list[tuple[str, str | None]]:
+    return [(literal, name) for literal, name, _, _ in Formatter().parse(template)]
+
+
+def _names(template: str) -> list[str]:
+    return [name for _, name in _pieces_of(template) if name]
 
 
 def _share(one: str | Parameter, other: str | Parameter) -> bool:
@@ -284,6 +430,7 @@ def _share(one: str | Parameter, other: str | Parameter) -> bool:
 def _listed(one: str | Parameter) -> set[tuple[str, ...]]:
     if isinstance(one, str):
         return {(one,)}
+    one = one.of if isinstance(one, List) else one
     values = one.values() if isinstance(one, Number) else one.options()
     return {words(one.write(value)) for value in values or ()}
 

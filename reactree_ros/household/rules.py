@@ -16,7 +16,7 @@ from reactree_ros.agent.skill import Offer, SkillCall
 from reactree_ros.agent.skill import Skill as Declared
 from reactree_ros.household.household import SKILLS, WAH_NL
 from reactree_ros.household.scene import Scene, Thing
-from reactree_ros.household.tasks import GoalCondition
+from reactree_ros.household.tasks import GoalCondition, parts_of
 from reactree_ros.world.port import GONE, Observation, Outcome, Score, Seen
 
 
@@ -41,6 +41,8 @@ def sightings(scene: Scene, things: Iterable[Thing], place: Thing | None) -> Ite
         yield Seen(thing.word, thing.number, room, where, states=tuple(sorted(thing.states)))
     for thing in held(scene):
         yield Seen(thing.word, thing.number, room, held=True, states=tuple(sorted(thing.states)))
+    for name in scene.held_besides:
+        yield Seen(*parts_of(name), room, held=True)
     for id, person in scene.borne.items():
         yield Seen(scene.things[id].word, scene.things[id].number, None, person)
 
@@ -63,7 +65,8 @@ def see_text(things: Iterable[Thing]) -> str:
 
 
 def holding_text(scene: Scene) -> str:
-    return f" You hold {merged(held(scene))}." if scene.held else ""
+    listed = ", ".join(filter(None, (merged(held(scene)), *scene.held_besides)))
+    return f" You hold {listed}." if listed else ""
 
 
 def bearing_text(scene: Scene) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -100,6 +100,7 @@ class Scene:
     # ------------------------------------------------------------------ facts, see agent/needs.py
 
     hands = HANDS
+    held_besides: Sequence[str] = ()  # names of what is held, and is no thing of the scene
 
     @property
     def here(self) -> Thing | None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import chain, groupby
+from itertools import groupby
 from operator import itemgetter
 from typing import Any, Literal
 
@@ -28,6 +28,10 @@ _Content = str | Shown | list[str | Shown]
 
 #: How in-context examples stand in a chat: as turns of it, or as text in its system message.
 Examples = Literal["turns", "text"]
+
+#: What stands before an in-context example in a chat, and before the task: models take what an example saw for theirs.
+AN_EXAMPLE = "An example, with another task at another place:"
+OWN_TASK = "The examples end here. Your own task, where nothing of theirs is:"
 
 #: A short chat, which shows what a template makes of one.
 _A_CHAT = (
@@ -144,8 +148,12 @@ def _spoken(turn: Turn, layout: ChatLayout) -> Iterator[tuple[str, str]]:
         yield _role(turn), _text(turn, layout)
         return
     yield "system", "\n".join(filter(None, (turn.system, turn.rule)))
-    for one in chain.from_iterable(reversed(turn.examples)):
-        yield "assistant" if isinstance(one, Said) else "user", framed(_text(one, layout))
+    for example in reversed(turn.examples):
+        yield "user", AN_EXAMPLE
+        for one in example:
+            yield "assistant" if isinstance(one, Said) else "user", framed(_text(one, layout))
+    if turn.examples:
+        yield "user", OWN_TASK
 
 
 def _role(turn: Turn) -> str:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.needs import HERE, OPPOSITES
 from reactree_ros.agent.observation import GONE, PERHAPS, Observation, Outcome, Seen
-from reactree_ros.agent.parameters import ParameterError
-from reactree_ros.agent.skill import SkillCall
+from reactree_ros.agent.parameters import ParameterError, Value
+from reactree_ros.agent.skill import Offer, Offered, SkillCall
 from reactree_ros.agent.turns import Place, Searched, ToldSearched, told_searched
 
 #: The verbs of skills by which a place is searched.
@@ -68,6 +68,7 @@ class Knowledge:
         self.placed: dict[str, str] = {}  # where each thing was put that the run has let go of
         self.touched: list[str] = []  # skills that were done, each with the room of the robot then
         self.conditions: dict[str, bool] = {}  # by their wording
+        self._returned: dict[str, Value | None] = {name: None for one in household.skills for name in one.returns}
         self._robots: dict[str, Known] = {}
         self._states: dict[str, frozenset[str]] = {}  # by name
         self._of_word: dict[str, dict[str, None]] = {}  # the names of what is known in some state, by word
@@ -112,9 +113,15 @@ class Knowledge:
         known.did(call, observation)
         if observation.outcome is Outcome.DONE:
             self.touched.append(f"{skill} {known.room}")
+            self._returned |= {name: value for name, value in observation.data.items() if name in self._returned}
             if call is not None:
                 self._changed(call, known.at)
         return self._search(skill, observation, robot=robot, step=step)
+
+    def giving(self, skills: Sequence[Offered]) -> Sequence[Offered]:
+        """Return skills in which what was returned in the run may be said by its name, such as ``<code>``."""
+        given = dict(self._returned)
+        return [replace(one, given=given) if isinstance(one, Offer) else one for one in skills] if given else skills
 
     def _call(self, skill: str) -> SkillCall | None:
         try:

@@ -96,11 +96,8 @@ class Declared:
         for skill in config.declared:
             with self.looking_at(f"skill '{skill.name}'"):
                 for name, one in skill.parameters.items():
-                    if (
-                        isinstance(one, Named)
-                        and not isinstance(one, Thing)
-                        and not [*may_stand(map, one, takes=False)]
-                    ):
+                    kind = one.named
+                    if kind and not isinstance(kind, Thing) and not [*may_stand(map, kind, takes=False)]:
                         raise Found(WRONG, f"nothing on the map may stand for its {name}", "add it to the map")
                 for need in skill.requires:
                     if never := _never(need, skill, config.declared, map):

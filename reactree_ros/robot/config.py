@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -15,7 +17,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, FiniteFloat, Privat
 from typing_extensions import Self
 
 from reactree_ros.agent.needs import HERE, Need
-from reactree_ros.agent.parameters import Named, Number, Person, Place, Thing
+from reactree_ros.agent.parameters import Named, Number, Person, Place, Thing, each_of
 from reactree_ros.agent.picture import MOST_LOOKS, NO, YES, PictureCheck
 from reactree_ros.agent.skill import WAIT, Bounds, Skill, check_told_apart, read_skill, skill_of, wait_skill
 from reactree_ros.agent.text import check_template
@@ -556,29 +558,35 @@ class RobotConfig(Document):
         if self.battery is not None and (charge := self.battery.charge) is not None:
             with _located(self.at(where, "battery", "charge", "skill")):
                 read_skill(charge.skill, self.declared).check_known(document.names)
-        known = document.asked_by
+        known, check_needs = document.asked_by, self.check_of_needs(document)
         for name, entry in self.skills.items():
             for parameter, one in entry.declared(name).parameters.items():
                 with _located(self.at(where, "skills", name, "parameters", parameter)):
-                    if isinstance(one, Named):
-                        _check_on_map(one, document.names(one), known)
+                    if (kind := one.named) is not None:
+                        for usual in each_of(one.default) if one.default is not None else ():
+                            replace(kind, names=()).check_known(str(usual), document.names(kind))
+                        _check_on_map(kind, document.names(kind), known)
             with _located(self.at(where, "skills", name, "requires")):
-                self.check_needs(entry.declared(name).requires, document)
+                check_needs(entry.declared(name).requires)
 
-    def check_needs(self, needs: Iterable[Need], document: MapDocument) -> None:
-        """Raise ValueError if a need is about what is neither on the map nor changed by any skill."""
+    def check_of_needs(self, document: MapDocument) -> Callable[[Iterable[Need]], None]:
+        """Return what raises ValueError if a need is about what is neither on the map nor changed by any skill."""
         fixed = [one for kind in (Place(), Person()) for one in document.names(kind) or ()]
-        numbered = {parts_of(name)[0] for name in fixed}
         changed = [(one.parameters.get(about), about) for one in self.declared for about in one.effect.values()]
         of_effects = [name for one, about in changed for name in ((one and one.options()) or [_head(about)])]
-        known = [*dict.fromkeys((HERE, *fixed, *map(str, of_effects), *document.asked_by))]
-        for need in needs:
-            among = ["hand"] if need.fact == "free" else known
-            for about in () if need.fact in ("condition", "number") else need.about:
-                word, number = parts_of(about)
-                if _head(about) not in ("", *among) and not (number and word in {*known} - numbered):
-                    what = f"'{about}' is nothing on the map, and no skill's effect names it"
-                    raise ValueError(f"{need.fact}: {what}{or_nearest(about, among)}")
+        known = dict.fromkeys((HERE, *fixed, *map(str, of_effects), *document.asked_by))
+        words = {*known} - {parts_of(name)[0] for name in fixed}  # of what is not numbered on the map
+
+        def check(needs: Iterable[Need]) -> None:
+            for need in needs:
+                among = {"hand": None} if need.fact == "free" else known
+                for about in () if need.fact in ("condition", "number") else need.about:
+                    word, number = parts_of(about)
+                    if _head(about) and _head(about) not in among and not (number and word in words):
+                        what = f"'{about}' is nothing on the map, and no skill's effect names it"
+                        raise ValueError(f"{need.fact}: {what}{or_nearest(about, among)}")
+
+        return check
 
     def faults(self) -> Iterator[str]:
         if bool(self.map) == bool(self.map_topic):
@@ -593,7 +601,7 @@ class RobotConfig(Document):
         """The names of the household's skills among them."""
         return frozenset(name for name, entry in self.skills.items() if not entry.wording)
 
-    @property
+    @cached_property
     def declared(self) -> tuple[Skill, ...]:
         """The skills in the household's order, then the robot's own."""
         order = {skill.name: number for number, skill in enumerate(SKILLS)}
@@ -661,12 +669,15 @@ def load_robot(path: str | Path) -> RobotConfig:
         raise UserError("parameter robot_config is empty; name a file like config/robot.yaml")
     source = read_yaml(path)
     config = checked(RobotConfig, source, {"skills": OWN_SKILLS})
-    told_apart = list(config.waits)
+    told_apart: dict[str, list[Skill]] = defaultdict(list)  # by their first words: with others they share no text
+    for skill in config.waits:
+        told_apart[skill.verb.split()[0].casefold()].append(skill)
     for name, entry in config.skills.items():
         with _located(source.at("skills", name)):
             config.skills[name] = entry.with_camera(config.cameras)
-            check_told_apart(skill := entry.declared(name), told_apart)
-            told_apart.append(skill)
+            skill = entry.declared(name)
+            check_told_apart(skill, alike := told_apart[skill.verb.split()[0].casefold()])
+            alike.append(skill)
             if config.detections is None and any(check.is_detection for check in entry.check):
                 raise ValueError("check: nothing is detected; name the detections, or check otherwise")
             if config.vision is None and any(check.camera for check in entry.checks):

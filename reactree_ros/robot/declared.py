@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from reactree_ros.agent.needs import OPPOSITES, Need, needs_of
-from reactree_ros.agent.parameters import Named, Number, Parameter, ParameterError, Text, Value
+from reactree_ros.agent.parameters import Boolean, List, Named, Number, Parameter, ParameterError, Text, Value, each_of
 from reactree_ros.agent.skill import Skill, SkillCall, skill_of
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
@@ -216,6 +216,10 @@ class DeclaredWorld(MapWorld):
 
 def drawn(declared: Parameter, name: str, chance: random.Random, document: MapDocument) -> Value:
     """Draw a value that may stand for a parameter."""
+    if isinstance(declared, Boolean):
+        return chance.random() < 0.5
+    if isinstance(declared, List):
+        return each_of(drawn(declared.of, name, chance, document))
     now = document.names(declared) if isinstance(declared, Named) else None
     if isinstance(declared, Number):
         return chance.choice(list(declared.values()))
@@ -264,7 +268,7 @@ def goal_of(settings: DeclaredSettings, config: RobotConfig, document: MapDocume
     try:
         read = needs_of(read_back.parse_yaml(settings.goal)[0], {}) if settings.goal else ()
         needs = tuple(worded(need, wordings) for need in read)
-        config.check_needs(needs, document)
+        config.check_of_needs(document)(needs)
     except ValueError as error:
         raise UserError(f"goal: {error}") from None
     return needs

@@ -181,6 +181,10 @@ class SemanticMap(House):
     def _is(self, thing: Thing, fact: str, about: str) -> bool:
         return (fact == "at" and thing is self._anchor) or super()._is(thing, fact, about)
 
+    @property
+    def held_besides(self) -> Sequence[str]:  # type: ignore[override]
+        return [name for name, facts in self._said.items() if "held" in facts]
+
     def _note(self, call: SkillCall) -> None:
         if call.skill.moves:
             for facts in self._said.values():
@@ -397,8 +401,9 @@ class SemanticMap(House):
 
     def corrections(self, skills: Iterable[Skill] = ()) -> Sequence[Offer]:
         """Return what a person may say of the house; skills may name persons who are not on the map."""
-        kinds = [one for skill in skills for one in skill.parameters.values() if isinstance(one, Person)]
-        persons = [*(person.name for person in self.persons), *(name for one in kinds for name in one.names)]
+        kinds = [one.named for skill in skills for one in skill.parameters.values()]
+        named = (name for one in kinds if isinstance(one, Person) for name in one.names)
+        persons = [*(person.name for person in self.persons), *named]
         places = [*self.receptacles(), *self.rooms]
         return rules.statements(self, self.items(), places, dict.fromkeys(persons))
 

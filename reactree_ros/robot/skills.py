@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reactree_ros.agent.household import split_skill
-from reactree_ros.agent.parameters import Named, Parameter, ParameterError, Person, Room, Thing, Value
+from reactree_ros.agent.parameters import Named, ParameterError, Person, Room, Thing, Value
 from reactree_ros.agent.picture import Picture
 from reactree_ros.agent.skill import Offer, Offered, Skill, SkillCall, helping, read_skill
 from reactree_ros.household import rules
@@ -98,7 +98,7 @@ class MapSkills:
                 raise ParameterError(f"write it as '{meant}'")
         except ParameterError as error:
             return Outcome.PRECONDITION, f"You cannot {call}: {error}."
-        things = [call.values[name] for name, one in call.skill.parameters.items() if isinstance(one, Thing)]
+        things = [name for _, kind, name in call.named if isinstance(kind, Thing)]
         if len(set(things)) < len(things):
             return Outcome.PRECONDITION, f"You cannot {call}: it is done with two things."
         return Outcome.DONE, f"You {call}".rstrip(".") + "."
@@ -130,20 +130,17 @@ class MapSkills:
         return map.located(Observation(words, outcome, seen, data=data, pictures=pictures))
 
     def _offer(self, map: SemanticMap, skill: Skill) -> Offer:
-        each = skill.parameters.items()
-        takes = any(isinstance(one, Person) for _, one in each)
-        return Offer(
-            skill, {name: tuple(may_stand(map, one, takes=takes)) for name, one in each if isinstance(one, Named)}
-        )
+        kinds = {name: one.named for name, one in skill.parameters.items()}
+        takes = any(isinstance(one, Person) for one in kinds.values())
+        return Offer(skill, {name: tuple(may_stand(map, one, takes=takes)) for name, one in kinds.items() if one})
 
 
 def looks(skill: Skill) -> bool:
     return not _LOOKING.isdisjoint(skill.effect)
 
 
-def may_stand(map: SemanticMap, parameter: Parameter, *, takes: bool) -> Iterator[str]:
+def may_stand(map: SemanticMap, parameter: Named, *, takes: bool) -> Iterator[str]:
     """Yield the names that may stand for a parameter now; one that ``takes`` may name what a person has."""
-    assert isinstance(parameter, Named)
     if parameter.names or isinstance(parameter, Person):
         yield from parameter.names or (person.name for person in map.persons)
         return

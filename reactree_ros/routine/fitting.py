@@ -12,7 +12,6 @@ from functools import partial
 from itertools import islice, permutations
 from typing import Any
 
-from reactree_ros.agent.parameters import Named
 from reactree_ros.agent.skill import Skill
 from reactree_ros.agent.text import shortened_line, words
 from reactree_ros.background.pending import Pending
@@ -79,8 +78,8 @@ class Vocabulary:
             if word not in carried:
                 kinds[word] |= {"place", "room"} if carried else {"place", "room", "thing"}
         for parameter in (one for skill in skills for one in skill.parameters.values()):
-            for name in parameter.names if isinstance(parameter, Named) else ():
-                kinds[name].add(type(parameter).__name__.lower())
+            for name in parameter.named.names if parameter.named else ():
+                kinds[name].add(type(parameter.named).__name__.lower())
         self._kinds = {word.casefold(): (word, frozenset(of)) for word, of in kinds.items() if word.strip()}
         longest = sorted(map(re.escape, self._kinds), key=len, reverse=True)
         known = rf"(?<!\w)(?P<word>{'|'.join(longest)})(?={_PLURAL}?(?!\w))|" if longest else ""

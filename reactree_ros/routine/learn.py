@@ -16,7 +16,7 @@ from reactree_ros.agent.decision import ASKS_MEMORY
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.observation import GONE, Observation, Outcome, Seen
-from reactree_ros.agent.parameters import Named, Number, ParameterError, Person
+from reactree_ros.agent.parameters import List, Number, ParameterError, Person
 from reactree_ros.agent.skill import WAIT, SkillCall
 from reactree_ros.agent.text import shortened_line, words
 from reactree_ros.agent.turns import Said, Saw, Turn
@@ -201,7 +201,10 @@ def _items(node: GoalNode, household: Household) -> Iterator[_Item]:
 
 def _did(skill: str, observation: Observation, household: Household) -> _Did:
     try:
-        return _Did(household.call(skill), observation)
+        call = household.call(skill)
+        if any(isinstance(call.skill.parameters[place], List) for place, *_ in call.named):
+            raise NotLearnt(f"'{skill}' names a list, and a routine looks for each thing by itself")
+        return _Did(call, observation)
     except ParameterError as error:
         if observation.outcome is Outcome.DONE:
             raise NotLearnt(f"'{skill}' is no declared skill: {error}") from None
@@ -373,12 +376,7 @@ class _Maker:
         yield self._skill(call)
 
     def _named(self, call: SkillCall) -> list[str]:
-        parameters = call.skill.parameters.items()
-        return [
-            str(call.values[one])
-            for one, kind in parameters
-            if isinstance(kind, Named) and not isinstance(kind, Person)
-        ]
+        return [name for _, kind, name in call.named if not isinstance(kind, Person)]
 
     def _forget_open(self, closing: SkillCall) -> None:
         closed = closing.value("closed")
@@ -422,7 +420,7 @@ class _Maker:
             else self._value(call, one)
             for one in call.values
         }
-        pieces = string.Formatter().parse(call.skill.wording)
+        pieces = string.Formatter().parse(call.skill.words.form_of(call.values))
         wording = "".join(_escaped(literal) + ("" if one is None else named[one]) for literal, one, _, _ in pieces)
         about = {str(call.values[one]): template for one, template in named.items()}
         needs = [model.Fact("held", template) for name, template in about.items() if name in self._held]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from pydantic import (
@@ -350,8 +351,9 @@ def say(skill: Declared, values: Mapping[str, str]) -> str:
     for name, value in values.items():
         if has_role(value):
             said[name] = value
-            if not isinstance(places[name], Text):
-                places[name] = Choice((value,))  # a number would not be written in words
+            if not isinstance(kind := places[name], Text):  # a number would not be written in words
+                usual = () if kind.default is None else (kind.write(kind.default),)
+                places[name] = Choice((value, *usual), default=next(iter(usual), None))
             continue
         try:
             said[name] = places[name].read(value)
@@ -362,8 +364,18 @@ def say(skill: Declared, values: Mapping[str, str]) -> str:
 
 def taken_apart(wording: str, skill: Declared) -> dict[str, str] | None:
     """Return the values that stand in a skill's places in a wording; None if the wording is another skill's."""
+    usual = {name: one.write(one.default) for name, one in skill.parameters.items() if one.default is not None}
+    for form in skill.words.forms:
+        values = _values_in(wording, form.template, skill)
+        with suppress(ParameterError):
+            if values is not None and say(skill, all_values := usual | values) == wording:
+                return all_values
+    return None
+
+
+def _values_in(wording: str, template: str, skill: Declared) -> dict[str, str] | None:
     values: dict[str, str] = {}
-    pieces = [(literal, name) for literal, name, _, _ in string.Formatter().parse(skill.wording)]
+    pieces = [(literal, name) for literal, name, _, _ in string.Formatter().parse(template)]
     rest = wording
     for (literal, name), (after, _) in zip(pieces, [*pieces[1:], ("", None)], strict=True):
         if not rest.startswith(literal):
@@ -379,10 +391,7 @@ def taken_apart(wording: str, skill: Declared) -> dict[str, str] | None:
                 return None
             values[name] = re.sub(r"\\(.)", r"\1", rest[1 : end - 1]) if quoted else rest[:end]
             rest = rest[end:]
-    try:
-        return values if not rest and say(skill, values) == wording else None
-    except ParameterError:
-        return None
+    return None if rest else values
 
 
 def has_role(text: str) -> bool:

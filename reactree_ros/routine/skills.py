@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, NamedTuple, TypeAlias
 
-from reactree_ros.agent.parameters import Named, Names, Parameter, ParameterError
+from reactree_ros.agent.parameters import Names, Parameter, ParameterError
 from reactree_ros.agent.skill import LONGEST, WAIT, SkillCall, check_told_apart
 from reactree_ros.agent.skill import Skill as Declared
 from reactree_ros.agent.text import shortened_line
@@ -78,16 +78,14 @@ class RoutineSkills(AddedSkills):
 
     def _offers(self, offered: Sequence[Offered]) -> list[Offer]:
         inner = self.inner.household.skills
-        named = [
-            (one, place, kind) for one in inner for place, kind in one.parameters.items() if isinstance(kind, Named)
-        ]
+        named = [(one, place, kind.named) for one in inner for place, kind in one.parameters.items() if kind.named]
         now = {(one.name, place): tuple(_names(offered, one, place)) for one, place, _ in named}
         offers = []
         for skill, added in self._added.items():
             standing = {}
             for role, kind in skill.parameters.items():
-                if isinstance(kind, Named):
-                    later = [now[one.name, place] for one, place, other in named if type(other) is type(kind)]
+                if kind.named:
+                    later = [now[one.name, place] for one, place, other in named if type(other) is type(kind.named)]
                     first = [now[added.first[role]]] if role in added.first else later
                     standing[role] = tuple(dict.fromkeys(itertools.chain(*first)))
             offers += [Offer(skill, standing)] if all(standing.values()) else []

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from functools import cache, partial
 
-from reactree_ros.agent.parameters import Choice, Named, ParameterError, Thing
+from reactree_ros.agent.parameters import Choice, List, Named, ParameterError, Thing
 from reactree_ros.agent.skill import Offer, Skill, SkillCall, helping
 from reactree_ros.agent.text import names, without_articles, words
 from reactree_ros.memory.knowledge import UNTOLD, Knowledge, Known, Sighting, word_of
@@ -104,7 +104,8 @@ def _possible(offer: Offer, robot: Known, told: Told) -> Offer | None:
     if not _holds(skill, robot):
         return None
     for name, parameter in skill.parameters.items():
-        options = parameter.options(now.get(name)) if isinstance(parameter, Named | Choice) else None
+        of = parameter.of if isinstance(parameter, List) else parameter
+        options = of.options(now.get(name)) if isinstance(of, Named | Choice) else None
         if options is not None and any(name in need.parameters for need in skill.requires):
             now[name] = tuple(_fitting(skill, name, options, robot, told))
     return replace(offer, now=now) if skill.words.possible(now) else None
@@ -137,10 +138,9 @@ def why_not(said: str, known: Knowledge, robot: Known) -> str:
 
 
 def _unseen(call: SkillCall, known: Knowledge) -> Iterator[str]:
-    for name, parameter in call.skill.parameters.items():
-        value = str(call.values[name])
-        if isinstance(parameter, Thing) and known.words and not known.knows(value):
-            yield value
+    for _, kind, name in call.named:
+        if isinstance(kind, Thing) and known.words and not known.knows(name):
+            yield name
 
 
 def never_seen(name: str, known: Knowledge, robot: Known) -> str:

@@ -169,7 +169,7 @@ class AskingNode(ProgramNode):
             except RobotLost as lost:
                 self.see((yield from self._after_hold(f"You could not go on: {lost}.")))
             else:
-                return skills
+                return self.context.known.giving(skills)
 
     def corrections(self) -> Generator[Step, Any, Sequence[Offer]]:
         pending = asked(self.post.world.corrections)

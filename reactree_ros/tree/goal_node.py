@@ -148,7 +148,7 @@ class GoalNode(AskingNode):
         """
         goal, household = {*words_of(self.context.nodes[0].subgoal)}, self.context.household
         kinds = [(offer, name, kind) for offer in offers for name, kind in offer.skill.parameters.items()]
-        known = [(offer.now or {}).get(name, ()) for offer, name, kind in kinds if isinstance(kind, Person)]
+        known = [(offer.now or {}).get(name, ()) for offer, name, kind in kinds if isinstance(kind.named, Person)]
         persons = list(dict.fromkeys(one for some in known for one in some))
         try:
             named: Sequence[str] = household.call(skill).persons if household.skills else ()

@@ -13,7 +13,7 @@ from typing_extensions import Self
 
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.observation import GONE, Observation, Outcome, Seen
-from reactree_ros.agent.parameters import Named, ParameterError, Place, Thing
+from reactree_ros.agent.parameters import Named, ParameterError, Place, Thing, each_of
 from reactree_ros.agent.picture import Picture
 from reactree_ros.agent.skill import Offer, Offered, Skill, SkillCall
 from reactree_ros.agent.text import more_than_one, plain_skill
@@ -280,7 +280,7 @@ class SharedWorld(World):
         moves = verb == GO_TO
         with suppress(ParameterError):
             call = self.household.call(skill)
-            names, moves = tuple(map(str, call.values.values())), call.skill.moves
+            names, moves = tuple(str(name) for one in call.values.values() for name in each_of(one)), call.skill.moves
         word_of = {one: one.rpartition(" ")[0] for one in names}
         things = tuple(one for one, word in word_of.items() if word in self.recallable)
         places = tuple(one for one, word in word_of.items() if word in self.places)

@@ -6,6 +6,7 @@ It is enforced on the robot's side, whatever the language model says.
 from __future__ import annotations
 
 import enum
+import itertools
 import math
 import re
 import unicodedata
@@ -15,10 +16,31 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, ValidationInfo, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    StrictBool,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 
 from reactree_ros.agent.household import Household, split_skill
-from reactree_ros.agent.parameters import Named, Number, Parameter, ParameterError, Text, Thing, Value
+from reactree_ros.agent.parameters import (
+    Boolean,
+    List,
+    Named,
+    Number,
+    Parameter,
+    ParameterError,
+    Pose,
+    Text,
+    Thing,
+    Value,
+    each_of,
+)
 from reactree_ros.agent.skill import Offered, Skill, SkillCall
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import read_yaml
@@ -63,7 +85,7 @@ class Range(BaseModel):
 
 
 #: What a rule wants of one parameter.
-_Wanted = Range | list[str | float] | str | float
+_Wanted = Range | StrictBool | list[str | float] | str | float
 #: What a rule calls the conditions under which it applies.
 CONDITION = "condition"
 #: The conditions of a world, see :attr:`World.conditions`.
@@ -127,13 +149,20 @@ class Rule(BaseModel):
         return is_it and all(self.wants(name, one, call.values[name]) for name, one in parameters.items())
 
     def wants(self, name: str, parameter: Parameter, value: Value) -> bool:
-        is_any, allows = name not in self.when, self.verdict is Verdict.ALLOW
-        return is_any or _is_one(parameter, value, self.when[name], whole=allows)
+        if name not in self.when:
+            return True
+        of, wanted = parameter.of if isinstance(parameter, List) else parameter, self.when[name]
+        return self._of_each(_is_one(of, one, wanted, whole=self.verdict is Verdict.ALLOW) for one in each_of(value))
 
     def has_object(self, name: str, skill: Skill, value: Value) -> bool:
-        named = [one for one, parameter in skill.parameters.items() if isinstance(parameter, Named)]
+        named = [one for one, parameter in skill.parameters.items() if parameter.named]
         may_name = named[:1] if self.verdict is Verdict.ALLOW else named
-        return self.object is not None and name in may_name and _folded(self.object) in self.named_by(str(value))
+        is_it = (_folded(self.object or "") in self.named_by(str(one)) for one in each_of(value))
+        return self.object is not None and name in may_name and self._of_each(is_it)
+
+    def _of_each(self, holds: Iterable[bool]) -> bool:
+        """Of a list, whether it is about each value, to allow; to forbid, one is enough."""
+        return all(holds) if self.verdict is Verdict.ALLOW else any(holds)
 
     def named_by(self, target: str, *, one_name: bool = False) -> set[str]:
         """Return what counts as named by the words of what a skill is done to: to allow less than to forbid."""
@@ -206,12 +235,11 @@ class SkillPolicy:
         return skill.listed == skill.verb == skill.name and not of_values
 
     def _judge_values(self, call: SkillCall, conditions: Conditions) -> tuple[Verdict, str]:
-        named = [call.values[name] for name, one in call.skill.parameters.items() if isinstance(one, Named)]
-        if any(self._goes_on(str(name)) for name in named):
+        if any(self._goes_on(name) for _, _, name in call.named):
             return Verdict.DENY, f"'{call}' is more than one skill"
         for rule in self.rules:
             if rule.is_about(call) and rule.holds(conditions, call.skill.parameters):
-                why = rule.told(conditions, call.values)
+                why = rule.told(conditions, call.said)
                 return rule.verdict, f"the skill policy says {rule.verdict.value} for '{call}'{why}"
         return self.otherwise, f"the skill policy has no rule for '{call}'"
 
@@ -293,6 +321,11 @@ def _fitting(rules: Sequence[Rule], skill: Skill, world: World) -> set[frozenset
 
 
 def _samples(parameter: Parameter, asked: Sequence[_Wanted], world: World) -> set[Value]:
+    if isinstance(parameter, List):
+        each: list[Any] = sorted(_samples(parameter.of, asked, world), key=str)
+        return {several for many in (1, 2) if many <= parameter.most for several in itertools.combinations(each, many)}
+    if isinstance(parameter, Boolean):
+        return {True, False}
     single = [one for each in asked for one in (each if isinstance(each, list) else [each])]
     if isinstance(parameter, Number):
         ranges = [one for one in single if isinstance(one, Range)]
@@ -309,7 +342,7 @@ def _samples(parameter: Parameter, asked: Sequence[_Wanted], world: World) -> se
 
 
 def _check_values(rule: Rule, skills: Sequence[Skill], world: World, at: str) -> None:
-    named = [one for skill in skills for one in skill.parameters.values() if isinstance(one, Named)]
+    named = [one.named for skill in skills for one in skill.parameters.values() if one.named]
     if rule.object is not None and skills and not named:
         known = ", ".join(dict.fromkeys(name for skill in skills for name in skill.parameters)) or "nothing"
         raise PolicyError(f"{at}.object: '{rule.skill}' is done to no '{rule.object}', as it takes {known}")
@@ -334,6 +367,9 @@ def _check_values(rule: Rule, skills: Sequence[Skill], world: World, at: str) ->
 
 
 def _problem(parameter: Parameter, wanted: _Wanted, world: World) -> str:
+    if isinstance(parameter, Pose):
+        return f"no rule is about one pose, and it is {parameter.words()}; let a rule be about the whole skill"
+    parameter = parameter.of if isinstance(parameter, List) else parameter
     if isinstance(wanted, Range) and not isinstance(parameter, Number):
         return f"above and below are of numbers, and it is {parameter.words()}"
     if isinstance(wanted, Range) and isinstance(parameter, Number):

@@ -10,7 +10,7 @@ import pytest
 from small_questions import options, understood
 
 from reactree_ros.agent.grammar import DecisionGrammar
-from reactree_ros.agent.turns import Saw, Told, ToldStart
+from reactree_ros.agent.turns import About, Saw, Told, ToldStart
 from reactree_ros.background.pending import Pending
 from reactree_ros.cli.llm import lesson
 from reactree_ros.household.expert.model import ExpertModel
@@ -106,12 +106,14 @@ def checked(model: Answering, lesson: Lesson, **given: Any) -> Report:
 
 
 def test_the_first_prompt_is_that_of_the_planner_in_the_world_with_the_examples_that_ship(asked: Lesson) -> None:
-    start, task, saw = asked.first
+    start, task, saw, known = asked.first
     assert isinstance(start, ToldStart)
     assert "expand behavior tree nodes" in start.system
     assert len(start.examples) > 1
     assert task == Told("Your task is to: Put 1 pudding and 1 apple on the coffee table")
     assert isinstance(saw, Saw)
+    assert isinstance(known, Told)
+    assert known.about is About.KNOWN
     assert isinstance(asked.may_say, DecisionGrammar)
     assert asked.may_say.control_flows
 

@@ -32,6 +32,9 @@ from openai_peer import (
     written,
 )
 
+from reactree_ros.agent.grammar import DecisionGrammar
+from reactree_ros.agent.reading import read
+from reactree_ros.agent.skill import Offer, skill_of
 from reactree_ros.agent.turns import About, Said, Saw, Told, ToldStart
 from reactree_ros.background.pending import Pending
 from reactree_ros.cli.llm import lesson
@@ -40,10 +43,11 @@ from reactree_ros.household.expert.model import ExpertModel, decide
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import load_tasks
-from reactree_ros.llm.chat import KNOWN
+from reactree_ros.llm.chat import AN_EXAMPLE, KNOWN, OWN_TASK
 from reactree_ros.llm.check import Lesson, check
 from reactree_ros.llm.decoding import Method
 from reactree_ros.llm.engine import ConstraintKind
+from reactree_ros.llm.openai.dialects import DIALECTS
 from reactree_ros.llm.openai.refusal import Refused
 from reactree_ros.llm.port import (
     DecisionRequest,
@@ -359,8 +363,9 @@ def test_examples_are_turns_of_the_chat_unless_the_setting_has_them_as_text(
     if examples == "text":
         system, before = start.text, []
     else:
-        system, before = "System.\nRule.", [("user", "Your task is to: y"), ("assistant", "Act: c")]
-    (role, first), *more = [*before, ("user", "Your task is to: x")]
+        system, before = "System.\nRule.", [("user", f"{AN_EXAMPLE}\nYour task is to: y"), ("assistant", "Act: c")]
+    task = "Your task is to: x" if examples == "text" else f"{OWN_TASK}\nYour task is to: x"
+    (role, first), *more = [*before, ("user", task)]
     begin = [("system", system), (role, first)] if own else [(role, f"{system}\n{first}")]
     peer, one = chat(chatting(owned_by="vllm", template=template), examples=examples)
     assert decided(ask(one, start, *TURNS[1:])) == ACT
@@ -642,3 +647,17 @@ def test_a_model_that_gives_up_for_its_askers_patience_counts_its_request(serve:
     peer.script.extend([never_answers] * 4)
     result = run(one, *GO, clock=Clock(), **SHORT, decision_timeout=2)  # so that the node itself waits for ever
     assert (result.end, result.attempts) == ("too_slow", 1)
+
+
+def test_a_strict_schema_requires_what_may_be_left_out_and_lets_it_be_null() -> None:
+    takes = {"place": "place", "v": {"choice": ["1", "2"], "default": "1"}}
+    go = skill_of({"name": "go", "wording": "go to {place}[ at {v}]", "parameters": takes})
+    grammar = DecisionGrammar((), (), offers=(Offer(go, {"place": ("desk 1",)}),))
+    fields = DIALECTS["openai"].constraints[ConstraintKind.JSON_SCHEMA](grammar.json_schema())
+    schema = fields["response_format"]["json_schema"]["schema"]
+    (act,) = [one for one in schema["properties"]["decision"]["anyOf"] if "Act" in one["properties"]]
+    said = act["properties"]["Act"]["properties"]["go"]
+    assert said["required"] == ["place", "v"]
+    assert said["properties"]["v"] == {"anyOf": [{"type": "string", "enum": ["1", "2"]}, {"type": "null"}]}
+    (read_as,) = read('{"decision": {"Act": {"go": {"place": "desk 1", "v": null}}}}', grammar)
+    assert str(read_as.decision) == "Act: go to desk 1"

@@ -163,6 +163,12 @@ def test_slow_drives_go_on_where_a_person_is_near_and_conditions_come_as_data(de
     seen = delivery.graph.settled(driving)
     assert (seen.outcome, seen.begun) == (Outcome.DONE, False)
     assert seen.conditions == {NEAR: True, "the scale shows a load": False}
+    for skill in ("open drawer 3", LOAD):
+        seen = delivery.graph.settled(world.execute(skill))
+    assert " You hold pills." in seen.text
+    later = delivery.graph.settled(world.observe())  # another task has to know it, too
+    assert " You hold pills." in later.text
+    assert [one.word for one in later.seen if one.held] == ["pills"]
     world.close()
 
 
@@ -204,9 +210,9 @@ def test_it_speaks_while_it_drives_and_drives_one_after_the_other(delivery: Deli
 
 
 def test_goals_that_use_different_resources_are_under_way_together_and_end_each_for_itself(delivery: Delivery) -> None:
+    (delivery.file.parent / "faults.txt").write_text("drive=3600 nobody")
     delivery.start()
     delivery.near(False)
-    (delivery.file.parent / "faults.txt").write_text("drive=3600")
     graph, world = delivery.graph, delivery.graph.ros_world("robot_bridge")
     graph.settled(world.learn())
     driving = world.execute(TO_COUNTER)
@@ -215,7 +221,6 @@ def test_goals_that_use_different_resources_are_under_way_together_and_end_each_
     assert "Under way: navigate to counter at 0.5 m/s." in graph.settled(world.observe()).text
     with pytest.raises(WorldError, match=r"rejected 'navigate to nurse desk at 0\.5 m/s': it is busy"):
         graph.settled(world.execute("navigate to nurse desk at 0.5 m/s"))
-    (delivery.file.parent / "faults.txt").write_text("nobody")
     waiting = world.execute("wait up to 300 s for a person")
     graph.until(lambda: "wait up to" in delivery.bridge._skills.skill, "it waits")
     waiting.cancel()  # that alone
@@ -232,11 +237,11 @@ def test_goals_that_use_different_resources_are_under_way_together_and_end_each_
 def test_an_emergency_stop_stops_all_that_is_under_way(delivery: Delivery) -> None:
     config = yaml.safe_load(delivery.file.read_text()) | {"emergency_stop": {"topic": "stop", "latched": True}}
     delivery.file.write_text(yaml.safe_dump(config, sort_keys=False))
+    (delivery.file.parent / "faults.txt").write_text("drive=3600 nobody")
     stop = delivery.graph.probe.create_publisher(Bool, "stop", LATCHED)
     stop.publish(Bool(data=False))
     delivery.start()
     delivery.near(False)
-    (delivery.file.parent / "faults.txt").write_text("drive=3600 nobody")
     graph, world = delivery.graph, delivery.graph.ros_world("robot_bridge")
     graph.settled(world.learn())
     graph.until(lambda: not world.halted(), "it may move")

@@ -158,6 +158,44 @@ def test_an_instruction_is_tried_judged_by_the_policy_and_repeated(robot: Path, 
     assert "You load" not in cli(*TRY, *SCRIPT, "--policy", "policy.yaml").out
 
 
+#: A pose on the map, and what a skill needs to be one over ROS.
+SPOT = {"pose": {axis: {"from": 0, "to": 9, "by": 0.5} for axis in "xy"}}
+SERVICE = {"service": "s", "type": "std_srvs/srv/Trigger"}
+LOOK = {"wording": "look for {who}", "parameters": {"who": "person"}, "returns": {"where": SPOT}, **SERVICE}
+HOW = {"boolean": ["quietly", "as usual"], "default": False}
+
+
+def test_what_a_skill_returned_is_said_by_its_name_and_judged_by_what_it_is(robot: Path, cli: Cli) -> None:
+    config = yaml.safe_load((robot / "robot.yaml").read_text())
+    config["skills"]["navigate"]["wording"] = "navigate to {place}[ at {speed} m/s]"
+    config["skills"]["navigate"]["parameters"]["speed"]["default"] = 0.5
+    config["skills"] |= {
+        "look for": LOOK | {"result": {"where": "message"}},
+        "come": {"wording": "come to {spot}[, {how}]", "parameters": {"spot": SPOT, "how": HOW}, **SERVICE},
+    }
+    (robot / "robot.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+    denied = [{"skill": "say", "when": {"text": "some code"}}, {"skill": "come", "when": {"how": True}}]
+    denied.append({"skill": "navigate", "when": {"speed": {"above": 0.8}}})
+    allowed = [{"skill": one, "verdict": "allow"} for one in config["skills"]]
+    rules = [*({**one, "verdict": "deny"} for one in denied), *allowed]
+    said = {
+        "say <code>": "<code> stands for nothing yet: no skill has returned it",
+        "scan the barcode": "It returned code: some code.",
+        "say Your code is <code>.": "the skill policy says deny for 'say Your code is some code.'",
+        "look for Anna": "It returned where: x 0, y 0, yaw 0.",
+        "come to <where>": "You come to x 0, y 0, yaw 0.",
+        "come to <where>, quietly": "says deny for 'come to x 0, y 0, yaw 0, quietly' (how: quietly)",
+        "come to <code>": "spot: 'some code' may not stand here, but a pose such as",
+        "navigate to counter at 0.5 m/s": "You navigate to counter.",
+        "navigate to nurse desk at 0.9 m/s": "says deny",
+    }
+    (robot / "policy.yaml").write_text(yaml.safe_dump({"rules": rules}))
+    (robot / "replies.txt").write_text("".join(f"Act: {one}\n" for one in (*said, "done")))
+    out = " ".join(cli(*TRY, *SCRIPT, "--policy", "policy.yaml", "--save", "run.jsonl").out.split())
+    assert [one for one in said.values() if one not in out] == []
+    assert "identical" in cli("record", "replay", "run.jsonl").out
+
+
 def test_a_script_that_ends_early_says_so(robot: Path, cli: Cli) -> None:
     (robot / "replies.txt").write_text("# what I want\nAct: open drawer 1\n\n")
     ended = cli(*TRY, *SCRIPT)

@@ -15,7 +15,7 @@ from memory.word_hash_embedder import WordHashEmbedder
 from reactree_ros.agent.control_flow import flow_named
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.parameters import Number, Person, Thing
-from reactree_ros.agent.skill import Skill, wait_skill
+from reactree_ros.agent.skill import Skill, skill_of, wait_skill
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.episode.assembly import needed, tried_out
@@ -216,6 +216,42 @@ def test_what_the_goal_does_not_name_or_names_twice_stays_as_it_is() -> None:
 def test_braces_in_an_instruction_are_no_roles() -> None:
     goal = "bring the mug to the desk {now}"
     assert routine_of({goal: FETCH}, goal).goal == "bring the {thing_1} to the {place_2} {{now}}"
+
+
+def test_a_part_that_was_left_out_is_left_out_and_taken_apart_with_its_default() -> None:
+    pour = skill_of(
+        {
+            "name": "serve",
+            "wording": "serve {what}[ for {who}][ in {seconds} s]",
+            "parameters": {
+                "what": "thing",
+                "who": {"list": "person", "default": ["Anna"]},
+                "seconds": {"number": {"from": 1, "to": 9}, "default": 5},
+            },
+        }
+    )
+    for wording, values in {
+        "serve mug 1": ("mug 1", "Anna", "5"),
+        "serve mug 1 for Anna and Bob": ("mug 1", "Anna and Bob", "5"),
+        "serve {thing_1} for {person_2} in 7 s": ("{thing_1}", "{person_2}", "7"),
+        "serve mug 1 in {number_1} s": ("mug 1", "Anna", "{number_1}"),
+    }.items():
+        taken = dict(zip(pour.parameters, values, strict=True))
+        assert model.taken_apart(wording, pour) == taken
+        assert model.say(pour, taken) == wording
+    goal = "serve mug 1 for Bob"
+    assert (
+        leaves(
+            routine_of(
+                {goal: ["serve mug 1 in 7 s", "done"]},
+                goal,
+                skills=(replace(pour, parameters={**pour.parameters, "who": Person(default="Anna")}),),
+            )
+        )[-1]
+        == "serve {found_1} in 7 s"
+    )
+    with pytest.raises(NotLearnt, match="'serve mug 1 for Anna and Bob' names a list"):
+        routine_of({goal: ["serve mug 1 for Anna and Bob", "done"]}, goal, skills=(pour,))
 
 
 @pytest.mark.parametrize(

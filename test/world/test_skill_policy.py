@@ -229,12 +229,19 @@ def declared(*skills: tuple[str, dict[str, Any]]) -> tuple[Skill, ...]:
     return tuple(skill_of({"name": wording, "wording": wording, "parameters": takes}) for wording, takes in skills)
 
 
+HOW = {"boolean": ["at once", "some time"], "default": False}
+
+
 class Ward(House):
     def __init__(self, rooms: Sequence[str] = ("nursery", "ward 1", "ward 2"), persons: Sequence[str] = ()) -> None:
         takes = {"what": ["bed", "floor"], "room": "room", "n": {"number": {"from": 1, "to": 6}}}
         hand_over = ("hand {n} over to {person}", {"n": takes["n"], "person": "person"})
         super().__init__(
-            (), declared(("spray {what} in {room} for {n} s", takes), hand_over, ("say {text}", {"text": "text"}))
+            (),
+            declared(
+                *(("spray {what} in {room} for {n} s", takes), hand_over, ("say {text}", {"text": "text"})),
+                ("clean {rooms} up[, {how}]", {"rooms": {"list": "room", "most": 2}, "how": HOW}),
+            ),
         )
         self._names = {Room: rooms, Person: persons}
 
@@ -242,7 +249,7 @@ class Ward(House):
         return self._names.get(type(kind))
 
 
-SPRAY, HAND, _ = (skill.name for skill in Ward().household.skills)
+SPRAY, HAND, _, CLEAN = (skill.name for skill in Ward().household.skills)
 
 
 @pytest.mark.parametrize(
@@ -256,6 +263,8 @@ SPRAY, HAND, _ = (skill.name for skill in Ward().household.skills)
         (SPRAY, {"what": "table"}, "when.what: 'table' may not stand here; what may: bed, floor"),
         (SPRAY, {"n": 7}, "when.n: 7.0 may not stand here, but a number from 1 to 6"),
         (SPRAY, {"n": {"above": 6}}, "when.n: no number is above 6"),
+        (CLEAN, {"rooms": "attic"}, "when.rooms: 'attic' is no room here"),
+        (CLEAN, {"how": "later"}, "when.how: 'later' may not stand here; what may: at once, some time"),
         (SPRAY, {"n": {"above": 2, "below": 3}}, "when.n: no number is above 2 and below 3"),
     ],
 )
@@ -263,6 +272,33 @@ def test_a_name_or_value_that_can_never_be_is_refused(skill: str, when: dict[str
     with pytest.raises(PolicyError) as error:
         policy_from_list([{"skill": skill, "when": when, "verdict": "deny"}], where="p").check(Ward())
     assert str(error.value).startswith(f"p: rules.0.{said}")
+
+
+def test_of_a_list_one_value_is_enough_to_forbid_and_all_have_to_be_allowed() -> None:
+    rules = [
+        {"skill": CLEAN, "when": {"rooms": "nursery"}, "verdict": "deny"},
+        {"skill": CLEAN, "when": {"rooms": ["ward 1", "ward 2"], "how": False}, "verdict": "allow"},
+        {"skill": CLEAN, "object": "ward", "verdict": "confirm"},
+    ]
+    policy, (clean,) = policy_from_list(rules, where="p"), Ward().household.skills[3:]
+    policy.check(Ward())
+    for said, verdict in {
+        "clean ward 1 and nursery up": Verdict.DENY,
+        "clean ward 1 and ward 2 up": Verdict.ALLOW,
+        "clean ward 1 and ward 2 up, at once": Verdict.CONFIRM,
+        "clean hall 1 and ward 2 up": Verdict.CONFIRM,
+        "clean hall 1 up": Verdict.DENY,
+    }.items():
+        assert policy.judge(clean.read(said))[0] is verdict
+
+
+def test_no_rule_is_about_one_pose() -> None:
+    house = House((), declared(("come to {spot}", {"spot": "pose"})))
+    for wanted in ("x 1, y 2, yaw 3", {"above": 1}):
+        with pytest.raises(PolicyError, match="no rule is about one pose, and it is a pose such as"):
+            policy_from_list([{"skill": "come to", "when": {"spot": wanted}, "verdict": "deny"}], where="p").check(
+                house
+            )
 
 
 def test_a_name_may_be_a_class_and_is_not_looked_at_where_nobody_knows_the_names() -> None:
@@ -294,6 +330,8 @@ def drawn(pick: random.Random) -> list[dict[str, Any]]:
         "n": [1, 6, [2, 3], {"above": 3}, {"below": 4}, {"above": 1, "below": 5}],
         "person": ["Anna", ["Anna", "Bob"]],
         "text": ["bomb", "the bomb", "hello"],
+        "rooms": ["nursery", "ward", ["ward 1", "nursery"]],
+        "how": [True, "some time"],
     }
     rules = []
     for _ in range(pick.randint(2, 6)):
@@ -309,7 +347,8 @@ def test_a_rule_is_refused_just_if_it_decides_about_no_call() -> None:
     ward, pick = Ward(persons=("Anna", "Bob")), random.Random(55)
     texts = ["bomb", "the bomb", "hello", "x", "x bomb", "the bomb x", "hello x"]
     options = {"what": ["bed", "floor"], "room": ["nursery", "ward 1", "ward 2"], "n": range(1, 7)}
-    options |= {"person": ["Anna", "Bob"], "text": texts}
+    options |= {"person": ["Anna", "Bob"], "text": texts, "how": [True, False]}
+    options["rooms"] = [some for many in (1, 2) for some in itertools.combinations(options["room"], many)]
     calls = [
         skill.call(dict(zip(skill.parameters, values, strict=True)))
         for skill in ward.household.skills

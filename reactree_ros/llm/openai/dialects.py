@@ -54,8 +54,26 @@ class Dialect:
 
 
 def _named_schema(schema: Any) -> dict[str, Any]:
-    named = {"name": "decision", "strict": True, "schema": schema}
+    named = {"name": "decision", "strict": True, "schema": _strict(schema)}
     return {"response_format": {"type": "json_schema", "json_schema": named}}
+
+
+def _strict(schema: Any) -> Any:
+    """Return a schema in which every property is required, and null what may be left out: strict ones know no other."""
+    if isinstance(schema, list):
+        return [_strict(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    strict = {name: _strict(one) for name, one in schema.items()}
+    if "properties" not in strict or "required" not in strict:
+        return strict
+    needed, each = strict["required"], strict["properties"].items()
+    properties = {name: one if name in needed else {"anyOf": [_mere(one), {"type": "null"}]} for name, one in each}
+    return strict | {"properties": properties, "required": [*properties]}
+
+
+def _mere(schema: dict[str, Any]) -> dict[str, Any]:
+    return {name: one for name, one in schema.items() if name != "default"}
 
 
 DIALECTS: Mapping[str, Dialect] = {

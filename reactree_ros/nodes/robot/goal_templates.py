@@ -8,22 +8,23 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, get_args
 
 from rclpy.exceptions import InvalidTopicNameException
 from rclpy.validate_topic_name import validate_topic_name
 from rosidl_parser import definition as idl
 
-from reactree_ros.agent.parameters import Named, Number
-from reactree_ros.agent.skill import Skill
+from reactree_ros.agent import parameters
+from reactree_ros.agent.parameters import Boolean, List, Named, Number, Parameter
+from reactree_ros.agent.skill import Skill, SkillCall
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.errors import UserError
 from reactree_ros.robot.config import Wanted
 from reactree_ros.robot.poses import Pose
 from reactree_ros.world.skill_policy import Range
 
-#: What every template may name, with what that is: text, a whole number, a number or a pose.
-NAMES: Mapping[str, type] = {
+#: What every template may name, with what that is: text, a whole number, a number, a list of some, or a pose.
+NAMES: Mapping[str, Any] = {
     "skill": str,
     "verb": str,
     "pose": Pose,
@@ -48,7 +49,7 @@ _OF_THINGS: Mapping[str, type] = {
 _AXES: Mapping[str, type] = {"x": float, "y": float, "z": float, "yaw": float, "frame": str}
 _COUNTED = re.compile(r"(\w+)\[(\d{1,4})\]")
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
-_WORDS = {str: "a text", int: "a whole number", float: "a number", Pose: "a pose"}
+_WORDS = {str: "a text", int: "a whole number", float: "a number", Pose: "a pose", bool: "true or false"}
 _INTEGERS = {
     **{f"{sign}int{bits}": (bits, sign == "u") for sign in ("", "u") for bits in (8, 16, 32, 64)},
     "octet": (8, True),
@@ -64,22 +65,40 @@ class NoValue(Exception):
     """A template names something that a skill does not have, such as the receptacle of a room."""
 
 
-Values = Mapping[str, Any]
+Values = Mapping[Any, Any]
 Fill = Callable[[Values], Any]
 Read = Callable[[Any], Any]
 
 
-def names_of(skill: Skill) -> Mapping[str, type]:
+def names_of(skill: Skill) -> Mapping[str, Any]:
     """Return what the templates of a skill may name: what all may, and its parameters."""
     names = dict(NAMES)
     for name, parameter in skill.parameters.items():
-        if isinstance(parameter, Number):
-            names[name] = type(parameter.read(parameter.least))
-        elif isinstance(parameter, Named):
+        if isinstance(parameter, Named):
             names |= {f"{name}{part}": kind for part, kind in _OF_THINGS.items()}
         else:
-            names[name] = str
+            names[name] = _kind_of(parameter)
     return names
+
+
+def _kind_of(parameter: Parameter) -> Any:
+    if isinstance(parameter, List):
+        return list[_kind_of(parameter.of)]  # type: ignore[misc]
+    if isinstance(parameter, Number):
+        return type(parameter.read(parameter.least))
+    return {Boolean: bool, parameters.Pose: Pose}.get(type(parameter), str)
+
+
+def values_in(call: SkillCall) -> dict[Any, Any]:
+    """Return the values of a skill as templates take them: a pose in its own frame; of some, how they are said, too."""
+    values: dict[Any, Any] = {**call.values}
+    for name, parameter in call.skill.parameters.items():
+        if isinstance(parameter, parameters.Pose):
+            at = values[name]
+            values[name] = Pose.upright(parameter.frame, at["x"], at["y"], yaw=math.radians(at["yaw"]))
+        elif isinstance(parameter, Boolean | List):
+            values[name, "said"] = call.said[name]
+    return values
 
 
 # ---- types --------------------------------------------------------------------------------------------------------
@@ -189,7 +208,7 @@ def constants(kind: Any, path: str) -> Mapping[int, str]:
 # ---- values -------------------------------------------------------------------------------------------------------
 
 
-def compiled(kind: Any, entries: Mapping[str, Any], where: str, names: Mapping[str, type] = NAMES) -> Fill:
+def compiled(kind: Any, entries: Mapping[str, Any], where: str, names: Mapping[str, Any] = NAMES) -> Fill:
     """Return what makes a message of a type, its fields (also by path, ``a.b``) filled from constants and templates."""
     fields = []
     for path, value in entries.items():
@@ -205,7 +224,7 @@ def compiled(kind: Any, entries: Mapping[str, Any], where: str, names: Mapping[s
     return fill
 
 
-def filler(slot: Any, value: Any, where: str, names: Mapping[str, type]) -> Fill:
+def filler(slot: Any, value: Any, where: str, names: Mapping[str, Any]) -> Fill:
     if isinstance(slot, idl.AbstractNestedType):
         return _list_filler(slot, value, where, names)
     if isinstance(value, str) and _PLACEHOLDER.search(value):
@@ -218,10 +237,11 @@ def filler(slot: Any, value: Any, where: str, names: Mapping[str, type]) -> Fill
     return lambda values: fixed
 
 
-def _list_filler(slot: Any, value: Any, where: str, names: Mapping[str, type]) -> Fill:
+def _list_filler(slot: Any, value: Any, where: str, names: Mapping[str, Any]) -> Fill:
     match = _PLACEHOLDER.fullmatch(value) if isinstance(value, str) else None
-    if match is not None and names.get(match[1]) is list and isinstance(slot.value_type, idl.AbstractString):
-        return lambda values: list(values[match[1]])
+    if match is not None and (of := get_args(names.get(match[1]))):
+        each = filler(slot.value_type, value, f"{where}: each", {match[1]: of[0]})
+        return lambda values: [each({match[1]: one}) for one in values[match[1]]]
     if not isinstance(value, list):
         raise UserError(f"{where}: {described(slot)} cannot be {value!r}; give a list")
     size = slot.size if isinstance(slot, idl.Array) else None
@@ -249,28 +269,28 @@ def constant(slot: Any, value: Any, where: str) -> Any:
     return bytes([value]) if kind == "octet" else float(value) if kind in ("float", "double") else value
 
 
-def _template(slot: Any, text: str, where: str, known: Mapping[str, type]) -> Fill:
+def _template(slot: Any, text: str, where: str, known: Mapping[str, Any]) -> Fill:
     names = _PLACEHOLDER.findall(text)
     kinds = [_kind(name, text, where, known) for name in names]
     if is_text(slot):
         if Pose in kinds:
             name = names[kinds.index(Pose)]
             raise UserError(f"{where}: '{{{name}}}' is a pose, not a text; name a part of it, e.g. {{{name}.x}}")
-        return lambda values: _PLACEHOLDER.sub(lambda match: _written(_value(values, match[1])), text)
+        return lambda values: _PLACEHOLDER.sub(lambda match: _in_words(values, match[1]), text)
     name, kind = names[0], kinds[0]
     if text != f"{{{name}}}":
         raise UserError(f"{where}: {described(slot)} cannot be the text {text!r}")
     if kind is Pose and described(slot) in _POSES:
         message = message_class(slot, where)
         return lambda values: fill_pose(message(), _value(values, name))
-    if kind is int and is_whole_number(slot):
+    if (kind is int and is_whole_number(slot)) or (kind is bool and described(slot) == "boolean"):
         return lambda values: _value(values, name)
     if kind in (int, float) and is_number(slot) and not is_whole_number(slot):
         return lambda values: float(_value(values, name))
-    raise UserError(f"{where}: {described(slot)} cannot be '{text}', which is {_WORDS[kind]}")
+    raise UserError(f"{where}: {described(slot)} cannot be '{text}', which is {_WORDS.get(kind, 'a list')}")
 
 
-def _kind(name: str, text: str, where: str, known: Mapping[str, type]) -> type:
+def _kind(name: str, text: str, where: str, known: Mapping[str, Any]) -> Any:
     thing, _, part = name.rpartition(".")
     if name in known:
         return known[name]
@@ -291,7 +311,8 @@ def _value(values: Values, name: str) -> Any:
     return value
 
 
-def _written(value: Any) -> str:
+def _in_words(values: Values, name: str) -> str:
+    value = values.get((name, "said")) or _value(values, name)
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
@@ -316,7 +337,7 @@ def fill_pose(message: Any, pose: Pose) -> Any:
 
 
 class Field:
-    def __init__(self, kind: Any, path: str, wanted: Wanted, where: str, names: Mapping[str, type]) -> None:
+    def __init__(self, kind: Any, path: str, wanted: Wanted, where: str, names: Mapping[str, Any]) -> None:
         self.path = path
         self.read, slot = reader(kind, path, where, counted=True)
         at = f"{where}: field '{path}'"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import array
 import io
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,8 +14,9 @@ import numpy as np
 from action_msgs.msg import GoalStatus
 from sensor_msgs.msg import CompressedImage, Image
 
+from reactree_ros.agent import parameters
 from reactree_ros.agent import picture as taken
-from reactree_ros.agent.parameters import Named, Number, Parameter, ParameterError, Text, Value
+from reactree_ros.agent.parameters import Boolean, List, Named, Number, Parameter, ParameterError, Text, Value
 from reactree_ros.agent.picture import Picture, PictureCheck
 from reactree_ros.agent.skill import Skill, SkillCall, effect_of
 from reactree_ros.agent.text import shortened_line
@@ -21,6 +24,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.nodes.messages import seconds_of
 from reactree_ros.nodes.robot import goal_templates as templates
 from reactree_ros.nodes.robot.goal_templates import Field, Fill, Holds, Values
+from reactree_ros.nodes.robot.robot_topics import frame_of, pose_reader
 from reactree_ros.robot.config import CallEntry, CheckEntry, SeeingEntry, SkillEntry, StepEntry, error_code
 from reactree_ros.robot.house import MapThing
 from reactree_ros.robot.poses import Pose
@@ -51,7 +55,7 @@ class MappedCall:
             _try(self._fill, names, skill, f"{where}: goal")
         fields = entry.result if isinstance(entry, StepEntry) and skill is not None else {}
         self._results = {
-            name: templates.reader(result, path, f"{where}: result", counted=True)[0] for name, path in fields.items()
+            name: _result_of(self._returned[name], result, path, f"{where}: result") for name, path in fields.items()
         }
         self.success = [Field(result, path, to_be, f"{where}: success", names) for path, to_be in entry.success.items()]
         self._code = self._text = None
@@ -215,19 +219,37 @@ class MappedSkill:
 
 def _plain(value: Any) -> Any:
     """Return a field's value as Python has it: a byte comes as bytes of one, a number of an array as numpy's."""
-    return value[0] if isinstance(value, bytes) else value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, np.generic | np.ndarray | array.array):
+        return value.tolist()
+    return value[0] if isinstance(value, bytes) else value
+
+
+def _result_of(declared: Parameter, result: Any, path: str, where: str) -> Any:
+    """Return what reads a field of a result; of a pose its numbers, if it is in the frame that is declared."""
+    if not isinstance(declared, parameters.Pose):
+        return templates.reader(result, path, where, counted=True)[0]
+    read = pose_reader(result, path, where)
+
+    def numbers(message: Any) -> Any:
+        pose = read(message, frame_of(message) or declared.frame)
+        if pose is None or pose.frame != declared.frame:
+            return None if pose is None else f"a pose in the frame {pose.frame}"
+        return {"x": pose.x, "y": pose.y, "yaw": math.degrees(pose.yaw)}
+
+    return numbers
 
 
 def _seconds(limit: float | str, values: Values) -> float:
     return float(values[limit[1:-1]]) if isinstance(limit, str) else limit
 
 
-def _try(fill: Fill, names: Mapping[str, type], skill: Skill, where: str) -> None:
+def _try(fill: Fill, names: Mapping[str, Any], skill: Skill, where: str) -> None:
     """Refuse a goal that does not take the least and the most that a skill may be told."""
     examples: dict[type, Any] = {str: "x", int: 1, float: 1.0, Pose: Pose("map", 0, 0)}
-    some = {name: examples[kind] for name, kind in names.items()}
+    own = {name: one for name, one in skill.parameters.items() if not isinstance(one, Named)}
+    some = {name: examples[kind] for name, kind in names.items() if name not in own}
     for ends in range(2):
-        values = {name: _end(one, ends) for name, one in skill.parameters.items() if not isinstance(one, Named)}
+        values = {name: _end(one, ends) for name, one in own.items()}
         try:
             fill(some | values)
         except (AssertionError, OverflowError, ValueError, TypeError) as error:
@@ -235,7 +257,13 @@ def _try(fill: Fill, names: Mapping[str, type], skill: Skill, where: str) -> Non
             raise UserError(f"{where}: its fields do not take {given}: {shortened_line(str(error), 120)}") from None
 
 
-def _end(parameter: Parameter, end: int) -> Value:
+def _end(parameter: Parameter, end: int) -> Any:
+    if isinstance(parameter, List):
+        return (_end(parameter.of, end),) * (parameter.most if end else 1)
+    if isinstance(parameter, Boolean):
+        return bool(end)
+    if isinstance(parameter, parameters.Pose):
+        return Pose(parameter.frame, parameter.x.least, parameter.y.least)
     if isinstance(parameter, Number):
         return parameter.read((parameter.least, parameter.greatest)[end])
     return "x" * parameter.longest if isinstance(parameter, Text) and end else "x"
@@ -269,7 +297,7 @@ def _poses(map: SemanticMap, call: SkillCall) -> dict[str, Pose | None]:
 
 def values_of(map: SemanticMap, call: SkillCall) -> Values:
     """Return what templates may name, poses in the map's frame."""
-    values: dict[str, Any] = {"skill": str(call), "verb": call.skill.verb, **call.values}
+    values: dict[Any, Any] = {"skill": str(call), "verb": call.skill.verb, **templates.values_in(call)}
     thing, receptacle = map.thing_of(call), map.target(call)
     room = None if thing is None else map.room_of(thing)
     named = {"object": thing, "receptacle": receptacle, "room": room, "place": receptacle or room}

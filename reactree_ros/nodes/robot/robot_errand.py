@@ -545,7 +545,7 @@ class Waiting:
     ) -> None:
         self._call, self._conditions, self._halted, self._after = call, conditions, halted, after
         self.uses = uses
-        self._until = steady.now() + float(call.values["seconds"])
+        self._until = steady.now() + float(call.said["seconds"])
         self.pending: Pending[Observation] = Pending()
         self.step()
 

@@ -99,7 +99,7 @@ class Names(tuple[str, ...]):
 
 
 #: What the templates of a detector may name.
-NAMED: Mapping[str, type] = {"names": list}
+NAMED: Mapping[str, Any] = {"names": list[str]}
 
 
 class DetectionReader:

@@ -6,14 +6,26 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
 from reactree_ros.agent.labels import as_seen
-from reactree_ros.agent.parameters import Choice, Number, Parameter, Text, Value, parameter_of
+from reactree_ros.agent.parameters import (
+    LONGEST_LIST,
+    Boolean,
+    Choice,
+    List,
+    Number,
+    Parameter,
+    Pose,
+    Text,
+    Value,
+    parameter_of,
+)
 from reactree_ros.agent.skill import Bounds, Skill, effect_of
 from reactree_ros.agent.text import in_one_line, shortened_line
+from reactree_ros.agent.wording import OPTIONAL
 from reactree_ros.plugins.settings import did_you_mean
 from reactree_ros.world.tool_servers import ToolSettings
 
@@ -29,7 +41,7 @@ _LIMITS = (
 _LONGEST_TEXT, _LONGEST_OPTION, _MOST_OPTIONS = 500, 80, 200
 _HINT = "say which it may be, such as parameters: {limit: {number: {from: 1, to: 100}}}"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,39}")
-_YES_NO: Mapping[str, bool] = {"yes": True, "no": False}
+_PLAIN: Mapping[str, Any] = {"integer": int, "number": float, "boolean": bool, "string": str}
 
 
 @dataclass(frozen=True)
@@ -40,13 +52,18 @@ class Typed:
     kind: str  # its type in JSON
     # what an option stands for, of booleans and numbers that are chosen from
     meant: Mapping[str, Any] = field(default_factory=dict)
+    of: Typed | None = None  # what each of its values is, of an array
 
-    def value(self, said: Value) -> Any:
-        if self.meant:
-            return self.meant[str(said)]
-        if self.kind == "integer":
-            return int(said)
-        return float(said) if self.kind == "number" else str(said)
+    def value(self, said: Any) -> Any:
+        if self.of is not None:
+            return [self.of.value(one) for one in said]
+        return self.meant[str(said)] if self.meant else _PLAIN[self.kind](said)
+
+    def with_default(self, usual: Any) -> Typed:
+        if any(isinstance(one, str) and not (_is_plain(one) and len(one) <= _LONGEST_OPTION) for one in _all_in(usual)):
+            raise ValueError(f"has the default {_shown(usual)}, which cannot be said in a plain line; give another")
+        said = next((said for said, one in self.meant.items() if one == usual), usual)
+        return replace(self, parameter=replace(self.parameter, default=self.parameter.read(said)))
 
 
 @dataclass(frozen=True)
@@ -64,9 +81,9 @@ class Tool:
 def tool_of(name: str, schema: Any, settings: ToolSettings) -> Tool:
     """Return a tool as a skill.
 
-    Every parameter that the tool needs stands in the wording, and of the others those that the user's wording names. No
-    description of the server's stands in any prompt. Raises ValueError: it cannot be one; the message names the
-    parameter.
+    Every parameter that the tool needs stands in the wording, and of the others those that the user's wording names. In
+    brackets it may be left out, if the user or the schema has a default. No description of the server's stands in any
+    prompt. Raises ValueError: it cannot be one; the message names the parameter.
     """
     said = said_schema(schema)
     properties, required = _properties(schema)
@@ -75,7 +92,11 @@ def tool_of(name: str, schema: Any, settings: ToolSettings) -> Tool:
         if one not in wanted:
             known = f"; {did_you_mean(one, wanted)}" if wanted else "; it takes none"
             raise ValueError(f"parameters.{one}: is nothing that is said of this tool{known}")
-    takes = {one: _typed(one, properties[one], schema, settings.parameters.get(one)) for one in wanted}
+    brackets = "".join(OPTIONAL.findall(settings.wording))
+    takes = {
+        one: _typed(one, properties[one], schema, settings.parameters.get(one), left_out=f"{{{one}}}" in brackets)
+        for one in wanted
+    }
     skill = Skill(
         name=settings.name or re.sub(r"[^A-Za-z0-9_-]", "_", name)[:64],
         wording=settings.wording or _wording(name, wanted),
@@ -115,31 +136,50 @@ def _wording(name: str, wanted: list[str]) -> str:
     return " ".join([words, *(f"{one.strip('_').replace('_', ' ')} {{{one}}}" for one in wanted)])
 
 
-def _typed(name: str, declared: Any, root: Any, own: Any) -> Typed:
+def _typed(name: str, declared: Any, root: Any, own: Any, *, left_out: bool) -> Typed:
     where = f"parameter '{_shown(name)}'"
     if not _NAME.fullmatch(name):
         raise ValueError(f"{where}: has a name with other signs than letters, digits, - and _")
     try:
         schema = _resolved(declared, root, where)
         own = None if own is None else parameter_of(own)
-        return _chosen(schema, own) if "enum" in schema or "const" in schema else _plain(schema, own)
+        is_array = schema.get("type") == "array" and not {"enum", "const"} & schema.keys()
+        typed = _array(schema, root, own) if is_array else _single(schema, own)
+        usual = schema.get("default") if own is None or own.default is None else own.default
+        return typed.with_default(usual) if left_out and usual is not None else typed
     except ValueError as error:
         said = str(error)
         raise ValueError(said if said.startswith(where) else f"{where}: {said}") from None
 
 
+def _array(schema: Mapping[str, Any], root: Any, own: Parameter | None) -> Typed:
+    most = schema.get("maxItems", LONGEST_LIST)
+    if (least := schema.get("minItems", 0)) not in (0, 1) or type(most) is not int or most < 1:
+        raise ValueError(f"takes {_shown(least)} to {_shown(most)} values; a skill takes lists of 1 or more")
+    if odd := {"prefixItems", "contains", "unevaluatedItems"} & schema.keys():
+        raise ValueError(f"has {min(odd)}; a skill takes lists of one kind of value")
+    if own is not None and not (isinstance(own, List) and own.most <= most):
+        raise ValueError(f"is a list of at most {most}; {own.words()} cannot stand there")
+    of = _single(_resolved(schema.get("items"), root, "its values"), own.of if isinstance(own, List) else None)
+    return Typed(own or List(of.parameter, min(most, LONGEST_LIST)), "array", of=of)
+
+
+def _single(schema: Mapping[str, Any], own: Parameter | None) -> Typed:
+    return _chosen(schema, own) if "enum" in schema or "const" in schema else _plain(schema, own)
+
+
 def _plain(schema: Mapping[str, Any], own: Parameter | None) -> Typed:
     kind = schema.get("type")
     if kind == "boolean":
-        if own is not None:
-            raise ValueError("is yes or no, and nothing else may stand there")
-        return Typed(Choice(tuple(_YES_NO)), "boolean", _YES_NO)
+        if not isinstance(own, Boolean | None):
+            raise ValueError(f"is true or false; {own.words()} cannot stand there")
+        return Typed(own or Boolean(), "boolean")
     if kind == "string":
         return Typed(_text(schema, own), "string")
     if kind in ("integer", "number"):
         return Typed(_number(schema, own, whole=kind == "integer"), str(kind))
     said = _shown(kind) if kind else "anything"
-    raise ValueError(f"takes {said}; a skill takes texts, numbers, yes or no, and one of some options")
+    raise ValueError(f"takes {said}; a skill takes texts, numbers, yes or no, one of some options, and lists")
 
 
 def _text(schema: Mapping[str, Any], own: Parameter | None) -> Parameter:
@@ -149,7 +189,7 @@ def _text(schema: Mapping[str, Any], own: Parameter | None) -> Parameter:
     longest = int(min(longest, _LONGEST_TEXT))
     if own is None:
         return Text(longest)
-    if isinstance(own, Number):
+    if isinstance(own, Number | Boolean | List | Pose):
         raise ValueError(f"is a text; {own.words()} cannot stand there")
     said = (len(one) for one in own.options() or ())
     most = own.longest if isinstance(own, Text) else max(said, default=0)
@@ -239,6 +279,10 @@ def _chosen(schema: Mapping[str, Any], own: Parameter | None) -> Typed:
     if not options or not set(options) <= set(meant):
         raise ValueError(f"is {parameter.words()}; {own.words()} cannot stand there")
     return Typed(own, "enum", meant)
+
+
+def _all_in(value: Any) -> Any:
+    return value if isinstance(value, list | tuple) else [value]
 
 
 def _is_plain(option: str) -> bool:

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from reactree_doors.trees import bt_nodes as bt
 from reactree_doors.trees.bt_nodes import by_node_name
 from reactree_ros.agent.observation import Outcome
-from reactree_ros.agent.parameters import Named, Names, Parameter, ParameterError, Thing, any_name
+from reactree_ros.agent.parameters import List, Names, Parameter, ParameterError, Thing, any_name, each_of
 from reactree_ros.agent.skill import EFFECTS, WAIT, look_at
 from reactree_ros.agent.skill import Skill as Declared
 from reactree_ros.agent.text import LONGEST_TEMPLATE, shortened_line
@@ -415,7 +415,7 @@ class _Reading:
         if begun and not any(one.words.says(wording) for one in begun):
             self._refuse(f"{shortened_line(wording, 60)!r} is not said as '{begun[0].wording}'")
         begun = [one for one in begun if taken_apart(wording, one) is not None]
-        for skill in sorted(begun, key=lambda one: one.words.letters)[-1:]:
+        for skill in sorted(begun, key=lambda one: one.words.letters_in(wording))[-1:]:
             self._check_names(skill.parameters, taken_apart(wording, skill) or {})
         return self._skill_node(wording, ())
 
@@ -449,8 +449,9 @@ class _Reading:
         for place, value in values.items():
             kind = places[place]
             try:
-                if isinstance(kind, Named) and not has_role(value):
-                    kind.check_known(value, self._file.names(kind))
+                if kind.named and not has_role(value):
+                    for name in each_of(kind.read(value) if isinstance(kind, List) else value):
+                        kind.named.check_known(name, self._file.names(kind.named))
             except ParameterError as error:
                 self._refuse(f"{place}: {error}")
 
