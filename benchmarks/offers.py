@@ -209,7 +209,7 @@ def main() -> None:
         "--tried", type=int, default=6, help="so many of the last tasks, in which every skill on offer is tried"
     )
     parser.add_argument("--limit", type=int, default=0, help="only the last so many tasks; 0: all")
-    parser.add_argument("--offers", default="all", help="all, possible or both, separated by commas")
+    parser.add_argument("--offers", default="all,possible", help="all, possible or both, separated by commas")
     parser.add_argument("--planner", default="reactree_wm", help="name of the planner, with its options")
     parser.add_argument("--cost", action="store_true", help="measure only what choosing costs")
     args = parser.parse_args()
