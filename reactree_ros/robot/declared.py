@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -54,6 +55,10 @@ Goal = Annotated[str, BeforeValidator(lambda one: one if isinstance(one, str) el
 _Share = Annotated[float, Field(ge=0, le=1)]
 
 
+def _are_numbers(values: Mapping[str, Any]) -> bool:
+    return all(map(math.isfinite, map(float, values.values())))
+
+
 def _course(text: str) -> list[tuple[int, bool]]:
     """Read when a condition holds: ``false,true@3`` is false at first, and true from during the third skill on."""
     course = []
@@ -69,7 +74,7 @@ def _course(text: str) -> list[tuple[int, bool]]:
 
 class DeclaredSettings(WorldSettings):
     robot: str = Field(default="", description="the robot's configuration, a file like robot.yaml")
-    fail: Annotated[dict[str, _Share], BeforeValidator(_pairs), Harmless()] = Field(
+    fail: Annotated[dict[str, _Share], BeforeValidator(_pairs), Harmless(_are_numbers)] = Field(
         default_factory=dict, description="how often skills fail, such as 'load=0.3;dock=1'"
     )
     condition: _Given = Field(

@@ -219,6 +219,8 @@ def other_value(name: str) -> Any:
         return not default
     if isinstance(default, enum.Enum):
         return next(one for one in type(default) if one is not default)
+    if isinstance(default, str):
+        return "line"
     return 0.5 if name == "refused_share" else default + 1
 
 

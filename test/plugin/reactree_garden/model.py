@@ -93,5 +93,9 @@ def _said(rule: Rule, goal: str, seen: str, skills: list[str], expands: bool) ->
 
 
 SPEC = ModelSpec(
-    name="gardener", summary="rules for the garden, no language model", settings=GardenerSettings, make=Gardener
+    name="gardener",
+    summary="rules for the garden, no language model",
+    settings=GardenerSettings,
+    make=Gardener,
+    examples=False,  # rules take no notice of them
 )
