@@ -50,13 +50,23 @@ def _pairs(given: Any) -> Any:
 
 
 _Given = Annotated[dict[str, str], BeforeValidator(_pairs), Harmless(lambda values: all(map(plain, values.values())))]
+
+
+def _needs(goal: str) -> tuple[Need, ...]:
+    return needs_of(read_back.parse_yaml(goal)[0], {}) if goal else ()
+
+
 #: What has to hold, as YAML.
-Goal = Annotated[str, BeforeValidator(lambda one: one if isinstance(one, str) else json.dumps(one)), Harmless()]
+Goal = Annotated[
+    str,
+    BeforeValidator(lambda one: one if isinstance(one, str) else json.dumps(one)),
+    Harmless(lambda goal: _needs(goal) is not None),
+]
 _Share = Annotated[float, Field(ge=0, le=1)]
 
 
 def _are_numbers(values: Mapping[str, Any]) -> bool:
-    return all(map(math.isfinite, map(float, values.values())))
+    return all(not isinstance(one, bool) and math.isfinite(float(one)) for one in values.values())
 
 
 def _course(text: str) -> list[tuple[int, bool]]:
@@ -267,8 +277,7 @@ def goal_of(settings: DeclaredSettings, config: RobotConfig, document: MapDocume
     """Return what has to hold at the end. Raises UserError."""
     wordings = {name: one.wording for name, one in config.conditions.items()}
     try:
-        read = needs_of(read_back.parse_yaml(settings.goal)[0], {}) if settings.goal else ()
-        needs = tuple(worded(need, wordings) for need in read)
+        needs = tuple(worded(need, wordings) for need in _needs(settings.goal))
         config.check_of_needs(document)(needs)
     except ValueError as error:
         raise UserError(f"goal: {error}") from None

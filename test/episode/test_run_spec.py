@@ -29,7 +29,7 @@ from reactree_ros.household.tasks import Task, load_tasks
 from reactree_ros.person.desk import Desk
 from reactree_ros.planners.spec import Planner, planner, planner_names
 from reactree_ros.record.reader import Record, RecordError, read_record
-from reactree_ros.tree.options import RunOptions, TreeOptions
+from reactree_ros.tree.options import NONE, Offers, RunOptions, TreeOptions
 from reactree_ros.world.skill_policy import policy_from_list
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def expected(tasks: Path, task: Task) -> RunSpec:
         task_name=task.task_name,
         house=task.house,
         planner=PLANNER,
-        options=TreeOptions(max_decisions=LIMIT, thoughts_in_a_row=1),
+        options=TreeOptions(max_decisions=LIMIT, thoughts_in_a_row=1, offers=Offers.ALL, tells=NONE),
         world=Selection(kind="world", name="virtualhome", settings={"tasks": str(tasks), "task_id": TASK_ID}),
         llm=LLM,
     )

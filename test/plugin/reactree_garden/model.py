@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pydantic import Field
 
 from reactree_ros.agent.grammar import DecisionGrammar
-from reactree_ros.agent.turns import About, Saw, Told
+from reactree_ros.agent.turns import About, Said, Saw, Told
 from reactree_ros.background.pending import Pending
 from reactree_ros.llm.port import Choice, DecisionRequest, LanguageModel, Reply, RequestRejected
 from reactree_ros.llm.spec import ModelSpec
@@ -68,7 +68,7 @@ class Gardener(LanguageModel):
             skills, expands = list(request.may_say.options), False
         else:
             return Pending.failed(RequestRejected("the gardener decides and writes nothing else; name another --llm"))
-        if self._polite and expands and len(request.turns) == 3:
+        if self._polite and expands and not any(isinstance(turn, Said) for turn in request.turns):
             return Pending.ready(Reply("Think: Hello, garden."))
         tasks = [turn.text for turn in request.turns if isinstance(turn, Told) and turn.about is About.TASK]
         seen = [turn.text for turn in request.turns if isinstance(turn, Saw)][-1]
@@ -97,5 +97,4 @@ SPEC = ModelSpec(
     summary="rules for the garden, no language model",
     settings=GardenerSettings,
     make=Gardener,
-    examples=False,  # rules take no notice of them
 )
