@@ -20,7 +20,7 @@ from reactree_ros.agent.needs import HERE, Need
 from reactree_ros.agent.parameters import Named, Number, Person, Place, Thing, each_of
 from reactree_ros.agent.picture import MOST_LOOKS, NO, YES, PictureCheck
 from reactree_ros.agent.skill import WAIT, Bounds, Skill, check_told_apart, read_skill, skill_of, wait_skill
-from reactree_ros.agent.text import check_template
+from reactree_ros.agent.text import check_template, words
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import SKILLS
 from reactree_ros.household.tasks import parts_of
@@ -631,6 +631,15 @@ def _check_on_map(wanted: Named, there: Sequence[str] | None, known: Sequence[st
         )
 
 
+def _tell_apart(skill: Skill, others: dict[tuple[str, ...], list[Skill]]) -> None:
+    # one whose first words go on, or end, where the other one's do
+    head, end = tuple(words(skill.verb)), ""
+    begun = [head[:count] for count in range(1, len(head) + 1)]
+    check_told_apart(skill, [*others[head], *(one for each in begun[:-1] for one in others[(*each, end)])])
+    for each in (*begun, (*head, end)):
+        others[each].append(skill)
+
+
 @contextmanager
 def _located(where: str) -> Iterator[None]:
     try:
@@ -669,15 +678,14 @@ def load_robot(path: str | Path) -> RobotConfig:
         raise UserError("parameter robot_config is empty; name a file like config/robot.yaml")
     source = read_yaml(path)
     config = checked(RobotConfig, source, {"skills": OWN_SKILLS})
-    told_apart: dict[str, list[Skill]] = defaultdict(list)  # by their first words: with others they share no text
+    told_apart: dict[tuple[str, ...], list[Skill]] = defaultdict(list)  # by how they begin: others share no text
     for skill in config.waits:
-        told_apart[skill.verb.split()[0].casefold()].append(skill)
+        _tell_apart(skill, told_apart)
     for name, entry in config.skills.items():
         with _located(source.at("skills", name)):
             config.skills[name] = entry.with_camera(config.cameras)
             skill = entry.declared(name)
-            check_told_apart(skill, alike := told_apart[skill.verb.split()[0].casefold()])
-            alike.append(skill)
+            _tell_apart(skill, told_apart)
             if config.detections is None and any(check.is_detection for check in entry.check):
                 raise ValueError("check: nothing is detected; name the detections, or check otherwise")
             if config.vision is None and any(check.camera for check in entry.checks):

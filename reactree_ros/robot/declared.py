@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from reactree_ros.agent.needs import OPPOSITES, Need, needs_of
+from reactree_ros.agent.needs import Need, needs_of
 from reactree_ros.agent.parameters import Boolean, List, Named, Number, Parameter, ParameterError, Text, Value, each_of
 from reactree_ros.agent.skill import Skill, SkillCall, skill_of
 from reactree_ros.background.pending import Pending
@@ -23,7 +23,7 @@ from reactree_ros.robot.config import RobotConfig, load_robot, worded
 from reactree_ros.robot.map_file import MapDocument, load_map
 from reactree_ros.robot.map_world import START_LINE, MapWorld, waited
 from reactree_ros.robot.semantic_map import SemanticMap
-from reactree_ros.robot.skills import MapFacts, MapSkills
+from reactree_ros.robot.skills import MapSkills
 from reactree_ros.world.port import Household, Observation, Outcome, Score
 from reactree_ros.world.spec import WorldSettings, WorldSpec
 
@@ -123,11 +123,15 @@ class DeclaredWorld(MapWorld):
         self._start()
 
     def _start(self) -> None:
-        self._map = SemanticMap(self._document, hands=self._config.hands, unknown=self._config.grasped)
-        self._facts = DeclaredFacts(self._map, self.condition)
-        self._step = 0
-        room = self._map.agent_room
-        self._map.robot = self._map.approach(room)
+        config, self._step = self._config, 0
+        self._map = SemanticMap(
+            self._document,
+            hands=config.hands,
+            unknown=config.grasped,
+            at_first=AT_FIRST,
+            condition=self.condition,
+        )
+        self._map.robot = self._map.approach(self._map.agent_room)
 
     # ------------------------------------------------------------------ what the settings say
 
@@ -176,7 +180,7 @@ class DeclaredWorld(MapWorld):
     def score(self) -> Pending[Score | None]:
         if not self._goal_needs:
             return Pending.ready(None)
-        held = [need.holds({}, self._facts) is True for need in self._goal_needs]
+        held = [need.holds({}, self._map) is True for need in self._goal_needs]
         return Pending.ready(Score(gsr=all(held), ssr=sum(held) / len(held)))
 
     def execute(self, skill: str) -> Pending[Observation]:
@@ -187,7 +191,7 @@ class DeclaredWorld(MapWorld):
         conduct, call = self._read(map, said)
         if not isinstance(call, SkillCall):
             return Observation(call, Outcome.UNKNOWN_SKILL)
-        outcome, words = conduct.check(self._facts, call, self.now(), unseen=True)
+        outcome, words = conduct.check(map, call, self.now(), unseen=True)
         begun = outcome is Outcome.DONE
         self._step += 1
         if begun:
@@ -206,7 +210,7 @@ class DeclaredWorld(MapWorld):
     def _ended(self, conduct: MapSkills, call: SkillCall, words: str) -> tuple[Outcome, str]:
         if call.skill in self._config.waits:
             return waited(call, self.condition(str(call.values["condition"])))
-        if why := conduct.violated(self._facts, call, lasting=True):
+        if why := conduct.violated(self._map, call, lasting=True):
             return Outcome.PRECONDITION, conduct.failed(self._map, call, f"{why}; it was stopped")
         if self._chance(call, "fail").random() < self._fail.get(call.skill.name, 0.0):
             return Outcome.EXECUTION, conduct.failed(self._map, call, "it was made to fail")
@@ -237,15 +241,6 @@ def drawn(declared: Parameter, name: str, chance: random.Random, document: MapDo
     if options := declared.options(now):
         return chance.choice(options)
     return f"some {name}"[: declared.longest] if isinstance(declared, Text) else declared.example(now)
-
-
-@dataclass(frozen=True)
-class DeclaredFacts(MapFacts):
-    """What holds in this world, in which everything is known."""
-
-    def holds(self, fact: str, about: str) -> bool | None:
-        known = super().holds(fact, about)
-        return fact in AT_FIRST if known is None and fact in OPPOSITES else known
 
 
 # ---------------------------------------------------------------------- the registry

@@ -63,6 +63,8 @@ def test_an_errand_has_its_effects_and_reaches_its_goal(tmp_path: Path) -> None:
     assert one.score().result().ssr == 0.0  # type: ignore[union-attr]
     assert {each.outcome for each in did(one, ERRAND[3:])} == {DONE}
     assert one.score().result().gsr == 1.0  # type: ignore[union-attr]
+    (after,) = did(one, ["navigate to counter at 0.5 m/s", *ERRAND[1:3], ERRAND[5]])[-1:]
+    assert "Anna" not in {each.place for each in after.seen}
 
 
 @pytest.mark.parametrize(

@@ -297,7 +297,7 @@ def _poses(map: SemanticMap, call: SkillCall) -> dict[str, Pose | None]:
 
 def values_of(map: SemanticMap, call: SkillCall) -> Values:
     """Return what templates may name, poses in the map's frame."""
-    values: dict[Any, Any] = {"skill": str(call), "verb": call.skill.verb, **templates.values_in(call)}
+    values: dict[Any, Any] = {"skill": str(call), "verb": call.skill.verb}
     thing, receptacle = map.thing_of(call), map.target(call)
     room = None if thing is None else map.room_of(thing)
     named = {"object": thing, "receptacle": receptacle, "room": room, "place": receptacle or room}
@@ -305,7 +305,8 @@ def values_of(map: SemanticMap, call: SkillCall) -> Values:
         if isinstance(one, MapThing):
             values |= {f"{name}.{part}": getattr(one, part) for part in ("name", "word", "number", "own")}
             values[f"{name}.floor"] = getattr(map.room_of(one), "floor", None)
-    return values | {name: None if pose is None else map.in_map(pose) for name, pose in _poses(map, call).items()}
+    poses = {name: None if pose is None else map.in_map(pose) for name, pose in _poses(map, call).items()}
+    return values | poses | templates.values_in(call)
 
 
 def missing(map: SemanticMap, call: SkillCall, name: str) -> str:

@@ -137,7 +137,7 @@ class RobotWorld(MapWorld):
         if self._obstacle(uses):
             self._next.append(_Next(skill, uses, Pending(), steady.now() + self._robot.stop_timeout))
             return self._next[-1].pending
-        outcome, words = conduct.check(self._robot.facts(), call, now, unseen=self._dry_run)
+        outcome, words = conduct.check(map, call, now, unseen=self._dry_run)
         if outcome is not Outcome.DONE:
             return ended(outcome, words)
         by = self._mapped[call.skill.name]
