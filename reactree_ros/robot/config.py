@@ -635,8 +635,9 @@ def _tell_apart(skill: Skill, others: dict[tuple[str, ...], list[Skill]]) -> Non
     # one whose first words go on, or end, where the other one's do
     head, end = tuple(words(skill.verb)), ""
     begun = [head[:count] for count in range(1, len(head) + 1)]
-    check_told_apart(skill, [*others[head], *(one for each in begun[:-1] for one in others[(*each, end)])])
-    for each in (*begun, (*head, end)):
+    ends = [(*each, end) for each in begun]
+    check_told_apart(skill, [one for each in (head, *ends[:-1]) for one in others[each]])
+    for each in (*begun, ends[-1]):
         others[each].append(skill)
 
 
