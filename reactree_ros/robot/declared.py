@@ -113,7 +113,6 @@ class DeclaredWorld(MapWorld):
         super().__init__(config, file=Path(settings.robot).name, tools=tools_of(config))
         self._document, self._settings, self._seed = document, settings, settings.seed
         self._fail = settings.fail
-        self._named = {name: one.wording for name, one in config.conditions.items()}
         self._courses = {self._wording(name): _course(text) for name, text in settings.condition.items()}
         self._skills = {skill.name: skill for skill in self.household.skills}
         for name in self._fail:
@@ -136,10 +135,10 @@ class DeclaredWorld(MapWorld):
     # ------------------------------------------------------------------ what the settings say
 
     def _wording(self, name: str) -> str:
-        if name in self._named or name in self._named.values():
-            return self._named.get(name, name)
-        known = did_you_mean(name, self._named) if self._named else f"{self._file} has none"
-        raise UserError(f"condition: there is no '{name}'; {known}")
+        named = self._config.wordings
+        if name not in (*named, *named.values()):
+            raise UserError(f"condition: there is no '{name}'; {did_you_mean(name, named)}")
+        return named.get(name, name)
 
     def _skill(self, name: str, where: str) -> Skill:
         if name not in self._skills:
@@ -152,7 +151,7 @@ class DeclaredWorld(MapWorld):
             skill = self._skill(called or name, "returns")
             field = field or next(iter(skill.returns), "")
             if field not in skill.returns:
-                known = did_you_mean(field, skill.returns) if skill.returns else "it returns nothing"
+                known = did_you_mean(field, skill.returns)
                 raise UserError(f"returns: '{called}' does not return '{field}'; {known}")
             try:
                 yield (skill.name, field), skill.returns[field].read(text)
@@ -169,7 +168,7 @@ class DeclaredWorld(MapWorld):
         return float(self._step)
 
     def condition(self, called: str) -> bool | None:
-        course = self._courses.get(self._named.get(called, called), ())
+        course = self._courses.get(self._config.wordings.get(called, called), ())
         return next((holds for step, holds in reversed(course) if step <= self._step), None)
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
@@ -199,9 +198,12 @@ class DeclaredWorld(MapWorld):
         data: dict[str, Value] = {}
         if outcome is Outcome.DONE:
             chance = self._chance(call, "returns")
-            data = {name: self._value(call, name, chance) for name in call.skill.returns}
+            data = {name: drawn(one, name, chance, self._document) for name, one in call.skill.returns.items()}
+            data |= {name: value for (skill, name), value in self._given.items() if skill == call.skill.name}
             map.apply(call, self.now())
-            self._stand(call)
+            place = map.by_name.get(call.value("at"))
+            if place is not None and (pose := map.approach(place)) is not None:
+                map.robot = map.in_map(pose)
         elif begun and call.skill.moves:
             map.leave()
         ended = conduct.after(map, call, outcome, words, data)
@@ -218,15 +220,6 @@ class DeclaredWorld(MapWorld):
 
     def _chance(self, call: SkillCall, what: str) -> random.Random:
         return random.Random(f"{self._seed} {self._step} {call} {what}")
-
-    def _stand(self, call: SkillCall) -> None:
-        place = self._map.by_name.get(call.value("at"))
-        if place is not None and (pose := self._map.approach(place)) is not None:
-            self._map.robot = self._map.in_map(pose)
-
-    def _value(self, call: SkillCall, name: str, chance: random.Random) -> Value:
-        key, declared = (call.skill.name, name), call.skill.returns[name]
-        return self._given[key] if key in self._given else drawn(declared, name, chance, self._document)
 
 
 def drawn(declared: Parameter, name: str, chance: random.Random, document: MapDocument) -> Value:
@@ -270,9 +263,8 @@ class DeclaredTask:
 
 def goal_of(settings: DeclaredSettings, config: RobotConfig, document: MapDocument) -> tuple[Need, ...]:
     """Return what has to hold at the end. Raises UserError."""
-    wordings = {name: one.wording for name, one in config.conditions.items()}
     try:
-        needs = tuple(worded(need, wordings) for need in _needs(settings.goal))
+        needs = tuple(worded(need, config.wordings) for need in _needs(settings.goal))
         config.check_of_needs(document)(needs)
     except ValueError as error:
         raise UserError(f"goal: {error}") from None

@@ -47,6 +47,8 @@ class MapSkills:
 
     def check(self, map: SemanticMap, call: SkillCall, now: float, *, unseen: bool = False) -> tuple[Outcome, str]:
         """Return ``DONE`` or ``PRECONDITION``, and what is said; in a dry run, things may be ``unseen``."""
+        if far := map.in_the_way(call):
+            return Outcome.PRECONDITION, f"You cannot {call} now: {far}."
         outcome, text = self._check(map, call, now, unseen=unseen)
         if outcome is Outcome.DONE and (why := self.violated(map, call)):
             return Outcome.PRECONDITION, f"You cannot {call}: {why}."
@@ -65,8 +67,6 @@ class MapSkills:
         return ""
 
     def _check(self, map: SemanticMap, call: SkillCall, now: float, *, unseen: bool) -> tuple[Outcome, str]:
-        if far := map.in_the_way(call):
-            return Outcome.PRECONDITION, f"You cannot {call} now: {far}."
         held = map.by_name.get(call.value("held"))
         if held is not None and (borne := rules.borne_by(map, held)) and map.borne[held.id] not in call.persons:
             return Outcome.PRECONDITION, borne
@@ -159,8 +159,6 @@ class HouseholdSkills(MapSkills):
     def _check(self, map: SemanticMap, call: SkillCall, now: float, *, unseen: bool) -> tuple[Outcome, str]:
         skill = _skill(map, call)
         thing = skill.thing
-        if far := map.in_the_way(call):
-            return Outcome.PRECONDITION, f"You cannot {call} now: {far}."
         if skill.verb == "put down" and thing.id in map.held and not map.holds("at", HERE):
             return Outcome.PRECONDITION, f"You are at nothing that the {thing.word} could be put down on."
         outcome, text = rules.check(skill, map)

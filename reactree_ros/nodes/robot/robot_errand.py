@@ -156,10 +156,11 @@ class Errand:
         values: Values,
         words: str,
         uses: frozenset[str],
-        pending: Pending[Observation],
+        cancel: Callable[[Errand], None],
     ) -> None:
         self._robot, self._call, self._conduct, self._mapped = robot, call, conduct, mapped
-        self._words, self.uses, self.pending = words, uses, pending
+        self._words, self.uses = words, uses
+        self.pending: Pending[Observation] = Pending(on_cancel=lambda: cancel(self))
         self._orders = mapped.orders(values)
         self._number = 0  # of the leg that is under way
         self.over, self.trouble = False, ""
