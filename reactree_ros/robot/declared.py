@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from reactree_ros.agent.needs import Need, needs_of
-from reactree_ros.agent.parameters import Boolean, List, Named, Number, Parameter, ParameterError, Text, Value, each_of
+from reactree_ros.agent.parameters import List, Named, Number, Parameter, ParameterError, Text, Value, each_of
 from reactree_ros.agent.skill import Skill, SkillCall, skill_of
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
@@ -167,8 +167,8 @@ class DeclaredWorld(MapWorld):
     def now(self) -> float:
         return float(self._step)
 
-    def condition(self, called: str) -> bool | None:
-        course = self._courses.get(self._config.wordings.get(called, called), ())
+    def condition(self, wording: str) -> bool | None:
+        course = self._courses.get(wording, ())
         return next((holds for step, holds in reversed(course) if step <= self._step), None)
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
@@ -224,15 +224,13 @@ class DeclaredWorld(MapWorld):
 
 def drawn(declared: Parameter, name: str, chance: random.Random, document: MapDocument) -> Value:
     """Draw a value that may stand for a parameter."""
-    if isinstance(declared, Boolean):
-        return chance.random() < 0.5
     if isinstance(declared, List):
         return each_of(drawn(declared.of, name, chance, document))
-    now = document.names(declared) if isinstance(declared, Named) else None
     if isinstance(declared, Number):
         return chance.choice(list(declared.values()))
+    now = document.names(declared) if isinstance(declared, Named) else None
     if options := declared.options(now):
-        return chance.choice(options)
+        return declared.read(chance.choice(options), now)
     return f"some {name}"[: declared.longest] if isinstance(declared, Text) else declared.example(now)
 
 

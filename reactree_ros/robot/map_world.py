@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from reactree_ros.agent.control_flow import default_flows, flow_named
@@ -51,8 +51,8 @@ class MapWorld(SharedWorld):
         """Return the time by the map's clock, in seconds."""
 
     @abc.abstractmethod
-    def condition(self, called: str) -> bool | None:
-        """Return whether the condition of a name or a wording holds; None: nobody knows."""
+    def condition(self, wording: str) -> bool | None:
+        """Return whether a condition holds; None: nobody knows."""
 
     @property
     def there(self) -> SemanticMap:
@@ -84,7 +84,7 @@ class MapWorld(SharedWorld):
     @property
     def conditions(self) -> Mapping[str, bool | None]:  # type: ignore[override]
         """See :attr:`World.conditions`."""
-        return {one: self.condition(one) for both in self._config.wordings.items() for one in both}
+        return {one: self.condition(both[1]) for both in self._config.wordings.items() for one in both}
 
     @property
     def words(self) -> Sequence[str]:  # type: ignore[override]
@@ -191,5 +191,5 @@ def _by_distance(map: SemanticMap, things: Iterable[Thing]) -> list[Thing]:
 
 def _listed(things: Sequence[Thing], goal: str) -> str:
     names = nearest_first((thing.name for thing in things), goal)
-    more: Iterator[str] = iter([f"and {len(names) - _MOST_LISTED} more"] if len(names) > _MOST_LISTED else [])
-    return ", ".join([*names[:_MOST_LISTED], *more])
+    more = f", and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
+    return f"{', '.join(names[:_MOST_LISTED])}{more}"

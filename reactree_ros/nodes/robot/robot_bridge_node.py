@@ -18,7 +18,7 @@ from reactree_ros.nodes import steady
 from reactree_ros.nodes.bridge.bridge import Bridge
 from reactree_ros.nodes.parameters import declare, settings_of
 from reactree_ros.nodes.robot.goal_templates import NoValue
-from reactree_ros.nodes.robot.mapped_skill import Asked, MappedSkill, missing, values_of
+from reactree_ros.nodes.robot.mapped_skill import MappedSkill, missing, values_of
 from reactree_ros.nodes.robot.robot_errand import Errand, RobotParts, Waiting
 from reactree_ros.nodes.robot.robot_perception import KeptSightings
 from reactree_ros.nodes.robot.robot_topics import Battery
@@ -94,8 +94,8 @@ class RobotWorld(MapWorld):
     def now(self) -> float:
         return self._robot.senses.now()
 
-    def condition(self, called: str) -> bool | None:
-        return self._robot.conditions.named(called)
+    def condition(self, wording: str) -> bool | None:
+        return self._robot.conditions.named(wording)
 
     @property
     def there(self) -> SemanticMap:
@@ -143,7 +143,9 @@ class RobotWorld(MapWorld):
         values = values_of(map, call)
         try:
             if self._dry_run:
-                self._log(by.orders(values), call)
+                for one in by.orders(values):
+                    stop = "" if one.cancel is None else f"; stopped by {one.cancel.in_words()}"
+                    self._node.get_logger().info(f"dry run: {call} -> {one.asked.in_words()}{stop}")
                 map.apply(call, now)
                 return ended(Outcome.DONE, words)
             by_what = self._robot, call, conduct, by
@@ -160,11 +162,6 @@ class RobotWorld(MapWorld):
         waiting = Waiting(call, self._robot.conditions, uses=uses, halted=self.halted, after=after)
         self._errands.append(waiting)
         return waiting.pending
-
-    def _log(self, orders: Sequence[Asked], call: SkillCall) -> None:
-        for one in orders:
-            stop = "" if one.cancel is None else f"; stopped by {one.cancel.in_words()}"
-            self._node.get_logger().info(f"dry run: {call} -> {one.asked.in_words()}{stop}")
 
     def halted(self) -> str:
         """Say whether the emergency stop is engaged, or the robot charges; neither stops a dry run."""
