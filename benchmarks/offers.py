@@ -34,7 +34,6 @@ from reactree_ros.agent.needs import Need
 from reactree_ros.agent.observation import Observation, Outcome, Seen
 from reactree_ros.agent.parameters import Thing
 from reactree_ros.agent.skill import Offer, Offered, Skill, apart, lines_of
-from reactree_ros.agent.text import names
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
@@ -84,7 +83,10 @@ class Watched(ExpertModel):
     def __init__(self, task: Task, world: SymbolicWorld, counted: Counted, *, tries: bool) -> None:
         super().__init__({task.instruction: goals_of(task.goal)})
         self._task, self._world, self._counted, self._tries = task, world, counted, tries
-        self.eyes = Eyes()
+        self.eyes, self._wanted = (
+            Eyes(),
+            {task.word_of(name) for one in task.goal for name in (one.item, one.target) if name},
+        )
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
         count, reply = self._counted, super().decide(request)
@@ -109,7 +111,7 @@ class Watched(ExpertModel):
     def _can_be_done(self, skill: str) -> bool:
         if skill.startswith(RECALL):
             word = skill.removeprefix(RECALL)
-            return names(self._task.instruction, word) or word in self.eyes.words
+            return word in self._wanted or word in self.eyes.words
         world = copy.deepcopy(self._world, {id(self._task): self._task})
         return world.execute(skill).result().outcome is Outcome.DONE
 
@@ -187,7 +189,7 @@ def in_a_house(household: Household) -> tuple[Offers, Known]:
     there = Observation("", seen=here)
     knowledge.saw(there)
     knowledge.did("go to mug 1", there)
-    return Offers(knowledge), knowledge.of()
+    return Offers(knowledge, ["mug"]), knowledge.of()
 
 
 def timed(call: Callable[[], T], times: int = 200) -> tuple[T, float]:
@@ -207,7 +209,7 @@ def main() -> None:
         "--tried", type=int, default=6, help="so many of the last tasks, in which every skill on offer is tried"
     )
     parser.add_argument("--limit", type=int, default=0, help="only the last so many tasks; 0: all")
-    parser.add_argument("--offers", default="all", help="all, possible or both, separated by commas")
+    parser.add_argument("--offers", default="all,possible", help="all, possible or both, separated by commas")
     parser.add_argument("--planner", default="reactree_wm", help="name of the planner, with its options")
     parser.add_argument("--cost", action="store_true", help="measure only what choosing costs")
     args = parser.parse_args()

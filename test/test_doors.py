@@ -57,6 +57,7 @@ DOORS = {
     "episode/going_on.py _again": "episode/going_on.py go_on",
     "episode/assembly.py _rehearsal": OF_THE_RUN,
     "cli/llm.py lesson": OF_THE_RUN,
+    "robot/examples.py attempts": OF_THE_RUN,
     "cli/llm.py _moments": OF_THE_RUN,
     "episode/player.py replay": "a record, without a world",
     "episode/player.py along_script": OF_THE_RUN,
@@ -80,6 +81,7 @@ DOORS = {
     "world/check.py _Check._execute": "the author of a world, who tries it",
     "world/check.py _Check._shares": "the author of a world, who tries it",
     "world/check.py _Check._stops": "the author of a world, who tries it",
+    "world/check.py _Check._together": "the author of a world, who tries it",
 }
 #: What is called ``execute`` in other libraries: databases, and goals and callbacks of ROS.
 ELSEWHERE = (

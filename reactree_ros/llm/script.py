@@ -101,5 +101,4 @@ SPEC = ModelSpec(
     summary="replies from a file, in their order",
     settings=ScriptSettings,
     make=_make,
-    flags=("replies",),
 )

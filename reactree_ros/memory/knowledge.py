@@ -164,7 +164,9 @@ class Knowledge:
 
     def forget(self, word: str, instance: int) -> None:
         if one := self._sightings.get(word, {}).pop(instance, None):
-            del self._by_name[one.name]
+            self._by_name.pop(one.name, None)
+            self._states.pop(one.name, None)
+            self._of_word.get(word_of(one.name), {}).pop(one.name, None)
 
     def forget_held(self, robot: str) -> list[str]:
         """Forget what a robot held that is gone, once; returns what it is called."""
@@ -285,7 +287,8 @@ class Known:
         self._taken: dict[str, None] = {}  # what it holds, by the effects of skills, of what is never seen as a thing
 
     def saw(self, observation: Observation, names: Sequence[str]) -> None:
-        self.hands = tuple(seen for seen in observation.seen if seen.held)
+        if observation.seen:  # a refusal by a policy, or what a world says in words alone, says nothing of the hands
+            self.hands = tuple(seen for seen in observation.seen if seen.held)
         self.room = next((seen.room for seen in observation.seen if seen.room), self.room)
         if self.room:
             self._all.entered[self.room] = None
@@ -310,6 +313,9 @@ class Known:
         if is_done:
             for name in filter(None, (call.value("released"), call.value("gone"))):
                 self._taken.pop(name, None)
+                self.hands = tuple(
+                    one for one in self.hands if self._all.household.name_of(one.word, one.instance) != name
+                )
                 self._near = self._near and self._near | {name}
             if (name := call.value("held")) and self._all.sighting(name) is None:
                 self._taken[name] = None

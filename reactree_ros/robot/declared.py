@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import BeforeValidator, Field
 
 from reactree_ros.agent.needs import OPPOSITES, Need, needs_of
 from reactree_ros.agent.parameters import Boolean, List, Named, Number, Parameter, ParameterError, Text, Value, each_of
@@ -60,15 +60,11 @@ def _course(text: str) -> list[tuple[int, bool]]:
     for part in text.split(","):
         word, at, step = part.strip().partition("@")
         if word not in ("true", "false") or (at and not step.isdecimal()):
-            raise ValueError(f"'{part}': write true, false, or true@3 for what is so from during the third skill on")
+            raise UserError(
+                f"condition: '{part}': write true, false, or true@3 for what is so from during the third skill on"
+            )
         course.append((int(step or 0), word == "true"))
     return sorted(course)
-
-
-def _courses(given: dict[str, str]) -> dict[str, str]:
-    for text in given.values():
-        _course(text)
-    return given
 
 
 class DeclaredSettings(WorldSettings):
@@ -76,7 +72,7 @@ class DeclaredSettings(WorldSettings):
     fail: Annotated[dict[str, _Share], BeforeValidator(_pairs), Harmless()] = Field(
         default_factory=dict, description="how often skills fail, such as 'load=0.3;dock=1'"
     )
-    condition: Annotated[_Given, AfterValidator(_courses)] = Field(
+    condition: _Given = Field(
         default_factory=dict,
         description="what holds, such as 'people=true', or 'people=false;people=true@3': from during the third skill "
         "on; of others nobody knows",

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 from reactree_ros.agent.parameters import Choice, List, Named, ParameterError, Thing
 from reactree_ros.agent.skill import Offer, Skill, SkillCall, helping
 from reactree_ros.agent.text import names, without_articles, words
-from reactree_ros.memory.knowledge import UNTOLD, Knowledge, Known, Sighting
+from reactree_ros.memory.knowledge import UNTOLD, Knowledge, Known, Sighting, word_of
 
 #: Places, or instances of a thing, that one sentence names at most.
 MOST_NAMED = 8
@@ -31,12 +31,16 @@ class Offers:
     """Which of the skills that a world lists are possible, by what is known; what nobody knows is possible.
 
     A world may list thousands: each text is taken apart once, and facts are looked up for all names together.
+
+    Args:
+        words: Those for what the world's skills are done to.
     """
 
-    def __init__(self, knowledge: Knowledge) -> None:
-        self._known = knowledge
+    def __init__(self, knowledge: Knowledge, words: Collection[str]) -> None:
+        self._known, self._words = knowledge, frozenset(words)
         skills = knowledge.household.skills
-        self._of_verb = {skill.verb: skill for skill in skills if _is_verb_and_thing(skill)}
+        needs = any(skill.requires for skill in skills)  # else a world offers what it lists
+        self._of_verb = {skill.verb: skill for skill in skills if needs and _is_verb_and_thing(skill)}
         self._parts: dict[str, tuple[str, str] | None] = {}  # verb and name of each text that was listed
 
     def texts(self, listed: Sequence[str], robot: Known) -> list[str]:
@@ -64,7 +68,8 @@ class Offers:
 
     def _apart(self, text: str) -> tuple[str, str] | None:
         verb, name = self._known.household.split_skill(text)
-        return (verb, name) if verb in self._of_verb and name[-1:].isdigit() else None  # it may be a person
+        is_thing = verb in self._of_verb and word_of(name) in self._words
+        return (verb, name) if is_thing else None  # who or what is of no kind that the world names, may be never seen
 
     def offers(self, listed: Iterable[Offer], robot: Known) -> list[Offer]:
         """Return those that may be possible, with the values that fit."""
@@ -72,10 +77,13 @@ class Offers:
         return [fitting for offer in listed if (fitting := _possible(offer, robot, told)) is not None]
 
     def recalls(self, words: Iterable[str], goal: str) -> list[str]:
-        """Return the words about which memory has something to say, or that the goal names."""
-        known, words = self._known, [*words]
-        named = {*whole_names(goal, words)}
-        return [word for word in words if word in named or known.sightings(word) or known.likely(word)]
+        """Return the words about which memory has something to say, or that the goal may mean: a fork, some glasses."""
+        known = self._known
+        return [word for word in words if known.sightings(word) or known.likely(word) or _may_mean(goal, word)]
+
+
+def _may_mean(goal: str, word: str) -> bool:
+    return any(names(goal, f"{part}{ending}") for part in word.split() for ending in ("", "s", "es"))
 
 
 def _is_verb_and_thing(skill: Skill) -> bool:
@@ -156,7 +164,9 @@ def line(goal: str, things: Iterable[str], known: Knowledge, robot: Known) -> st
     where = f"at {robot.at}" if robot.at else ""
     if robot.room and robot.room != robot.at:
         where = f"{where} in {robot.room}".strip()
-    said = [f"You are {where}." if where else "", f"You hold {', '.join(robot.held) or 'nothing'}."]
+    said = [f"You are {where}." if where else ""]
+    if robot.held or known.household.hands:  # else the world says nothing of what is held
+        said.append(f"You hold {', '.join(robot.held) or 'nothing'}.")
     named = {word: [one for one in known.sightings(word) if not one.held] for word in whole_names(goal, things)}
     if seen := [one for each in named.values() for one in each]:
         said.append(f"Seen: {', '.join(map(_placed, seen[:MOST_NAMED]))}.")
@@ -196,17 +206,21 @@ def about_thought(thought: str, listed: Sequence[str], things: Iterable[str], kn
     return ""
 
 
-def in_one_form(text: str) -> str:
-    """Return an observation with names as skills have them, ``mug 2`` for ``mug (2)``; what is held lies nowhere."""
-    plain = _NUMBERED.sub(_each, text)
+def in_one_form(text: str, is_named: Callable[[str], bool] = lambda _: True) -> str:
+    """Return an observation with names as skills have them, ``mug 2`` for ``mug (2)``; what is held lies nowhere.
+
+    ``is_named`` says whether that is a name: a label that was read, such as ``Aspirin (500)``, stays as it is.
+    """
+    plain = _NUMBERED.sub(partial(_each, is_named), text)
     hold = _HOLD.search(plain)
     held = hold[1].split(", ") if hold else []
     return _SEE.sub(lambda seen: f"{seen[1]}{_without(seen[2], held)}", plain) if held else plain
 
 
-def _each(match: re.Match[str]) -> str:
+def _each(is_named: Callable[[str], bool], match: re.Match[str]) -> str:
     before, word, numbers = match.groups(default="")
-    return before + ", ".join(f"{word} {number}" for number in numbers.split(", "))
+    names = [f"{word} {number}" for number in numbers.split(", ")]
+    return before + ", ".join(names) if any(map(is_named, names)) else match[0]
 
 
 def _without(listed: str, held: Sequence[str]) -> str:

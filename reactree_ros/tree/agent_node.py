@@ -223,7 +223,7 @@ class AgentNode(GoalNode):
         if not context.options.told("line"):
             return ()
         known = line(self.subgoal, context.nameable, context.known, self.post.robot.known)
-        return (Told(known, About.KNOWN),)
+        return (Told(known, About.KNOWN),) if known else ()
 
     def make_room(self, error: PromptTooLong) -> Generator[Step, Any, None]:
         try:

@@ -104,11 +104,11 @@ class AskingNode(ProgramNode):
         self.add(Said(text, decision))
 
     def see(self, observation: Observation) -> None:
-        self.add(Saw(self._as_said(observation.full_text), observation))
+        self.add(Saw(self._as_said(observation.full_text, self.context.known.knows), observation))
 
-    def _as_said(self, text: str) -> str:
+    def _as_said(self, text: str, is_named: Callable[[str], bool] = lambda _: True) -> str:
         is_plain = self.context.options.told("names") and self.context.household.naming == NAMING
-        return in_one_form(text) if is_plain else text
+        return in_one_form(text, is_named) if is_plain else text
 
     # ------------------------------------------------------------------ the world
 

@@ -145,7 +145,7 @@ class RunContext:
 
     def enter(self, world: World) -> None:
         self.world, self.known = world, Knowledge(world.household, world.recallable)
-        self.offers, self.team = Offers(self.known), Team(world, self.known)
+        self.offers, self.team = Offers(self.known, world.words), Team(world, self.known)
         self.nameable = (*world.words, *world.recallable)
 
     @property

@@ -321,17 +321,15 @@ class _Check:
     def _together(self, skills: Sequence[str]) -> None:
         """Carry two skills out at once that use different resources, and cancel one of them."""
         by_uses = {self._world.household.uses(skill): skill for skill in skills}
-        for one, other in itertools.combinations(by_uses, 2):
-            if not one & other:
-                kept, stopped = by_uses[one], by_uses[other]
-                doing = self._call(f"'{kept}'", partial(self._world.execute, kept))
-                beside = self._call(f"'{stopped}' beside '{kept}'", partial(self._world.execute, stopped))
-                self._call(f"cancelling '{stopped}'", beside.cancel)
-                self._asked("at_rest", self._world.at_rest)
-                self._observation(
-                    f"'{kept}'", self._asked(f"'{kept}' beside '{stopped}'", partial(mapped, doing, lambda seen: seen))
-                )
-                return
+        both = next((pair for pair in itertools.combinations(by_uses, 2) if not pair[0] & pair[1]), None)
+        if both is None:
+            return
+        kept, stopped = (by_uses[uses] for uses in both)
+        doing = self._call(f"'{kept}'", lambda: self._world.execute(kept))
+        beside = self._call(f"'{stopped}' beside '{kept}'", lambda: self._world.execute(stopped))
+        self._call(f"cancelling '{stopped}'", beside.cancel)
+        self._asked("at_rest", self._world.at_rest)
+        self._observation(f"'{kept}'", self._asked(f"'{kept}' beside '{stopped}'", lambda: doing))
 
     def _shares(self) -> None:
         team = self._call("team", lambda: team_of(self._world))

@@ -356,3 +356,13 @@ def test_what_is_told_of_all_names_is_what_holds_of_each(fact: str) -> None:
     check()
     robot.moved()
     check()
+
+
+def test_what_is_gone_is_in_no_state_and_two_things_of_one_name_may_both_go() -> None:
+    known = Knowledge(WAH_NL)
+    door = [Seen("door", 1, KITCHEN, states=("OPEN",)), Seen("door 1", 0, KITCHEN, states=("OPEN",))]
+    known.saw(Observation("", seen=tuple(door)))
+    assert known.of().holds("open", "door") is True
+    known.saw(Observation("", seen=tuple(Seen(one.word, one.instance, KITCHEN, states=(GONE,)) for one in door)))
+    assert known.of().holds("open", "door") is None
+    assert not known.knows("door 1")

@@ -94,7 +94,7 @@ def test_an_absolute_name_means_the_same_file_from_every_folder(
     ("name", "message"),
     [
         ("servr:url=x", "memory 'servr' is unknown; did you mean 'server'?"),
-        ("redis:url=x", "memory 'redis' is unknown; use one of sqlite, household, none, server"),
+        ("redis:url=x", "memory 'redis' is unknown; use one of sqlite, examples, household, none, server"),
         ("server:ulr=x", "memory 'server': there is no setting 'ulr'; did you mean 'url'?"),
         ("server:url=x:ulr=y", "memory 'server': there is no setting 'ulr'; did you mean 'url'?"),
         ("server:x", "memory 'server': write a setting as NAME=VALUE, not 'x'"),

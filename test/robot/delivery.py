@@ -46,10 +46,10 @@ def delivery_robot(
     file = folder / "robot.yaml"
     config = yaml.safe_load(file.read_text().replace("@DIR@", str(folder)))
     config.pop("mcp")  # a server of another process, which no rule is about
-    for name in without:
-        del config["skills"][name]
     for name, added in rules.items():
         config["skills"][name] |= added
+    for name in without:
+        del config["skills"][name]
     file.write_text(yaml.safe_dump(config | more, sort_keys=False))
     policy = folder / "policy.yaml"
     known = yaml.safe_load(policy.read_text())["rules"]

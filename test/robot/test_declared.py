@@ -13,12 +13,23 @@ import yaml
 from command_line import Cli
 from robot.delivery import delivery_robot
 
+from reactree_ros.agent.turns import Told
+from reactree_ros.episode.assembly import again, assemble, tried_out
+from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.errors import UserError
+from reactree_ros.llm.port import DecisionRequest, FreeText, RequestRejected
+from reactree_ros.llm.script import PersonModel, ScriptModel
+from reactree_ros.llm.spec import MODELS
+from reactree_ros.person.desk import Desk
 from reactree_ros.plugins.settings import read_settings
 from reactree_ros.robot.check import check_files
 from reactree_ros.robot.declared import SPEC, DeclaredSettings, DeclaredWorld
+from reactree_ros.routine.learn import learnt
+from reactree_ros.routine.model import Routine
+from reactree_ros.routine.use import vocabulary_of
 from reactree_ros.world.check import check_world
 from reactree_ros.world.port import Observation, Outcome
+from reactree_ros.world.spec import Place
 
 DONE, REFUSED = Outcome.DONE, Outcome.PRECONDITION
 #: The robot's errand of its script.
@@ -147,7 +158,7 @@ def change(folder: Path, **changes: Any) -> None:
 
 
 TRY = ("robot", "try", "robot.yaml", "Bring the pills to Anna", "--condition", "people=false")
-SCRIPT = ("--llm", "script", "--replies", "replies.txt")
+SCRIPT = ("--llm", "script", "--llm-option", "replies=replies.txt")
 
 
 def test_an_instruction_is_tried_judged_by_the_policy_and_repeated(robot: Path, cli: Cli) -> None:
@@ -273,3 +284,39 @@ def test_a_check_says_that_types_were_not_looked_at(robot: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "not looked at: types" in done.stdout
+
+
+def test_a_routine_is_tried_here_before_it_is_kept(robot: Path) -> None:
+    goal = {"at": "nurse desk", "not": {"held": "pills"}}
+    settings = read_settings(
+        DeclaredSettings, {"robot": "robot.yaml", "goal": goal, "condition": "people=false"}, where="test"
+    )
+    model = (MODELS.get("script"), MODELS.get("script").settings())
+    spec = RunSpec.in_place(Place.from_settings(SPEC, settings), "Bring the pills to Anna", llm=model, planner="react")
+    worlds = again(spec)
+    assert worlds is not None
+
+    def learn(skills: Sequence[str]) -> Routine:
+        with worlds(0) as one:
+            said = ScriptModel([f"Act: {skill}" for skill in (*skills, "done")], "the script")
+            episode = assemble(spec, world=one, model=said)
+            episode.run()
+            return learnt(episode.root, vocabulary_of(one), run="a run")
+
+    assert tried_out(learn(ERRAND), spec.instruction, worlds) == ""
+    assert "ends as if all were done where it is not" in tried_out(learn(ERRAND[:5]), spec.instruction, worlds)
+
+
+def test_a_person_decides_and_nobody_is_not_waited_for(robot: Path, cli: Cli) -> None:
+    said = cli(*TRY).out.replace("\n", " ")
+    assert "nobody can decide here: nothing can be typed; add --view, or name what decides with --llm" in said
+    model, desk = PersonModel(), Desk()
+    model.person = desk
+    reply = model.decide(DecisionRequest((Told("You are a robot."),), FreeText()))
+    assert desk.next is not None
+    desk.answer(desk.next.number, "Act: dock")
+    assert reply.result(timeout=1).text == "Act: dock"
+    gone = model.decide(DecisionRequest((Told("You are a robot."),), FreeText()))
+    desk.leave()
+    with pytest.raises(RequestRejected, match="the person has left"):
+        gone.result(timeout=1)

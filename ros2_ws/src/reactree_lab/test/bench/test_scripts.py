@@ -14,6 +14,9 @@ from common import ROOT
 from openai_peer import Peer
 
 from reactree_lab.household.generator import generate_house
+from reactree_ros.planners.spec import planner
+from reactree_ros.plugins.settings import read_settings
+from reactree_ros.tree.options import RunOptions
 
 
 @pytest.fixture
@@ -32,7 +35,7 @@ def printed(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) 
 
 def test_what_the_expert_does_is_on_offer_and_what_is_possible_is_counted(printed: Any, tmp_path: Path) -> None:
     (tmp_path / "tasks.json").write_text(json.dumps(generate_house(seed=1, rooms=3, tasks=1)))
-    lines = printed("offers", "--tasks", tmp_path / "tasks.json", "--tried", 1)
+    lines = printed("offers", "--tasks", tmp_path / "tasks.json", "--tried", 1, "--offers", "all")
     shares = {words[1]: words[-1] for line in lines if (words := line.split())[0] == "all"}
     assert int(shares["put"].strip("%")) < 20
     assert shares["go"] == "100%"
@@ -52,3 +55,13 @@ def test_a_finished_bench_is_printed_and_not_made_again(printed: Any, tmp_path: 
         assert [line.split()[:2] for line in lines[1:]] == [["none/peer_react_wm", "1"], ["short/peer_react_wm", "1"]]
         assert printed("real_models", *out) == lines
         assert len(peer.asked) == asked
+
+
+@pytest.mark.parametrize("part", ["none", "offers", "line", "refusals", "names", "rules", "all"])
+def test_each_part_of_the_shipped_comparison_is_options_that_there_are(printed: Any, part: str) -> None:
+    script = import_module("real_models")
+    settings = script.read(script.CONFIG, script.RealModels)
+    said = script.arguments("react_wm", settings.without | settings.parts[part])
+    given = dict(one.split("=", 1) for one in said if "=" in one)
+    assert planner(said[1]).name == "react_wm"
+    assert read_settings(RunOptions, given, where=part).model_fields_set == {"offers", "tells"}

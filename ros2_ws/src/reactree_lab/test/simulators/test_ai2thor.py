@@ -348,7 +348,8 @@ def test_slices_are_named_in_the_observation(open_world: OpenWorld) -> None:
     pieces = [f"Tomato ({seen.instance})" for seen in sliced.seen if "SLICED" in seen.states]
     assert len(pieces) == 3
     assert f". Tomato ({', '.join(piece[8:-1] for piece in pieces)}) are sliced." in sliced.text
-    gone, *there = sliced.seen
+    gone, *there, knife = sliced.seen
+    assert (knife.word, knife.held) == ("Knife", True)
     assert (gone.instance, gone.states) == (2, (GONE,))
     assert {seen.place for seen in there} == {"DiningTable (1)"}
     assert robot.try_("slice Apple (9)").outcome is Outcome.UNKNOWN_SKILL

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import thor_peer
@@ -20,6 +21,7 @@ from reactree_ros.agent.turns import node_text
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.planners.spec import planner
+from reactree_ros.tree.options import TreeOptions
 
 pytestmark = pytest.mark.worlds
 pytest.importorskip("ai2thor", reason="needs the package ai2thor")
@@ -80,10 +82,11 @@ def opened(trial: Trial) -> Iterator[Ai2ThorWorld]:
         peer.communicate()
 
 
-def carried_out(trial: Trial, name: str) -> tuple[EpisodeResult, list[str]]:
+def carried_out(trial: Trial, name: str, **options: Any) -> tuple[EpisodeResult, list[str]]:
     """What the expert does in a trial, and the text of its agent nodes."""
     with opened(trial) as world:
-        episode = Episode(trial.instruction, world=world, model=ExpertModel(), planner=planner(name))
+        chosen = TreeOptions(**options)
+        episode = Episode(trial.instruction, world=world, model=ExpertModel(), planner=planner(name), options=chosen)
         return episode.run(), [node_text(node.turns) for node in episode.context.nodes]
 
 
@@ -92,6 +95,15 @@ def carried_out(trial: Trial, name: str) -> tuple[EpisodeResult, list[str]]:
 def test_every_type_of_task_is_carried_out_from_instruction_to_goal(trial: Trial, name: str) -> None:
     result, texts = carried_out(trial, name)
     assert (result.end, result.gsr, result.ssr) == ("done", 1.0, 1.0), texts
+
+
+@pytest.mark.parametrize("trial", TRIALS, ids=lambda trial: trial.task_type.value)
+def test_the_expert_does_the_same_where_only_what_is_possible_is_on_offer(trial: Trial) -> None:
+    acts = []
+    for offers in ("all", "possible"):
+        _, (text,) = carried_out(trial, "react_wm", offers=offers)
+        acts.append([line.lower() for line in text.splitlines() if line.startswith("Act: ")])
+    assert acts[0] == acts[1]
 
 
 def example(name: str) -> str:

@@ -34,6 +34,7 @@ from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
 from reactree_ros.household.expert.model import ExpertModel
+from reactree_ros.memory.knowledge import Knowledge
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.options import Routines, TreeOptions
@@ -495,7 +496,7 @@ def test_two_robots_in_one_house_move_at_the_same_time_and_know_what_each_has_se
 def test_a_robot_stops_before_a_passage_until_it_is_free_and_what_it_has_left_is_free_at_once() -> None:
     settings = PyrobosimSettings(house=str(SEED), robots=2, realtime_factor=20.0)
     with SPEC.make(settings, tasks_of(settings)[1]) as world:
-        team = Team(world)
+        team = Team(world, Knowledge(world.household))
         first, second = team.robots
         for robot in team.robots:
             robot.world.observe().result(PATIENCE)

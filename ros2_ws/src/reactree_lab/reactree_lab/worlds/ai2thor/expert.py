@@ -115,7 +115,7 @@ def _find(
             return skill
     if situation.can_recall:
         for name in classes:
-            if name not in situation.recalled:
+            if name.lower() not in situation.recalled:
                 return f"recall location of {name}"
     skills = (_look_at(spot, situation) for spot in _spots(situation))
     return next((skill for skill in skills if skill), None)
@@ -166,7 +166,7 @@ def _places(step: Step, situation: Situation) -> list[str]:
 
 def _find_place(step: Step, situation: Situation) -> str | None:
     for name in step.place:
-        if situation.can_recall and name not in situation.recalled:
+        if situation.can_recall and name.lower() not in situation.recalled:
             return f"recall location of {name}"
     spots = sorted(_spots(situation), key=lambda spot: class_of(spot) not in step.near)
     return next((skill for skill in (_look_at(spot, situation) for spot in spots) if skill), None)

@@ -41,7 +41,7 @@ class Situation:
     inside: dict[str, str] = field(default_factory=dict)  # places of put down instances, as long as they are there
     treated: set[tuple[str, str]] = field(default_factory=set)  # treatments, and what was cleaned, heated or cooled
     slices: set[str] = field(default_factory=set)  # instances that are slices
-    recalled: set[str] = field(default_factory=set)  # classes that working memory was asked about
+    recalled: set[str] = field(default_factory=set)  # classes, in lower case, that working memory was asked about
     refused: set[tuple[str, str]] = field(default_factory=set)  # acts without effect, with the agent's place
     done: list[tuple[str, str]] = field(default_factory=list)  # acts that had an effect, with what was held before
     thoughts: set[str] = field(default_factory=set)
@@ -51,7 +51,7 @@ class Situation:
         verb, thing = split_skill(skill, _VERBS)
         before = self.held
         if verb == "recall location of":
-            self.recalled.add(thing)
+            self.recalled.add(thing.lower())
             for instance, place in _RECALLED.findall(line):
                 self.seen.setdefault(instance, place)
             return

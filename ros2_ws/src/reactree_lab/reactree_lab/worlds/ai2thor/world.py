@@ -190,8 +190,10 @@ class Ai2ThorWorld(WorkerWorld):
             thing = view.by_name.get(f"{seen.word} ({seen.instance})")
             if thing is not None and not seen.held and GONE not in seen.states:
                 spots.append(_spot(f"{seen.word} {seen.instance}", thing))
+        held = (view.sighting(view.objects[id], held=True) for id in view.held)  # what is held is known in each look
+        known = tuple(dict.fromkeys((*observation.seen, *map(view.sighting, fixed), *held)))
         png = self._simulator.picture
-        return replace(observation, spots=tuple(spots), pictures=(picture_of(png),) if png else ())
+        return replace(observation, seen=known, spots=tuple(spots), pictures=(picture_of(png),) if png else ())
 
     def _execute(self, skill: str) -> Observation:
         view = self._view()

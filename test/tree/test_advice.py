@@ -1,0 +1,84 @@
+"""What a node is offered and told by what its robot knows: nothing possible is lost, and nothing false is said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reactree_ros.agent.household import Household
+from reactree_ros.agent.skill import Offer, skill_of
+from reactree_ros.household.household import WAH_NL
+from reactree_ros.memory.knowledge import Knowledge
+from reactree_ros.tree.advice import Offers, in_one_form, line
+from reactree_ros.world.port import Observation, Outcome, Seen
+
+CUP = Seen("cup", 1, "kitchen 1", "table 1")
+THERE = Observation("", seen=(Seen("table", 1, "kitchen 1", "table 1"), CUP))
+
+
+def skill(name: str, **declared: Any) -> Any:
+    wording = {"name": name, "wording": f"{name} {{thing}}", "parameters": {"thing": {"thing": None}}}
+    return skill_of({**wording, **declared})
+
+
+def at_the_table(household: Household = WAH_NL) -> Knowledge:
+    known = Knowledge(household)
+    known.saw(THERE)
+    known.did("go to table 1", THERE)
+    return known
+
+
+@pytest.mark.parametrize("needs", [{"near": "{thing} handle"}, {"near": ["{thing}", "table"]}])
+def test_a_need_of_more_than_the_name_itself_keeps_no_other_name_back(needs: dict[str, Any]) -> None:
+    pull = skill("pull", requires=needs)
+    known = at_the_table(Household(name="own", skills=(*WAH_NL.skills, pull)))
+    known.saw(Observation("", seen=(Seen("drawer", 0, "kitchen 1"), Seen("drawer handle", 0, "kitchen 1", "table 1"))))
+    offers = Offers(known, ["drawer", "cup"])
+    assert offers.texts(["pull drawer"], known.of()) == ["pull drawer"]
+    assert [offer.lines() for offer in offers.offers([Offer(pull, {"thing": ("drawer",)})], known.of())] == [
+        ["pull drawer"]
+    ]
+
+
+def test_a_world_that_declares_no_needs_offers_what_it_lists() -> None:
+    listed = ["go to shelf 9", "take cup 7", "look"]
+    for skills in ((), (skill("go to"), skill("take"))):
+        known = at_the_table(Household(name="own", actions=("go to", "take", "look"), skills=skills))
+        assert Offers(known, ["shelf", "cup"]).texts(listed, known.of()) == listed
+
+
+def test_who_is_never_seen_can_be_gone_to_also_by_a_name_with_a_number() -> None:
+    known = at_the_table()
+    assert Offers(known, ["cup"]).texts(["go to patient 12", "go to cup 2"], known.of()) == ["go to patient 12"]
+
+
+@pytest.mark.parametrize("outcome", [Outcome.REFUSED_BY_POLICY, Outcome.UNKNOWN_SKILL, Outcome.TIMEOUT])
+def test_what_says_nothing_of_the_hands_takes_nothing_out_of_them(outcome: Outcome) -> None:
+    known = at_the_table()
+    known.saw(Observation("", seen=(Seen("cup", 1, "kitchen 1", held=True),)))
+    refused = Observation("The skill was not carried out.", outcome)
+    known.saw(refused)
+    known.did("open table 1", refused)
+    assert Offers(known, ["cup"]).texts(["put down cup 1"], known.of()) == ["put down cup 1"]
+
+
+def test_what_is_in_something_that_was_opened_from_beside_it_can_be_taken() -> None:
+    known = at_the_table()
+    known.saw(Observation("", seen=(Seen("cabinet", 2, "kitchen 1", "table 1", states=("CLOSED",)),)))
+    opened = (Seen("cabinet", 2, "kitchen 1", "cabinet 2", states=("OPEN",)), Seen("mug", 3, "kitchen 1", "cabinet 2"))
+    known.saw(Observation("", seen=opened))
+    known.did("open cabinet 2", Observation("", seen=opened))
+    assert Offers(known, ["mug"]).texts(["pick up mug 3"], known.of()) == ["pick up mug 3"]
+
+
+def test_a_world_that_does_not_say_what_is_held_is_not_said_to_hold_nothing() -> None:
+    for household, says in ((WAH_NL, True), (Household(name="adventure", free_skills=True, naming=""), False)):
+        known = Knowledge(household)
+        assert ("You hold nothing" in line("take the lamp", [], known, known.of())) == says
+
+
+def test_what_was_read_stays_as_it_is_and_names_are_as_skills_have_them() -> None:
+    known = at_the_table()
+    text = "You see cup (1). It returned label: Aspirin (500)."
+    assert in_one_form(text, known.knows) == "You see cup 1. It returned label: Aspirin (500)."
