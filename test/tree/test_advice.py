@@ -92,7 +92,7 @@ def test_what_was_read_stays_as_it_is_and_names_are_as_skills_have_them() -> Non
     assert in_one_form(text, known.knows) == "You see cup 1. It returned label: Aspirin (500)."
 
 
-SLIPS = ("put down frigde 1", "opne fridge 1")
+SLIPS = ("open frigde 1", "opne fridge 1")
 #: What is said, in this order, and how the answer to it begins.
 SAID = (
     ("Think: Now pick up the juice.", "No juice has been seen. Not searched yet: "),
