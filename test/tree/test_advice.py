@@ -92,7 +92,7 @@ def test_what_was_read_stays_as_it_is_and_names_are_as_skills_have_them() -> Non
     assert in_one_form(text, known.knows) == "You see cup 1. It returned label: Aspirin (500)."
 
 
-SLIPS = ("open frigde 1", "opne fridge 1")
+SLIPS = ("turn on dishwashr 1", "opne fridge 1")
 #: What is said, in this order, and how the answer to it begins.
 SAID = (
     ("Think: Now pick up the juice.", "No juice has been seen. Not searched yet: "),
@@ -102,11 +102,10 @@ SAID = (
     ("Act: go to fridge 1", "You arrive at the fridge 1."),
     ("Act: close fridge 1", "'close fridge 1' is not done: fridge 1 is closed; first open fridge 1."),
     ("Act: put down fridge 1", "'put down fridge 1' is not done: you do not hold fridge 1; first pick up fridge 1."),
-    (
-        "Act: put down frigde 1",
-        "'put down frigde 1' is not among the skills that are available now. The nearest that are: ",
+    *(
+        (f"Act: {slip}", f"'{slip}' is not among the skills that are available now. The nearest that are:")
+        for slip in SLIPS
     ),
-    ("Act: opne fridge 1", "'opne fridge 1' is not among the skills that are available now. The nearest that are: "),
 )
 
 
@@ -126,7 +125,7 @@ def test_a_run_says_what_is_missing_and_what_is_known_and_replays(thoughts: int)
     as_declared = [answer.startswith(begin) for (_, begin), answer in zip(SAID, answers, strict=False)]
     assert_replays(kept)
     if thoughts:
-        assert all(as_declared), answers
+        assert all(as_declared), [one for one, right in zip(answers, as_declared, strict=False) if not right]
         assert all(line.startswith("You are ") and rules for line, rules in told)
         assert told[5][0].startswith("You are at fridge 1 in kitchen 1. You hold nothing. No juice has been seen. Not ")
         assert not [turn for turn in turns if turn.text in dict(told)]
