@@ -519,7 +519,7 @@ class List(Parameter):
         return self.of.named
 
     def options(self, now: Sequence[str] | None = None) -> Sequence[str] | None:
-        return () if self.of.named and self.of.options(now) == () else None
+        return None if (options := self.of.options(now)) is None or options else ()  # (): nothing may be listed
 
     def pattern(self, notation: Notation, now: Sequence[str] | None = None) -> str:
         options = self.of.options(now)

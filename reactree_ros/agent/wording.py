@@ -88,13 +88,12 @@ class Wording:
         parts = self._segments[1::2]
         if len(parts) > _MOST_OPTIONAL or {*"[]"} & {*"".join(self._segments)}:
             raise ValueError(
-                f"'{self.template}': at most {_MOST_OPTIONAL} parts may be left out, with none inside another"
+                f"'{self.template}' has more than {_MOST_OPTIONAL} parts in brackets, or one inside another"
             )
         for name in (name for part in parts for name in _names(part) if self.parameters[name].default is None):
             raise ValueError(f"'{self.template}': {{{name}}} may be left out, so it needs a default")
-        for one, other in itertools.combinations(self.forms, 2):
-            if one.is_alike(other):
-                raise ValueError(f"'{self.template}' can be read in two ways; say its parts in other words")
+        if any(one.is_alike(other) for one, other in itertools.combinations(self.forms, 2)):
+            raise ValueError(f"'{self.template}' can be read in two ways; say its parts in other words")
 
     @cached_property
     def _segments(self) -> list[str]:
@@ -190,12 +189,11 @@ class Wording:
         return self.pattern(GBNF, now)
 
     def pattern(self, notation: Notation, now: Standing | None = None) -> str:
-        return notation.line_of(
-            notation.one_of([self._segment(part, notation, now)]) + ("?" if self._may_lack(part, now) else "")
-            if at % 2
-            else self._segment(part, notation, now)
-            for at, part in enumerate(self._segments)
-        )
+        parts = [self._segment(part, notation, now) for part in self._segments]
+        for at, part in enumerate(self._segments):
+            if at % 2 and self._may_lack(part, now):
+                parts[at] = f"{notation.one_of([parts[at]])}?"
+        return notation.line_of(parts)
 
     def _segment(self, template: str, notation: Notation, now: Standing | None) -> str:
         parts = []
@@ -206,9 +204,10 @@ class Wording:
         return notation.line_of(parts)
 
     def _may_lack(self, part: str, now: Standing | None) -> bool:
-        with suppress(ParameterError):
-            return all(self._taken(name, self.parameters[name].default, now) is not None for name in _names(part))
-        return False
+        try:
+            return [self._taken(name, self.parameters[name].default, now) for name in _names(part)] != []
+        except ParameterError:
+            return False
 
     def _part(self, notation: Notation, name: str, now: Sequence[str] | None) -> str:
         parameter = self.parameters[name]
@@ -264,7 +263,7 @@ class Wording:
     # ------------------------------------------------------------------ writing and reading
 
     def write(self, values: Mapping[str, Value]) -> str:
-        pieces = self._pieces if len(self._segments) == 1 else _pieces_of(self.form_of(values))
+        pieces = _pieces_of(self.form_of(values))
         return "".join(literal + ("" if name is None else self.written(name, values[name])) for literal, name in pieces)
 
     def written(self, name: str, value: Value) -> str:
@@ -289,15 +288,14 @@ class Wording:
                 spelt = max(spelt, form._spelt)
                 values: dict[str, Value] = {}
                 wrong: list[ParameterError] = []
-                for name, text in way.items():
+                for name in (*way, *(name for name in self.parameters if name not in way)):
                     try:
-                        values[name] = self._value(name, text, now)
+                        usual = self.parameters[name].default
+                        values[name] = (
+                            self._value(name, way[name], now) if name in way else self._taken(name, usual, now)
+                        )
                     except ParameterError as error:
                         wrong.append(error)
-                try:
-                    values = values if wrong or len(way) == len(self.parameters) else self._of_fields(values, now)
-                except ParameterError as error:
-                    wrong.append(error)
                 if wrong:
                     refused.append((len(values), wrong[0]))
                 elif values not in readings:

@@ -122,15 +122,19 @@ def _fitting(skill: Skill, parameter: str, names: Iterable[str], robot: Known, t
     return names
 
 
-def why_not(said: str, known: Knowledge, robot: Known) -> str:
-    """Say what is missing for a skill that was said, and what would help; empty: nothing is known to be missing."""
+def why_not(said: str, things: Collection[str], known: Knowledge, robot: Known) -> str:
+    """Say what is missing for a skill that was said, and what would help; empty: nothing is known to be missing.
+
+    Who says no word for a thing has made a slip, or made it up.
+    """
     household = known.household
     try:
         call = household.call(said)
     except ParameterError:
         return ""
     if unseen := next(_unseen(call, known), ""):
-        return f"'{said}' is not done: {never_seen(unseen, known, robot)}"
+        is_word = word_of(unseen) in things
+        return f"'{said}' is not done: {never_seen(unseen, known, robot)}" if is_word else ""
     for need in call.unmet(robot):
         first = helping(need, call.values, robot, household.skills)
         return f"'{said}' is not done: {need.reason(call.values, robot)}{f'; first {first}' if first else ''}."
@@ -145,7 +149,7 @@ def _unseen(call: SkillCall, known: Knowledge) -> Iterator[str]:
 
 def never_seen(name: str, known: Knowledge, robot: Known) -> str:
     """Say that something has not been seen, what else of its kind was, and where nobody has looked."""
-    word = re.sub(r" \(?\d+\)?$", "", name)
+    word = word_of(name)
     others = [one.name for one in known.sightings(word)]
     also = f", but {', '.join(others[:MOST_NAMED])}" if others else ""
     return f"no {name if others else word} has been seen{also}.{_not_searched(known, robot)}"
@@ -186,7 +190,7 @@ def _placed(seen: Sighting) -> str:
     return f"{seen.name}{at}{f' in {seen.room}' if seen.room else ''}"
 
 
-def about_thought(thought: str, listed: Sequence[str], things: Iterable[str], known: Knowledge, robot: Known) -> str:
+def about_thought(thought: str, listed: Sequence[str], things: Collection[str], known: Knowledge, robot: Known) -> str:
     """Say what is missing for a skill that a thought names and that is not on offer; empty if there is none.
 
     A model that is held to what is on offer would else do the same to something else.
@@ -202,7 +206,7 @@ def about_thought(thought: str, listed: Sequence[str], things: Iterable[str], kn
                 unseen = never_seen(word, known, robot)
                 return f"{unseen[0].upper()}{unseen[1:]}"
             if not any(f"{skill.verb} {name}" in listed for name in of_word):
-                return why_not(f"{skill.verb} {of_word[0]}", known, robot)
+                return why_not(f"{skill.verb} {of_word[0]}", things, known, robot)
     return ""
 
 

@@ -303,7 +303,7 @@ class AgentNode(GoalNode):
         skill = "" if decision is None else decision.skill_asked
         if not (skill and self._says_missing) or skill in self._skills:
             return objection
-        return why_not(skill, self.context.known, self.post.robot.known) or objection
+        return why_not(skill, self.context.nameable, self.context.known, self.post.robot.known) or objection
 
     def _read(self, reply: Reply) -> Sequence[Said]:
         if self.context.options.plain_reading:

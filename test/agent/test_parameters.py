@@ -15,6 +15,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from reactree_ros.agent.parameters import (
+    GBNF,
     MOST_VALUES,
     REGEX,
     Boolean,
@@ -30,7 +31,7 @@ from reactree_ros.agent.parameters import (
     Text,
     Thing,
 )
-from reactree_ros.agent.skill import Skill, check_told_apart, read_skill, skill_of
+from reactree_ros.agent.skill import Offer, Skill, check_told_apart, offered_of, read_skill, skill_of
 from reactree_ros.agent.text import words
 from reactree_ros.agent.wording import Wording
 
@@ -373,6 +374,33 @@ def test_a_part_that_is_left_out_says_what_may_stand_there_now() -> None:
         one.read("bring it", {"person": ["Anna"]})
 
 
+def test_what_was_returned_stands_where_it_fits_and_is_put_in_once() -> None:
+    given = {"code": "A <where> 7", "where": {"x": 1.0, "y": 2.0, "yaw": 0}, "level": 5, "photo": None}
+    tell = Offer(skill("tell {person}: {text}", person="person", text={"text": 30}), {"person": ("Anna",)}, given)
+    come = Offer(skill("come to {spot}[ at {v}]", spot="pose", v={**numbers(1, 9), "default": 2}), {}, given)
+    assert tell.read("tell Anna: it is <code>, <level> % of <x>") == "tell Anna: it is A <where> 7, 5 % of <x>"
+    assert come.read("come to <where> at <level>").values == {"spot": given["where"], "v": 5}
+    assert come.read({"spot": "<where>"}) == "come to x 1, y 2, yaw 0"
+    for offer, said, reason in (
+        (tell, "tell Anna: <photo>", "<photo> stands for nothing yet"),
+        (tell, "tell Anna: <where>", "<where> is no text"),
+        (tell, "tell <code>: hello", "person: 'A <where> 7' may not stand here"),
+        (come, "come to <level>", "spot: 5 may not stand here, but a pose"),
+    ):
+        with pytest.raises(ParameterError, match=re.escape(reason)):
+            offer.read(said)
+    for notation in (REGEX, GBNF):
+        assert [notation.literal(f"<{one}>") in come.pattern(notation) for one in given] == [False, True, True, False]
+    assert come.schema()["properties"]["spot"]["anyOf"][1] == {"type": "string", "enum": ["<where>"]}
+    assert offered_of(json.loads(json.dumps(come.as_data()))) == come
+    assert Offer(come.skill).pattern(REGEX) == come.skill.words.regex()
+
+
+def test_nothing_to_list_is_nothing_to_do() -> None:
+    fetch = skill("fetch {items}", items={"list": "thing"})
+    assert [fetch.words.possible({"items": names}) for names in ((), [], ["cup 1"])] == [False, False, True]
+
+
 def test_a_name_that_nobody_knows_has_no_words_of_a_part_that_may_be_left_out() -> None:
     skills = [skill("go to {place}[ at {v} m/s]", place="place", v={**numbers(1, 5), "default": 2}), skill("go to bed")]
     assert read_skill("go to desk at 3 m/s", skills).values == {"place": "desk", "v": 3}
@@ -442,7 +470,7 @@ def test_what_a_file_declares_is_what_a_message_carries(declared: Any) -> None:
     ("wording", "declared", "reason"),
     [
         ("go[ to {it}]", "place", "{it} may be left out, so it needs a default"),
-        ("go[ to[ the {it}]]", {"place": None, "default": "desk 1"}, "none inside another"),
+        ("go[ to[ the {it}]]", {"place": None, "default": "desk 1"}, "or one inside another"),
         ("[quickly {it} ]go", {"choice": ["a"], "default": "a"}, "has to begin with a word"),
         ("go {it}", {"number": {"from": 0, "to": 2}, "default": 3}, "it: 3 may not stand here"),
         ("go {it}", {"boolean": [True, False]}, "True is no name; put it in quotes"),

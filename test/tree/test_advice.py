@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
+from doubles import ScriptedModel
+from recorded_runs import assert_replays, recorded_episode
 
+from reactree_lab.household.generator import generate_house
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.skill import Offer, skill_of
+from reactree_ros.agent.turns import Said
 from reactree_ros.household.household import WAH_NL
+from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.memory.knowledge import Knowledge
 from reactree_ros.tree.advice import Offers, in_one_form, line
+from reactree_ros.tree.options import TreeOptions
 from reactree_ros.world.port import Observation, Outcome, Seen
 
 CUP = Seen("cup", 1, "kitchen 1", "table 1")
@@ -82,3 +90,47 @@ def test_what_was_read_stays_as_it_is_and_names_are_as_skills_have_them() -> Non
     known = at_the_table()
     text = "You see cup (1). It returned label: Aspirin (500)."
     assert in_one_form(text, known.knows) == "You see cup 1. It returned label: Aspirin (500)."
+
+
+SLIPS = ("turn on dishwashr 1", "opne fridge 1")
+#: What is said, in this order, and how the answer to it begins.
+SAID = (
+    ("Think: Now pick up the juice.", "No juice has been seen. Not searched yet: "),
+    ("Act: pick up juice 1", "'pick up juice 1' is not done: no juice has been seen."),
+    ("Act: go to kitchen 1", "You move to the kitchen 1. Looking quickly around the room, you see "),
+    ("Act: open fridge 1", "'open fridge 1' is not done: fridge 1 is not near you; first go to fridge 1."),
+    ("Act: go to fridge 1", "You arrive at the fridge 1."),
+    ("Act: close fridge 1", "'close fridge 1' is not done: fridge 1 is closed; first open fridge 1."),
+    ("Act: put down fridge 1", "'put down fridge 1' is not done: you do not hold fridge 1; first pick up fridge 1."),
+    *(
+        (f"Act: {slip}", f"'{slip}' is not among the skills that are available now. The nearest that are:")
+        for slip in SLIPS
+    ),
+)
+
+
+@pytest.mark.parametrize("thoughts", [0, 1])
+def test_a_run_says_what_is_missing_and_what_is_known_and_replays(thoughts: int) -> None:
+    task, *_ = generate_house(seed=800_000, rooms=3)
+    model = ScriptedModel({"Bring the juice": [*(said for said, _ in SAID), "Act: failure"]})
+    options = TreeOptions(thoughts_in_a_row=thoughts, refused_in_a_row=0, refused_share=1.0)
+    episode, kept = recorded_episode(
+        {}, name="react_wm", model=model, world=SymbolicWorld(parse_tasks([task])[0]), options=options,
+        instruction="Bring the juice",
+    )  # fmt: skip
+    episode.run()
+    turns = episode.context.nodes[0].turns
+    answers = [after.text for said, after in itertools.pairwise(turns) if isinstance(said, Said)]
+    told = [(request.turns[-1].text, "What can be done:" in request.prompt) for request in model.requests]
+    as_declared = [answer.startswith(begin) for (_, begin), answer in zip(SAID, answers, strict=False)]
+    assert_replays(kept)
+    if thoughts:
+        assert all(as_declared), [one for one, right in zip(answers, as_declared, strict=False) if not right]
+        assert all(line.startswith("You are ") and rules for line, rules in told)
+        assert told[5][0].startswith("You are at fridge 1 in kitchen 1. You hold nothing. No juice has been seen. Not ")
+        assert not [turn for turn in turns if turn.text in dict(told)]
+        assert "open fridge 1" not in model.requests[3].may_say.skills
+    else:
+        assert not any("is not done" in answer or "seen" in answer for answer in answers)
+        assert not any(line.startswith("You are at") or rules for line, rules in told)
+        assert "open fridge 1" in model.requests[3].may_say.skills

@@ -68,12 +68,9 @@ def _strict(schema: Any) -> Any:
     if "properties" not in strict or "required" not in strict:
         return strict
     needed, each = strict["required"], strict["properties"].items()
-    properties = {name: one if name in needed else {"anyOf": [_mere(one), {"type": "null"}]} for name, one in each}
+    mere = {name: {key: value for key, value in one.items() if key != "default"} for name, one in each}
+    properties = {name: one if name in needed else {"anyOf": [one, {"type": "null"}]} for name, one in mere.items()}
     return strict | {"properties": properties, "required": [*properties]}
-
-
-def _mere(schema: dict[str, Any]) -> dict[str, Any]:
-    return {name: one for name, one in schema.items() if name != "default"}
 
 
 DIALECTS: Mapping[str, Dialect] = {
