@@ -119,6 +119,12 @@ class Observation:
     def full_text(self) -> str:
         return "\n".join([self.text, *(caption for picture in self.pictures if (caption := picture.caption))])
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether the skill never began, so that nothing has moved."""
+        refusals = (Outcome.PRECONDITION, Outcome.UNKNOWN_SKILL, Outcome.REFUSED_BY_POLICY)
+        return self.outcome in refusals and not self.begun
+
     def looked_at(self, name_of: Callable[[str, int], str]) -> frozenset[str]:
         """Return the places of which all is seen that is there: each is seen from where it is, and not closed."""
         seen = ((name_of(one.word, one.instance), one) for one in self.seen if not one.held)

@@ -20,9 +20,6 @@ from reactree_ros.world.port import GO_TO, Observation, Outcome, SharedWorld, Us
 
 T = TypeVar("T")
 
-#: After these nothing has moved.
-_REFUSALS = frozenset({Outcome.PRECONDITION, Outcome.UNKNOWN_SKILL, Outcome.REFUSED_BY_POLICY})
-
 
 @dataclass(eq=False)
 class Claimant:
@@ -240,10 +237,11 @@ def _claimed_skill(
 
     def places_after(done: Future[Observation]) -> set[str]:
         """Return where the robot stands after the skill; if nobody knows how far it got, that is all that it has."""
-        outcome = done.result().outcome if _problem(done) is None else None
-        if outcome in _REFUSALS and not done.result().begun:
+        seen = done.result() if _problem(done) is None else None
+        if seen is not None and seen.is_refused:
             return before
-        return set(use.places) if use.moves and outcome is Outcome.DONE else claims.places_of(robot)
+        is_done = seen is not None and seen.outcome is Outcome.DONE
+        return set(use.places) if use.moves and is_done else claims.places_of(robot)
 
     carried_out = world.execute(skill)
     carried_out.add_done_callback(lambda done: claims.keep(robot, places_after(done)))
@@ -282,37 +280,6 @@ def _stepwise(program: Generator[Pending[Any], Any, T]) -> Pending[T]:
 
 def _problem(done: Future[Any]) -> BaseException | None:
     return CancelledError() if done.cancelled() else done.exception()
-
-
-#: The state of what nobody can look into.
-_CLOSED = "CLOSED"
-
-
-class News:
-    """What the robots of a run have observed, in order, of which each agent node is told what others observed since."""
-
-    def __init__(self, name_of: Callable[[str, int], str]) -> None:
-        self._name_of = name_of
-        self._observed: list[tuple[str, Observation]] = []
-
-    @property
-    def count(self) -> int:
-        return len(self._observed)
-
-    def add(self, robot: str, observation: Observation) -> None:
-        self._observed.append((robot, observation))
-
-    def since(self, count: int, robot: str, is_wanted: Callable[[str], bool]) -> str:
-        """Say what robots but one have observed since there were so many observations, each sentence after a space."""
-        told = dict[str, None]()
-        for other, observation in self._observed[count:]:
-            for seen in observation.seen if other != robot else ():
-                name = self._name_of(seen.word, seen.instance)
-                if name == seen.place and _CLOSED not in seen.states:
-                    told[f" {other} has looked at {name}."] = None
-                elif is_wanted(seen.word) and seen.place and seen.room:
-                    told[f" {other} saw {name} near {seen.place} in {seen.room}."] = None
-        return "".join(told)
 
 
 @dataclass(eq=False)
@@ -390,7 +357,7 @@ class Post(Claimant):
 
 class Team:
     def __init__(self, world: World, known: Knowledge) -> None:
-        self.known, self.claims, self.news = known, Claims(), News(world.household.name_of)
+        self.known, self.claims = known, Claims()
         self._shared = team_of(world)
         worlds: Mapping[str, World] = self._shared or {"": world}
         self.robots = tuple(
@@ -436,7 +403,7 @@ class Team:
     def with_news(self, robot: Robot, observation: Observation, subgoal: str, since: int) -> Observation:
         if self.alone:
             return observation
-        news = self.news.since(since, robot.name, lambda word: names(subgoal, word))
+        news = self.known.news(since, robot.name, lambda word: names(subgoal, word))
         return replace(observation, text=observation.text + news) if news else observation
 
     def introduce(self, robot: Robot) -> str:
@@ -505,4 +472,4 @@ def _fitness(robot: Robot, subgoal: str, known: Knowledge) -> tuple[bool, bool]:
     named = [word for word in known.words if names(subgoal, word)]
     rooms = {sighting.room for word in named for sighting in known.sightings(word)}
     mine = robot.known
-    return any(names(subgoal, seen.word) for seen in mine.hands), bool(mine.room) and mine.room in rooms
+    return any(names(subgoal, seen.word) for seen in mine.hands.values()), bool(mine.room) and mine.room in rooms
