@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from concurrent.futures import CancelledError, Future
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import takewhile
-from typing import Any, TypeVar
+from typing import Any
 
 from py_trees.behaviour import Behaviour
 
 from reactree_ros.agent.text import names
-from reactree_ros.background.pending import Pending, after, asked, give_up_after
+from reactree_ros.background.pending import Pending, after, asked, give_up_after, stepwise
 from reactree_ros.memory.knowledge import Knowledge, Known
 from reactree_ros.world.port import GO_TO, Observation, Outcome, SharedWorld, Use, World, team_of
-
-T = TypeVar("T")
 
 
 @dataclass(eq=False)
@@ -102,7 +100,7 @@ class Claims:
             in_the_way = [] if wish in granted else [other for other in self._waits_for(wish) if other.idle]
             if wish not in granted:
                 self.counts["waited"] += 1
-        wish.granted.add_done_callback(lambda done: None if _problem(done) is None else self._withdraw(wish))
+        wish.granted.add_done_callback(lambda done: self._withdraw(wish) if _failed(done) else None)
         _tell(granted)
         for other in in_the_way:
             other.make_way()
@@ -211,7 +209,7 @@ def claimed_skill(
 
     Cancelling it withdraws what the robot waits for, or cancels what it does.
     """
-    return _stepwise(_claimed_skill(skill, world, robot, claims, patience))
+    return stepwise(_claimed_skill(skill, world, robot, claims, patience))
 
 
 def _claimed_skill(
@@ -237,7 +235,7 @@ def _claimed_skill(
 
     def places_after(done: Future[Observation]) -> set[str]:
         """Return where the robot stands after the skill; if nobody knows how far it got, that is all that it has."""
-        seen = done.result() if _problem(done) is None else None
+        seen = None if _failed(done) else done.result()
         if seen is not None and seen.is_refused:
             return before
         is_done = seen is not None and seen.outcome is Outcome.DONE
@@ -249,37 +247,12 @@ def _claimed_skill(
     return replace(seen, text=f"{seen.text} You made way for {made_way_for} before.") if made_way_for else seen
 
 
+def _failed(done: Future[Any]) -> bool:
+    return done.cancelled() or done.exception() is not None
+
+
 def not_carried_out(reason: str) -> Observation:
     return Observation(f"The skill was not carried out: {reason.rstrip('.')}.", Outcome.PRECONDITION)
-
-
-def _stepwise(program: Generator[Pending[Any], Any, T]) -> Pending[T]:
-    """Run a program that yields what it waits for; returns what it returns. Cancelling that cancels what is awaited."""
-    outcome: Pending[T] = Pending()
-
-    def go_on(resume: Callable[[], Pending[Any]]) -> None:
-        try:
-            step = resume()
-        except StopIteration as stop:
-            outcome.succeed(stop.value)
-        except Exception as error:
-            outcome.fail(error)
-        else:
-            outcome.add_done_callback(lambda _: step.cancel() if outcome.cancelled() else None)
-            step.add_done_callback(ended)
-
-    def ended(step: Future[Any]) -> None:
-        if outcome.done():
-            return
-        problem = _problem(step)
-        go_on(partial(program.send, step.result()) if problem is None else partial(program.throw, problem))
-
-    go_on(partial(next, program))
-    return outcome
-
-
-def _problem(done: Future[Any]) -> BaseException | None:
-    return CancelledError() if done.cancelled() else done.exception()
 
 
 @dataclass(eq=False)
