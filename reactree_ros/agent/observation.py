@@ -40,6 +40,8 @@ class Outcome(enum.Enum):
     """What executes skills does not answer: the task ends, and is no result."""
 
 
+#: How a skill ends that never began, or was stopped before it could do what it is for.
+REFUSALS = frozenset({Outcome.PRECONDITION, Outcome.UNKNOWN_SKILL, Outcome.REFUSED_BY_POLICY})
 #: State of something that is not there any more, such as a potato that was sliced.
 GONE = "GONE"
 #: State of something that is not seen now: a map that is kept says where it was. When, is the next state; or it is
@@ -118,6 +120,11 @@ class Observation:
     @property
     def full_text(self) -> str:
         return "\n".join([self.text, *(caption for picture in self.pictures if (caption := picture.caption))])
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the skill never began, so that nothing has moved."""
+        return self.outcome in REFUSALS and not self.begun
 
     def looked_at(self, name_of: Callable[[str, int], str]) -> frozenset[str]:
         """Return the places of which all is seen that is there: each is seen from where it is, and not closed."""

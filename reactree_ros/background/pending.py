@@ -9,8 +9,8 @@ import queue
 import threading
 import time
 import weakref
-from collections.abc import Callable
-from concurrent.futures import Future, InvalidStateError
+from collections.abc import Callable, Generator
+from concurrent.futures import CancelledError, Future, InvalidStateError
 from typing import Any, ParamSpec, TypeVar
 
 T = TypeVar("T")
@@ -132,6 +132,33 @@ def followed(first: Pending[Any], then: Callable[[Any], Pending[T]]) -> Pending[
 
     first.add_done_callback(go_on)
     return outer
+
+
+def stepwise(program: Generator[Pending[Any], Any, T]) -> Pending[T]:
+    """Run a program that yields what it waits for; returns what it returns. Cancelling that cancels what is awaited."""
+    awaited: Pending[Any] = Pending.ready(None)
+    outcome = Pending[T]()
+    outcome.add_done_callback(lambda done: awaited.cancel() if done.cancelled() else None)
+
+    def go_on(step: Future[Any]) -> None:
+        nonlocal awaited
+        while not outcome.done():  # a loop, as very many steps may be there at once
+            try:
+                problem = CancelledError() if step.cancelled() else step.exception()
+                step = awaited = program.send(step.result()) if problem is None else program.throw(problem)
+            except StopIteration as end:
+                outcome.succeed(end.value)
+            except Exception as error:
+                outcome.fail(error)
+            else:
+                if outcome.cancelled():  # meanwhile, by another thread
+                    step.cancel()
+                elif not step.done():
+                    step.add_done_callback(go_on)
+                    return
+
+    go_on(awaited)
+    return outcome
 
 
 class _Alarms:

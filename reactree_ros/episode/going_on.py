@@ -209,9 +209,9 @@ class WayBack:
     def otherwise(self, observation: Observation) -> list[str]:
         before = Moment.after(self._events).known
         return [
-            f"{seen.word} {seen.instance} is {_place_of(seen)}, the record has it {_place_of(known.seen)}"
+            f"{seen.word} {seen.instance} is {_place_of(seen)}, the record has it {_place_of(known)}"
             for seen in observation.seen
-            if (known := before.get((seen.word, seen.instance))) is not None and _moved(known.seen, seen)
+            if (known := before.get((seen.word, seen.instance))) is not None and _moved(known, seen)
         ]
 
     def _lost(self) -> UserError:

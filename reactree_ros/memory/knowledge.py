@@ -6,7 +6,7 @@ Where things were seen last is the paper's working memory (section 4.2).
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reactree_ros.agent.household import Household
@@ -67,6 +67,8 @@ class Knowledge:
         self.named: dict[str, None] = {}  # words for what was seen, and names that may stand in offered skills
         self.placed: dict[str, str] = {}  # where each thing was put that the run has let go of
         self.touched: list[str] = []  # skills that were done, each with the room of the robot then
+        self.there: dict[str, Seen] = {}  # by name: what is taken to be where it was seen; nothing that is held
+        self.observed: list[tuple[str, tuple[Seen, ...]]] = []  # what was seen, and by which robot, in order
         self.conditions: dict[str, bool] = {}  # by their wording
         self._returned: dict[str, Value | None] = {name: None for one in household.skills for name in one.returns}
         self._robots: dict[str, Known] = {}
@@ -87,9 +89,13 @@ class Knowledge:
         """Take in what an observation shows, of a look around as of a skill."""
         name_of = self.household.name_of
         names = [name_of(seen.word, seen.instance) for seen in observation.seen]
-        self.of(robot).saw(observation, names)
+        here = dict(zip(names, observation.seen, strict=True))
+        self.of(robot).saw(here)
+        for known in self._robots.values():
+            known.comes_near(here, is_holder=known is self.of(robot))
+        self.observed.append((robot, observation.seen))
         self.conditions = dict(observation.conditions) or self.conditions
-        self.rooms.update(dict.fromkeys(observation.rooms))
+        self.rooms |= dict.fromkeys((*observation.rooms, *(seen.room for seen in observation.seen if seen.room)))
         for seen in observation.remembered:
             self._remember(seen, name=name_of(seen.word, seen.instance))
         for place in observation.looked_at(name_of):
@@ -101,6 +107,13 @@ class Knowledge:
                 self._insides.pop(name, None)
                 continue
             self._see(Sighting(seen.word, seen.instance, name, seen.room, seen.place, seen.held, robot))
+            before = self.there.get(name)
+            if seen.held:
+                self.there.pop(name, None)
+            elif seen.place or before is None or before.room != seen.room:
+                self.there[name] = seen
+            else:  # seen from the middle of the room: where in it is known
+                self.there[name] = replace(before, states=seen.states or before.states)
             if seen.states:
                 self._set(name, frozenset(state.lower() for state in seen.states))
             if not seen.held and seen.word not in self._carried and _DOOR & {*seen.states}:
@@ -155,26 +168,41 @@ class Knowledge:
         self._likely.setdefault(seen.word, {}).setdefault(where)
         if PERHAPS not in seen.states and name not in self._by_name:
             self._see(Sighting(seen.word, seen.instance, name, seen.room, seen.place, ago=seen.states[-1]))
+            self.there[name] = replace(seen, states=())
 
     def _missed(self, place: str, seen: Collection[str]) -> None:
-        # A place was looked at where only these things are: what was remembered there is not there any more.
-        gone = [one for one in self._by_name.values() if one.ago and one.place == place and one.name not in seen]
-        for one in gone:
-            self.forget(one.word, one.instance)
+        # A place was looked at where only these things are: nothing else is there any more.
+        for name in [name for name, one in self.there.items() if one.place == place and name not in seen]:
+            one = self.there.pop(name)
+            if self._by_name[name].ago:
+                self.forget(one.word, one.instance)
 
     def forget(self, word: str, instance: int) -> None:
         if one := self._sightings.get(word, {}).pop(instance, None):
             self._by_name.pop(one.name, None)
+            self.there.pop(one.name, None)
             self._states.pop(one.name, None)
             self._of_word.get(word_of(one.name), {}).pop(one.name, None)
 
     def forget_held(self, robot: str) -> list[str]:
         """Forget what a robot held that is gone, once; returns what it is called."""
         known = self.of(robot)
-        held, known.hands = known.hands, ()
-        for seen in held:
+        held, known.hands = known.hands, {}
+        for seen in held.values():
             self.forget(seen.word, seen.instance)
-        return [self.household.name_of(seen.word, seen.instance) for seen in held]
+        return list(held)
+
+    def news(self, since: int, robot: str, is_wanted: Callable[[str], bool]) -> str:
+        """Say what robots but one have observed since there were so many observations, each sentence after a space."""
+        told = dict[str, None]()
+        for other, each in self.observed[since:]:
+            for seen in each if other != robot else ():
+                name = self.household.name_of(seen.word, seen.instance)
+                if name == seen.place and "CLOSED" not in seen.states:
+                    told[f" {other} has looked at {name}."] = None
+                elif is_wanted(seen.word) and seen.place and seen.room:
+                    told[f" {other} saw {name} near {seen.place} in {seen.room}."] = None
+        return "".join(told)
 
     def recall(self, word: str, robot: str = "") -> str:
         """Answer ``recall location of <word>`` in the recorded wording, instances in the order of first sighting."""
@@ -276,46 +304,44 @@ class Known:
     Attributes:
         room: Where it saw something last; empty before.
         at: What it went to last; empty if nobody knows.
-        hands: What it was seen to hold.
+        hands: What it was seen to hold, by name.
     """
 
     def __init__(self, knowledge: Knowledge) -> None:
         self._all = knowledge
         self.room = self.at = ""
-        self.hands: tuple[Seen, ...] = ()
+        self.hands: dict[str, Seen] = {}
         self._near: frozenset[str] | None = frozenset()  # None: nobody knows; it has gone nowhere at the start
         self._taken: dict[str, None] = {}  # what it holds, by the effects of skills, of what is never seen as a thing
 
-    def saw(self, observation: Observation, names: Sequence[str]) -> None:
-        if observation.seen:  # a refusal by a policy, or what a world says in words alone, says nothing of the hands
-            self.hands = tuple(seen for seen in observation.seen if seen.held)
-        self.room = next((seen.room for seen in observation.seen if seen.room), self.room)
+    def saw(self, here: Mapping[str, Seen]) -> None:
+        if here:  # a refusal by a policy, or what a world says in words alone, says nothing of the hands
+            self.hands = {name: seen for name, seen in here.items() if seen.held}
+        self.room = next((seen.room for seen in here.values() if seen.room), self.room)
         if self.room:
             self._all.entered[self.room] = None
-        self._comes_near(observation, names)
 
-    def _comes_near(self, observation: Observation, names: Sequence[str]) -> None:
-        # What is at a place that the robot can reach, it can reach, too: of a cabinet that was opened what is inside.
+    def comes_near(self, here: Mapping[str, Seen], *, is_holder: bool) -> None:
+        """Take in what it can reach, by what it or another robot sees: what is at a place that it can reach."""
         if near := self._near:
-            seen_there = {name for name, seen in zip(names, observation.seen, strict=True) if seen.place in near}
-            self._near = near | seen_there
+            taken = {name for name, seen in here.items() if seen.held and not is_holder}
+            self._near = (near | {name for name, seen in here.items() if seen.place in near}) - taken
 
     def did(self, call: SkillCall | None, observation: Observation) -> None:
         """Take in where a skill has led it; after a drive that failed, and after a text, nobody knows where it is."""
-        is_done = observation.outcome is Outcome.DONE
+        if observation.is_refused:
+            return
         if call is None:
             self.moved()
             return
+        is_done, name_of = observation.outcome is Outcome.DONE, self._all.household.name_of
         if call.skill.moves:
             self.moved(call.value("at") if is_done else "")
-            name_of = self._all.household.name_of
-            self._comes_near(observation, [name_of(seen.word, seen.instance) for seen in observation.seen])
+            self.comes_near({name_of(one.word, one.instance): one for one in observation.seen}, is_holder=True)
         if is_done:
             for name in filter(None, (call.value("released"), call.value("gone"))):
                 self._taken.pop(name, None)
-                self.hands = tuple(
-                    one for one in self.hands if self._all.household.name_of(one.word, one.instance) != name
-                )
+                self.hands.pop(name, None)
                 self._near = self._near and self._near | {name}
             if (name := call.value("held")) and self._all.sighting(name) is None:
                 self._taken[name] = None
@@ -325,9 +351,12 @@ class Known:
         self.at, self._near = at, frozenset({at}) if at else None
 
     @property
+    def near(self) -> frozenset[str]:
+        return self._near or frozenset()
+
+    @property
     def held(self) -> list[str]:
-        name_of = self._all.household.name_of
-        return [*(name_of(seen.word, seen.instance) for seen in self.hands), *self._taken]
+        return [*self.hands, *self._taken]
 
     # ------------------------------------------------------------------ facts
 
@@ -335,15 +364,16 @@ class Known:
         """Say what :meth:`holds` says of a fact: of some names and words, and of every other one."""
         if fact in OPPOSITES:
             return self._all.in_state(fact), None
-        near, places = self._within_reach, [place for place in (self.at, self.room) if place]
-        some = {"at": places, "near": near or (), "held": self.held}[fact]
-        is_unknown = not self.at if fact == "at" else fact == "near" and near is None
-        return dict.fromkeys((*some, *map(word_of, some)), True), None if is_unknown else False
+        some = self._some(fact)
+        is_unknown = not self.at if fact == "at" else some is None
+        return dict.fromkeys((*(some or ()), *map(word_of, some or ())), True), None if is_unknown else False
 
-    @property
-    def _within_reach(self) -> Sequence[str] | None:
-        is_told = self._near is not None and self._all.words  # some worlds say nothing of what is seen
-        return (*(self._near or ()), *self.held) if is_told else None
+    def _some(self, fact: str) -> Sequence[str] | None:
+        """Return the names of which a fact of the robot holds; None: nobody knows."""
+        if fact == "at":
+            return [place for place in (self.at, self.room) if place and place not in self.held]
+        is_told = fact == "held" or (self._near is not None and self._all.words)  # some worlds tell of nothing seen
+        return [*(() if fact == "held" else self.near), *self.held] if is_told else None
 
     def holds(self, fact: str, about: str) -> bool | None:
         everything = self._all
@@ -352,30 +382,22 @@ class Known:
         if fact == "free":
             hands = everything.household.hands
             return len(self.held) < hands if hands else None
-        if fact == "held":
-            return bool(self.those(fact, about))
+        is_here, about = about == HERE, self.at if about == HERE else about
         is_property = about.isupper() and about not in (self.at, self.room) and not everything.knows(about)
-        if is_property or (about == HERE and not self.at):  # nobody has told what can be done with things
+        if not about or (is_property and fact != "held"):  # nobody has told what can be done with things
             return None
-        if fact == "at":
-            is_there = any(is_of(place, about) for place in (self.at, self.room) if place and place not in self.held)
-            return is_there if is_there or self.at else None
-        if fact == "near":
-            return None if self._within_reach is None else bool(self.those(fact, about))
-        if about == HERE and fact == "closed" and any(is_of(self.at, one) for one in everything.household.solid):
+        if fact not in OPPOSITES:
+            told, other = self.told(fact)
+            return told.get(about, other)
+        if is_here and fact == "closed" and any(is_of(about, one) for one in everything.household.solid):
             return False
-        named = everything.known_as(self.at if about == HERE else about)
-        return any_of(is_in(fact, everything.states(name)) for name in named)
+        return any_of(is_in(fact, everything.states(name)) for name in everything.known_as(about))
 
     def those(self, fact: str, about: str) -> list[str]:
         about = self.at if about == HERE else about
-        if fact == "near":
-            return [name for name in self._within_reach or () if is_of(name, about)]
-        if fact == "held":
-            return [name for name in self.held if is_of(name, about)]
-        if fact == "at":
-            return [place for place in (self.at, self.room) if place and is_of(place, about)]
-        return [name for name in self._all.known_as(about) if fact in self._all.states(name)]
+        if fact in OPPOSITES:
+            return [name for name in self._all.known_as(about) if fact in self._all.states(name)]
+        return [name for name in self._some(fact) or () if is_of(name, about)]
 
 
 def is_in(state: str, states: Collection[str]) -> bool | None:

@@ -51,13 +51,6 @@ class Node:
 
 
 @dataclass
-class Known:
-    seen: Seen  # the thing, and where
-    time: float  # when, in seconds since the start
-    event: int  # number of the event
-
-
-@dataclass
 class Moment:
     """A run after its first ``count`` events; applying events one by one gives every moment of the run."""
 
@@ -70,9 +63,8 @@ class Moment:
     requests: dict[str, Request] = field(default_factory=dict)  # what the model was asked, by id, in order
     texts: dict[int, tuple[Turn, ...]] = field(default_factory=dict)  # starts of prompts by number
     skills: dict[str, list[Offered]] = field(default_factory=dict)  # of each robot; a single robot's name is empty
-    known: dict[tuple[str, int], Known] = field(default_factory=dict)  # things that were seen, by word and instance
+    known: dict[tuple[str, int], Seen] = field(default_factory=dict)  # things that were seen, by word and instance
     rooms: tuple[str, ...] = ()  # rooms that are known
-    looked_into: dict[str, float] = field(default_factory=dict)  # receptacles, each with the time of the last look
     decisions: int = 0  # decisions taken
     steps: int = 0  # steps taken
     prompt_tokens: int = 0  # tokens of all prompts; likewise the other counts
@@ -221,9 +213,7 @@ class Moment:
             seen = value_from_dict(Seen, values)
             self.known.pop((seen.word, seen.instance), None)
             if GONE not in seen.states:
-                self.known[seen.word, seen.instance] = Known(seen, self.time, self.count)
-        if "looked_into" in event:
-            self.looked_into[event["looked_into"]] = self.time
+                self.known[seen.word, seen.instance] = seen
 
     def _on_held(self, event: Event) -> None:
         self.held = event["reason"]

@@ -12,10 +12,12 @@ from py_trees.behaviour import Behaviour
 from py_trees.common import Status
 
 from reactree_ros.agent.control_flow import marked
-from reactree_ros.agent.observation import GONE, Observation, Outcome, Seen
+from reactree_ros.agent.needs import OPPOSITES
+from reactree_ros.agent.observation import Observation, Outcome, Seen
 from reactree_ros.agent.parameters import ParameterError, Room
 from reactree_ros.agent.skill import LONGEST, WAIT, SkillCall
 from reactree_ros.agent.turns import Tried
+from reactree_ros.memory.knowledge import Known, is_of, word_of
 from reactree_ros.routine import model
 from reactree_ros.routine.fitting import Fit, describe
 from reactree_ros.tree.agent_node import AgentNode
@@ -27,8 +29,6 @@ from reactree_ros.tree.options import ParallelPolicy
 from reactree_ros.tree.own_tree import SkillNode
 from reactree_ros.tree.program_node import Program, Step
 
-#: States of what has an inside or a switch, by the effect after which it has them, and the opposite ones.
-_STATES = {"open": ("OPEN", "CLOSED"), "closed": ("CLOSED", "OPEN"), "on": ("ON", "OFF"), "off": ("OFF", "ON")}
 #: What stands before the word of one thing alone: ``the mug``, ``my red mug``; not ``the box and mug``.
 _ONE_OF_A_KIND = r"\b(?:the|my|your|that|this)\s+(?:(?!and\b|or\b|then\b|of\b)[^\W\d_]+,?\s+){0,3}"
 #: How much likelier something is where such things were found, and where a look at a place beside has not shown it. The
@@ -53,18 +53,10 @@ class Run:
         self.where: dict[str, Sequence[str]] = {}  # the words of the places and rooms where that was
         self.done: list[Tried] = []
         self.reason, self.looked = "", False
-        self.rooms: dict[str, None] = {}
-        self.seen: dict[str, Seen] = {}
-        self.searched: set[str] = set()
-        self.entered: set[str] = set()
-        self.near: frozenset[str] = frozenset()  # what the last look at a place has shown
+        self.searched: set[str] = set()  # rooms and places
         self.shown: set[str] = set()  # what looks at places have shown
         self._held: set[str] = set()
-        self._words = len(node.context.words)
-        known = node.context.known
-        for one in (one for word in known.words for one in known.sightings(word)):
-            if not one.held:
-                self.seen[one.name] = Seen(one.word, one.instance, one.room, one.place)
+        self.known, self._words = node.context.known, len(node.context.words)
 
     def render(self, template: str) -> str:
         return template.format(**self.fit.values, **self.found)
@@ -73,68 +65,49 @@ class Run:
         said = self.node.words_since(self._words)
         return f"the person says {said}" if said else ""
 
-    def name_of(self, seen: Seen) -> str:
-        return self.node.context.household.name_of(seen.word, seen.instance)
-
     def words_around(self, name: str) -> Sequence[str]:
-        seen = self.seen.get(name)
+        seen = self.known.there.get(name)
         around = () if seen is None else (seen.place, seen.room)
-        return tuple(dict.fromkeys(_word(one) for one in around if one and one != name))
+        return tuple(dict.fromkeys(word_of(one) for one in around if one and one != name))
 
-    def see(self, observation: Observation, *, at: str = "") -> None:
-        """Note what is seen, by who went to a place or opened it, or only looks around."""
-        self.rooms.update(dict.fromkeys(observation.rooms))
-        here = {self.name_of(seen): seen for seen in observation.seen}
-        if at and observation.outcome is Outcome.DONE:
-            gone = [name for name, seen in self.seen.items() if seen.place == at and name not in here]
-            for name in gone:
-                del self.seen[name]
-            self.near = frozenset({at, *(name for name, seen in here.items() if seen.place == at or not seen.place)})
-            if at not in self.rooms:
-                self.shown |= self.near
-        for name, seen in here.items():
-            if seen.room:
-                self.rooms.setdefault(seen.room)
-                self.entered.add(seen.room)
-            if GONE in seen.states or seen.held:
-                self.seen.pop(name, None)
-            elif seen.place or name not in self.seen or self.seen[name].room != seen.room:
-                self.seen[name] = seen
-            elif seen.states:
-                self.seen[name] = Seen(seen.word, seen.instance, seen.room, self.seen[name].place, states=seen.states)
-        self._held |= {name for name, seen in here.items() if seen.held}
+    def see(self, observation: Observation, robot: Known, *, at: str = "") -> None:
+        """Note what a robot sees that went to a place or opened it, or only looks around."""
+        if at and at not in self.known.rooms and observation.outcome is Outcome.DONE:
+            self.shown |= {at, *robot.near}
+        self.searched |= {seen.room for seen in observation.seen if seen.room}
+        self._held.update(robot.hands)
 
-    def lost(self, facts: Sequence[model.Fact], holds: Sequence[Seen]) -> str:
+    def lost(self, facts: Sequence[model.Fact], robot: Known) -> str:
         """Say what was held and is not any more, though it has to be; empty if there is nothing."""
-        held = {self.name_of(seen) for seen in holds}
         names = (self.render(fact.about) for fact in facts if fact.what == "held")
-        return next((f"{name} is not held any more" for name in names if name in self._held and name not in held), "")
+        gone = next((name for name in names if name in self._held and name not in robot.hands), "")
+        return gone and f"{gone} is not held any more"
 
-    def holds_already(self, facts: Sequence[model.Fact], holds: Sequence[Seen]) -> bool:
+    def holds_already(self, facts: Sequence[model.Fact], robot: Known) -> bool:
         """Whether all that a skill brings is to be seen already, of what can be seen: states, and what is held."""
-        held = {self.name_of(seen) for seen in holds}
         return bool(facts) and all(
-            self.render(fact.about) in held if fact.what == "held" else self._is_so(fact) for fact in facts
+            self.render(fact.about) in robot.hands if fact.what == "held" else self._is_so(fact) for fact in facts
         )
 
     def denied(self, facts: Sequence[model.Fact], seen: Sequence[Seen]) -> str:
         """Say what a skill should have brought and has not, as the observation after it shows; empty if it may have."""
-        here = {self.name_of(one): one for one in seen}
+        here = {self.known.household.name_of(one.word, one.instance): one for one in seen}
         for fact in facts:
             name = self.render(fact.about)
             one = here.get(name)
-            if fact.what == "held" and here and name in here and not here[name].held:
+            if one is not None and fact.what == "held" and not one.held:
                 return f"{name} is not held"
-            if one is not None and fact.what in _STATES and _STATES[fact.what][1] in one.states:
+            if one is not None and fact.what in OPPOSITES and OPPOSITES[fact.what].upper() in one.states:
                 return f"{name} is not {fact.what}"
         return ""
 
     def _is_so(self, fact: model.Fact) -> bool:
-        one = self.seen.get(self.render(fact.about))
-        if one is None or fact.what not in _STATES:
+        there = self.known.there
+        one = there.get(self.render(fact.about))
+        if one is None:
             return False
-        is_open = fact.what == "open" and not _has_inside(one) and any(map(_has_inside, self.seen.values()))
-        return is_open or _STATES[fact.what][0] in one.states
+        is_open = fact.what == "open" and not _has_inside(one) and any(map(_has_inside, there.values()))
+        return is_open or (fact.what in OPPOSITES and fact.what.upper() in one.states)
 
 
 class _Leaf(SkillNode):
@@ -162,7 +135,7 @@ class _Leaf(SkillNode):
         at = ""
         if isinstance(call, SkillCall):
             at = call.value("at") or call.value("open")
-        self._routine.see(seen, at=at)
+        self._routine.see(seen, self.post.robot.known, at=at)
         if seen.outcome is Outcome.DONE:
             self._routine.done.append(Tried(str(call), True))
         return seen
@@ -186,9 +159,9 @@ class SkillStep(_Leaf):
             call = self.call(run.render(skill.wording))
         except (ParameterError, KeyError) as error:
             return self.fails(f"'{self.subgoal}' cannot be done: {error}")
-        if run.holds_already(skill.effect, self.post.robot.known.hands):
+        if run.holds_already(skill.effect, self.post.robot.known):
             return True
-        if lost := run.lost(skill.needs, self.post.robot.known.hands):
+        if lost := run.lost(skill.needs, self.post.robot.known):
             return self.fails(lost)
         seen = yield from self.carries_out(call)
         if seen is None:
@@ -257,7 +230,7 @@ class SearchStep(_Leaf):
             return self.fails(before)
         if not run.looked:  # what is remembered of the things in sight says nothing of rooms and places
             run.looked = True
-            run.see((yield from self.look_around()))
+            run.see((yield from self.look_around()), self.post.robot.known)
         if in_hand := self._in_hand():
             run.found[finds] = in_hand
             return True
@@ -283,27 +256,22 @@ class SearchStep(_Leaf):
     def _put_before(self) -> str:
         wanted, mine = {*self._routine.fit.values.values()}, {*self._routine.found.values()}
         for name, place in self.context.known.placed.items():
-            if name not in mine and self._word in (name, _word(name)) and {place, _word(place)} & wanted:
+            if name not in mine and self._word in (name, word_of(name)) and {place, word_of(place)} & wanted:
                 return f"{name} was put to {place} before in this run, and whether another one is meant is not said"
         return ""
 
     def _in_hand(self) -> str:
-        taken, holds = {*self._routine.found.values()}, self.post.robot.known.hands
-        names = (
-            self._routine.name_of(seen) for seen in holds if self._word in (seen.word, self._routine.name_of(seen))
-        )
-        return next((name for name in names if name not in taken), "")
+        taken, hands = {*self._routine.found.values()}, self.post.robot.known.hands.items()
+        return next((name for name, one in hands if self._word in (one.word, name) and name not in taken), "")
 
     def _fitting(self) -> list[str]:
         run, taken = self._routine, {*self._routine.found.values()}
-        held = {run.name_of(seen) for robot in self.context.team.robots for seen in robot.known.hands}
-        if self._word in run.rooms or any(_word(room) == self._word for room in run.rooms):
-            names = [room for room in run.rooms if self._word in (room, _word(room))]
-        else:
-            names = [name for name, seen in run.seen.items() if self._word in (seen.word, name)]
-        room = self.post.robot.known.room
-        names = [name for name in names if name not in taken and name not in held]
-        return sorted(names, key=lambda name: (name not in run.near, name in run.seen and run.seen[name].room != room))
+        there, robot = run.known.there, self.post.robot.known
+        names = [room for room in run.known.rooms if is_of(room, self._word)]
+        names = names or [name for name, seen in there.items() if self._word in (seen.word, name)]
+        names = [name for name in names if name not in taken]
+        near = {*robot.near}
+        return sorted(names, key=lambda name: (name not in near, name in there and there[name].room != robot.room))
 
     def _means_one(self) -> bool:
         goal = self._routine.node.subgoal
@@ -314,47 +282,42 @@ class SearchStep(_Leaf):
     # ------------------------------------------------------------------ going
 
     def _reach(self, name: str) -> Program:
-        run, robot = self._routine, self.post.robot
-        if name in run.rooms:
-            return robot.known.room == name or (yield from self._go(name))
-        if any(run.name_of(seen) == name for seen in robot.known.hands):
+        there, robot = self._routine.known.there, self.post.robot.known
+        if name in self._routine.known.rooms:
+            return robot.room == name or (yield from self._go(name))
+        if name in robot.hands:
             return True
-        seen = run.seen.get(name)
+        seen = there.get(name)
         if seen is None:
             return False
-        place = seen.place if seen.place in run.seen and self._is_carried(seen.word) and seen.place else name
-        if robot.known.at and robot.known.at in (name, place) and name in run.near:
+        place = seen.place if seen.place in there and self._is_carried(seen.word) and seen.place else name
+        if robot.at and robot.at in (name, place) and name in robot.near:
             return True
-        return (yield from self._visit(place)) and (name == place or name in run.near)
+        return (yield from self._visit(place)) and (name == place or name in robot.near)
 
     def _visit(self, place: str) -> Program:
-        run = self._routine
-        if place in run.rooms:
+        known = self._routine.known
+        if place in known.rooms:
             return (yield from self._go(place))
-        seen = run.seen.get(place)
-        if (
-            seen is not None
-            and seen.room
-            and seen.room != self.post.robot.known.room
-            and not (yield from self._go(seen.room))
-        ):
+        seen = known.there.get(place)
+        room = seen.room if seen is not None else None
+        if room and room != self.post.robot.known.room and not (yield from self._go(room)):
             return False
         if not (yield from self._go(place)):
             return False
-        run.searched.add(place)
-        seen = run.seen.get(place)
+        seen = known.there.get(place)
         if seen is not None and "CLOSED" in seen.states and self._is_carried(self._word):
             return (yield from self._does("open", place))
         return True
 
     def _is_carried(self, word: str) -> bool:
         carried = self.context.world.recallable
-        return not carried or word in carried or _word(word) in carried
+        return not carried or word in carried or word_of(word) in carried
 
     def _go(self, place: str) -> Program:
         reached = yield from self._does("at", place)
-        if reached and place in self._routine.rooms:
-            self._routine.entered.add(place)
+        if reached:
+            self._routine.searched.add(place)
         return reached
 
     def _does(self, effect: str, name: str) -> Program:
@@ -368,7 +331,7 @@ class SearchStep(_Leaf):
 
     def _skill(self, effect: str, name: str) -> SkillCall | None:
         skills = [one for one in self.context.household.skills if one.does(effect)]
-        is_room = name in self._routine.rooms
+        is_room = name in self._routine.known.rooms
         skills.sort(key=lambda one: isinstance(one.parameters[one.effect[effect]], Room) is not is_room)
         for skill in skills:
             try:
@@ -379,17 +342,17 @@ class SearchStep(_Leaf):
 
     def _next(self) -> str | None:
         # Before all that, where a map that is kept takes one to be.
-        run, carried = self._routine, self.context.world.recallable
-        for place in self.context.known.likely(self._word):
-            if place not in (run.entered if place in run.rooms else run.searched):
+        searched, known, carried = self._routine.searched, self.context.known, self.context.world.recallable
+        for place in known.likely(self._word):
+            if place not in searched:
                 return place
-        rooms = {room: self._likely(room) for room in run.rooms if room not in run.entered}
+        rooms = {room: self._likely(room) for room in known.rooms if room not in searched}
         if rooms and not self._is_carried(self._word):
             return max(rooms, key=lambda room: rooms[room])  # a look around it shows what stands there
         places = {
             name: self._worth(name, seen)
-            for name, seen in run.seen.items()
-            if name not in run.searched and seen.word not in carried and name not in run.rooms
+            for name, seen in known.there.items()
+            if name not in searched and seen.word not in carried and name not in known.rooms
         }
         worth = places | rooms
         return max(worth, key=lambda name: worth[name], default=None)
@@ -402,16 +365,11 @@ class SearchStep(_Leaf):
         return chance / (1 + is_closed + (seen.room != self.post.robot.known.room))
 
     def _likely(self, name: str) -> float:
-        return _FOUND_THERE if _word(name) in self._search.order else 1.0
+        return _FOUND_THERE if word_of(name) in self._search.order else 1.0
 
 
 def _has_inside(seen: Seen) -> bool:
     return not {"OPEN", "CLOSED"}.isdisjoint(seen.states)
-
-
-def _word(name: str) -> str:
-    head, _, number = name.rpartition(" ")
-    return head if head and number.isdigit() else name
 
 
 def _shown(template: str, run: Run) -> str:

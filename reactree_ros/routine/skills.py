@@ -5,22 +5,22 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import CancelledError
 from dataclasses import replace
 from pathlib import Path
 from types import FunctionType
 from typing import Any, NamedTuple, TypeAlias
 
+from reactree_ros.agent.observation import REFUSALS
 from reactree_ros.agent.parameters import Names, Parameter, ParameterError
 from reactree_ros.agent.skill import LONGEST, WAIT, SkillCall, check_told_apart
 from reactree_ros.agent.skill import Skill as Declared
 from reactree_ros.agent.text import shortened_line
-from reactree_ros.background.pending import Pending, asked, mapped, where_late
+from reactree_ros.background.pending import Pending, asked, mapped, stepwise, where_late
 from reactree_ros.errors import UserError
 from reactree_ros.plugins import Registry
 from reactree_ros.routine import model
 from reactree_ros.routine.model import taken_apart
-from reactree_ros.world.check import REFUSALS
 from reactree_ros.world.port import Observation, Offer, Offered, Outcome, Seen, SharedWorld, Use, World
 from reactree_ros.world.wrappers import AddedSkills
 
@@ -162,49 +162,21 @@ class _Run:
         self._world, self._call, self._routine = world, call, routine
         self._values = {name: call.skill.parameters[name].write(value) for name, value in call.values.items()}
         self._ends: list[tuple[float, _TimeIsOver]] = []  # when each ``within`` ends, the outer ones first
-        self._steps: Generator[Pending[Observation], Observation, Observation] = self._whole(routine.body)
-        self._now: Pending[Observation] | None = None
         self._seen: dict[tuple[str, int], Seen] = {}
         self._texts: list[str] = []
         self._asked = 0  # how many steps the world was asked for
 
     def begin(self) -> Pending[Observation]:
-        self._result: Pending[Observation] = Pending(on_cancel=lambda: self._now and self._now.cancel())
-        self._go_on(lambda: next(self._steps))
-        return self._result
+        return mapped(stepwise(self._whole(self._routine.body)), self._summed_up)
 
-    def _go_on(self, resume: Callable[[], Pending[Observation]]) -> None:
-        while not self._result.done():
-            try:
-                self._now = step = resume()
-                if self._result.cancelled():  # meanwhile, by another thread
-                    step.cancel()
-                    return
-            except StopIteration as end:
-                self._result.succeed(self._summed_up(end.value))
-                return
-            except Exception as error:
-                self._result.fail(error)
-                return
-            if not step.done():
-                self._wait(step)
-                return
-            resume = self._after(step)
-
-    def _wait(self, step: Pending[Observation]) -> None:
-        step.add_done_callback(lambda done: self._go_on(self._after(done)))
-        if self._ends:
-            left = min(end for end, _ in self._ends) - time.monotonic()
-            where_late(step, max(left, 0.0), lambda late: late.cancel())
-
-    def _after(self, step: Future[Observation]) -> Callable[[], Pending[Observation]]:
-        over = next((error for end, error in self._ends if end <= time.monotonic()), None)
-        if step.cancelled():
-            error = over or RuntimeError("somebody else cancelled a step")
-            return lambda: self._steps.throw(error)
-        if (failed := step.exception()) is not None:
-            return lambda: self._steps.throw(failed)
-        return lambda: self._steps.send(step.result())
+    def _awaited(self, step: Pending[Observation]) -> Steps:
+        if self._ends and not step.done():
+            where_late(step, max(min(end for end, _ in self._ends) - time.monotonic(), 0.0), lambda late: late.cancel())
+        try:
+            return (yield step)
+        except CancelledError:
+            over = (error for end, error in self._ends if end <= time.monotonic())
+            raise next(over, RuntimeError("somebody else cancelled a step")) from None
 
     def _summed_up(self, last: Observation) -> Observation:
         outcome = last.outcome
@@ -232,7 +204,7 @@ class _Run:
         if self._asked == MOST_STEPS:
             raise _Endless
         self._asked += 1
-        seen = yield asked(self._world.execute, skill)
+        seen = yield from self._awaited(asked(self._world.execute, skill))
         self._texts.append(seen.text)
         for one in seen.seen:
             self._seen.pop((one.word, one.instance), None)
@@ -324,7 +296,8 @@ class _Run:
             self._ends = [one for one in self._ends if one[1] is not over]
         text = f"The {node.seconds} s for it are over."
         self._texts.append(text)
-        return (yield mapped(asked(self._world.at_rest), lambda _: Observation(text, Outcome.TIMEOUT)))
+        at_rest = mapped(asked(self._world.at_rest), lambda _: Observation(text, Outcome.TIMEOUT))
+        return (yield from self._awaited(at_rest))
 
     def _decorated(self, node: model.Decorator) -> Steps:
         count = alike = 0

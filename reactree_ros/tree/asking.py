@@ -205,8 +205,12 @@ class AskingNode(ProgramNode):
             context.remember(observation, robot)
             self._searched = context.known.did(skill, observation, robot.name, step=context.budget.steps)
         context.listener.observed(self, observation)
-        since, self._news = self._news, context.team.news.count
-        return context.team.with_news(self.post.robot, observation, self.subgoal, since)
+        since, self._news = self._news, len(context.known.observed)
+        return (
+            observation
+            if not context.recalls
+            else context.team.with_news(self.post.robot, observation, self.subgoal, since)
+        )
 
     def _claim(self, skill: str) -> Generator[Step, Any, None]:
         """Wait until this subtree has what a skill takes of the robot, if others of that robot may have it."""

@@ -223,5 +223,3 @@ class RunContext:
             self.looked(glance)
         self.listener.saw(observation)
         self.known.saw(observation, robot.name)
-        if self.recalls and not self.team.alone:
-            self.team.news.add(robot.name, observation)

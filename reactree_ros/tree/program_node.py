@@ -273,7 +273,7 @@ class ProgramNode(Goal):
         self.index = len(context.nodes)
         context.nodes.append(self)
         self.start = context.budget.decisions + 1
-        self._news = context.team.news.count  # it is told of what comes after that
+        self._news = len(context.known.observed)  # it is told of what comes after that
         context.listener.node_started(self)
         self._program = program = self.program()
         self._go_on(lambda: next(program))

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from concurrent.futures import CancelledError, Future
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import takewhile
-from typing import Any, TypeVar
+from typing import Any
 
 from py_trees.behaviour import Behaviour
 
 from reactree_ros.agent.text import names
-from reactree_ros.background.pending import Pending, after, asked, give_up_after
+from reactree_ros.background.pending import Pending, after, asked, give_up_after, stepwise
 from reactree_ros.memory.knowledge import Knowledge, Known
 from reactree_ros.world.port import GO_TO, Observation, Outcome, SharedWorld, Use, World, team_of
-
-T = TypeVar("T")
-
-#: After these nothing has moved.
-_REFUSALS = frozenset({Outcome.PRECONDITION, Outcome.UNKNOWN_SKILL, Outcome.REFUSED_BY_POLICY})
 
 
 @dataclass(eq=False)
@@ -105,7 +100,7 @@ class Claims:
             in_the_way = [] if wish in granted else [other for other in self._waits_for(wish) if other.idle]
             if wish not in granted:
                 self.counts["waited"] += 1
-        wish.granted.add_done_callback(lambda done: None if _problem(done) is None else self._withdraw(wish))
+        wish.granted.add_done_callback(lambda done: self._withdraw(wish) if _failed(done) else None)
         _tell(granted)
         for other in in_the_way:
             other.make_way()
@@ -214,7 +209,7 @@ def claimed_skill(
 
     Cancelling it withdraws what the robot waits for, or cancels what it does.
     """
-    return _stepwise(_claimed_skill(skill, world, robot, claims, patience))
+    return stepwise(_claimed_skill(skill, world, robot, claims, patience))
 
 
 def _claimed_skill(
@@ -240,10 +235,11 @@ def _claimed_skill(
 
     def places_after(done: Future[Observation]) -> set[str]:
         """Return where the robot stands after the skill; if nobody knows how far it got, that is all that it has."""
-        outcome = done.result().outcome if _problem(done) is None else None
-        if outcome in _REFUSALS and not done.result().begun:
+        seen = None if _failed(done) else done.result()
+        if seen is not None and seen.is_refused:
             return before
-        return set(use.places) if use.moves and outcome is Outcome.DONE else claims.places_of(robot)
+        is_done = seen is not None and seen.outcome is Outcome.DONE
+        return set(use.places) if use.moves and is_done else claims.places_of(robot)
 
     carried_out = world.execute(skill)
     carried_out.add_done_callback(lambda done: claims.keep(robot, places_after(done)))
@@ -251,68 +247,12 @@ def _claimed_skill(
     return replace(seen, text=f"{seen.text} You made way for {made_way_for} before.") if made_way_for else seen
 
 
+def _failed(done: Future[Any]) -> bool:
+    return done.cancelled() or done.exception() is not None
+
+
 def not_carried_out(reason: str) -> Observation:
     return Observation(f"The skill was not carried out: {reason.rstrip('.')}.", Outcome.PRECONDITION)
-
-
-def _stepwise(program: Generator[Pending[Any], Any, T]) -> Pending[T]:
-    """Run a program that yields what it waits for; returns what it returns. Cancelling that cancels what is awaited."""
-    outcome: Pending[T] = Pending()
-
-    def go_on(resume: Callable[[], Pending[Any]]) -> None:
-        try:
-            step = resume()
-        except StopIteration as stop:
-            outcome.succeed(stop.value)
-        except Exception as error:
-            outcome.fail(error)
-        else:
-            outcome.add_done_callback(lambda _: step.cancel() if outcome.cancelled() else None)
-            step.add_done_callback(ended)
-
-    def ended(step: Future[Any]) -> None:
-        if outcome.done():
-            return
-        problem = _problem(step)
-        go_on(partial(program.send, step.result()) if problem is None else partial(program.throw, problem))
-
-    go_on(partial(next, program))
-    return outcome
-
-
-def _problem(done: Future[Any]) -> BaseException | None:
-    return CancelledError() if done.cancelled() else done.exception()
-
-
-#: The state of what nobody can look into.
-_CLOSED = "CLOSED"
-
-
-class News:
-    """What the robots of a run have observed, in order, of which each agent node is told what others observed since."""
-
-    def __init__(self, name_of: Callable[[str, int], str]) -> None:
-        self._name_of = name_of
-        self._observed: list[tuple[str, Observation]] = []
-
-    @property
-    def count(self) -> int:
-        return len(self._observed)
-
-    def add(self, robot: str, observation: Observation) -> None:
-        self._observed.append((robot, observation))
-
-    def since(self, count: int, robot: str, is_wanted: Callable[[str], bool]) -> str:
-        """Say what robots but one have observed since there were so many observations, each sentence after a space."""
-        told = dict[str, None]()
-        for other, observation in self._observed[count:]:
-            for seen in observation.seen if other != robot else ():
-                name = self._name_of(seen.word, seen.instance)
-                if name == seen.place and _CLOSED not in seen.states:
-                    told[f" {other} has looked at {name}."] = None
-                elif is_wanted(seen.word) and seen.place and seen.room:
-                    told[f" {other} saw {name} near {seen.place} in {seen.room}."] = None
-        return "".join(told)
 
 
 @dataclass(eq=False)
@@ -390,7 +330,7 @@ class Post(Claimant):
 
 class Team:
     def __init__(self, world: World, known: Knowledge) -> None:
-        self.known, self.claims, self.news = known, Claims(), News(world.household.name_of)
+        self.known, self.claims = known, Claims()
         self._shared = team_of(world)
         worlds: Mapping[str, World] = self._shared or {"": world}
         self.robots = tuple(
@@ -436,7 +376,7 @@ class Team:
     def with_news(self, robot: Robot, observation: Observation, subgoal: str, since: int) -> Observation:
         if self.alone:
             return observation
-        news = self.news.since(since, robot.name, lambda word: names(subgoal, word))
+        news = self.known.news(since, robot.name, lambda word: names(subgoal, word))
         return replace(observation, text=observation.text + news) if news else observation
 
     def introduce(self, robot: Robot) -> str:
@@ -505,4 +445,4 @@ def _fitness(robot: Robot, subgoal: str, known: Knowledge) -> tuple[bool, bool]:
     named = [word for word in known.words if names(subgoal, word)]
     rooms = {sighting.room for word in named for sighting in known.sightings(word)}
     mine = robot.known
-    return any(names(subgoal, seen.word) for seen in mine.hands), bool(mine.room) and mine.room in rooms
+    return any(names(subgoal, seen.word) for seen in mine.hands.values()), bool(mine.room) and mine.room in rooms

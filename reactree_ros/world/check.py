@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NoReturn, TypeVar
 
+from reactree_ros.agent.observation import REFUSALS
 from reactree_ros.background.pending import Pending, Worker, mapped
 from reactree_ros.world.port import (
     Household,
@@ -30,8 +31,6 @@ from reactree_ros.world.port import (
 from reactree_ros.world.spec import asks_for
 
 T = TypeVar("T")
-#: How a world may end a skill that it does not know, or that cannot be done now; nothing has moved then.
-REFUSALS = (Outcome.UNKNOWN_SKILL, Outcome.PRECONDITION, Outcome.REFUSED_BY_POLICY)
 
 
 def check_world(
@@ -288,7 +287,7 @@ class _Check:
     def _execute(self, skill: str) -> Outcome:
         before = self._observe(), self._skills()
         result = self._observation(f"'{skill}'", self._asked(f"'{skill}'", lambda: self._world.execute(skill)))
-        if result.outcome in REFUSALS and (self._observe(), self._skills()) != before:
+        if result.is_refused and (self._observe(), self._skills()) != before:
             self._wrong(f"'{skill}' was refused, but the world is not as it was")
         return result.outcome
 

@@ -287,6 +287,8 @@ def test_facts_follow_from_what_was_seen() -> None:
     assert known.holds("free", "hand") is True
     kitchen.does("go to kitchen 1", looked(seen("table 1"), Seen("milk", 1, KITCHEN, held=True)))
     assert [known.holds("near", one) for one in ("milk 1", "fridge 1")] == [True, False]
+    kitchen.does("go to table 1", looked(outcome=Outcome.PRECONDITION))
+    assert known.at == KITCHEN  # it never began
     kitchen.does("go to table 1", looked(outcome=Outcome.EXECUTION))
     assert [known.holds(*one) for one in (("at", "fridge 1"), ("near", "fridge 1"))] == [None, None]
 
@@ -332,6 +334,28 @@ def test_each_robot_knows_its_own_place_and_hands() -> None:
     knowledge.did("go to table 1", looked(seen("table 1", "table 1")), "one")
     assert [knowledge.of(one).holds("held", "cup 1") for one in ("one", "two")] == [True, False]
     assert [knowledge.of(one).holds("at", "table") for one in ("one", "two")] == [True, None]
+
+
+def test_what_a_robot_has_picked_up_is_near_to_no_other_until_it_is_put_to_where_that_one_is() -> None:
+    knowledge, cup = Knowledge(WAH_NL), seen("cup 1", "table 1")
+    for robot in ("one", "two"):
+        knowledge.saw(looked(seen("table 1", "table 1"), cup), robot)
+        knowledge.did("go to table 1", looked(seen("table 1", "table 1"), cup), robot)
+    near = [knowledge.of("two").holds("near", "cup 1")]
+    for place in (None, "desk 1", "table 1"):
+        knowledge.saw(looked(Seen("cup", 1, KITCHEN, place, held=place is None)), "one")
+        near.append(knowledge.of("two").holds("near", "cup 1"))
+    assert near == [True, False, False, True]
+
+
+def test_what_is_not_there_any_more_is_recalled_and_taken_to_be_nowhere() -> None:
+    knowledge = Knowledge(WAH_NL)
+    knowledge.saw(looked(seen("table 1", "table 1"), seen("cup 1", "table 1", OPEN)))
+    knowledge.saw(looked(seen("cup 1")))  # from the middle of the room
+    assert knowledge.there["cup 1"] == seen("cup 1", "table 1", OPEN)
+    knowledge.saw(looked(seen("table 1", "table 1")))
+    assert [*knowledge.there] == ["table 1"]
+    assert knowledge.recall("cup") == f"You saw cup 1 in {KITCHEN}."
 
 
 @pytest.mark.parametrize("fact", ["at", "near", "held", "open", "closed", "on"])

@@ -19,10 +19,10 @@ from office import CONFIG, OfficeWorld
 
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.kinds.act import Act
+from reactree_ros.agent.observation import REFUSALS
 from reactree_ros.agent.reading import Unreadable, read, read_call
 from reactree_ros.agent.skill import SkillCall
 from reactree_ros.background.pending import Pending
-from reactree_ros.world.check import REFUSALS
 from reactree_ros.world.port import Outcome
 from reactree_ros.world.skill_policy import policy_from_list
 from reactree_ros.world.wrappers import PolicyGuard

@@ -233,7 +233,7 @@ class Job:
 
     def known(self) -> dict[str, Any]:
         with self._lock:
-            seen = [one.seen for one in self._moment.known.values()]
+            seen = [*self._moment.known.values()]
             things = [
                 {"thing": f"{one.word} {one.instance}".removesuffix(" 0"), "room": one.room, "place": one.place}
                 | ({"states": list(one.states)} if one.states else {})
