@@ -589,7 +589,7 @@ def test_what_is_not_where_the_record_has_it_is_told() -> None:
     record, standing = left_of(60)
     way = WayBack(record, stop_of(record), world=standing, model=ExpertModel(), write=Kept().write, later=True)
     known = Moment.after(record.events).known
-    one, other = [thing.seen for thing in known.values() if thing.seen.room and not thing.seen.held][:2]
+    one, other = [seen for seen in known.values() if seen.room and not seen.held][:2]
     now = Observation("", seen=(one, dataclasses.replace(other, room="cellar 1", place=None)))
     (told,) = way.otherwise(now)
     assert told == f"{other.word} {other.instance} is at cellar 1, the record has it " + told.rpartition("has it ")[2]
