@@ -13,7 +13,7 @@ from reactree_ros.household.household import WAH_NL
 from reactree_ros.robot.config import load_robot
 from reactree_ros.robot.map_file import load_map
 from reactree_ros.robot.semantic_map import SemanticMap
-from reactree_ros.robot.skills import MapFacts, MapSkills
+from reactree_ros.robot.skills import MapSkills
 from reactree_ros.world.port import Observation, Outcome, Score, World
 
 CONFIG = Path(__file__).parents[1] / "config/robots/office.yaml"
@@ -37,7 +37,7 @@ class OfficeWorld(World):
         self._begin()
 
     def _begin(self) -> None:
-        self.map, self._pictures = SemanticMap(self._document), 0
+        self.map, self._pictures = SemanticMap(self._document, condition=lambda one: self.known.get(one)), 0
 
     def names(self, kind: Named) -> Sequence[str]:
         return self._document.names(kind)
@@ -59,7 +59,7 @@ class OfficeWorld(World):
         call = self._skills.read(self.map, skill)
         if not isinstance(call, SkillCall):
             return Pending.ready(Observation(call, Outcome.UNKNOWN_SKILL))
-        outcome, words = self._skills.check(MapFacts(self.map, self.known.get), call, 0.0)
+        outcome, words = self._skills.check(self.map, call, 0.0)
         data: dict[str, str | int | float] = {}
         if outcome is Outcome.DONE:
             self.calls.append(call)

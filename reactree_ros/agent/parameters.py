@@ -86,7 +86,7 @@ _BETWEEN = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<joint>\s*,\s*(?:and\s+)?|\s+and\s+
 
 def each_of(value: Any) -> tuple[Any, ...]:
     """Return the values of a list, and any other value as the only one."""
-    return value if isinstance(value, tuple) else (value,)
+    return tuple(value) if isinstance(value, tuple | list) else (value,)
 
 
 class ParameterError(ValueError):

@@ -34,6 +34,8 @@ from reactree_ros.agent.text import check_template, shortened_line, words
 
 #: The names that may stand now, by parameter; any, for one that is not in it.
 Standing = Mapping[str, Sequence[str]]
+#: A part of what is said: whether it is a word, and all that may stand there; empty: anything.
+_Part = tuple[bool, set[tuple[str, ...]]]
 #: The longest text that is read, in characters, and the most ways to take one apart.
 _LONGEST, _MOST_WAYS = 2000, 200
 #: A part with parameters that may be left out, and the most of them.
@@ -145,8 +147,14 @@ class Wording:
 
         What a free text or any name could hold does not count: the words of the other one are more.
         """
-        ours, theirs = ([said for form in one.forms for said in form._worded()] for one in (self, other))
-        return any(len(one) == len(two) and all(map(_share, one, two)) for one in ours for two in theirs)
+        pairs = itertools.product(self._said, other._said)
+        return any(len(one) == len(two) and all(map(_share, one, two)) for one, two in pairs)
+
+    @cached_property
+    def _said(self) -> list[list[_Part]]:
+        return [
+            [(isinstance(one, str), _listed(one)) for one in said] for form in self.forms for said in form._worded()
+        ]
 
     def _worded(self) -> Iterator[list[str | Parameter]]:
         choices = {name: one.options() for name, one in self.parameters.items() if isinstance(one, Choice | Boolean)}
@@ -418,11 +426,9 @@ def _names(template: str) -> list[str]:
     return [name for _, name in _pieces_of(template) if name]
 
 
-def _share(one: str | Parameter, other: str | Parameter) -> bool:
-    ours, theirs = map(_listed, (one, other))
-    if ours and theirs:
-        return not ours.isdisjoint(theirs)
-    return not (isinstance(one, str) or isinstance(other, str))
+def _share(one: _Part, other: _Part) -> bool:
+    (is_word, ours), (is_word_too, theirs) = one, other
+    return not ours.isdisjoint(theirs) if ours and theirs else not (is_word or is_word_too)
 
 
 def _listed(one: str | Parameter) -> set[tuple[str, ...]]:

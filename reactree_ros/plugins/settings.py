@@ -122,7 +122,8 @@ _LONGEST_NAME, _MOST_NAMES, _SUCH_AS = 80, 60, 8
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    known = list(known)
+    if not (known := list(known)):
+        return "there are none"
     near, more = nearest(name, known), f", and {len(known) - _MOST_NAMES} more" if len(known) > _MOST_NAMES else ""
     listed = f"{', '.join(known[:_MOST_NAMES])}{more}"
     return f"did you mean '{near}'? There are {listed}" if near else f"use one of {listed}"

@@ -102,8 +102,6 @@ class Declared:
                 for need in skill.requires:
                     if never := _never(need, skill, config.declared, map):
                         raise Found(WRONG, f"it can never be done: {never}", "correct requires, or say effect")
-                if idle := _idle(skill, config.declared):
-                    raise Found(NOTE, f"no skill needs that something is {idle}", "write it under requires of some")
         if len(self.found) == found:
             self.right("skills on the map", f"each of the {len(config.declared)} may be done somewhere")
 
@@ -136,16 +134,6 @@ def _never(need: Need, skill: Skill, skills: Sequence[Skill], house: SemanticMap
     return f"it needs what is {need.fact}, and no skill has that effect"
 
 
-def _idle(skill: Skill, skills: Sequence[Skill]) -> str:
-    """Return a state of what is not on the map that a skill brings about, and no skill needs; empty if none."""
-    needed = {need.fact for one in skills for need in one.requires}
-    for state, other in OPPOSITES.items():
-        about = skill.effect.get(state, "")
-        if about and about not in skill.parameters and needed.isdisjoint({state, other}):
-            return state
-    return ""
-
-
 class _Declared(RecordedWorld):
     """A robot as configuration and map say it is, which does nothing."""
 
@@ -153,6 +141,7 @@ class _Declared(RecordedWorld):
         super().__init__((), household_of(config))
         self._document = document
         self.words = () if document is None else (*WORDS, *document.words)
+        self.conditions = dict.fromkeys((*config.wordings, *config.wordings.values()))
 
     def names(self, kind: Named) -> Sequence[str] | None:
         return None if self._document is None else self._document.names(kind)

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,7 +20,7 @@ from reactree_ros.agent.needs import HERE, Need
 from reactree_ros.agent.parameters import Named, Number, Person, Place, Thing, each_of
 from reactree_ros.agent.picture import MOST_LOOKS, NO, YES, PictureCheck
 from reactree_ros.agent.skill import WAIT, Bounds, Skill, check_told_apart, read_skill, skill_of, wait_skill
-from reactree_ros.agent.text import check_template
+from reactree_ros.agent.text import check_template, words
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import SKILLS
 from reactree_ros.household.tasks import parts_of
@@ -38,6 +38,10 @@ def _in_seconds(value: float | str) -> float | str:
     if not isinstance(value, str) and not 0 < value < math.inf:
         raise ValueError("a time has to be more than 0 s")
     return value
+
+
+def _listed(one: Any) -> Any:
+    return [one] if isinstance(one, dict) else one
 
 
 Named1 = Annotated[str, Field(min_length=1)]
@@ -211,9 +215,8 @@ class StepEntry(SeeingEntry):
     retries: Annotated[int, Field(ge=0, le=10)] = 0  # how often it is tried again after it failed on the way
     # what is sent where it is stopped before its end, besides an action's own cancel; None: nothing
     cancel: CancelEntry | None = None
-    check: Annotated[
-        list[CheckEntry], BeforeValidator(lambda one: [one] if isinstance(one, dict) else one)
-    ] = []  # how it is seen whether it was done
+    # how it is seen whether it was done
+    check: Annotated[list[CheckEntry], BeforeValidator(_listed)] = []
 
     def with_camera(self, cameras: Mapping[str, CameraEntry]) -> Self:
         """Return it with the topics of its cameras, and of those of its checks."""
@@ -232,7 +235,7 @@ class SkillEntry(StepEntry):
     description: str = ""  # what it does, in one line for the language model
     # what has to hold when it begins, and under `while` as long as it runs, of `FACTS`; conditions by their names. Of a
     # skill of the household, it comes on top of what that needs by itself
-    requires: dict[Any, Any] | list[Any] = {}
+    requires: Annotated[list[Any], BeforeValidator(_listed)] = []
     uses: list[str] = []  # what of the robot it takes, such as `base` or `arm`; empty: all of it
     # what is done one after the other, instead of one action, service or topic. The skill's own `effect` and `check`
     # are those of its last step
@@ -277,9 +280,8 @@ class SkillEntry(StepEntry):
                 "a skill of the robot's own needs a wording, e.g. wording: drive forward by {distance} m (see "
                 f"{OWN_SKILLS}); those of a household are {', '.join(known)}{or_nearest(name, known)}"
             )
-        own_needs = self.requires if isinstance(self.requires, list) else [self.requires] if self.requires else []
         more = {
-            "requires": [*fields.get("requires", ()), *own_needs],
+            "requires": [*fields.get("requires", ()), *self.requires],
             "description": self.description,
             "uses": self.uses,
         }
@@ -297,8 +299,7 @@ class SkillEntry(StepEntry):
         for check in self.check:
             for key in ("seen", "gone", "at"):
                 if (about := getattr(check, key)) and about not in skill.parameters:
-                    there = did_you_mean(about, skill.parameters) if skill.parameters else "it takes nothing"
-                    raise ValueError(f"check.{key}: '{about}' is no parameter; {there}")
+                    raise ValueError(f"check.{key}: '{about}' is no parameter; {did_you_mean(about, skill.parameters)}")
         for check in self.checks:
             try:
                 check_template(check.question, skill.parameters)
@@ -318,13 +319,15 @@ class SkillEntry(StepEntry):
 
 def worded(need: Need, wordings: Mapping[str, str]) -> Need:
     """Return a need with the wordings of conditions in place of their names. Raises ValueError."""
-    for name in need.conditions:
-        if name not in wordings:
-            known = did_you_mean(name, wordings) if wordings else "there are none"
-            raise ValueError(f"'{name}' is none of the conditions; {known}")
+    check_conditions(need.conditions, wordings)
     if need.fact == "condition":
         return replace(need, about=tuple(wordings[name] for name in need.about))
     return replace(need, bounds=replace(need.bounds, given=wordings.get(need.bounds.given, "")))
+
+
+def check_conditions(named: Iterable[str], known: Collection[str]) -> None:
+    if unknown := [name for name in named if name not in known]:
+        raise ValueError(f"'{unknown[0]}' is none of the conditions; {did_you_mean(unknown[0], known)}")
 
 
 def _head(about: str) -> str:
@@ -541,7 +544,7 @@ class RobotConfig(Document):
     def model_post_init(self, context: Any, /) -> None:
         super().model_post_init(context)
         for skill in self.skills.values():
-            skill._wordings = {name: one.wording for name, one in self.conditions.items()}
+            skill._wordings = self.wordings
 
     def at(self, where: str, *path: str) -> str:
         """Say where an entry is: the file with its line, where it was read from one, else what is given."""
@@ -597,6 +600,11 @@ class RobotConfig(Document):
             yield "name the emergency_stop, or say emergency_stop: null where the robot has none"
 
     @property
+    def wordings(self) -> Mapping[str, str]:
+        """How each condition is said, by its name."""
+        return {name: one.wording for name, one in self.conditions.items()}
+
+    @property
     def of_household(self) -> frozenset[str]:
         """The names of the household's skills among them."""
         return frozenset(name for name, entry in self.skills.items() if not entry.wording)
@@ -618,7 +626,7 @@ class RobotConfig(Document):
     @property
     def waits(self) -> tuple[Skill, ...]:
         """The skill by which conditions are waited for, where there are any."""
-        return (wait_skill([one.wording for one in self.conditions.values()]),) if self.conditions else ()
+        return (wait_skill([*self.wordings.values()]),) if self.conditions else ()
 
 
 def _check_on_map(wanted: Named, there: Sequence[str] | None, known: Sequence[str]) -> None:
@@ -629,6 +637,16 @@ def _check_on_map(wanted: Named, there: Sequence[str] | None, known: Sequence[st
         raise ValueError(
             f"'{which}' is no property and no word of the map; describe it there under words{or_nearest(which, known)}"
         )
+
+
+def _tell_apart(skill: Skill, others: dict[tuple[str, ...], list[Skill]]) -> None:
+    # one whose first words go on, or end, where the other one's do
+    head, end = tuple(words(skill.verb)), ""
+    begun = [head[:count] for count in range(1, len(head) + 1)]
+    ends = [(*each, end) for each in begun]
+    check_told_apart(skill, [one for each in (head, *ends[:-1]) for one in others[each]])
+    for each in (*begun, ends[-1]):
+        others[each].append(skill)
 
 
 @contextmanager
@@ -669,24 +687,21 @@ def load_robot(path: str | Path) -> RobotConfig:
         raise UserError("parameter robot_config is empty; name a file like config/robot.yaml")
     source = read_yaml(path)
     config = checked(RobotConfig, source, {"skills": OWN_SKILLS})
-    told_apart: dict[str, list[Skill]] = defaultdict(list)  # by their first words: with others they share no text
+    told_apart: dict[tuple[str, ...], list[Skill]] = defaultdict(list)  # by how they begin: others share no text
     for skill in config.waits:
-        told_apart[skill.verb.split()[0].casefold()].append(skill)
+        _tell_apart(skill, told_apart)
     for name, entry in config.skills.items():
         with _located(source.at("skills", name)):
             config.skills[name] = entry.with_camera(config.cameras)
             skill = entry.declared(name)
-            check_told_apart(skill, alike := told_apart[skill.verb.split()[0].casefold()])
-            alike.append(skill)
+            _tell_apart(skill, told_apart)
             if config.detections is None and any(check.is_detection for check in entry.check):
                 raise ValueError("check: nothing is detected; name the detections, or check otherwise")
             if config.vision is None and any(check.camera for check in entry.checks):
                 raise ValueError("check: nobody looks at pictures; name the vision, or check otherwise")
     for name, trigger in config.triggers.items():
         with _located(source.at("triggers", name, "when")):
-            if trigger.when and trigger.when not in config.conditions:
-                known = did_you_mean(trigger.when, config.conditions) if config.conditions else "there are none"
-                raise ValueError(f"'{trigger.when}' is none of the conditions; {known}")
+            check_conditions([trigger.when] if trigger.when else [], config.conditions)
     if config.battery is not None and (charge := config.battery.charge) is not None:
         with _located(source.at("battery", "charge", "skill")):
             read_skill(charge.skill, config.declared)

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from reactree_ros.agent.needs import OPPOSITES, Need, needs_of
-from reactree_ros.agent.parameters import Boolean, List, Named, Number, Parameter, ParameterError, Text, Value, each_of
+from reactree_ros.agent.needs import Need, needs_of
+from reactree_ros.agent.parameters import List, Named, Number, Parameter, ParameterError, Text, Value, each_of
 from reactree_ros.agent.skill import Skill, SkillCall, skill_of
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
@@ -23,7 +23,7 @@ from reactree_ros.robot.config import RobotConfig, load_robot, worded
 from reactree_ros.robot.map_file import MapDocument, load_map
 from reactree_ros.robot.map_world import START_LINE, MapWorld, waited
 from reactree_ros.robot.semantic_map import SemanticMap
-from reactree_ros.robot.skills import MapFacts, MapSkills
+from reactree_ros.robot.skills import MapSkills
 from reactree_ros.world.port import Household, Observation, Outcome, Score
 from reactree_ros.world.spec import WorldSettings, WorldSpec
 
@@ -113,7 +113,6 @@ class DeclaredWorld(MapWorld):
         super().__init__(config, file=Path(settings.robot).name, tools=tools_of(config))
         self._document, self._settings, self._seed = document, settings, settings.seed
         self._fail = settings.fail
-        self._named = {name: one.wording for name, one in config.conditions.items()}
         self._courses = {self._wording(name): _course(text) for name, text in settings.condition.items()}
         self._skills = {skill.name: skill for skill in self.household.skills}
         for name in self._fail:
@@ -123,19 +122,23 @@ class DeclaredWorld(MapWorld):
         self._start()
 
     def _start(self) -> None:
-        self._map = SemanticMap(self._document, hands=self._config.hands, unknown=self._config.grasped)
-        self._facts = DeclaredFacts(self._map, self.condition)
-        self._step = 0
-        room = self._map.agent_room
-        self._map.robot = self._map.approach(room)
+        config, self._step = self._config, 0
+        self._map = SemanticMap(
+            self._document,
+            hands=config.hands,
+            unknown=config.grasped,
+            at_first=AT_FIRST,
+            condition=self.condition,
+        )
+        self._map.robot = self._map.approach(self._map.agent_room)
 
     # ------------------------------------------------------------------ what the settings say
 
     def _wording(self, name: str) -> str:
-        if name in self._named or name in self._named.values():
-            return self._named.get(name, name)
-        known = did_you_mean(name, self._named) if self._named else f"{self._file} has none"
-        raise UserError(f"condition: there is no '{name}'; {known}")
+        named = self._config.wordings
+        if name not in (*named, *named.values()):
+            raise UserError(f"condition: there is no '{name}'; {did_you_mean(name, named)}")
+        return named.get(name, name)
 
     def _skill(self, name: str, where: str) -> Skill:
         if name not in self._skills:
@@ -148,7 +151,7 @@ class DeclaredWorld(MapWorld):
             skill = self._skill(called or name, "returns")
             field = field or next(iter(skill.returns), "")
             if field not in skill.returns:
-                known = did_you_mean(field, skill.returns) if skill.returns else "it returns nothing"
+                known = did_you_mean(field, skill.returns)
                 raise UserError(f"returns: '{called}' does not return '{field}'; {known}")
             try:
                 yield (skill.name, field), skill.returns[field].read(text)
@@ -164,8 +167,8 @@ class DeclaredWorld(MapWorld):
     def now(self) -> float:
         return float(self._step)
 
-    def condition(self, called: str) -> bool | None:
-        course = self._courses.get(self._named.get(called, called), ())
+    def condition(self, wording: str) -> bool | None:
+        course = self._courses.get(wording, ())
         return next((holds for step, holds in reversed(course) if step <= self._step), None)
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
@@ -176,7 +179,7 @@ class DeclaredWorld(MapWorld):
     def score(self) -> Pending[Score | None]:
         if not self._goal_needs:
             return Pending.ready(None)
-        held = [need.holds({}, self._facts) is True for need in self._goal_needs]
+        held = [need.holds({}, self._map) is True for need in self._goal_needs]
         return Pending.ready(Score(gsr=all(held), ssr=sum(held) / len(held)))
 
     def execute(self, skill: str) -> Pending[Observation]:
@@ -187,7 +190,7 @@ class DeclaredWorld(MapWorld):
         conduct, call = self._read(map, said)
         if not isinstance(call, SkillCall):
             return Observation(call, Outcome.UNKNOWN_SKILL)
-        outcome, words = conduct.check(self._facts, call, self.now(), unseen=True)
+        outcome, words = conduct.check(map, call, self.now(), unseen=True)
         begun = outcome is Outcome.DONE
         self._step += 1
         if begun:
@@ -195,9 +198,12 @@ class DeclaredWorld(MapWorld):
         data: dict[str, Value] = {}
         if outcome is Outcome.DONE:
             chance = self._chance(call, "returns")
-            data = {name: self._value(call, name, chance) for name in call.skill.returns}
+            data = {name: drawn(one, name, chance, self._document) for name, one in call.skill.returns.items()}
+            data |= {name: value for (skill, name), value in self._given.items() if skill == call.skill.name}
             map.apply(call, self.now())
-            self._stand(call)
+            place = map.by_name.get(call.value("at"))
+            if place is not None and (pose := map.approach(place)) is not None:
+                map.robot = map.in_map(pose)
         elif begun and call.skill.moves:
             map.leave()
         ended = conduct.after(map, call, outcome, words, data)
@@ -206,7 +212,7 @@ class DeclaredWorld(MapWorld):
     def _ended(self, conduct: MapSkills, call: SkillCall, words: str) -> tuple[Outcome, str]:
         if call.skill in self._config.waits:
             return waited(call, self.condition(str(call.values["condition"])))
-        if why := conduct.violated(self._facts, call, lasting=True):
+        if why := conduct.violated(self._map, call, lasting=True):
             return Outcome.PRECONDITION, conduct.failed(self._map, call, f"{why}; it was stopped")
         if self._chance(call, "fail").random() < self._fail.get(call.skill.name, 0.0):
             return Outcome.EXECUTION, conduct.failed(self._map, call, "it was made to fail")
@@ -215,37 +221,17 @@ class DeclaredWorld(MapWorld):
     def _chance(self, call: SkillCall, what: str) -> random.Random:
         return random.Random(f"{self._seed} {self._step} {call} {what}")
 
-    def _stand(self, call: SkillCall) -> None:
-        place = self._map.by_name.get(call.value("at"))
-        if place is not None and (pose := self._map.approach(place)) is not None:
-            self._map.robot = self._map.in_map(pose)
-
-    def _value(self, call: SkillCall, name: str, chance: random.Random) -> Value:
-        key, declared = (call.skill.name, name), call.skill.returns[name]
-        return self._given[key] if key in self._given else drawn(declared, name, chance, self._document)
-
 
 def drawn(declared: Parameter, name: str, chance: random.Random, document: MapDocument) -> Value:
     """Draw a value that may stand for a parameter."""
-    if isinstance(declared, Boolean):
-        return chance.random() < 0.5
     if isinstance(declared, List):
         return each_of(drawn(declared.of, name, chance, document))
-    now = document.names(declared) if isinstance(declared, Named) else None
     if isinstance(declared, Number):
         return chance.choice(list(declared.values()))
+    now = document.names(declared) if isinstance(declared, Named) else None
     if options := declared.options(now):
-        return chance.choice(options)
+        return declared.read(chance.choice(options), now)
     return f"some {name}"[: declared.longest] if isinstance(declared, Text) else declared.example(now)
-
-
-@dataclass(frozen=True)
-class DeclaredFacts(MapFacts):
-    """What holds in this world, in which everything is known."""
-
-    def holds(self, fact: str, about: str) -> bool | None:
-        known = super().holds(fact, about)
-        return fact in AT_FIRST if known is None and fact in OPPOSITES else known
 
 
 # ---------------------------------------------------------------------- the registry
@@ -275,9 +261,8 @@ class DeclaredTask:
 
 def goal_of(settings: DeclaredSettings, config: RobotConfig, document: MapDocument) -> tuple[Need, ...]:
     """Return what has to hold at the end. Raises UserError."""
-    wordings = {name: one.wording for name, one in config.conditions.items()}
     try:
-        needs = tuple(worded(need, wordings) for need in _needs(settings.goal))
+        needs = tuple(worded(need, config.wordings) for need in _needs(settings.goal))
         config.check_of_needs(document)(needs)
     except ValueError as error:
         raise UserError(f"goal: {error}") from None

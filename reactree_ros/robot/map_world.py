@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from reactree_ros.agent.control_flow import default_flows, flow_named
@@ -18,7 +18,7 @@ from reactree_ros.household.vocabulary import RECALLABLE, WORDS
 from reactree_ros.robot.config import RobotConfig
 from reactree_ros.robot.semantic_map import SemanticMap
 from reactree_ros.robot.skills import HouseholdSkills, MapSkills
-from reactree_ros.world.port import Household, Observation, Outcome, Score, SharedWorld, WorldError
+from reactree_ros.world.port import Household, Observation, Outcome, Score, SharedWorld
 
 #: How the starting observation of a robot begins that has none of the household's skills.
 START_LINE = "You are a robot"
@@ -51,17 +51,13 @@ class MapWorld(SharedWorld):
         """Return the time by the map's clock, in seconds."""
 
     @abc.abstractmethod
-    def condition(self, called: str) -> bool | None:
-        """Return whether the condition of a name or a wording holds; None: nobody knows."""
-
-    def no_map(self) -> str:
-        return "there is no semantic map yet"
+    def condition(self, wording: str) -> bool | None:
+        """Return whether a condition holds; None: nobody knows."""
 
     @property
     def there(self) -> SemanticMap:
         """The map. Raises WorldError: there is none yet."""
-        if self.map is None:
-            raise WorldError(self.no_map())
+        assert self.map is not None
         return self.map
 
     # ------------------------------------------------------------------ the port
@@ -88,8 +84,7 @@ class MapWorld(SharedWorld):
     @property
     def conditions(self) -> Mapping[str, bool | None]:  # type: ignore[override]
         """See :attr:`World.conditions`."""
-        called = (*self._config.conditions, *(one.wording for one in self._config.conditions.values()))
-        return {one: self.condition(one) for one in called}
+        return {one: self.condition(both[1]) for both in self._config.wordings.items() for one in both}
 
     @property
     def words(self) -> Sequence[str]:  # type: ignore[override]
@@ -121,7 +116,7 @@ class MapWorld(SharedWorld):
         return replace(around, text=starting_text(self.there, self._goal))
 
     def _with_conditions(self, observation: Observation) -> Observation:
-        holding = {one.wording: self.condition(one.wording) for one in self._config.conditions.values()}
+        holding = {wording: self.condition(wording) for wording in self._config.wordings.values()}
         before, self._last_conditions = self._last_conditions, conditions_text(holding)
         told = "" if self._last_conditions == before else f" {self._last_conditions}"
         known = {wording: holds for wording, holds in holding.items() if holds is not None}
@@ -196,5 +191,5 @@ def _by_distance(map: SemanticMap, things: Iterable[Thing]) -> list[Thing]:
 
 def _listed(things: Sequence[Thing], goal: str) -> str:
     names = nearest_first((thing.name for thing in things), goal)
-    more: Iterator[str] = iter([f"and {len(names) - _MOST_LISTED} more"] if len(names) > _MOST_LISTED else [])
-    return ", ".join([*names[:_MOST_LISTED], *more])
+    more = f", and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
+    return f"{', '.join(names[:_MOST_LISTED])}{more}"

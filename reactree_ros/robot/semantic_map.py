@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from dataclasses import replace
 
 from reactree_ros.agent.household import named
@@ -32,6 +32,11 @@ class SemanticMap(House):
     the robot's grasps and releases, and by what a person says. A detection speaks against a grasp only until the grasp
     is settled. Of the map ``before`` it keeps what was known of objects, doors and switches. What nobody has described
     may be done with as the robot's skills ask for (``unknown``).
+
+    Args:
+        at_first: States of what no skill has changed and the map does not tell; nobody knows the others.
+        condition: Says whether a condition holds, by its wording; None: nobody knows.
+        within: How far from a place the robot is not at it any more, in metres, as after a push; 0: never.
     """
 
     def __init__(
@@ -43,16 +48,19 @@ class SemanticMap(House):
         in_map: Callable[[Pose], Pose | None] | None = None,
         before: SemanticMap | None = None,
         unknown: frozenset[str] = frozenset(),
+        at_first: Collection[str] = (),
+        condition: Callable[[str], bool | None] = lambda _: None,
+        within: float = 0.0,
     ) -> None:
         super().__init__(document, in_map)
-        self._unknown = unknown
+        self._unknown, self._at_first, self._condition, self._within = unknown, at_first, condition, within
         # of words that nobody has described, the latest last: where something was seen, and how often about there
         self._candidates: dict[str, list[tuple[Pose, int]]] = {}
         self.hands = hands
         self.ways = Ways(document)
         self._numbers: dict[str, int] = defaultdict(int)
         self._passed = float("-inf")  # when the robot passed a connection: its pose from before is out of date
-        self._anchor: MapThing | None = None  # what the robot stands at; None: at nothing that is known
+        self.anchor: MapThing | None = None  # what the robot stands at; None: at nothing that is known
         # what skills have said of what is not on the map, such as a drawer of the robot's own; the latest last
         self._said: dict[str, set[str]] = {}
         self._changed = float("-inf")  # when the robot changed something: what was detected before is out of date
@@ -109,7 +117,7 @@ class SemanticMap(House):
 
     @property
     def here(self) -> Receptacle | None:
-        return None if self._anchor is None else self.place_of(self._anchor)
+        return None if self.anchor is None else self.place_of(self.anchor)
 
     def thing_of(self, call: SkillCall) -> MapThing | None:
         return next(iter(self.things_of(call).values()), None)
@@ -164,22 +172,32 @@ class SemanticMap(House):
     # ------------------------------------------------------------------ facts, see agent/needs.py
 
     def holds(self, fact: str, about: str) -> bool | None:
-        """See :class:`Facts`; nobody knows the state of what no skill has changed and the map does not tell."""
-        if fact in ("free", "condition"):
+        """See :class:`Facts`."""
+        if fact == "condition":
+            return self._condition(about)
+        if fact == "free":
             return super().holds(fact, about)
         if self.those(fact, about) or fact in ("at", "held"):
             return bool(self.those(fact, about))
         meant = {thing.name for thing in self._meant(about)}
         if fact == "near":
             return False if meant else None
-        return False if (meant or {about}) <= {*self.those(OPPOSITES[fact], about)} else None
+        if (meant or {about}) <= {*self.those(OPPOSITES[fact], about)}:
+            return False
+        return fact in self._at_first if self._at_first else None
 
     def those(self, fact: str, about: str) -> list[str]:
         said = (name for name, facts in self._said.items() if fact in facts)
         return [*super().those(fact, about), *(name for name in said if about in (name, parts_of(name)[0]))]
 
     def _is(self, thing: Thing, fact: str, about: str) -> bool:
-        return (fact == "at" and thing is self._anchor) or super()._is(thing, fact, about)
+        is_so = (fact == "at" and thing is self.anchor) or super()._is(thing, fact, about)
+        return is_so and not (fact == "at" and self.strayed_from(thing))
+
+    def strayed_from(self, thing: Thing) -> float:
+        """Return how far the robot is from where it stood for a thing, in metres; 0: it is there, or nobody knows."""
+        away = self.away_from(thing) if self._within else None
+        return away if away is not None and away > self._within else 0.0
 
     @property
     def held_besides(self) -> Sequence[str]:  # type: ignore[override]
@@ -240,7 +258,7 @@ class SemanticMap(House):
 
     def leave(self) -> None:
         """Note that the robot is on its way: it stands at nothing that is known."""
-        self._anchor, self.close = None, []
+        self.anchor, self.close = None, []
 
     # ------------------------------------------------------------------ objects
 
@@ -347,7 +365,7 @@ class SemanticMap(House):
     def _drop(self, item: Item) -> None:
         self._leave(item)
         del self.things[item.id], self.by_name[item.name]
-        if self._anchor is item:
+        if self.anchor is item:
             self.leave()
 
     def clock_was_set_back(self, now: float) -> None:
@@ -427,20 +445,20 @@ class SemanticMap(House):
         room = self.room_of(thing)
         if room is not None:
             self.agent_room = room
-        self._anchor = thing if isinstance(thing, MapThing) and not thing.is_room else None
+        self.anchor = thing if isinstance(thing, MapThing) and not thing.is_room else None
         for item in self.items():
             item.taken_from = None
         self.look()
 
     def overlooked(self, call: SkillCall, since: float) -> list[Item]:
         """Return what was not detected since then of what is taken to be before the robot after a skill."""
-        if "at" not in call.skill.effect or not isinstance(self._anchor, Receptacle):
+        if "at" not in call.skill.effect or not isinstance(self.anchor, Receptacle):
             return []
-        here = [item for item in self.items() if self.place_of(item) is self._anchor and not self.hidden(item)]
+        here = [item for item in self.items() if self.place_of(item) is self.anchor and not self.hidden(item)]
         return [item for item in here if item.seen is None or item.seen < since]
 
     def look(self) -> list[Thing]:
-        anchor = self._anchor
+        anchor = self.anchor
         place = None if anchor is None else self.place_of(anchor)
         if anchor is None:
             near: list[Thing] = []

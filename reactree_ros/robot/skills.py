@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from reactree_ros.agent.household import split_skill
+from reactree_ros.agent.needs import HERE
 from reactree_ros.agent.parameters import Named, ParameterError, Person, Room, Thing, Value
 from reactree_ros.agent.picture import Picture
 from reactree_ros.agent.skill import Offer, Offered, Skill, SkillCall, helping, read_skill
@@ -18,29 +19,6 @@ from reactree_ros.world.port import Observation, Outcome
 
 #: After a skill with one of these effects, the robot looks what is before it.
 _LOOKING = frozenset({"at", "open", "held", "released"})
-
-
-@dataclass(frozen=True)
-class MapFacts:
-    """What a robot's bridge knows: a :class:`Facts` of its map and of its conditions."""
-
-    map: SemanticMap
-    condition: Callable[[str], bool | None] = lambda _: None  # whether one holds, by its wording; None: nobody knows
-    within: float = 0.0  # how far from a place the robot is not at it any more, in metres, as by a push; 0: never
-
-    def holds(self, fact: str, about: str) -> bool | None:
-        if fact == "at":
-            return bool(self.those(fact, about))
-        return self.condition(about) if fact == "condition" else self.map.holds(fact, about)
-
-    def those(self, fact: str, about: str) -> Sequence[str]:
-        names = [] if fact == "condition" else self.map.those(fact, about)
-        return [name for name in names if not (fact == "at" and self._is_away(name))]
-
-    def _is_away(self, name: str) -> bool:
-        thing = self.map.by_name.get(name)
-        away = None if thing is None else self.map.away_from(thing)
-        return bool(self.within and away is not None and away > self.within)
 
 
 class MapSkills:
@@ -67,28 +45,28 @@ class MapSkills:
             return f"'{said}' is no skill of this robot: {reason}{'' if reason.endswith('?') else '.'}"
         return call if call == said else f"The skill was not carried out: write it as '{call}'."
 
-    def check(self, facts: MapFacts, call: SkillCall, now: float, *, unseen: bool = False) -> tuple[Outcome, str]:
+    def check(self, map: SemanticMap, call: SkillCall, now: float, *, unseen: bool = False) -> tuple[Outcome, str]:
         """Return ``DONE`` or ``PRECONDITION``, and what is said; in a dry run, things may be ``unseen``."""
-        outcome, text = self._check(facts.map, call, now, unseen=unseen)
-        if outcome is Outcome.DONE and (why := self.violated(facts, call)):
+        if far := map.in_the_way(call):
+            return Outcome.PRECONDITION, f"You cannot {call} now: {far}."
+        outcome, text = self._check(map, call, now, unseen=unseen)
+        if outcome is Outcome.DONE and (why := self.violated(map, call)):
             return Outcome.PRECONDITION, f"You cannot {call}: {why}."
         return outcome, text
 
-    def violated(self, facts: MapFacts, call: SkillCall, *, lasting: bool = False) -> str:
+    def violated(self, map: SemanticMap, call: SkillCall, *, lasting: bool = False) -> str:
         """Say which need of a skill does not hold, of those that last only if asked so; empty if all do.
 
         What nobody knows holds, but for a condition: a robot does not guess whether people are near.
         """
         for need in call.skill.requires:
-            holds = need.holds(call.values, facts) if need.lasts or not lasting else True
+            holds = need.holds(call.values, map) if need.lasts or not lasting else True
             if holds is False or (holds is None and need.conditions):
-                help = helping(need, call.values, facts, self._helping)
-                return f"{need.reason(call.values, facts)}{help and f'; first {help}'}"
+                help = helping(need, call.values, map, self._helping)
+                return f"{need.reason(call.values, map)}{help and f'; first {help}'}"
         return ""
 
     def _check(self, map: SemanticMap, call: SkillCall, now: float, *, unseen: bool) -> tuple[Outcome, str]:
-        if far := map.in_the_way(call):
-            return Outcome.PRECONDITION, f"You cannot {call} now: {far}."
         held = map.by_name.get(call.value("held"))
         if held is not None and (borne := rules.borne_by(map, held)) and map.borne[held.id] not in call.persons:
             return Outcome.PRECONDITION, borne
@@ -124,8 +102,7 @@ class MapSkills:
             else "",
             rules.see_text(near) + "." if near else "",
         ]
-        here = map.thing_of(call) if near else None
-        seen = tuple(rules.sightings(map, near, here))
+        seen = tuple(rules.sightings(map, near, map.here or map.anchor))
         words = " ".join(filter(None, told)) + rules.holding_text(map)
         return map.located(Observation(words, outcome, seen, data=data, pictures=pictures))
 
@@ -182,9 +159,7 @@ class HouseholdSkills(MapSkills):
     def _check(self, map: SemanticMap, call: SkillCall, now: float, *, unseen: bool) -> tuple[Outcome, str]:
         skill = _skill(map, call)
         thing = skill.thing
-        if far := map.in_the_way(call):
-            return Outcome.PRECONDITION, f"You cannot {call} now: {far}."
-        if skill.verb == "put down" and thing.id in map.held and map.here is None:
+        if skill.verb == "put down" and thing.id in map.held and not map.holds("at", HERE):
             return Outcome.PRECONDITION, f"You are at nothing that the {thing.word} could be put down on."
         outcome, text = rules.check(skill, map)
         if outcome is Outcome.DONE and isinstance(thing, Item) and skill.verb == "pick up" and not unseen:

@@ -123,11 +123,9 @@ class Rule(BaseModel):
     def told(self, conditions: Conditions, values: Mapping[str, Value]) -> str:
         """Return what it is about in words, e.g. `` (speed: 1.0, people: yes)``; empty if it is about all."""
         told = [f"{name}: {values[name]}" for name in self.values(values)]
-        if CONDITION in self.when and CONDITION not in values:
-            known = {one: conditions.get(one) for one in self.conditions}
-            told += [
-                f"{one}: {'unknown' if holds is None else 'yes'}" for one, holds in known.items() if holds is not False
-            ]
+        for one in () if CONDITION in values else self.conditions:
+            if (holds := conditions.get(one)) is not False:
+                told.append(f"{one}: {'unknown' if holds is None else 'yes'}")
         return f" ({', '.join(told)})" if told else ""
 
     def may_pass(self, later: Rule) -> bool:
@@ -290,18 +288,13 @@ class SkillPolicy:
                 raise PolicyError(f"{at} never decides, {why if before else none}")
 
     def _decides_before(self, index: int, skills: Sequence[Skill], world: World) -> set[int]:
+        rule = self.rules[index]
+        surely = {one for one, before in enumerate(self.rules[:index]) if not before.may_pass(rule)} | {index}
         if not skills:  # those that are texts
-            rule = self.rules[index]
-            same = [one for one, other in enumerate(self.rules[:index]) if other.skill == rule.skill]
-            about = (one for one in same if self.rules[one].object in (None, rule.object))
-            return {next((one for one in about if not self.rules[one].may_pass(rule)), index)}
+            same = (one for one in surely if self.rules[one].skill == rule.skill)
+            return {min(one for one in same if self.rules[one].object in (None, rule.object))}
         said = (fitting for skill in skills for fitting in _fitting(self.rules, skill, world))
-        decide = (
-            [one for one in fitting if one == index or not self.rules[one].may_pass(self.rules[index])]
-            for fitting in said
-            if index in fitting
-        )
-        return {min(each) for each in decide}
+        return {min(surely & fitting) for fitting in said if index in fitting}
 
 
 def _fitting(rules: Sequence[Rule], skill: Skill, world: World) -> set[frozenset[int]]:
@@ -349,12 +342,12 @@ def _check_values(rule: Rule, skills: Sequence[Skill], world: World, at: str) ->
     names = [*world.words, *(name for one in named for name in world.names(one) or ())] if world.words else []
     if names and rule.object is not None and rule.object not in names:
         raise PolicyError(f"{at}.object: '{rule.object}' is nothing here; {nearest_or_some(rule.object, names)}")
-    if CONDITION in rule.when and not any(CONDITION in skill.parameters for skill in skills):
-        for one in rule.conditions:
-            if one not in world.conditions:
-                known = did_you_mean(one, world.conditions) if world.conditions else "there are none here"
-                raise PolicyError(f"{at}.when.{CONDITION}: '{one}' is none of the conditions; {known}")
-    for name in rule.values(CONDITION if any(CONDITION in skill.parameters for skill in skills) else ""):
+    parameters = {name for skill in skills for name in skill.parameters}
+    for one in () if CONDITION in parameters else rule.conditions:
+        if one not in world.conditions:
+            known = did_you_mean(one, world.conditions)
+            raise PolicyError(f"{at}.when.{CONDITION}: '{one}' is none of the conditions; {known}")
+    for name in rule.values(parameters):
         wanted = rule.when[name]
         for skill in skills:
             if name not in skill.parameters:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+from robot.delivery import delivery_robot
 
 from reactree_ros.agent.skill import skill_of
 from reactree_ros.errors import UserError
 from reactree_ros.nodes.robot.goal_templates import compiled, names_of, resolve, values_in
-from reactree_ros.nodes.robot.mapped_skill import MappedCall
-from reactree_ros.robot.config import StepEntry
+from reactree_ros.nodes.robot.mapped_skill import MappedCall, values_of
+from reactree_ros.robot.config import StepEntry, load_robot
+from reactree_ros.robot.map_file import load_map
+from reactree_ros.robot.semantic_map import SemanticMap
 
 
 def test_lists_booleans_and_poses_reach_messages_and_come_from_them() -> None:
@@ -67,3 +71,9 @@ def test_lists_booleans_and_poses_reach_messages_and_come_from_them() -> None:
     )
     message.integer_array_value = [1, 1, 12]
     assert MappedCall(levels, "here", carry).returned(message) == {"levels": [1, 1, 12]}
+
+
+def test_a_parameter_may_be_called_as_what_every_template_may_name(tmp_path: Path) -> None:
+    config = load_robot(delivery_robot(tmp_path))
+    (arm,) = (skill for skill in config.declared if skill.name == "move arm")
+    assert values_of(SemanticMap(load_map(config.map)), arm.read("move the arm to carry"))["pose"] == "carry"

@@ -63,6 +63,8 @@ def test_an_errand_has_its_effects_and_reaches_its_goal(tmp_path: Path) -> None:
     assert one.score().result().ssr == 0.0  # type: ignore[union-attr]
     assert {each.outcome for each in did(one, ERRAND[3:])} == {DONE}
     assert one.score().result().gsr == 1.0  # type: ignore[union-attr]
+    (after,) = did(one, ["navigate to counter at 0.5 m/s", *ERRAND[1:3], ERRAND[5]])[-1:]
+    assert "Anna" not in {each.place for each in after.seen}
 
 
 @pytest.mark.parametrize(
@@ -262,12 +264,14 @@ def test_examples_of_own_skills_are_those_that_reached_their_goal(robot: Path, c
         ("navigate", {"requires": {"number": {"speed": {"at_least": 2}}}}, "wrong", "speed is never at least 2"),
         ("navigate", {"requires": {"at": "countre"}}, "wrong", "did you mean 'counter'?"),
         ("dock", {"effect": {"on": "lamp {floor}"}}, "wrong", "floor"),
-        ("call lift", {"effect": {"full": "cabin {floor}"}}, "note", "no skill needs that something is full"),
     ],
 )
 def test_a_check_of_the_files_finds_what_can_never_be(
     robot: Path, skill: str, entry: dict[str, Any], level: str, said: str
 ) -> None:
+    policy = yaml.safe_load((robot / "policy.yaml").read_text())
+    policy["rules"].insert(0, {"skill": "navigate", "when": {"condition": "people"}, "verdict": "confirm"})
+    (robot / "policy.yaml").write_text(yaml.safe_dump(policy))
     assert {one.level.value for one in check_files(robot / "robot.yaml", policy=robot / "policy.yaml")} == {
         "right",
         "note",

@@ -19,7 +19,7 @@ from reactree_ros.robot.detections import Detection, named_in
 from reactree_ros.robot.map_file import MapDocument, Source, load_map, map_of, parse_yaml, read_yaml
 from reactree_ros.robot.poses import Pose
 from reactree_ros.robot.semantic_map import SemanticMap
-from reactree_ros.robot.skills import MapFacts, MapSkills
+from reactree_ros.robot.skills import MapSkills
 from reactree_ros.world.port import Outcome
 from reactree_ros.world.skill_policy import Verdict, policy_from_list
 
@@ -262,7 +262,7 @@ def test_a_robot_goes_to_things_and_persons_by_their_own_names() -> None:
     ):
         call = skills.read(map, said)
         assert not isinstance(call, str) or call == said
-        assert skills.check(MapFacts(map), call, 0.0)[0] is Outcome.DONE
+        assert skills.check(map, call, 0.0)[0] is Outcome.DONE
         map.apply(call, 1.0)
         assert told in skills.after(map, call, Outcome.DONE, "Done.", {}).text
         assert map.agent_room.name == room

@@ -236,3 +236,13 @@ def test_a_picture_that_makes_no_sense_is_refused_with_the_way_out(
         grasp(tmp_path, skill, **(cameras or {})) if is_check else look(tmp_path, skill, cameras or {})
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_skills_are_told_apart_however_far_their_first_words_go(tmp_path: Path) -> None:
+    def inspect(wording: str, **parameters: Any) -> dict[str, Any]:
+        return {"wording": wording, "parameters": parameters, "service": "s", "type": "std_srvs/srv/Trigger"}
+
+    shelf, of_choice = inspect("inspect shelf 7"), inspect("inspect {what}", what=["shelf 7", "shelf 8"])
+    for pair in ((shelf, of_choice), (of_choice, shelf)):
+        with pytest.raises(UserError, match="may be skill 'one', too"):
+            office(tmp_path, skills=dict(zip(("one", "other"), pair, strict=True)))

@@ -19,7 +19,7 @@ from reactree_ros.robot.detections import Detection, Stamps
 from reactree_ros.robot.map_file import Source, load_map, map_of, notes_of, parse_yaml, read_yaml
 from reactree_ros.robot.poses import Pose
 from reactree_ros.robot.semantic_map import SemanticMap
-from reactree_ros.robot.skills import HouseholdSkills, MapFacts
+from reactree_ros.robot.skills import HouseholdSkills
 from reactree_ros.world.port import Outcome
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -41,7 +41,7 @@ def do(map: SemanticMap, skill: str, now: float = 1.0) -> str:
     """Do a skill as where the robot's server reports success; returns the observation's text."""
     call = HOUSE.read(map, skill)
     assert isinstance(call, SkillCall), call
-    outcome, words = HOUSE.check(MapFacts(map), call, now)
+    outcome, words = HOUSE.check(map, call, now)
     if outcome is Outcome.DONE:
         map.apply(call, now)
     return HOUSE.after(map, call, outcome, words, {}).text

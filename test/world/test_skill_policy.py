@@ -126,7 +126,7 @@ def test_a_condition_that_cannot_decide_is_refused(tmp_path: Path, rules: str, s
     with pytest.raises(PolicyError) as refused:
         loaded(tmp_path, rules).check(Hall(None))
     assert said in str(refused.value)
-    with pytest.raises(PolicyError, match="none of the conditions; there are none here"):
+    with pytest.raises(PolicyError, match="none of the conditions; there are none"):
         loaded(tmp_path, "{skill: open, when: {condition: people}, verdict: deny}").check(House())
 
 

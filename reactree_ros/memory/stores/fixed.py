@@ -125,8 +125,7 @@ def _examples(settings: ExamplesSettings) -> FixedMemory:
 
 
 def _diagnose(settings: ExamplesSettings) -> Iterator[Diagnosis]:
-    with _examples(settings) as opened:
-        yield Diagnosis("memory", Level.RIGHT, f"{settings.path}: {len(opened)} experiences, found by words")
+    yield Diagnosis("memory", Level.RIGHT, f"{settings.path}: {len(_examples(settings))} experiences, found by words")
 
 
 EXAMPLES = MemorySpec(

@@ -21,6 +21,7 @@ from reactree_ros.agent.picture import Picture, PictureCheck
 from reactree_ros.agent.skill import Skill, SkillCall, effect_of
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.errors import UserError
+from reactree_ros.household.scene import Thing
 from reactree_ros.nodes.messages import seconds_of
 from reactree_ros.nodes.robot import goal_templates as templates
 from reactree_ros.nodes.robot.goal_templates import Field, Fill, Holds, Values
@@ -282,30 +283,32 @@ def _reader(result: Any, path: str, usual: str, fits: Any, where: str) -> Any:
 
 
 def _poses(map: SemanticMap, call: SkillCall) -> dict[str, Pose | None]:
-    thing, receptacle = map.thing_of(call), map.target(call)
-    room = None if thing is None else map.room_of(thing)
-    stand, own = receptacle or thing, map.things_of(call)
-    named = {"object": thing, "room": room, "place": receptacle or room, **own}
+    named, receptacle = _things(map, call), map.target(call)
+    stand = receptacle or named["object"]
     return {
         "pose": None if stand is None else map.approach(stand),
-        "receptacle.pose": None if receptacle is None else receptacle.pose,
         "receptacle.top": None if receptacle is None else receptacle.top,
         **{f"{name}.pose": None if one is None else map.pose_of(one) for name, one in named.items()},
-        **{f"{name}.approach": map.approach(one) for name, one in own.items()},
+        **{f"{name}.approach": map.approach(one) for name, one in map.things_of(call).items()},
     }
+
+
+def _things(map: SemanticMap, call: SkillCall) -> dict[str, Thing | None]:
+    thing, receptacle = map.thing_of(call), map.target(call)
+    room = None if thing is None else map.room_of(thing)
+    named = {"object": thing, "receptacle": receptacle, "room": room, "place": receptacle or room}
+    return named | map.things_of(call)
 
 
 def values_of(map: SemanticMap, call: SkillCall) -> Values:
     """Return what templates may name, poses in the map's frame."""
-    values: dict[Any, Any] = {"skill": str(call), "verb": call.skill.verb, **templates.values_in(call)}
-    thing, receptacle = map.thing_of(call), map.target(call)
-    room = None if thing is None else map.room_of(thing)
-    named = {"object": thing, "receptacle": receptacle, "room": room, "place": receptacle or room}
-    for name, one in (named | map.things_of(call)).items():
+    values: dict[Any, Any] = {"skill": str(call), "verb": call.skill.verb}
+    for name, one in _things(map, call).items():
         if isinstance(one, MapThing):
             values |= {f"{name}.{part}": getattr(one, part) for part in ("name", "word", "number", "own")}
             values[f"{name}.floor"] = getattr(map.room_of(one), "floor", None)
-    return values | {name: None if pose is None else map.in_map(pose) for name, pose in _poses(map, call).items()}
+    poses = {name: None if pose is None else map.in_map(pose) for name, pose in _poses(map, call).items()}
+    return values | poses | templates.values_in(call)
 
 
 def missing(map: SemanticMap, call: SkillCall, name: str) -> str:

@@ -17,8 +17,8 @@ from reactree_ros.llm.spec import model_from_dict
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.bridge.bridge import Bridge
 from reactree_ros.nodes.parameters import declare, settings_of
-from reactree_ros.nodes.robot.goal_templates import NoValue, Values
-from reactree_ros.nodes.robot.mapped_skill import Asked, MappedSkill, missing, values_of
+from reactree_ros.nodes.robot.goal_templates import NoValue
+from reactree_ros.nodes.robot.mapped_skill import MappedSkill, missing, values_of
 from reactree_ros.nodes.robot.robot_errand import Errand, RobotParts, Waiting
 from reactree_ros.nodes.robot.robot_perception import KeptSightings
 from reactree_ros.nodes.robot.robot_topics import Battery
@@ -28,7 +28,6 @@ from reactree_ros.nodes.waiting import Wake
 from reactree_ros.robot.config import ChargeEntry, RobotConfig, load_robot
 from reactree_ros.robot.map_world import MapWorld
 from reactree_ros.robot.semantic_map import SemanticMap
-from reactree_ros.robot.skills import MapSkills
 from reactree_ros.world.port import Observation, Outcome, World, WorldError
 from reactree_ros.world.spec import ROBOT
 from reactree_ros.world.tool_servers import check_programs, with_tools
@@ -95,11 +94,12 @@ class RobotWorld(MapWorld):
     def now(self) -> float:
         return self._robot.senses.now()
 
-    def condition(self, called: str) -> bool | None:
-        return self._robot.conditions.named(called)
+    def condition(self, wording: str) -> bool | None:
+        return self._robot.conditions.named(wording)
 
-    def no_map(self) -> str:
-        return self._robot.no_map()
+    @property
+    def there(self) -> SemanticMap:
+        return self._robot.map()
 
     def observe(self) -> Pending[Observation]:
         under_way = "".join(f" Under way: {errand}." for errand in self._under_way)
@@ -108,8 +108,7 @@ class RobotWorld(MapWorld):
     def execute(self, skill: str) -> Pending[Observation]:
         """Check a skill and send its goal; a cancel goes through to the robot's server."""
         self._together |= bool(self._under_way)
-        done = self._carry_out(skill)
-        return mapped(done, self._with_conditions) if self._config.conditions else done
+        return mapped(self._carry_out(skill), self._with_conditions)
 
     def _with_conditions(self, observation: Observation) -> Observation:
         if self._together:  # who was told last may be somebody else
@@ -137,19 +136,23 @@ class RobotWorld(MapWorld):
         if self._obstacle(uses):
             self._next.append(_Next(skill, uses, Pending(), steady.now() + self._robot.stop_timeout))
             return self._next[-1].pending
-        outcome, words = conduct.check(self._robot.facts(), call, now, unseen=self._dry_run)
+        outcome, words = conduct.check(map, call, now, unseen=self._dry_run)
         if outcome is not Outcome.DONE:
             return ended(outcome, words)
         by = self._mapped[call.skill.name]
         values = values_of(map, call)
         try:
             if self._dry_run:
-                self._log(by.orders(values), call)
+                for one in by.orders(values):
+                    stop = "" if one.cancel is None else f"; stopped by {one.cancel.in_words()}"
+                    self._node.get_logger().info(f"dry run: {call} -> {one.asked.in_words()}{stop}")
                 map.apply(call, now)
                 return ended(Outcome.DONE, words)
-            return self._begin(call, conduct, by, words, values, uses)
+            by_what = self._robot, call, conduct, by
+            self._errands.append(Errand(*by_what, values=values, words=words, uses=uses, cancel=self._cancel))
         except NoValue as error:
             return ended(Outcome.PRECONDITION, f"You cannot {skill}: {missing(map, call, str(error))}.")
+        return self._errands[-1].pending
 
     def _wait(self, call: SkillCall, after: Callable[[Outcome, str], Observation]) -> Pending[Observation]:
         if self._dry_run:
@@ -159,11 +162,6 @@ class RobotWorld(MapWorld):
         waiting = Waiting(call, self._robot.conditions, uses=uses, halted=self.halted, after=after)
         self._errands.append(waiting)
         return waiting.pending
-
-    def _log(self, orders: Sequence[Asked], call: SkillCall) -> None:
-        for one in orders:
-            stop = "" if one.cancel is None else f"; stopped by {one.cancel.in_words()}"
-            self._node.get_logger().info(f"dry run: {call} -> {one.asked.in_words()}{stop}")
 
     def halted(self) -> str:
         """Say whether the emergency stop is engaged, or the robot charges; neither stops a dry run."""
@@ -196,18 +194,9 @@ class RobotWorld(MapWorld):
 
     # ------------------------------------------------------------------ one skill
 
-    def _begin(
-        self, call: SkillCall, conduct: MapSkills, by: MappedSkill, words: str, values: Values, uses: frozenset[str]
-    ) -> Pending[Observation]:
-        def cancel() -> None:
-            self._cancelled.append(errand)
-            self._wake.trigger()
-
-        pending: Pending[Observation] = Pending(on_cancel=cancel)
-        given = call, conduct, by
-        errand = Errand(self._robot, *given, values=values, words=words, uses=uses, pending=pending)
-        self._errands.append(errand)
-        return pending
+    def _cancel(self, errand: Errand) -> None:
+        self._cancelled.append(errand)
+        self._wake.trigger()
 
     def _stop_cancelled(self) -> None:
         while self._cancelled:

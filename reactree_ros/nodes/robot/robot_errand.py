@@ -28,7 +28,7 @@ from reactree_ros.robot.detections import named_in
 from reactree_ros.robot.map_file import load_map
 from reactree_ros.robot.map_world import waited
 from reactree_ros.robot.semantic_map import SemanticMap
-from reactree_ros.robot.skills import MapFacts, MapSkills, looks
+from reactree_ros.robot.skills import MapSkills, looks
 from reactree_ros.world.port import Observation, Outcome, WorldError
 
 
@@ -53,9 +53,9 @@ class RobotParts:
         self.server_timeout, self.stop_timeout = server_timeout, stop_timeout
         document = load_map(config.map) if config.map else None
         self.stop = EmergencyStop(node, config.emergency_stop, where=where)
-        self.senses = Perception(node, config, document, where=where, kept=kept)
-        self.battery = Battery(node, config.battery, where=config.at(where, "battery"))
         self.conditions = Conditions(node, config, where=where)
+        self.senses = Perception(node, config, document, where=where, kept=kept, condition=self.conditions.named)
+        self.battery = Battery(node, config.battery, where=config.at(where, "battery"))
         for topics in (self.stop, self.battery, self.conditions):
             topics.listen()
         self._calls = Calls(node, patience=server_timeout)
@@ -84,10 +84,6 @@ class RobotParts:
         if self.senses.map is None:
             raise WorldError(self.no_map())
         return self.senses.map
-
-    def facts(self) -> MapFacts:
-        """Return what is known, to check what skills need. Raises WorldError: There is no map yet."""
-        return MapFacts(self.map(), self.conditions.named, self.config.arrived_within)
 
     def no_map(self) -> str:
         return f"there is no semantic map on {self.config.map_topic} yet"
@@ -160,10 +156,11 @@ class Errand:
         values: Values,
         words: str,
         uses: frozenset[str],
-        pending: Pending[Observation],
+        cancel: Callable[[Errand], None],
     ) -> None:
         self._robot, self._call, self._conduct, self._mapped = robot, call, conduct, mapped
-        self._words, self.uses, self.pending = words, uses, pending
+        self._words, self.uses = words, uses
+        self.pending: Pending[Observation] = Pending(on_cancel=lambda: cancel(self))
         self._orders = mapped.orders(values)
         self._number = 0  # of the leg that is under way
         self.over, self.trouble = False, ""
@@ -307,7 +304,7 @@ class Errand:
             return Outcome.HALTED, stopped
         if low := self._robot.battery.too_low():
             return Outcome.EXECUTION, f"{low}; it was stopped"
-        if not self._leg.checks and (why := self._conduct.violated(self._robot.facts(), self._call, lasting=True)):
+        if not self._leg.checks and (why := self._conduct.violated(self._robot.map(), self._call, lasting=True)):
             return Outcome.PRECONDITION, f"{why}; it was stopped"
         late = self._late()
         return (Outcome.POSTCONDITION if self._leg.checks else Outcome.TIMEOUT, late) if late else None
@@ -472,10 +469,8 @@ class Errand:
         return ""
 
     def _away(self, map: SemanticMap) -> float:
-        within = self._robot.config.arrived_within
         place = map.by_name.get(self._call.value("at"))
-        away = None if place is None else map.away_from(place)
-        return away if within and away is not None and away > within else 0.0
+        return 0.0 if place is None else map.strayed_from(place)
 
     def _contradicted(self, seen: str) -> _Ended:
         return _Ended(Outcome.POSTCONDITION, self._failed(self._contradiction(seen)))

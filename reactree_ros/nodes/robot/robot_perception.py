@@ -53,8 +53,9 @@ class Perception:
         *,
         where: str,
         kept: KeptSightings | None = None,
+        condition: Callable[[str], bool | None] = lambda _: None,
     ) -> None:
-        self._node, self._config, self._where, self._kept = node, config, where, kept
+        self._node, self._config, self._where, self._kept, self._condition = node, config, where, kept, condition
         entry, pose = config.detections, config.pose
         self.detector = None if entry is None else DetectionReader(entry, config.at(where, "detections"))
         self._robot_pose = None if pose is None else RobotPose(node, pose, where=config.at(where, "pose"))
@@ -112,6 +113,8 @@ class Perception:
             in_map=lambda pose: self.in_frame(frame, pose),
             before=before,
             unknown=self._config.grasped,
+            condition=self._condition,
+            within=self._config.arrived_within,
         )
         if before is None and self._kept is not None:
             self._kept.recollect(self.map, self.now())

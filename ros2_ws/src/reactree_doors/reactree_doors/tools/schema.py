@@ -21,6 +21,7 @@ from reactree_ros.agent.parameters import (
     Pose,
     Text,
     Value,
+    each_of,
     parameter_of,
 )
 from reactree_ros.agent.skill import Bounds, Skill, effect_of
@@ -60,7 +61,7 @@ class Typed:
         return self.meant[str(said)] if self.meant else _PLAIN[self.kind](said)
 
     def with_default(self, usual: Any) -> Typed:
-        if any(isinstance(one, str) and not (_is_plain(one) and len(one) <= _LONGEST_OPTION) for one in _all_in(usual)):
+        if any(isinstance(one, str) and not (_is_plain(one) and len(one) <= _LONGEST_OPTION) for one in each_of(usual)):
             raise ValueError(f"has the default {_shown(usual)}, which cannot be said in a plain line; give another")
         said = next((said for said, one in self.meant.items() if one == usual), usual)
         return replace(self, parameter=replace(self.parameter, default=self.parameter.read(said)))
@@ -279,10 +280,6 @@ def _chosen(schema: Mapping[str, Any], own: Parameter | None) -> Typed:
     if not options or not set(options) <= set(meant):
         raise ValueError(f"is {parameter.words()}; {own.words()} cannot stand there")
     return Typed(own, "enum", meant)
-
-
-def _all_in(value: Any) -> Any:
-    return value if isinstance(value, list | tuple) else [value]
 
 
 def _is_plain(option: str) -> bool:
