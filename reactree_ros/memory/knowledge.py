@@ -232,6 +232,9 @@ class Knowledge:
         yield from self._by_name
         yield from (name for name in self._states if name not in self._by_name)
 
+    def is_carried(self, name: str) -> bool:
+        return word_of(name) in self._carried
+
     def knows(self, name: str) -> bool:
         return name in self._by_name or name in self.rooms or name in self._states
 
@@ -336,8 +339,11 @@ class Known:
             return
         is_done, name_of = observation.outcome is Outcome.DONE, self._all.household.name_of
         if call.skill.moves:
+            here = {name_of(one.word, one.instance): one for one in observation.seen}
             self.moved(call.value("at") if is_done else "")
-            self.comes_near({name_of(one.word, one.instance): one for one in observation.seen}, is_holder=True)
+            self.comes_near(here, is_holder=True)
+            if here and self.at not in here and self._all.is_carried(self.at):
+                self._all.there.pop(self.at, None)
         if is_done:
             for name in filter(None, (call.value("released"), call.value("gone"))):
                 self._taken.pop(name, None)

@@ -15,12 +15,13 @@ from reactree_ros.agent.control_flow import ControlFlow, flow_over
 from reactree_ros.agent.decision import ASKS_MEMORY
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.kinds.expand import Expand
-from reactree_ros.agent.observation import GONE, Observation, Outcome, Seen
+from reactree_ros.agent.observation import Observation, Outcome
 from reactree_ros.agent.parameters import List, Number, ParameterError, Person
 from reactree_ros.agent.skill import WAIT, SkillCall
 from reactree_ros.agent.text import shortened_line, words
 from reactree_ros.agent.turns import Said, Saw, Turn
 from reactree_ros.errors import UserError
+from reactree_ros.memory.knowledge import Knowledge, word_of
 from reactree_ros.routine import model
 from reactree_ros.routine.fitting import DEPENDING, Mention, Vocabulary
 from reactree_ros.tree.agent_node import AgentNode
@@ -230,7 +231,6 @@ class _Maker:
     known: Vocabulary
     goal: str
     fixed: frozenset[str]  # words of the goal that are no roles
-    rooms: set[str] = field(default_factory=set)
     words: dict[str, str] = field(default_factory=dict)  # by the names of things
     # where things are put: what was opened of it is opened then, as hands may be full later
     targets: set[str] = field(default_factory=set)
@@ -239,11 +239,10 @@ class _Maker:
     _held: set[str] = field(default_factory=set)
     _at: str = ""
     _opened_so_far: dict[str, SkillCall] = field(default_factory=dict)
-    _where: dict[str, Seen] = field(default_factory=dict)  # where each thing was seen last, but in a hand
     _going: list[_Did] = field(default_factory=list)  # moves, and what was opened, since something was done
 
     def __post_init__(self) -> None:
-        at = ""
+        at, self._seen, self.rooms = "", Knowledge(self.household), set[str]()
         for item in _flat(self.items):
             seen = item.observation if isinstance(item, _Did) else item
             self.rooms |= {*seen.rooms, *(one.room for one in seen.seen if one.room)}
@@ -293,7 +292,7 @@ class _Maker:
                 continue
             if isinstance(item, _Did):
                 yield from self._did(item)
-            self._see(item.observation if isinstance(item, _Did) else item)
+            self._seen.saw(item.observation if isinstance(item, _Did) else item)
 
     def _under(self, under: _Under) -> Iterator[model.Node]:
         flow, parts = under.flow, under.parts
@@ -395,15 +394,14 @@ class _Maker:
                     yield self._skill(did.call)
 
     def _word_of(self, name: str) -> str:
-        head, _, number = name.rpartition(" ")
-        return self.words.get(name) or (head if head and number.isdigit() else name)
+        return self.words.get(name) or word_of(name)
 
     def _is_asked(self, name: str) -> bool:
         return self._word_of(name) in self._asked
 
     def _search(self, name: str) -> model.Search:
         known = name in self.names
-        seen = self._where.get(name)
+        seen = self._seen.there.get(name)
         finds = self._name(name)
         word = self._word_of(name)
         is_carried = name in self._held or "thing" in self.known.kinds_of(word)
@@ -455,14 +453,6 @@ class _Maker:
                 raise NotLearnt(f"it handled more than {_MOST_NAMES} things")
             self.names[name] = f"found_{len(self.names) + 1}"
         return self.names[name]
-
-    def _see(self, observation: Observation) -> None:
-        for seen in observation.seen:
-            name = self.household.name_of(seen.word, seen.instance)
-            if GONE in seen.states:
-                self._where.pop(name, None)
-            elif not seen.held:
-                self._where[name] = seen
 
 
 def _escaped(text: str) -> str:

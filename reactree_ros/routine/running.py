@@ -293,7 +293,7 @@ class SearchStep(_Leaf):
         place = seen.place if seen.place in there and self._is_carried(seen.word) and seen.place else name
         if robot.at and robot.at in (name, place) and name in robot.near:
             return True
-        return (yield from self._visit(place)) and (name == place or name in robot.near)
+        return (yield from self._visit(place)) and name in robot.near and name in there
 
     def _visit(self, place: str) -> Program:
         known = self._routine.known

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
 from reactree_ros.agent.parameters import Choice, List, Named, ParameterError, Thing
-from reactree_ros.agent.skill import Offer, Skill, SkillCall, helping
+from reactree_ros.agent.skill import Offer, Skill, helping
 from reactree_ros.agent.text import names, without_articles, words
 from reactree_ros.memory.knowledge import UNTOLD, Knowledge, Known, Sighting, word_of
 
@@ -132,19 +132,14 @@ def why_not(said: str, things: Collection[str], known: Knowledge, robot: Known) 
         call = household.call(said)
     except ParameterError:
         return ""
-    if unseen := next(_unseen(call, known), ""):
+    named = [name for _, kind, name in call.named if isinstance(kind, Thing)] if known.words else []
+    if unseen := next((name for name in named if not known.knows(name)), ""):
         is_word = word_of(unseen) in things
         return f"'{said}' is not done: {never_seen(unseen, known, robot)}" if is_word else ""
     for need in call.unmet(robot):
         first = helping(need, call.values, robot, household.skills)
         return f"'{said}' is not done: {need.reason(call.values, robot)}{f'; first {first}' if first else ''}."
     return ""
-
-
-def _unseen(call: SkillCall, known: Knowledge) -> Iterator[str]:
-    for _, kind, name in call.named:
-        if isinstance(kind, Thing) and known.words and not known.knows(name):
-            yield name
 
 
 def never_seen(name: str, known: Knowledge, robot: Known) -> str:

@@ -143,7 +143,7 @@ def test_a_skill_that_never_ends_is_cancelled_after_the_planners_bound_and_its_e
             return self.resting
 
     world, model = Restless(), ScriptedModel({"root": [*ACT, "Act: done"]})
-    planner = graph.household({}, model=model, world=world, skill_timeout=0.3)
+    planner = graph.household({}, model=model, world=world, skill_timeout=0.3, tells="none")
     goal = graph.task()
     graph.until(lambda: world.cancelled)
     let_tick(graph, planner)
