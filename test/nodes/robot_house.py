@@ -88,7 +88,7 @@ class House:
 
     @property
     def errand(self) -> Any:
-        return self.world._errand
+        return next(iter(self.world._under_way), None)
 
     @property
     def stop(self) -> Any:
