@@ -119,7 +119,7 @@ def test_every_argument_says_what_it_is(processes: Processes) -> None:
     assert all(f"'{name}':" in shown.output for name in own.split())
     assert "no description given" not in shown.output
     for registry in (WORLDS, MODELS):
-        assert ", ".join(registry.own) in shown.output
+        assert ", ".join(registry.names) in shown.output
         for spec in map(registry.get, registry.own):
             for name, field in spec.settings.model_fields.items():
                 assert f"'{name}':" in shown.output
@@ -132,7 +132,7 @@ def test_every_argument_says_what_it_is(processes: Processes) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("world:=moon", "world 'moon' is unknown; use one of virtualhome, virtualhome_unity, ai2thor"),
+        ("world:=moon", "world 'moon' is unknown; use one of virtualhome, virtualhome_unity, declared"),
         ("port:=8080", "port is '8080', but world 'virtualhome' has no such setting; it is one of virtualhome_unity"),
         ("model:=big", "model is 'big', but language model 'expert' has no such setting; it is one of openai"),
         ("house:=nowhere", "house nowhere: is neither a file nor one of apartment, villa"),

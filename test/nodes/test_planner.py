@@ -47,7 +47,7 @@ FAMILY = {
 
 
 def test_a_task_that_is_done_succeeds_with_its_counts(graph: Graph) -> None:
-    graph.household(FAMILY)
+    graph.household(FAMILY, offers="all")
     goal = graph.task()
     result = goal.result
     assert (goal.status, result.success, result.end) == (GoalStatus.STATUS_SUCCEEDED, True, "done")
@@ -158,7 +158,7 @@ def test_a_tree_that_may_not_grow_deeper_is_told_so(graph: Graph) -> None:
 )
 def test_working_memory_is_on_or_off_for_each_goal(graph: Graph, parameter: bool, goal: int, remembers: bool) -> None:
     model = ScriptedModel(DONE)
-    graph.household({}, model=model, working_memory=parameter)
+    graph.household({}, model=model, working_memory=parameter, offers="all")
     assert graph.task(working_memory=goal).result.success
     may_say = model.requests[0].may_say
     assert isinstance(may_say, DecisionGrammar)
@@ -285,7 +285,7 @@ def test_without_py_trees_ros_tasks_are_carried_out_and_one_warning_says_that_no
 
 
 def test_feedback_tells_where_the_run_is(graph: Graph) -> None:
-    graph.household(FAMILY)
+    graph.household(FAMILY, offers="all")
     goal = graph.task()
     assert goal.result.success
     assert [(one.decisions, one.steps) for one in goal.feedback] == sorted(
