@@ -329,7 +329,7 @@ class Delivery(Declared):
                 near = line["at"] if line["near"] else None
             elif "gone" in line:
                 fast.pop(line["gone"], None)
-            elif line.get("begins", {}).get("speed", 0.0) > 0.8:
+            elif _timeless(line.get("begins", {})).get("speed", 0.0) > 0.8:
                 fast[line["process"]] = line
             elif "ends" in line and line["process"] in fast:
                 ended, began = [fast.pop(line["process"])], near
