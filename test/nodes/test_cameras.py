@@ -251,7 +251,7 @@ def test_a_skill_that_the_camera_shows_done_is_done_and_its_picture_comes(
     assert house.fails("wave 2 times") == (Result.POSTCONDITION, f"You could not wave 2 times: {message}")
     seen = observation_from_msg(house.does("look").observation)
     assert seen.pictures[0].words == "A green square."
-    assert "Picture of camera head: A green square." in seen.told
+    assert "Picture of camera head: A green square." in seen.full_text
 
 
 def test_what_more_than_half_of_the_pictures_show_counts(look: Callable[..., House], peer: Peer) -> None:
