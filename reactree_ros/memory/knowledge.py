@@ -323,6 +323,9 @@ class Known:
         self.room = next((seen.room for seen in here.values() if seen.room), self.room)
         if self.room:
             self._all.entered[self.room] = None
+        places = {seen.place for seen in here.values() if seen.place and seen.room and not seen.held}
+        if not self.at and len(places) == 1:  # a run may begin where an earlier one has led the robot
+            self.moved(*places)
 
     def comes_near(self, here: Mapping[str, Seen], *, is_holder: bool) -> None:
         """Take in what it can reach, by what it or another robot sees: what is at a place that it can reach."""

@@ -390,3 +390,10 @@ def test_what_is_gone_is_in_no_state_and_two_things_of_one_name_may_both_go() ->
     known.saw(Observation("", seen=tuple(Seen(one.word, one.instance, KITCHEN, states=(GONE,)) for one in door)))
     assert known.of().holds("open", "door") is None
     assert not known.knows("door 1")
+
+
+def test_a_run_begins_where_an_earlier_one_has_led_the_robot() -> None:
+    knowledge = Knowledge(WAH_NL)
+    knowledge.saw(looked(seen("sofa 1"), seen("table 1", "table 1"), seen("stapler 1", "table 1")))
+    known = knowledge.of()
+    assert (known.at, known.holds("near", "stapler 1"), known.holds("near", "sofa 1")) == ("table 1", True, False)
