@@ -9,7 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 
 from reactree_ros.agent.parameters import Choice, List, Named, ParameterError, Thing
 from reactree_ros.agent.skill import Offer, Skill, helping
@@ -18,8 +18,12 @@ from reactree_ros.memory.knowledge import UNTOLD, Knowledge, Known, Sighting, wo
 
 #: Places, or instances of a thing, that one sentence names at most.
 MOST_NAMED = 8
-#: Instances of a thing as a household lists them, e.g. ``plate (1, 3)``, after words that are none of its name.
-_NUMBERED = re.compile(r"\b((?:\w+ )*?(?:see|hold|has|the|The|an?) )?([A-Za-z][\w ]*?) \((\d+(?:, \d+)*)\)")
+#: The numbers of some instances as a household lists them, e.g. those of ``plate (1, 3)``.
+_NUMBERS = re.compile(r" \((\d+(?:, \d+)*)\)")
+#: The words before them, and those of them that are none of the name. So many characters are looked at: a search from
+#: every word on of a long text would stop the tree.
+_WORDS, _BEFORE, _MOST_BEFORE = re.compile(r"[\w ]*$"), re.compile(r"(?:\w+ )*?(?:see|hold|has|the|The|an?) "), 200
+_LETTER = re.compile(r"\b[A-Za-z]")
 _SEE, _HOLD = re.compile(r"([Yy]ou see )([^.]*)"), re.compile(r"You hold ([^.]*)")
 
 
@@ -210,16 +214,32 @@ def in_one_form(text: str, is_named: Callable[[str], bool] = lambda _: True) -> 
 
     ``is_named`` says whether that is a name: a label that was read, such as ``Aspirin (500)``, stays as it is.
     """
-    plain = _NUMBERED.sub(partial(_each, is_named), text)
+    plain = _with_names(text, is_named)
     hold = _HOLD.search(plain)
     held = hold[1].split(", ") if hold else []
     return _SEE.sub(lambda seen: f"{seen[1]}{_without(seen[2], held)}", plain) if held else plain
 
 
-def _each(is_named: Callable[[str], bool], match: re.Match[str]) -> str:
-    before, word, numbers = match.groups(default="")
-    names = [f"{word} {number}" for number in numbers.split(", ")]
-    return before + ", ".join(names) if any(map(is_named, names)) else match[0]
+def _with_names(text: str, is_named: Callable[[str], bool]) -> str:
+    parts, end = [], 0
+    for match in _NUMBERS.finditer(text):
+        begin = _begin_of_name(text, end, match.start())
+        word, numbers = text[begin : match.start()], match[1].split(", ")
+        names = [f"{word} {number}" for number in numbers]
+        is_one = bool(word) and any(map(is_named, names))
+        parts += [text[end:begin], ", ".join(names) if is_one else text[begin : match.end()]]
+        end = match.end()
+    return "".join((*parts, text[end:]))
+
+
+def _begin_of_name(text: str, since: int, end: int) -> int:
+    """Return where the name begins that ends at a place; there, if none does."""
+    said = _WORDS.search(text[max(since, end - _MOST_BEFORE) : end])
+    words = said[0] if said else ""
+    before = _BEFORE.match(words.lstrip())
+    behind = end - len(words.lstrip()) + (before.end() if before else 0)
+    letter = _LETTER.search(text, behind, end)
+    return letter.start() if letter else end
 
 
 def _without(listed: str, held: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ from recorded_runs import assert_replays, recorded_episode
 from reactree_lab.household.generator import generate_house
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.skill import Offer, skill_of
+from reactree_ros.agent.text import LONGEST_TOLD
 from reactree_ros.agent.turns import Said
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.symbolic import SymbolicWorld
@@ -90,6 +91,11 @@ def test_what_was_read_stays_as_it_is_and_names_are_as_skills_have_them() -> Non
     known = at_the_table()
     text = "You see cup (1). It returned label: Aspirin (500)."
     assert in_one_form(text, known.knows) == "You see cup 1. It returned label: Aspirin (500)."
+
+
+def test_names_are_found_in_an_observation_as_long_as_one_may_be() -> None:
+    page = "the word sees " * (LONGEST_TOLD // 14)  # a search from each word on would take hours
+    assert in_one_form(f"{page}. You see mug (1, 2).") == f"{page}. You see mug 1, mug 2."
 
 
 SLIPS = ("turn on dishwashr 1", "opne fridge 1")
