@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Sequence
 from concurrent.futures import CancelledError, Future
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from pydantic import Field
 
 from reactree_ros.agent.grammar import Grammar
 from reactree_ros.agent.text import shortened_line
+from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import text_of
@@ -55,7 +57,7 @@ class PersonModel(LanguageModel):
         if self.person is None:
             nobody = "nobody can decide here: nothing can be typed; add --view, or name what decides with --llm"
             return Pending.failed(RequestRejected(nobody))
-        seen, may = request.turns[-1].text, request.may_say
+        seen, may = _come(request.turns), request.may_say
         can = [*map(str, may.offers), *may.skills] if isinstance(may, Grammar) else []
         told = shortened_line(f"Act: {', '.join(can)}", _LONGEST_TOLD)
         answer = self.person.ask(Question(f"{seen} What next?", request.patience, request.id, told))
@@ -72,6 +74,14 @@ class PersonModel(LanguageModel):
 
     def slowness(self, request: DecisionRequest) -> float:
         return _SLOWNESS
+
+
+def _come(turns: Sequence[Turn]) -> str:
+    """Return what has come since something was said, which what is known may follow."""
+    since = itertools.takewhile(lambda turn: not isinstance(turn, Said), reversed(turns))
+    standing = (About.SYSTEM, About.TASK)
+    come = [one.text for one in since if isinstance(one, Saw) or (isinstance(one, Told) and one.about not in standing)]
+    return " ".join(reversed(come)) or turns[-1].text
 
 
 def replies_in(text: str) -> list[str]:

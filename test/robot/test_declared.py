@@ -13,7 +13,7 @@ import yaml
 from command_line import Cli
 from robot.delivery import delivery_robot
 
-from reactree_ros.agent.turns import Told
+from reactree_ros.agent.turns import About, Said, Told
 from reactree_ros.episode.assembly import again, assemble, tried_out
 from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.errors import UserError
@@ -320,7 +320,10 @@ def test_a_person_decides_and_nobody_is_not_waited_for(robot: Path, cli: Cli) ->
     assert desk.next is not None
     desk.answer(desk.next.number, "Act: dock")
     assert reply.result(timeout=1).text == "Act: dock"
-    gone = model.decide(DecisionRequest((Told("You are a robot."),), FreeText()))
+    known = Told("You are at the counter.", About.KNOWN)
+    gone = model.decide(DecisionRequest((Said("Act: dock"), Told("Not now.", About.REFUSAL), known), FreeText()))
+    assert desk.next is not None
+    assert desk.next.question.text == "Not now. You are at the counter. What next?"
     desk.leave()
     with pytest.raises(RequestRejected, match="the person has left"):
         gone.result(timeout=1)
