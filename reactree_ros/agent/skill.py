@@ -212,7 +212,7 @@ def skill_of(declared: Any) -> Skill:
         effect=effect_of(effect),
         description=_line(fields.get("description", ""), "description"),
         requires=_needs(fields.get("requires"), parameters),
-        uses=frozenset(_line(one, "uses") for one in fields.get("uses") or ()),
+        uses=frozenset(_line(one, "uses") for one in _list(fields.get("uses") or (), "uses")),
     )
 
 
@@ -227,6 +227,12 @@ def _line(value: Any, what: str) -> str:
     if not isinstance(value, str) or "\n" in value.strip():
         raise ValueError(f"{what}: {shortened_line(repr(value), 60)} is no line of text")
     return value.strip()
+
+
+def _list(value: Any, what: str) -> Sequence[Any]:
+    if not isinstance(value, list | tuple):
+        raise ValueError(f"{what}: {shortened_line(repr(value), 60)} is no list; write it like [base, arm]")
+    return value
 
 
 def effect_of(declared: Mapping[Any, Any]) -> dict[str, str]:

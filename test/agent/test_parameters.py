@@ -526,6 +526,11 @@ def test_what_is_needed_is_needed_of_each_of_a_list_and_has_no_effect_on_several
             skill_of({**load.as_data(), **of})
 
 
+def test_what_a_skill_uses_is_a_list_and_no_letters_of_a_word() -> None:
+    with pytest.raises(ValueError, match=r"^uses: 'base' is no list; write it like \[base, arm\]$"):
+        skill_of({"name": "drive", "wording": "drive", "uses": "base"})
+
+
 @pytest.mark.parametrize(
     ("template", "parameters"),
     [
