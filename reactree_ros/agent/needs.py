@@ -29,6 +29,8 @@ FACTS: Mapping[str, str] = {
     **{state: f"it is {state}" for state in OPPOSITES},
     "condition": "the condition with this name holds",
 }
+#: What YAML takes two of them for without quotes.
+SWITCHED: Mapping[bool, str] = {True: "on", False: "off"}
 #: Stands for what the robot is at.
 HERE = "here"
 NUMBER = "number"
@@ -56,7 +58,7 @@ class Facts(Protocol):
 
 
 @dataclass(frozen=True)
-class Bounds:
+class Limits:
     """What a number may be."""
 
     at_least: float | None = None
@@ -77,12 +79,11 @@ class Need:
     """One thing that has to hold."""
 
     fact: str  # of :data:`FACTS`, or ``number``
-    about: tuple[
-        str, ...
-    ]  # names, words, or parameters in braces, such as ``{place}``; it is enough if it holds of one
+    #: Names, words, or parameters in braces, such as ``{place}``; it is enough if it holds of one.
+    about: tuple[str, ...]
     is_so: bool = True  # False: it may hold of none
     lasts: bool = False  # whether it has to hold as long as the skill runs, too
-    bounds: Bounds = Bounds()  # of a ``number``, which names a parameter
+    limits: Limits = Limits()  # of a ``number``, which names a parameter
 
     def holds(self, values: Mapping[str, Any], facts: Facts) -> bool | None:
         """Say whether it holds for a skill with some values; None: nobody knows."""
@@ -98,8 +99,8 @@ class Need:
         return None if None in known else not self.is_so
 
     def _is_within(self, values: Mapping[str, Any], facts: Facts) -> bool | None:
-        given = facts.holds("condition", self.bounds.given) if self.bounds.given else True
-        if given is False or self.bounds.has(float(values[self.about[0]])):
+        given = facts.holds("condition", self.limits.given) if self.limits.given else True
+        if given is False or self.limits.has(float(values[self.about[0]])):
             return True
         return None if given is None else False
 
@@ -110,9 +111,9 @@ class Need:
     def reason(self, values: Mapping[str, Any], facts: Facts) -> str:
         """Say in words what keeps a skill from being done, e.g. ``drawer 3 is open``."""
         if self.fact == NUMBER:
-            (name,), given = self.about, self.bounds.given
+            (name,), given = self.about, self.limits.given
             unknown = f", and nobody knows whether {given}" if self.holds(values, facts) is None else ""
-            may_be = f"{self.bounds.words()}{given and f' while {given}'}"
+            may_be = f"{self.limits.words()}{given and f' while {given}'}"
             return f"{name} is {values[name]} and may be {may_be}{unknown}"
         holds = self.holds(values, facts)
         values = next((one for one in _singles(values) if self._holds(one, facts) is holds), values)
@@ -131,17 +132,17 @@ class Need:
     @property
     def conditions(self) -> Sequence[str]:
         """The names of the conditions that it asks for."""
-        given = (self.bounds.given,) if self.bounds.given else ()
+        given = (self.limits.given,) if self.limits.given else ()
         return self.about if self.fact == "condition" else given
 
     def as_data(self) -> dict[str, Any]:
         if self.fact == NUMBER:
-            each = zip(_BOUNDS, (self.bounds.at_least, self.bounds.at_most, self.bounds.given or None), strict=True)
+            each = zip(_BOUNDS, (self.limits.at_least, self.limits.at_most, self.limits.given or None), strict=True)
             data: dict[str, Any] = {NUMBER: {self.about[0]: {name: one for name, one in each if one is not None}}}
         else:
             data = {self.fact: list(self.about)}
             data = data if self.is_so else {_NOT: data}
-        return {_WHILE: data} if self.lasts and not self.bounds.given else data
+        return {_WHILE: data} if self.lasts and not self.limits.given else data
 
 
 def _singles(values: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -169,11 +170,9 @@ def _read(declared: Any, parameters: Mapping[str, Any], *, is_so: bool = True) -
             yield from (replace(need, lasts=True) for need in _read(about, parameters, is_so=is_so))
         elif word == NUMBER and is_so:
             yield from (_number(name, bounds, parameters) for name, bounds in _mapping(about).items())
-        elif word in FACTS or word is True or word is False:
-            fact = {True: "on", False: "off"}.get(word, word)  # what YAML takes the words for without quotes
-            yield Need(
-                fact, tuple(_about(one, parameters) for one in (about if isinstance(about, list) else [about])), is_so
-            )
+        elif (fact := SWITCHED[word] if isinstance(word, bool) else word) in FACTS:
+            each = about if isinstance(about, list) else [about]
+            yield Need(fact, tuple(_about(one, parameters) for one in each), is_so)
         else:
             known = (*FACTS, _NOT, _WHILE, NUMBER)
             raise ValueError(
@@ -200,8 +199,8 @@ def _number(name: str, declared: Any, parameters: Mapping[str, Any]) -> Need:
     condition = given.get(_WHILE, "")
     if not isinstance(condition, str):
         raise ValueError(f"number.{name}.while: {condition!r} is no condition; name one")
-    bounds = Bounds(numbers[0], numbers[1], condition)
-    return Need(NUMBER, (name,), lasts=bool(condition), bounds=bounds)
+    limits = Limits(numbers[0], numbers[1], condition)
+    return Need(NUMBER, (name,), lasts=bool(condition), limits=limits)
 
 
 def _mapping(value: Any) -> Mapping[Any, Any]:

@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from reactree_ros.agent.decision import as_object
-from reactree_ros.agent.needs import OPPOSITES, Facts, Need, filled, needs_of
+from reactree_ros.agent.needs import NUMBER, OPPOSITES, SWITCHED, Facts, Need, filled, needs_of
 from reactree_ros.agent.observation import Outcome
 from reactree_ros.agent.parameters import (
     Boolean,
@@ -55,9 +55,6 @@ CHANGES: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("held", "released", "gone"), ("held", "free")),
     **{state: (state, opposite) for state, opposite in OPPOSITES.items()},
 }
-
-#: What YAML takes the words for without quotes.
-_SWITCHED = {True: "on", False: "off"}
 
 
 @dataclass(frozen=True)
@@ -100,7 +97,7 @@ class Skill:
         for need in self.requires:
             for about in need.about:
                 self._check_about("requires", about, Boolean | Pose)
-                if need.fact == "number" and not isinstance(one := self.parameters[about], Number):
+                if need.fact == NUMBER and not isinstance(one := self.parameters[about], Number):
                     raise ValueError(f"requires.number: '{about}' is {one.words()}, not a number")
 
     def __hash__(self) -> int:
@@ -236,7 +233,7 @@ def _list(value: Any, what: str) -> Sequence[Any]:
 
 
 def effect_of(declared: Mapping[Any, Any]) -> dict[str, str]:
-    return {_SWITCHED.get(what, str(what)): str(about) for what, about in declared.items()}
+    return {(SWITCHED[what] if isinstance(what, bool) else str(what)): str(about) for what, about in declared.items()}
 
 
 def _parameters(fields: Mapping[str, Any], what: str) -> dict[str, Parameter]:

@@ -38,13 +38,17 @@ def sightings(scene: Scene, things: Iterable[Thing], place: Thing | None) -> Ite
     """Yield what working memory stores of things seen at a place, and of held things."""
     room, where = scene.agent_room.name, place.name if place is not None else None
     for thing in things:
-        yield Seen(thing.word, thing.number, room, where, states=tuple(sorted(thing.states)))
+        yield seen_as(thing, room, where)
     for thing in held(scene):
-        yield Seen(thing.word, thing.number, room, held=True, states=tuple(sorted(thing.states)))
+        yield seen_as(thing, room, held=True)
     for name in scene.held_besides:
         yield Seen(*parts_of(name), room, held=True)
     for id, person in scene.borne.items():
         yield Seen(scene.things[id].word, scene.things[id].number, None, person)
+
+
+def seen_as(thing: Thing, room: str, place: str | None = None, *, held: bool = False) -> Seen:
+    return Seen(thing.word, thing.number, room, place, held, tuple(sorted(thing.states)))
 
 
 def starting_text(scene: Scene, room_items: Iterable[Thing]) -> str:
@@ -238,7 +242,7 @@ def survey(scene: Scene) -> Observation:
         listed.append(f"The objects in the house are {merged(carried)}.")
     here = scene.agent_room
     listed.append(f"You are in the middle of {here.worded('a')}. {look_text(room_items(scene))}")
-    seen = tuple(Seen(thing.word, thing.number, room.name, states=tuple(sorted(thing.states))) for thing, room in known)
+    seen = tuple(seen_as(thing, room.name) for thing, room in known)
     return Observation(" ".join(listed), seen=seen, rooms=tuple(room.name for room in scene.rooms))
 
 

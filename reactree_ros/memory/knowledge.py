@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 
 from reactree_ros.agent.household import Household
-from reactree_ros.agent.needs import HERE, OPPOSITES
+from reactree_ros.agent.needs import HERE, NUMBER, OPPOSITES
 from reactree_ros.agent.observation import GONE, PERHAPS, Observation, Outcome, Seen
 from reactree_ros.agent.parameters import ParameterError, Value
 from reactree_ros.agent.skill import Offer, Offered, SkillCall
@@ -19,7 +19,7 @@ from reactree_ros.agent.turns import Place, Searched, ToldSearched, told_searche
 #: The verbs of skills by which a place is searched.
 GO_TO, OPEN = "go to", "open"
 #: Facts that are not asked of many names.
-UNTOLD = frozenset({"condition", "free", "number"})
+UNTOLD = frozenset({"condition", "free", NUMBER})
 #: States of what has an inside.
 _DOOR = {"OPEN", "CLOSED"}
 _INSTANCE = re.compile(r" (?:\d+|\(\d+\))$")
@@ -87,9 +87,7 @@ class Knowledge:
 
     def saw(self, observation: Observation, robot: str = "") -> None:
         """Take in what an observation shows, of a look around as of a skill."""
-        name_of = self.household.name_of
-        names = [name_of(seen.word, seen.instance) for seen in observation.seen]
-        here = dict(zip(names, observation.seen, strict=True))
+        name_of, here = self.household.name_of, self.here(observation)
         self.of(robot).saw(here)
         for known in self._robots.values():
             known.comes_near(here, is_holder=known is self.of(robot))
@@ -99,8 +97,9 @@ class Knowledge:
         for seen in observation.remembered:
             self._remember(seen, name=name_of(seen.word, seen.instance))
         for place in observation.looked_at(name_of):
-            self._missed(place, names)
-        for seen, name in zip(observation.seen, names, strict=True):
+            self._missed(place, here)
+        for seen in observation.seen:
+            name = name_of(seen.word, seen.instance)
             self.named[seen.word] = None
             if GONE in seen.states:
                 self.forget(seen.word, seen.instance)
@@ -118,6 +117,10 @@ class Knowledge:
                 self._set(name, frozenset(state.lower() for state in seen.states))
             if not seen.held and seen.word not in self._carried and _DOOR & {*seen.states}:
                 self._insides.setdefault(name, Place(name, seen.room, seen.word, seen.instance))
+
+    def here(self, observation: Observation) -> Mapping[str, Seen]:
+        """Return what an observation shows, by name."""
+        return {self.household.name_of(seen.word, seen.instance): seen for seen in observation.seen}
 
     def did(self, skill: str, observation: Observation, robot: str = "", *, step: int = 0) -> ToldSearched | None:
         """Take in what came of a skill beside what was seen; returns what is to be told if it searched something."""
@@ -340,9 +343,9 @@ class Known:
         if call is None:
             self.moved()
             return
-        is_done, name_of = observation.outcome is Outcome.DONE, self._all.household.name_of
+        is_done = observation.outcome is Outcome.DONE
         if call.skill.moves:
-            here = {name_of(one.word, one.instance): one for one in observation.seen}
+            here = self._all.here(observation)
             self.moved(call.value("at") if is_done else "")
             self.comes_near(here, is_holder=True)
             if here and self.at not in here and self._all.is_carried(self.at):

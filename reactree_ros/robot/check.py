@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from reactree_ros.agent.needs import OPPOSITES, Need
+from reactree_ros.agent.needs import NUMBER, OPPOSITES, Need
 from reactree_ros.agent.parameters import Named, Number, Thing
 from reactree_ros.agent.skill import Skill
 from reactree_ros.errors import UserError
@@ -123,10 +123,10 @@ def check_files(path: Path, *, policy: Path | None) -> list[Diagnosis]:
 
 def _never(need: Need, skill: Skill, skills: Sequence[Skill], house: SemanticMap) -> str:
     """Say why a need can never hold; empty if it can."""
-    if need.fact == "number":
+    if need.fact == NUMBER:
         declared = skill.parameters[need.about[0]]
-        is_within = not isinstance(declared, Number) or any(map(need.bounds.has, declared.values()))
-        return "" if is_within else f"{need.about[0]} is never {need.bounds.words()}"
+        is_within = not isinstance(declared, Number) or any(map(need.limits.has, declared.values()))
+        return "" if is_within else f"{need.about[0]} is never {need.limits.words()}"
     brought_about = {*AT_FIRST, *(effect for one in skills for effect in one.effect)}
     brought_about |= {state.lower() for thing in house.things.values() for state in thing.states}
     if need.fact not in (*OPPOSITES, "held", "at") or not need.is_so or need.fact in brought_about:

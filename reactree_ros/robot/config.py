@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, FiniteFloat, PrivateAttr
 from typing_extensions import Self
 
-from reactree_ros.agent.needs import HERE, Need
+from reactree_ros.agent.needs import HERE, NUMBER, Need
 from reactree_ros.agent.parameters import Named, Number, Person, Place, Thing, each_of
 from reactree_ros.agent.picture import MOST_LOOKS, NO, YES, PictureCheck
 from reactree_ros.agent.skill import WAIT, Bounds, Skill, check_told_apart, read_skill, skill_of, wait_skill
@@ -322,7 +322,7 @@ def worded(need: Need, wordings: Mapping[str, str]) -> Need:
     check_conditions(need.conditions, wordings)
     if need.fact == "condition":
         return replace(need, about=tuple(wordings[name] for name in need.about))
-    return replace(need, bounds=replace(need.bounds, given=wordings.get(need.bounds.given, "")))
+    return replace(need, limits=replace(need.limits, given=wordings.get(need.limits.given, "")))
 
 
 def check_conditions(named: Iterable[str], known: Collection[str]) -> None:
@@ -583,7 +583,7 @@ class RobotConfig(Document):
         def check(needs: Iterable[Need]) -> None:
             for need in needs:
                 among = {"hand": None} if need.fact == "free" else known
-                for about in () if need.fact in ("condition", "number") else need.about:
+                for about in () if need.fact in ("condition", NUMBER) else need.about:
                     word, number = parts_of(about)
                     if _head(about) and _head(about) not in among and not (number and word in words):
                         what = f"'{about}' is nothing on the map, and no skill's effect names it"

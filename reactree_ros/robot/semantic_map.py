@@ -17,7 +17,7 @@ from reactree_ros.robot.detections import Detection, lies, matched
 from reactree_ros.robot.house import House, Item, MapPerson, MapThing, Receptacle, Room
 from reactree_ros.robot.map_file import MapDocument, Passage, Ways
 from reactree_ros.robot.poses import Pose
-from reactree_ros.world.port import Observation, Seen
+from reactree_ros.world.port import Observation
 
 #: Of words, and of places of one word, at which something was seen that is no thing yet, the most.
 _MOST_CANDIDATES = 100
@@ -475,9 +475,7 @@ class SemanticMap(House):
         """Look around: the text tells of the room, the data also of what is at the place where the robot stands."""
         observation, place, room = rules.look_around(self), self.anchor, self.agent_room.name
         if place is not None:
-            near = (
-                Seen(one.word, one.number, room, place.name, states=tuple(sorted(one.states))) for one in self.look()
-            )
+            near = (rules.seen_as(one, room, place.name) for one in self.look())
             observation = replace(observation, seen=(*observation.seen, *near))
         return self.located(observation, (*self.rooms, *self.receptacles(), *self.lying))
 

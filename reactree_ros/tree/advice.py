@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
+from reactree_ros.agent.needs import NUMBER
 from reactree_ros.agent.parameters import Choice, List, Named, ParameterError, Thing
 from reactree_ros.agent.skill import Offer, Skill, helping
 from reactree_ros.agent.text import names, without_articles, words
@@ -97,7 +98,7 @@ def _is_verb_and_thing(skill: Skill) -> bool:
 def _holds(skill: Skill, robot: Known) -> bool:
     """Whether no need is known not to hold, of those that name no parameter."""
     return not any(
-        need.holds({}, robot) is False for need in skill.requires if need.fact != "number" and not need.parameters
+        need.holds({}, robot) is False for need in skill.requires if need.fact != NUMBER and not need.parameters
     )
 
 

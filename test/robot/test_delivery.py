@@ -10,7 +10,7 @@ from doubles import ScriptedModel
 from office import OfficeWorld
 from robot.delivery import RULES, delivery_robot
 
-from reactree_ros.agent.needs import Bounds, Need
+from reactree_ros.agent.needs import Limits, Need
 from reactree_ros.episode import Episode
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import SKILLS
@@ -28,7 +28,7 @@ def loaded(folder: Path, *args: Any, **more: Any) -> RobotConfig:
 def test_needs_are_read_with_the_wordings_of_conditions(tmp_path: Path) -> None:
     skills = {skill.name: skill for skill in loaded(tmp_path).declared}
     assert skills["navigate"].requires == (
-        Need("number", ("speed",), lasts=True, bounds=Bounds(at_most=0.8, given="people are near")),
+        Need("number", ("speed",), lasts=True, limits=Limits(at_most=0.8, given="people are near")),
         Need("open", ("drawer",), is_so=False, lasts=True),
     )
     assert skills["navigate"].uses == {"base"}
