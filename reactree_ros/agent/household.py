@@ -89,7 +89,7 @@ class Household:
     def uses(self, skill: str) -> frozenset[str]:
         """Return what of the robot a skill takes: what it names, else all, for which the empty name stands, too.
 
-        A skill also takes what those use that change what it requires: none may drive away while one loads at a place.
+        It also takes the resources of each skill that changes what it requires: nobody drives away while it loads.
         """
         with suppress(ParameterError):
             return self._uses[self.call(skill).skill.name]

@@ -21,8 +21,8 @@ from reactree_ros.memory.knowledge import UNTOLD, Knowledge, Known, Sighting, wo
 MOST_NAMED = 8
 #: The numbers of some instances as a household lists them, e.g. those of ``plate (1, 3)``.
 _NUMBERS = re.compile(r" \((\d+(?:, \d+)*)\)")
-#: The words before them, and those of them that are none of the name. So many characters are looked at: a search from
-#: every word on of a long text would stop the tree.
+#: The words before the numbers, and the first of these that belong to no name. No more characters are looked at: a
+#: longer search would hold up the tree.
 _WORDS, _BEFORE, _MOST_BEFORE = re.compile(r"[\w ]*$"), re.compile(r"(?:\w+ )*?(?:see|hold|has|the|The|an?) "), 200
 _LETTER = re.compile(r"\b[A-Za-z]")
 _SEE, _HOLD = re.compile(r"([Yy]ou see )([^.]*)"), re.compile(r"You hold ([^.]*)")
@@ -73,8 +73,8 @@ class Offers:
 
     def _apart(self, text: str) -> tuple[str, str] | None:
         verb, name = self._known.household.split_skill(text)
-        is_thing = verb in self._of_verb and word_of(name) in self._words
-        return (verb, name) if is_thing else None  # who or what is of no kind that the world names, may be never seen
+        # A person, or a thing of no kind that the world names, need not have been seen.
+        return (verb, name) if verb in self._of_verb and word_of(name) in self._words else None
 
     def offers(self, listed: Iterable[Offer], robot: Known) -> list[Offer]:
         """Return those that may be possible, with the values that fit."""

@@ -29,7 +29,7 @@ class Offers(enum.Enum):
     AUTO = "auto"
     """As ``possible``; all if the model is trained for the planner, as it was trained on all."""
     POSSIBLE = "possible"
-    """Those that what is known allows."""
+    """Those that knowledge allows."""
     ALL = "all"
     """All that the world lists."""
 
@@ -106,7 +106,7 @@ class RunOptions(Settings):
     )
     offers: Offers = _as(
         Offers.AUTO,
-        "skills that an agent node is offered: possible (those that what is known allows), all, or auto (possible, and "
+        "skills that an agent node is offered: possible (what knowledge allows), all, or auto (possible, and "
         "all if the model is trained for the planner)",
     )
     tells: Annotated[str, AfterValidator(_tells)] = _as(
