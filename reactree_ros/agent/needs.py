@@ -127,7 +127,7 @@ class Need:
     @cached_property
     def parameters(self) -> frozenset[str]:
         """The parameters that it is about; the one that a ``number`` names is none."""
-        return frozenset(name for about in self.about for name in re.findall(r"{(.*?)}", about))
+        return frozenset(name for about in self.about for name in re.findall(r"{([^{}]*)}", about))
 
     @property
     def conditions(self) -> Sequence[str]:

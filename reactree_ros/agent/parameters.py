@@ -81,7 +81,10 @@ _LISTED = 8
 LONGEST_LIST, _FEW = 64, 8
 #: What stands between two values of a list, where it is in no quotes.
 _IN_QUOTES = re.compile(r'[",]|\band\b', re.IGNORECASE)
-_BETWEEN = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<joint>\s*,\s*(?:and\s+)?|\s+and\s+)|.', re.IGNORECASE | re.DOTALL)
+_BETWEEN = re.compile(
+    r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|(?P<joint>(?:(?<!\s)\s+)?,\s*(?:and\s+)?|(?<!\s)\s+and\s+)|.',
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 def each_of(value: Any) -> tuple[Any, ...]:
