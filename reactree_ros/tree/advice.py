@@ -23,7 +23,8 @@ MOST_NAMED = 8
 _NUMBERS = re.compile(r" \((\d+(?:, \d+)*)\)")
 #: The words before the numbers, and the first of these that belong to no name. No more characters are looked at: a
 #: longer search would hold up the tree.
-_WORDS, _BEFORE, _MOST_BEFORE = re.compile(r"[\w ]*$"), re.compile(r"(?:\w+ )*?(?:see|hold|has|the|The|an?) "), 200
+_WORDS, _BEFORE = re.compile(r"(?<![\w ])[\w ]*\Z"), re.compile(r"(?:\w+ )*?(?:see|hold|has|the|The|an?) ")
+_MOST_BEFORE = 200
 _LETTER = re.compile(r"\b[A-Za-z]")
 _SEE, _HOLD = re.compile(r"([Yy]ou see )([^.]*)"), re.compile(r"You hold ([^.]*)")
 
@@ -172,8 +173,11 @@ def line(goal: str, things: Iterable[str], known: Knowledge, robot: Known) -> st
     if robot.held or known.household.hands:  # else the world says nothing of what is held
         said.append(f"You hold {', '.join(robot.held) or 'nothing'}.")
     named = {word: [one for one in known.sightings(word) if not one.held] for word in whole_names(goal, things)}
-    if seen := [one for each in named.values() for one in each]:
+    each_seen = [one for each in named.values() for one in each]
+    if seen := [one for one in each_seen if one.name in known.there]:
         said.append(f"Seen: {', '.join(map(_placed, seen[:MOST_NAMED]))}.")
+    if left := [f"{_placed(one)} any more" for one in each_seen if one.name not in known.there]:
+        said.append(f"Not there: {', '.join(left[:MOST_NAMED])}.")
     if missing := [word for word, each in named.items() if not each and not known.sightings(word)]:
         said.append(f"No {' and no '.join(missing)} has been seen.{_not_searched(known, robot)}")
     return " ".join(filter(None, said))

@@ -87,6 +87,13 @@ def test_a_world_that_does_not_say_what_is_held_is_not_said_to_hold_nothing() ->
         assert ("You hold nothing" in line("take the lamp", [], known, known.of())) == says
 
 
+def test_what_a_later_look_missed_is_not_said_to_be_seen_there() -> None:
+    known = at_the_table()
+    assert line("Find a cup", ["cup"], known, known.of()).endswith("Seen: cup 1 at table 1 in kitchen 1.")
+    known.saw(Observation("", seen=(THERE.seen[0],), looked_into="table 1"))
+    assert line("Find a cup", ["cup"], known, known.of()).endswith("Not there: cup 1 at table 1 in kitchen 1 any more.")
+
+
 def test_what_was_read_stays_as_it_is_and_names_are_as_skills_have_them() -> None:
     known = at_the_table()
     text = "You see cup (1). It returned label: Aspirin (500)."
