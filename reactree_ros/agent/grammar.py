@@ -167,13 +167,13 @@ class DecisionGrammar(Grammar):
         return f"A decision starts with {listed(kind.opening for kind in self.allowed)}"
 
 
-def parse_decision(text: str, grammar: Grammar | None = None, *, keep_and: bool = False) -> Decision:
+def parse_decision(text: str, *, keep_and: bool = False) -> Decision:
     """Read one decision, such as ``Think: …``, as the recordings have it. Raises MalformedDecision.
 
     ``keep_and``: leave a final ``and`` in the last subgoal, as the recordings do.
     """
     text = text.strip("\n")
-    kinds = (grammar or DecisionGrammar(())).kinds
+    kinds = DecisionGrammar(()).kinds
     word, colon, _ = text.partition(":")
     kind = next((kind for kind in kinds if colon and kind.word == word), None)
     if kind is None:

@@ -9,13 +9,11 @@ from typing import Any
 from py_trees.composites import Composite
 
 from reactree_ros.agent.control_flow import ControlFlow, wordings
-from reactree_ros.agent.decision import ASKS_MEMORY, OK, RECALL, Decision, MalformedDecision
-from reactree_ros.agent.grammar import LONGEST_LINE, LONGEST_THOUGHT, DecisionGrammar, parse_decision
+from reactree_ros.agent.decision import ASKS_MEMORY, OK, RECALL, Decision
+from reactree_ros.agent.grammar import LONGEST_LINE, LONGEST_THOUGHT, DecisionGrammar
 from reactree_ros.agent.kinds.expand import Expand, normal
 from reactree_ros.agent.kinds.think import summarised
-from reactree_ros.agent.labels import not_available
 from reactree_ros.agent.prompt import ContextWindow, Siblings, reply_rule, system_text, task_turn
-from reactree_ros.agent.reading.skills import Skills
 from reactree_ros.agent.skill import Offer, apart
 from reactree_ros.agent.transcript import Example
 from reactree_ros.agent.turns import About, Prompt, Said, Saw, Told, Turn, told_failed
@@ -306,8 +304,6 @@ class AgentNode(GoalNode):
         return why_not(skill, self.context.nameable, self.context.known, self.post.robot.known) or objection
 
     def _read(self, reply: Reply) -> Sequence[Said]:
-        if self.context.options.plain_reading:
-            return self._plainly(reply)
         said = self.decisions(reply, self._grammar())
         decision = said[-1].decision if said else None
         objection = "" if decision is None else decision.objection(self) or self._doubt(decision, reply)
@@ -333,25 +329,6 @@ class AgentNode(GoalNode):
         if self.context.options.check_done and decision is not None and decision.skill_asked:
             self._last_failed = reason
         super().refuse(said, reason, decision)
-
-    def _plainly(self, reply: Reply) -> Sequence[Said]:
-        text, objection = reply.text.strip("\n"), reply.objection
-        decision: Decision | None = None
-        if not objection:
-            try:
-                decision = parse_decision(text, self._grammar(), keep_and=True)
-            except MalformedDecision as error:
-                objection = str(error)
-        if decision is not None:
-            objection = decision.objection(self)
-            skill = decision.skill_asked
-            listed = self.context.options.refuse_unavailable
-            if skill and listed and Skills(self._offered(), self._offers).exactly(skill) is None:
-                objection = not_available(skill)
-        if objection:
-            self.refuse(text, objection, decision)
-            return ()
-        return [Said(text, decision)]
 
     def answered(self, question: str) -> str:
         return self.context.answers.get(question.casefold(), "")

@@ -149,7 +149,6 @@ class RunOptions(Settings):
 class TreeOptions(RunOptions):
     """A run's options with those that only a replay of recordings changes."""
 
-    plain_reading: bool = False  # decisions in the words of the grammar alone; a final ``and `` stays in a subgoal
     refuse_recursion: bool = True  # an expansion whose subgoal equals a goal above it is refused
     refuse_unavailable: bool = True  # a skill that is not available is refused, instead of leaving that to the world
     make_room: bool = True  # shorter replies, then a summary of older turns, if a prompt fits without examples neither
@@ -176,7 +175,6 @@ AS_RECORDED = TreeOptions(
     stuck_after=0,
     answer_repeats=False,
     check_done=False,
-    plain_reading=True,
     refuse_recursion=False,
     refuse_unavailable=False,
     refused_in_a_row=0,
