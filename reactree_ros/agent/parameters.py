@@ -11,7 +11,7 @@ import functools
 import json
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
@@ -38,9 +38,9 @@ class Notation:
     def texts(self, texts: Iterable[str]) -> str:
         return self.one_of(map(self.literal, texts))
 
-    def numerals(self, texts: Collection[str]) -> str:
+    def numerals(self, texts: frozenset[str]) -> str:
         """Write that one of very many texts of digits and signs is said: what begins alike is written once."""
-        return _tails(frozenset(texts), self)
+        return _tails(texts, self)
 
 
 REGEX = Notation(literal=re.escape, begin="(?:", joint="", bar="|")
@@ -172,9 +172,6 @@ class Enumerable(Parameter):
 
     def read(self, said: object, now: Sequence[str] | None = None) -> Value:
         """Return the option whose words are said, in any capitals, quotes and brackets. Raises ParameterError."""
-        return self._option(said, now)
-
-    def _option(self, said: object, now: Sequence[str] | None) -> str:
         options, text = self.options(now), _text_of(said)
         if options is None:
             return _LINE.read(text)
@@ -309,7 +306,7 @@ class Boolean(Enumerable):
         if isinstance(said, bool):
             return said
         is_json = isinstance(said, str) and said.casefold() in ("true", "false")
-        return str(said).casefold() == "true" if is_json else self._option(said, now) == self.true
+        return str(said).casefold() == "true" if is_json else super().read(said, now) == self.true
 
     def example(self, now: Sequence[str] | None = None) -> bool:
         return True
@@ -356,7 +353,7 @@ class Number(Parameter):
             )
 
     def pattern(self, notation: Notation, now: Sequence[str] | None = None) -> str:
-        return notation.numerals(_numerals(self))
+        return notation.numerals(self._numerals)
 
     def schema(self, now: Sequence[str] | None = None) -> dict[str, Any]:
         return {
@@ -385,7 +382,9 @@ class Number(Parameter):
         return self.least
 
     def write(self, value: Value) -> str:
-        return _numeral(_exact(value))
+        text = f"{_exact(value):f}"
+        text = text.rstrip("0").rstrip(".") if "." in text else text
+        return "0" if text == "-0" else text
 
     def values(self) -> Iterator[int | float]:
         yield from map(self._step, range(self._last + 1))
@@ -416,6 +415,10 @@ class Number(Parameter):
     def as_data(self) -> Any:
         bounds = {"from": self.least, "to": self.most, "by": self.step}
         return {"number": {**bounds, **({"unit": self.unit} if self.unit else {})}}
+
+    @functools.cached_property
+    def _numerals(self) -> frozenset[str]:
+        return frozenset(map(self.write, self.values()))
 
     @property
     def _last(self) -> int:
@@ -669,17 +672,6 @@ def _text_of(said: object) -> str:
 
 def _exact(number: Value) -> Decimal:
     return Decimal(str(number))
-
-
-def _numeral(number: Decimal) -> str:
-    text = f"{number:f}"
-    text = text.rstrip("0").rstrip(".") if "." in text else text
-    return "0" if text == "-0" else text
-
-
-@functools.lru_cache(maxsize=64)
-def _numerals(number: Number) -> frozenset[str]:
-    return frozenset(map(_numeral, map(_exact, number.values())))
 
 
 def _is_number(value: object) -> bool:
