@@ -182,7 +182,7 @@ class AgentNode(GoalNode):
         self._begin_anew()
         if self._skills:
             yield from self._learn_skills()
-        if self.context.options.corrections:  # what the person has done meanwhile
+        if not self.context.options.as_recorded:  # what the person has done meanwhile
             yield from self.hear()
 
     def tell(self, text: str, about: About = About.ANSWER) -> None:
@@ -230,7 +230,7 @@ class AgentNode(GoalNode):
             count = self.context.count_tokens
             room = self._window.room(self.turns, excess=error.excess, count=count)
             until = self._window.excess(self.turns, limit=room, count=count)
-            if until is None or not self.context.options.make_room:
+            if until is None or self.context.options.as_recorded:
                 raise
             longest = min(max(room // 4, SHORTEST_SUMMARY), self.context.options.max_tokens)
             yield from self._summarise(until, max_tokens=longest)
@@ -287,7 +287,7 @@ class AgentNode(GoalNode):
         had = normal(thought)
         again = had in self._thoughts
         self._thoughts.append(had)
-        if again and self.context.options.answer_repeats:
+        if again and not self.context.options.as_recorded:
             return REPEATED
         known, robot, things = self.context.known, self.post.robot.known, self.context.nameable
         missing = about_thought(thought, self._skills, things, known, robot) if self._says_missing else ""
@@ -345,7 +345,7 @@ class AgentNode(GoalNode):
         deepest = options.max_depth or DEEPEST
         if self.depth + 2 > deepest:
             return f"The tree is {self.depth} deep and must not grow beyond {deepest}."
-        if options.refuse_recursion:
+        if not options.as_recorded:
             for subgoal in expand.subgoals:
                 if normal(subgoal) in self._ancestors:
                     return f"The subgoal '{subgoal}' is being worked on already; name smaller ones."

@@ -11,7 +11,7 @@ from reactree_ros.agent.budget import COUNTED, Limit
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL, Decision
 from reactree_ros.agent.household import NAMING
 from reactree_ros.agent.prompt import SUMMARY_STOPS, read_summary, start_turn, summary_request, without_oldest
-from reactree_ros.agent.skill import Offer, Offered, SkillCall
+from reactree_ros.agent.skill import Offered
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.agent.transcript import Example, shortened
 from reactree_ros.agent.turns import About, Prompt, Said, Saw, Told, ToldSearched, Turn
@@ -171,18 +171,6 @@ class AskingNode(ProgramNode):
             else:
                 return self.context.known.giving(skills)
 
-    def corrections(self) -> Generator[Step, Any, Sequence[Offer]]:
-        pending = asked(self.post.world.corrections)
-        offers: Sequence[Offer] = yield Wait("corrections", pending, WorldError, call=Call("corrections"))
-        return offers
-
-    def correct(self, correction: SkillCall) -> Generator[Step, Any, Observation]:
-        """Have the world take in what the person has confirmed; returns a look around, or why it does not."""
-        pending, call = asked(self.post.world.correct, correction), Call("correct", correction=correction)
-        observation: Observation = yield Wait("correction", pending, WorldError, call=call)
-        self.context.remember(observation, self.post.robot)
-        return observation
-
     def perform(self, skill: str) -> Generator[Step, Any, Observation]:
         """Carry a skill out that is counted already; ``recall`` is answered by working memory."""
         context = self.context
@@ -279,7 +267,7 @@ class AskingNode(ProgramNode):
             self._show(kept)
             return
         quarter, options = error.context // 4, self.context.options
-        if not (options.make_room and 0 < quarter < (self._longest_reply or options.max_tokens)):
+        if options.as_recorded or not (0 < quarter < (self._longest_reply or options.max_tokens)):
             raise error
         self._longest_reply = quarter
 

@@ -36,7 +36,7 @@ from reactree_ros.tree.failure import Failure, FailureKind, LimitReached
 from reactree_ros.tree.goal import Goal, OfAttempt
 from reactree_ros.tree.listener import Call
 from reactree_ros.tree.program_node import Grow, Program, Step, Wait
-from reactree_ros.world.port import Observation, Outcome
+from reactree_ros.world.port import Observation, Outcome, WorldError
 
 
 class GoalNode(AskingNode):
@@ -208,11 +208,12 @@ class GoalNode(AskingNode):
             self.tell(f"The person says: {quoted(words)}.", About.PERSON)
             if context.considered < self._heard:
                 context.considered = self._heard
-                if context.options.corrections and context.person is not None:
+                if not context.options.as_recorded and context.person is not None:
                     yield from self._correct(words)
 
     def _correct(self, words: str) -> Generator[Step, Any, None]:
-        offers = yield from self.corrections()
+        world = self.post.world
+        offers = yield Wait("corrections", asked(world.corrections), WorldError, call=Call("corrections"))
         found = (yield from self._stated(words, offers)) if offers else []
         if not found:
             return
@@ -222,7 +223,9 @@ class GoalNode(AskingNode):
             return
         seen = None
         for correction in found[corrections]:
-            now = yield from self.correct(correction)
+            pending, call = asked(world.correct, correction), Call("correct", correction=correction)
+            now: Observation = yield Wait("correction", pending, WorldError, call=call)
+            self.context.remember(now, self.post.robot)
             if now.outcome is not Outcome.DONE:
                 self.tell(f"The person confirms it, but '{correction}' cannot be: {now.text}", About.PERSON)
                 continue
