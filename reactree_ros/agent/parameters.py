@@ -633,9 +633,6 @@ class Pose(Parameter):
     def example(self, now: Sequence[str] | None = None) -> Mapping[str, float]:
         return {name: min((0, one.least, one.greatest), key=abs) for name, one in self._numbers.items()}
 
-    def longest_of(self, now: Sequence[str] | None = None) -> int:
-        return len("x , y , yaw ") + 3 * len("-1000.00")
-
     def write(self, value: Value) -> str:
         assert isinstance(value, Mapping)
         return ", ".join(f"{name} {one.write(value[name])}" for name, one in self._numbers.items())
