@@ -109,7 +109,8 @@ class Parameter(abc.ABC):
     @property
     def named(self) -> Named | None:
         """The kind of the names that stand here, be it in a list; None if none do."""
-        return None
+        one = self.of if isinstance(self, List) else self
+        return one if isinstance(one, Named) else None
 
     def options(self, now: Sequence[str] | None = None) -> Sequence[str] | None:
         """Return everything that may be said; None: so much that only a pattern tells."""
@@ -197,11 +198,6 @@ class Named(Enumerable):
 
     which: str = ""
     names: tuple[str, ...] = ()  # the only ones, by their names; empty: those of the world
-
-    @property
-    def named(self) -> Named | None:
-        """See :attr:`Parameter.named`."""
-        return self
 
     def options(self, now: Sequence[str] | None = None) -> Sequence[str] | None:
         return (self.names or None) if now is None else now
@@ -518,11 +514,6 @@ class List(Parameter):
             raise ValueError(f"a list is of names, options, numbers or texts, without a default, not {self.of.words()}")
         if isinstance(self.most, bool) or not isinstance(self.most, int) or not 1 <= self.most <= LONGEST_LIST:
             raise ValueError(f"most: {self.most!r} is no number from 1 to {LONGEST_LIST}")
-
-    @property
-    def named(self) -> Named | None:
-        """See :attr:`Parameter.named`."""
-        return self.of.named
 
     def options(self, now: Sequence[str] | None = None) -> Sequence[str] | None:
         return None if (options := self.of.options(now)) is None or options else ()  # (): nothing may be listed

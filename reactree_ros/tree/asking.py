@@ -278,9 +278,7 @@ class AskingNode(ProgramNode):
 
     # ------------------------------------------------------------------ requests
 
-    def ask(
-        self, may_say: MaySay | Callable[[], MaySay], *, begun: str = "", **sampling: Any
-    ) -> Generator[Step, Any, Reply]:
+    def ask(self, may_say: MaySay | Callable[[], MaySay], **sampling: Any) -> Generator[Step, Any, Reply]:
         """Ask for what comes next; a prompt that is too long is made shorter, see :meth:`make_room`.
 
         The caller counts the decision. If the budget forbids a further one, LimitReached is raised; if no reply comes,
@@ -288,21 +286,18 @@ class AskingNode(ProgramNode):
 
         Args:
             may_say: What the reply is held to, or what says that: after a hold it may be something else.
-            begun: How the reply begins.
             sampling: Fields of the request that differ from the run's options.
         """
         while True:
             try:
-                return (yield from self._ask_once(self.prompt, may_say, begun=begun, **sampling))
+                return (yield from self._ask_once(self.prompt, may_say, **sampling))
             except PromptTooLong as error:
                 too_long = error
             yield from self.make_room(too_long)
 
-    def ask_with(
-        self, turns: Sequence[Turn], may_say: MaySay, *, begun: str = "", **sampling: Any
-    ) -> Generator[Step, Any, Reply]:
+    def ask_with(self, turns: Sequence[Turn], may_say: MaySay, **sampling: Any) -> Generator[Step, Any, Reply]:
         """Ask with a prompt of its own; see :meth:`ask`."""
-        return (yield from self._ask_once(lambda: turns, may_say, begun=begun, **sampling))
+        return (yield from self._ask_once(lambda: turns, may_say, **sampling))
 
     def _ask_once(
         self, prompt: Callable[[], Sequence[Turn]], may_say: MaySay | Callable[[], MaySay], **sampling: Any
