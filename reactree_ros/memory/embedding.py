@@ -60,12 +60,17 @@ def checked_vectors(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.floa
             f"embedder {embedder.name!r} gave an array of shape {vectors.shape} instead of "
             f"{(len(texts), embedder.dimension)}"
         )
-    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
-    for row in map(int, np.flatnonzero(~(np.abs(lengths - 1) < _UNIT_TOLERANCE))):
+    for row, length in wrong_lengths(vectors):
         raise EmbeddingError(
-            f"embedder {embedder.name!r} gave a vector of length {lengths[row]:.4g} instead of 1 for {texts[row]!r}"
+            f"embedder {embedder.name!r} gave a vector of length {length:.4g} instead of 1 for {texts[row]!r}"
         )
     return vectors
+
+
+def wrong_lengths(vectors: NDArray[np.float32]) -> Iterator[tuple[int, float]]:
+    """Yield the rows that are not of unit length, with their lengths."""
+    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+    yield from ((int(row), lengths[row]) for row in np.flatnonzero(~(np.abs(lengths - 1) < _UNIT_TOLERANCE)))
 
 
 class SentenceTransformerEmbedder:

@@ -12,7 +12,7 @@ from reactree_ros.agent.control_flow import ControlFlow, wordings
 from reactree_ros.agent.decision import ASKS_MEMORY, OK, RECALL, Decision
 from reactree_ros.agent.grammar import LONGEST_LINE, LONGEST_THOUGHT, DecisionGrammar
 from reactree_ros.agent.kinds.expand import Expand, normal
-from reactree_ros.agent.kinds.think import summarised
+from reactree_ros.agent.kinds.think import Summarise
 from reactree_ros.agent.prompt import ContextWindow, Siblings, reply_rule, system_text, task_turn
 from reactree_ros.agent.skill import Offer, apart
 from reactree_ros.agent.transcript import Example
@@ -279,7 +279,7 @@ class AgentNode(GoalNode):
         summary, reply = yield from self.summarise(trajectory, self.subgoal, otherwise=last, **sampling)
         self._window.hide(until, summary)
         if reply is not None:
-            told = summarised(f"So far: {summary}", summary)
+            told = Summarise(f"So far: {summary}", summary)
             self.budget.count(told.counted)
             self.context.listener.decided(self, told, reply)
 
