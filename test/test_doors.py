@@ -73,7 +73,6 @@ DOORS = {
     "reactree_doors/mcp/over_ros.py RosRobot.execute.execute": OF_THE_BRIDGE,
     "nodes/bridge/endpoints.py SkillServer._carry_out": OF_THE_BRIDGE,
     "nodes/planner/task_runner.py TaskRunner._begin": OF_THE_RUN,
-    "routine/skills.py _Run._does": OF_THE_BRIDGE,
     "tree/team.py _claimed_skill": OF_THE_RUN,
     "tree/program_node.py SkillLeaf.initialise": OF_THE_RUN,
     "tree/team.py Robot.make_way": OF_THE_RUN,

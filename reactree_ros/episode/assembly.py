@@ -17,7 +17,7 @@ from reactree_ros.episode.eyes import with_eyes
 from reactree_ros.episode.run_spec import RunSpec, Selection
 from reactree_ros.episode.telemetry import watching
 from reactree_ros.errors import UserError
-from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, RequestRejected
+from reactree_ros.llm.port import LanguageModel
 from reactree_ros.llm.spec import MODELS, make_model, named_model
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.memory.spec import is_brought, memory
@@ -29,6 +29,7 @@ from reactree_ros.record.writer import Recorder, RecordFile
 from reactree_ros.routine.fitting import Routines
 from reactree_ros.routine.learn import NotLearnt, unnamed, without
 from reactree_ros.routine.model import Routine
+from reactree_ros.routine.running import NoModel
 from reactree_ros.routine.use import Proof, vocabulary_of
 from reactree_ros.tree.options import Routines as Wanted
 from reactree_ros.tree.options import TreeOptions
@@ -214,11 +215,6 @@ def _of_suite(suite: Any, tasks: Mapping[int, Task], task_id: int | None) -> Wor
 
 
 # ---------------------------------------------------------------------- routines tried out
-
-
-class NoModel(LanguageModel):
-    def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        return Pending.failed(RequestRejected("no language model is asked while a routine is tried out"))
 
 
 def tried_out(routine: Routine, instruction: str, again: Again) -> str:

@@ -17,6 +17,8 @@ from reactree_ros.agent.observation import Observation, Outcome, Seen
 from reactree_ros.agent.parameters import ParameterError, Room
 from reactree_ros.agent.skill import LONGEST, WAIT, SkillCall
 from reactree_ros.agent.turns import Tried
+from reactree_ros.background.pending import Pending
+from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, RequestRejected
 from reactree_ros.memory.knowledge import Known, is_of, word_of
 from reactree_ros.routine import model
 from reactree_ros.routine.fitting import Fit, describe
@@ -40,6 +42,11 @@ class Unusable(ValueError):
     pass
 
 
+class NoModel(LanguageModel):
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        return Pending.failed(RequestRejected("no language model is asked while a routine is tried out"))
+
+
 class _Interrupted(Exception):
     pass
 
@@ -60,6 +67,12 @@ class Run:
 
     def render(self, template: str) -> str:
         return template.format(**self.fit.values, **self.found)
+
+    def call(self, template: str) -> SkillCall | str:
+        """Return the skill that a wording says here. Raises ParameterError, or KeyError: nothing has a name in it."""
+        words, household = self.render(template), self.node.context.household
+        declared = household.skills and not household.says_text(words)
+        return household.call(words) if declared else household.say(words, {})
 
     def interrupted(self) -> str:
         said = self.node.words_since(self._words)
@@ -140,11 +153,6 @@ class _Leaf(SkillNode):
             self._routine.done.append(Tried(str(call), True))
         return seen
 
-    def call(self, words: str) -> SkillCall | str:
-        household = self.context.household
-        declared = household.skills and not household.says_text(words)
-        return household.call(words) if declared else household.say(words, {})
-
 
 class SkillStep(_Leaf):
     """Carries a skill of a routine out, unless it is to be seen that what it brings is so already."""
@@ -156,7 +164,7 @@ class SkillStep(_Leaf):
     def program(self) -> Program:
         run, skill = self._routine, self._skill
         try:
-            call = self.call(run.render(skill.wording))
+            call = run.call(skill.wording)
         except (ParameterError, KeyError) as error:
             return self.fails(f"'{self.subgoal}' cannot be done: {error}")
         if run.holds_already(skill.effect, self.post.robot.known):
@@ -173,13 +181,13 @@ class SkillStep(_Leaf):
 
 
 class WaitStep(_Leaf):
-    def __init__(self, condition: str, seconds: float | None, run: Run) -> None:
-        super().__init__(f"{WAIT} {condition}", run)
-        self._condition, self._seconds = condition, seconds
+    def __init__(self, waits: model.WaitFor, run: Run) -> None:
+        super().__init__(f"{WAIT} {_condition(waits, run)}", run)
+        self._waits = waits
         self._wait(0)  # so that one that the world does not know is found before anything is done
 
     def program(self) -> Program:
-        left = self._seconds
+        left = self._waits.seconds
         while True:
             now = LONGEST if left is None else min(int(left), LONGEST)
             seen = yield from self.carries_out(self._wait(now))
@@ -190,7 +198,7 @@ class WaitStep(_Leaf):
                 return self.fails(seen.text) if seen.outcome is not Outcome.TIMEOUT else False
 
     def _wait(self, seconds: int) -> SkillCall | str:
-        return self.call(f"{WAIT} {self._condition} for up to {seconds} s")
+        return self._routine.call(f"{WAIT} {self._waits.condition} for up to {seconds} s")
 
 
 class GoalStep(_Leaf):
@@ -469,7 +477,11 @@ class _Again(decorators.Decorator):
         failed = self._run.reason if self.decorated.status == Status.FAILURE else ""
         self._alike = failed, self._alike[1] + 1 if failed and failed == self._alike[0] else 1
         self._run.node.context.wake()
-        if self._used == before or self._alike[1] == model.MOST_ALIKE:
+        if self._used == before:
+            self._run.reason = self._run.reason or f"Nothing was done in a round of a {self.name}."
+            return Status.FAILURE
+        if self._alike[1] == model.MOST_ALIKE:
+            self._run.reason = f"{failed} A {self.name} came to that {model.MOST_ALIKE} times in a row."
             return Status.FAILURE
         self._run.reason = ""
         return Status.RUNNING
@@ -501,7 +513,7 @@ _BUILD: Mapping[type, Callable[[Any, Run], Behaviour]] = {
     model.Skill: SkillStep,
     model.Search: SearchStep,
     model.Goal: GoalStep,
-    model.WaitFor: lambda node, run: WaitStep(_condition(node, run), node.seconds, run),
+    model.WaitFor: WaitStep,
     model.Always: lambda node, run: (behaviours.Success if node.succeeds else behaviours.Failure)(node.kind),
     model.Sequence: _sequence,
     model.Fallback: _fallback,
