@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import string
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -365,33 +364,11 @@ def say(skill: Declared, values: Mapping[str, str]) -> str:
 def taken_apart(wording: str, skill: Declared) -> dict[str, str] | None:
     """Return the values that stand in a skill's places in a wording; None if the wording is another skill's."""
     usual = {name: one.write(one.default) for name, one in skill.parameters.items() if one.default is not None}
-    for form in skill.words.forms:
-        values = _values_in(wording, form.template, skill)
+    for way in skill.words.ways(wording):
         with suppress(ParameterError):
-            if values is not None and say(skill, all_values := usual | values) == wording:
-                return all_values
+            if say(skill, values := usual | way) == wording:
+                return values
     return None
-
-
-def _values_in(wording: str, template: str, skill: Declared) -> dict[str, str] | None:
-    values: dict[str, str] = {}
-    pieces = [(literal, name) for literal, name, _, _ in string.Formatter().parse(template)]
-    rest = wording
-    for (literal, name), (after, _) in zip(pieces, [*pieces[1:], ("", None)], strict=True):
-        if not rest.startswith(literal):
-            return None
-        rest = rest[len(literal) :]
-        if name is not None:
-            end = rest.find(after) if after else len(rest)
-            quoted = isinstance(skill.parameters[name], Text) and rest.startswith('"')
-            if quoted:  # its end is known, whatever is in it
-                match = re.match(r'"(?:[^"\\]|\\.)*"', rest)
-                end = match.end() if match else -1
-            if end < 1:
-                return None
-            values[name] = re.sub(r"\\(.)", r"\1", rest[1 : end - 1]) if quoted else rest[:end]
-            rest = rest[end:]
-    return None if rest else values
 
 
 def has_role(text: str) -> bool:
