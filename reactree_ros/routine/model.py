@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -66,8 +67,14 @@ class Data(BaseModel):
         }
 
 
+def _effect(what: str) -> str:
+    if what not in EFFECTS:
+        raise ValueError(f"'{what}' is no effect of a skill; {did_you_mean(what, EFFECTS)}")
+    return what
+
+
 class Fact(NamedTuple):
-    what: str  # one of `EFFECTS`, e.g. `held`
+    what: Annotated[str, AfterValidator(_effect)]  # one of `EFFECTS`, e.g. `held`
     about: Template  # what it holds of, e.g. `{thing}`
 
 
@@ -314,14 +321,6 @@ def _check_names(nodes: list[tuple[int, Node]], roles: list[str]) -> None:
             if node.finds in roles:
                 raise ValueError(f"search: '{node.finds}' is a role; call what it finds otherwise")
             known.append(node.finds)
-        if isinstance(node, Skill):
-            _check_facts(node)
-
-
-def _check_facts(skill: Skill) -> None:
-    for fact in (*skill.needs, *skill.effect):
-        if fact.what not in EFFECTS:
-            raise ValueError(f"skill '{skill.wording}': '{fact.what}' is no effect; {did_you_mean(fact.what, EFFECTS)}")
 
 
 def _checked(read: Callable[[], R], length: int, where: str) -> R:
