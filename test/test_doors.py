@@ -55,7 +55,6 @@ DOORS = {
     "episode/going_on.py WayBack.__init__": "episode/going_on.py WayBack.__init__",
     "episode/going_on.py go_on": "episode/going_on.py go_on",
     "episode/going_on.py _again": "episode/going_on.py go_on",
-    "episode/assembly.py _rehearsal": OF_THE_RUN,
     "cli/llm.py lesson": OF_THE_RUN,
     "robot/examples.py attempts": OF_THE_RUN,
     "cli/llm.py _moments": OF_THE_RUN,

@@ -128,8 +128,6 @@ def routine_keep(
     record = read_record(run)
     routine = _routine_of(record)
     with memory.open() as episodic:
-        if not episodic.keeps_routines:
-            raise UserError(f"{memory}: this memory keeps no routines; name a file of your own")
         name = Kept(episodic).add(routine)
     _say(f"{name}: kept in {memory}; it is for '{routine.goal}'")
 

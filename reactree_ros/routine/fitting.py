@@ -379,7 +379,5 @@ def _with_orders(node: model.Node, orders: Iterable[Sequence[str]]) -> model.Nod
 def _changed(node: model.Node, change: Callable[[model.Search], model.Search]) -> model.Node:
     if isinstance(node, model.Search):
         return change(node)
-    children: model.Children = tuple(_changed(child, change) for child in model.children_of(node))
-    if not children:
-        return node
-    return node.model_copy(update={"child": children[0]} if node.kind == "decorator" else {"children": children})
+    below = [_changed(child, change) for child in model.children_of(node)]
+    return model.with_children(node, below) if below else node

@@ -123,9 +123,6 @@ def without(routine: model.Routine, finds: str) -> model.Routine | None:
 
 
 def _pruned(node: model.Node, name: str) -> model.Node | None:
-    if isinstance(node, model.Decorator):
-        child = _pruned(node.child, name)
-        return None if child is None else node.model_copy(update={"child": child})
     children = list[model.Node]()
     for child in model.children_of(node):
         if isinstance(child, model.Skill) and name in child.wording:
@@ -134,7 +131,7 @@ def _pruned(node: model.Node, name: str) -> model.Node | None:
         elif (left := _pruned(child, name)) is not None:
             children.append(left)
     if model.children_of(node):
-        return node.model_copy(update={"children": tuple(children)}) if children else None
+        return model.with_children(node, children) if children else None
     gone = isinstance(node, model.Search) and name == f"{{{node.finds}}}"
     return None if gone or (isinstance(node, model.Skill) and name in node.wording) else node
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -289,6 +289,11 @@ def children_of(node: Node) -> tuple[Node, ...]:
         return (node.child,)
     children: tuple[Node, ...] = getattr(node, "children", ())
     return children
+
+
+def with_children(node: Node, children: Iterable[Node]) -> Node:
+    below = tuple(children)
+    return node.model_copy(update={"child": below[0]} if isinstance(node, Decorator) else {"children": below})
 
 
 def takes_time(node: Node) -> bool:

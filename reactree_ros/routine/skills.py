@@ -103,7 +103,7 @@ class RoutineSkills(AddedSkills):
 
     def _carry_out(self, call: SkillCall) -> Pending[Observation]:
         values = {name: call.skill.parameters[name].write(value) for name, value in call.values.items()}
-        return stepwise(_carried_out(Fit(self._added[call.skill].routine, values), self.inner))
+        return carried_out(Fit(self._added[call.skill].routine, values), self.inner)
 
 
 class _Added(NamedTuple):
@@ -229,6 +229,11 @@ class _Spoken(Run):
             return self.render(template)  # whoever guards the world says why it is none
         skill, values = apart
         return skill.read({name: self.render(value) for name, value in values.items()})
+
+
+def carried_out(fit: Fit, world: World) -> Pending[Observation]:
+    """Carry a routine out by the skills of a world, without a language model; cancelling that cancels the step."""
+    return stepwise(_carried_out(fit, world))
 
 
 def _carried_out(fit: Fit, world: World) -> Generator[Pending[None], None, Observation]:

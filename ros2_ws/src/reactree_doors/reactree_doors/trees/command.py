@@ -105,8 +105,6 @@ def _keep(
 
     read = read_routine(file, skills, goal=goal, names=names)
     with memory.open() as episodic:
-        if not episodic.keeps_routines:
-            raise UserError(f"{memory}: this memory keeps no routines; name a file of your own")
         kept = Kept(episodic)
         there = kept.all().get(read.name)
         version = 1 if there is None else there.next_version
