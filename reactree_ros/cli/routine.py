@@ -184,7 +184,7 @@ def _edited(routine: Routine) -> Routine:
 def _lines(node: Node, depth: int) -> Iterator[str]:
     from reactree_ros.routine.model import children_of
 
-    left_out = ("kind", "children", "child", "needs", "effect", "memory", "finds")
+    left_out = ("kind", "children", "child", "memory", "finds")
     fields = (value for name, value in node if name not in left_out and value not in (None, (), ""))
     texts = (" / ".join(one) if isinstance(one, tuple) else str(getattr(one, "value", one)) for one in fields)
     about = ", ".join(texts)

@@ -240,7 +240,9 @@ def proof(again: Again) -> Proof:
 
 
 def needed(routine: Routine, instruction: str, again: Again) -> Routine:
-    for name in unnamed(routine):
+    with closing(again(0)) as world:
+        names = unnamed(routine, world.household.skills)
+    for name in names:
         smaller = without(routine, name)
         if smaller is not None and not tried_out(smaller, instruction, again):
             routine = smaller

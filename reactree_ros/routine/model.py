@@ -5,10 +5,9 @@ from __future__ import annotations
 import string
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -21,12 +20,11 @@ from typing_extensions import Self
 
 from reactree_ros.agent.observation import Outcome
 from reactree_ros.agent.parameters import Choice, ParameterError, Text, Value
-from reactree_ros.agent.skill import EFFECTS
 from reactree_ros.agent.skill import Skill as Declared
 from reactree_ros.agent.text import LONGEST_TEMPLATE, check_template, shortened_line
 from reactree_ros.agent.wording import Wording
 from reactree_ros.errors import UserError
-from reactree_ros.plugins.settings import did_you_mean, fault_of
+from reactree_ros.plugins.settings import fault_of
 
 #: The most nodes of a routine, and the most levels of them.
 MOST_NODES, DEEPEST = 500, 20
@@ -67,17 +65,6 @@ class Data(BaseModel):
         }
 
 
-def _effect(what: str) -> str:
-    if what not in EFFECTS:
-        raise ValueError(f"'{what}' is no effect of a skill; {did_you_mean(what, EFFECTS)}")
-    return what
-
-
-class Fact(NamedTuple):
-    what: Annotated[str, AfterValidator(_effect)]  # one of `EFFECTS`, e.g. `held`
-    about: Template  # what it holds of, e.g. `{thing}`
-
-
 class Role(Data):
     """What another goal may name in its place."""
 
@@ -89,8 +76,6 @@ class Skill(Data):
     kind: Literal["skill"] = "skill"
     wording: Template  # how it is said
     expected: Outcome = Outcome.DONE  # how it has to end
-    needs: tuple[Fact, ...] = ()  # what has to hold before
-    effect: tuple[Fact, ...] = ()  # what holds after it
 
 
 class Goal(Data):
@@ -308,9 +293,7 @@ def walk(node: Node, depth: int = 1) -> Iterator[tuple[int, Node]]:
 
 
 def templates_of(node: Node) -> tuple[str, ...]:
-    if isinstance(node, Skill):
-        return (node.wording, *(fact.about for fact in (*node.needs, *node.effect)))
-    text = {"goal": "text", "search": "of"}.get(node.kind, "condition")
+    text = {"skill": "wording", "goal": "text", "search": "of"}.get(node.kind, "condition")
     return (getattr(node, text),) if hasattr(node, text) else ()
 
 
@@ -382,8 +365,18 @@ def has_role(text: str) -> bool:
         return False
 
 
-def effect_of(skill: Declared, values: Mapping[str, str]) -> tuple[Fact, ...]:
-    return tuple(Fact(what, values[about]) for what, about in skill.effect.items() if values.get(about))
+def apart(wording: str, skills: Iterable[Declared]) -> tuple[Declared, dict[str, str]] | None:
+    """Return the skill that a wording says, and the values in its places; None if it is none of them."""
+    found = ((skill, taken_apart(wording, skill)) for skill in skills)
+    return next(((skill, values) for skill, values in found if values is not None), None)
+
+
+def effects_of(wording: str, skills: Iterable[Declared]) -> Mapping[str, str]:
+    """Return what a wording changes, each with the value that says of what; see :attr:`Skill.effect`."""
+    if (found := apart(wording, skills)) is None:
+        return {}
+    skill, values = found
+    return {what: values[about] for what, about in skill.effect.items() if about in values}
 
 
 for _model in (Sequence, Fallback, Parallel, RepeatUntil, While, Within, Decorator, Routine):

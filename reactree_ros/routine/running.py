@@ -83,44 +83,50 @@ class Run:
         around = () if seen is None else (seen.place, seen.room)
         return tuple(dict.fromkeys(word_of(one) for one in around if one and one != name))
 
-    def see(self, observation: Observation, robot: Known, *, at: str = "") -> None:
-        """Note what a robot sees that went to a place or opened it, or only looks around."""
-        if at and at not in self.known.rooms and observation.outcome is Outcome.DONE:
-            self.shown |= {at, *robot.near}
-        self.searched |= {seen.room for seen in observation.seen if seen.room}
+    def see(self, observation: Observation, robot: Known, call: SkillCall | None = None) -> None:
+        """Note what a robot sees that has carried out a skill, or only looks around."""
         self._held.update(robot.hands)
+        if call is not None and observation.outcome is Outcome.DONE:
+            self._held -= {call.value("released"), call.value("gone")}
+            at = call.value("at") or call.value("open")
+            if at and at not in self.known.rooms:
+                self.shown |= {at, *robot.near}
+        self.searched |= {seen.room for seen in observation.seen if seen.room}
 
-    def lost(self, facts: Sequence[model.Fact], robot: Known) -> str:
-        """Say what was held and is not any more, though it has to be; empty if there is nothing."""
-        names = (self.render(fact.about) for fact in facts if fact.what == "held")
+    def lost(self, call: SkillCall, robot: Known) -> str:
+        """Say what a skill names that was held and is not any more; empty if there is nothing, or it goes there."""
+        sought = {call.skill.effect.get("held"), call.skill.effect.get("at")}
+        names = (name for place, _, name in call.named if place not in sought)
         gone = next((name for name in names if name in self._held and name not in robot.hands), "")
         return gone and f"{gone} is not held any more"
 
-    def holds_already(self, facts: Sequence[model.Fact], robot: Known) -> bool:
+    def holds_already(self, call: SkillCall, robot: Known) -> bool:
         """Whether all that a skill brings is to be seen already, of what can be seen: states, and what is held."""
-        return bool(facts) and all(
-            self.render(fact.about) in robot.hands if fact.what == "held" else self._is_so(fact) for fact in facts
+        effect = [what for what in call.skill.effect if what != "place"]
+        return bool(effect) and all(
+            call.value(what) in robot.hands if what == "held" else self._is_so(what, call.value(what))
+            for what in effect
         )
 
-    def denied(self, facts: Sequence[model.Fact], seen: Sequence[Seen]) -> str:
+    def denied(self, call: SkillCall, seen: Sequence[Seen]) -> str:
         """Say what a skill should have brought and has not, as the observation after it shows; empty if it may have."""
         here = {self.known.household.name_of(one.word, one.instance): one for one in seen}
-        for fact in facts:
-            name = self.render(fact.about)
+        for what in call.skill.effect:
+            name = call.value(what)
             one = here.get(name)
-            if one is not None and fact.what == "held" and not one.held:
+            if one is not None and what == "held" and not one.held:
                 return f"{name} is not held"
-            if one is not None and fact.what in OPPOSITES and OPPOSITES[fact.what].upper() in one.states:
-                return f"{name} is not {fact.what}"
+            if one is not None and what in OPPOSITES and OPPOSITES[what].upper() in one.states:
+                return f"{name} is not {what}"
         return ""
 
-    def _is_so(self, fact: model.Fact) -> bool:
+    def _is_so(self, state: str, name: str) -> bool:
         there = self.known.there
-        one = there.get(self.render(fact.about))
+        one = there.get(name)
         if one is None:
             return False
-        is_open = fact.what == "open" and not _has_inside(one) and any(map(_has_inside, there.values()))
-        return is_open or (fact.what in OPPOSITES and fact.what.upper() in one.states)
+        is_open = state == "open" and not _has_inside(one) and any(map(_has_inside, there.values()))
+        return is_open or (state in OPPOSITES and state.upper() in one.states)
 
 
 class _Leaf(SkillNode):
@@ -145,10 +151,7 @@ class _Leaf(SkillNode):
         except _Interrupted as said:
             self.fails(str(said))
             return None
-        at = ""
-        if isinstance(call, SkillCall):
-            at = call.value("at") or call.value("open")
-        self._routine.see(seen, self.post.robot.known, at=at)
+        self._routine.see(seen, self.post.robot.known, call if isinstance(call, SkillCall) else None)
         if seen.outcome is Outcome.DONE:
             self._routine.done.append(Tried(str(call), True))
         return seen
@@ -167,16 +170,17 @@ class SkillStep(_Leaf):
             call = run.call(skill.wording)
         except (ParameterError, KeyError) as error:
             return self.fails(f"'{self.subgoal}' cannot be done: {error}")
-        if run.holds_already(skill.effect, self.post.robot.known):
-            return True
-        if lost := run.lost(skill.needs, self.post.robot.known):
-            return self.fails(lost)
+        if isinstance(call, SkillCall):
+            if run.holds_already(call, self.post.robot.known):
+                return True
+            if lost := run.lost(call, self.post.robot.known):
+                return self.fails(lost)
         seen = yield from self.carries_out(call)
         if seen is None:
             return False
         if seen.outcome is not skill.expected:
             return self.fails(f"{call}: {seen.text}")
-        denied = run.denied(skill.effect, seen.seen) if seen.outcome is Outcome.DONE else ""
+        denied = run.denied(call, seen.seen) if isinstance(call, SkillCall) and seen.outcome is Outcome.DONE else ""
         return not denied or self.fails(f"{call}: {denied}")
 
 

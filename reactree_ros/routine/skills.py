@@ -23,7 +23,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.plugins import Registry
 from reactree_ros.routine import model
 from reactree_ros.routine.fitting import Fit
-from reactree_ros.routine.model import taken_apart
+from reactree_ros.routine.model import apart, taken_apart
 from reactree_ros.routine.running import NoModel, RoutineNode, Run, Unusable
 from reactree_ros.tree.agent_node import Abilities, AgentNode
 from reactree_ros.tree.context import GrowingTree, RunContext
@@ -132,7 +132,7 @@ def _added(routine: model.Routine, skills: Sequence[Declared]) -> _Added:
             raise model.RoutineError(
                 f"{where}: a {kind} cannot be part of a skill, which has no language model and no ticks"
             )
-        if not isinstance(node, model.Skill) or (said := _apart(node.wording, skills)) is None:
+        if not isinstance(node, model.Skill) or (said := apart(node.wording, skills)) is None:
             continue
         skill, values = said
         named = {value.strip("{}"): place for place, value in values.items() if value.strip("{}") in roles}
@@ -151,11 +151,6 @@ def _added(routine: model.Routine, skills: Sequence[Declared]) -> _Added:
     except ValueError as error:
         raise model.RoutineError(f"{where}: its goal is no wording of a skill: {error}") from None
     return _Added(made, routine, first)
-
-
-def _apart(wording: str, skills: Sequence[Declared]) -> tuple[Declared, dict[str, str]] | None:
-    found = ((skill, taken_apart(wording, skill)) for skill in skills)
-    return next(((skill, values) for skill, values in found if values is not None), None)
 
 
 # ---------------------------------------------------------------------- its steps, as a tree
@@ -225,9 +220,9 @@ class _Spoken(Run):
 
         Raises ParameterError: a value may not stand in its place.
         """
-        if (apart := _apart(template, self.node.context.household.skills)) is None:
+        if (said := apart(template, self.node.context.household.skills)) is None:
             return self.render(template)  # whoever guards the world says why it is none
-        skill, values = apart
+        skill, values = said
         return skill.read({name: self.render(value) for name, value in values.items()})
 
 

@@ -15,10 +15,8 @@ from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.skill import Skill as Declared
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.plugins.settings import did_you_mean
-from reactree_ros.routine.model import FOR_EVER, Routine, RoutineError, effect_of, say, taken_apart
+from reactree_ros.routine.model import FOR_EVER, Routine, RoutineError, say, taken_apart
 
-#: Facts as a person writes them, e.g. ``[("held", "{thing}")]``.
-Facts = Sequence[tuple[str, str]]
 _Data = dict[str, Any]
 
 
@@ -97,11 +95,11 @@ class Sketch:
             wording = say(skill, values)
         except ParameterError as error:
             raise RoutineError(f"skill '{skill.name}': {error}") from None
-        return Noted(kind="skill", wording=wording, effect=effect_of(skill, values))
+        return Noted(kind="skill", wording=wording)
 
-    def step(self, wording: str, *, expected: str = "done", needs: Facts = (), effect: Facts = ()) -> Noted:
-        """Return a leaf that carries a skill out, with how it has to end, what it needs and what it brings."""
-        return Noted(kind="skill", wording=wording, expected=expected, needs=needs, effect=effect)
+    def step(self, wording: str, *, expected: str = "done") -> Noted:
+        """Return a leaf that carries a skill out, with how it has to end."""
+        return Noted(kind="skill", wording=wording, expected=expected)
 
     def goal(self, subgoal: str) -> Noted:
         """Return a leaf that works on a goal in natural language: an agent node."""

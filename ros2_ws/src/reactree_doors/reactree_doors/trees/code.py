@@ -91,11 +91,9 @@ def _decorator(node: model.Decorator) -> tuple[str, list[str]]:
 
 
 def _skill(node: model.Skill) -> tuple[str, list[str]]:
-    more = [] if node.expected is Outcome.DONE else [f"expected={_quoted(node.expected.value)}"]
-    for name in ("needs", "effect"):
-        facts = [f"({_quoted(fact.what)}, {_quoted(fact.about)})" for fact in getattr(node, name)]
-        more += [f"{name}=[{', '.join(facts)}]"] if facts else []
-    return "run.step" if more else "run.skill", [_quoted(node.wording), *more]
+    if node.expected is Outcome.DONE:
+        return "run.skill", [_quoted(node.wording)]
+    return "run.step", [_quoted(node.wording), f"expected={_quoted(node.expected.value)}"]
 
 
 def _search(node: model.Search) -> tuple[str, list[str]]:

@@ -18,11 +18,11 @@ from reactree_ros.agent.parameters import List, Names, Parameter, ParameterError
 from reactree_ros.agent.skill import WAIT, look_at
 from reactree_ros.agent.skill import Skill as Declared
 from reactree_ros.agent.text import LONGEST_TEMPLATE, shortened_line
-from reactree_ros.files.read_back import check_values, parse_json, text_of
+from reactree_ros.files.read_back import text_of
 from reactree_ros.files.xml import LARGEST_XML, Element, NoXml, parse_xml
 from reactree_ros.plugins.settings import did_you_mean, fault_of, or_nearest
 from reactree_ros.routine import model
-from reactree_ros.routine.model import effect_of, has_role, say, taken_apart
+from reactree_ros.routine.model import has_role, say, taken_apart
 
 
 @dataclass
@@ -408,14 +408,14 @@ class _Reading:
         begun = [one for one in begun if taken_apart(wording, one) is not None]
         for skill in sorted(begun, key=lambda one: one.words.letters_in(wording))[-1:]:
             self._check_names(skill.parameters, taken_apart(wording, skill) or {})
-        return self._skill_node(wording, ())
+        return self._skill_node(wording)
 
     def _declared(self, skill: Declared) -> model.Node:
         ports = self._said_ports(skill.parameters)
         values = {name: ports[name] for name in skill.parameters}
         self._check_names(skill.parameters, values)
         try:
-            return self._skill_node(say(skill, values), effect_of(skill, values))
+            return self._skill_node(say(skill, values))
         except ParameterError as error:
             self._refuse(str(error))
 
@@ -431,25 +431,11 @@ class _Reading:
 
     def _said_ports(self, needed: Iterable[str]) -> dict[str, str]:
         self._leaf()
-        return self._ports(needed, (bt.EXPECTED, bt.NEEDS, bt.EFFECT))
+        return self._ports(needed, (bt.EXPECTED,))
 
-    def _skill_node(self, wording: str, effect: tuple[model.Fact, ...]) -> model.Node:
+    def _skill_node(self, wording: str) -> model.Node:
         expected: Any = self._element.attributes.get(bt.EXPECTED, Outcome.DONE)
-        needs, effect = self._facts(bt.NEEDS, ()), self._facts(bt.EFFECT, effect)
-        return model.Skill(wording=wording, expected=expected, needs=needs, effect=effect)
-
-    def _facts(self, name: str, default: tuple[model.Fact, ...]) -> tuple[model.Fact, ...]:
-        if name not in self._element.attributes:
-            return default
-        written = self._element.attributes[name]
-        try:
-            facts = parse_json(written)
-            check_values(facts)
-            return tuple(model.Fact(str(what), self._meant(str(about))) for what, about in facts)
-        except model.RoutineError:
-            raise
-        except (ValueError, TypeError):
-            self._refuse(f'{name} is {shortened_line(written, 60)!r}; write it like [["held", "{{thing}}"]]')
+        return model.Skill(wording=wording, expected=expected)
 
 
 #: What reads the nodes that are no sequences, fallbacks and decorators, by their names.
