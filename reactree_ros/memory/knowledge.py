@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.needs import HERE, NUMBER, OPPOSITES
@@ -271,7 +272,7 @@ class Knowledge:
         self._searched[place.name] = Searched(place, robot, step)
         # Who arrives where a door is open and opens it once more has searched once.
         again = None if before is not None and verb == OPEN and before.step == step - 1 else before
-        return self._told(place.room, robot=robot, again=again, step=step)
+        return self.searched_in(place.room, robot=robot, again=again, step=step)
 
     def _searched_place(self, verb: str, name: str, observation: Observation) -> Place | None:
         # of which the observation shows what is there
@@ -288,19 +289,16 @@ class Knowledge:
         there = any(seen.place == name for seen in observation.seen if not seen.held)
         return place if there and not closed else None
 
-    def searched_in(self, room: str | None, *, robot: str = "") -> ToldSearched | None:
-        return self._told(room, robot=robot) if self._in(room) else None
+    def all_searched(self, **about: Any) -> ToldSearched | None:
+        """Say what was searched and what was not, as :func:`~reactree_ros.agent.turns.told_searched`; None: nothing."""
+        return self._told(lambda place: True, **about)
 
-    def all_searched(self, *, robot: str = "") -> ToldSearched | None:
-        searched = tuple(self._searched.values())
-        return told_searched(searched, self.unsearched(), robot=robot) if searched else None
+    def searched_in(self, room: str | None, **about: Any) -> ToldSearched | None:
+        return self._told(lambda place: place.room == room, **about)
 
-    def _told(self, room: str | None, *, robot: str, again: Searched | None = None, step: int = 0) -> ToldSearched:
-        left = [place for place in self.unsearched() if place.room == room]
-        return told_searched(self._in(room), left, robot=robot, again=again, step=step)
-
-    def _in(self, room: str | None) -> list[Searched]:
-        return [one for one in self._searched.values() if one.place.room == room]
+    def _told(self, counts: Callable[[Place], bool], **about: Any) -> ToldSearched | None:
+        searched = [one for one in self._searched.values() if counts(one.place)]
+        return told_searched(searched, list(filter(counts, self.unsearched())), **about) if searched else None
 
     def unsearched(self) -> list[Place]:
         return [place for name, place in self._insides.items() if name not in self._searched]

@@ -9,13 +9,11 @@ from typing import Any
 from py_trees.composites import Composite
 
 from reactree_ros.agent.control_flow import ControlFlow, wordings
-from reactree_ros.agent.decision import ASKS_MEMORY, OK, RECALL, Decision, MalformedDecision
-from reactree_ros.agent.grammar import LONGEST_LINE, LONGEST_THOUGHT, DecisionGrammar, parse_decision
+from reactree_ros.agent.decision import ASKS_MEMORY, OK, RECALL, Decision
+from reactree_ros.agent.grammar import LONGEST_LINE, LONGEST_THOUGHT, DecisionGrammar
 from reactree_ros.agent.kinds.expand import Expand, normal
 from reactree_ros.agent.kinds.think import summarised
-from reactree_ros.agent.labels import not_available
 from reactree_ros.agent.prompt import ContextWindow, Siblings, reply_rule, system_text, task_turn
-from reactree_ros.agent.reading.skills import Skills
 from reactree_ros.agent.skill import Offer, apart
 from reactree_ros.agent.transcript import Example
 from reactree_ros.agent.turns import About, Prompt, Said, Saw, Told, Turn, told_failed
@@ -188,7 +186,7 @@ class AgentNode(GoalNode):
         self._begin_anew()
         if self._skills:
             yield from self._learn_skills()
-        if self.context.options.corrections:  # what the person has done meanwhile
+        if not self.context.options.as_recorded:  # what the person has done meanwhile
             yield from self.hear()
 
     def tell(self, text: str, about: About = About.ANSWER) -> None:
@@ -236,7 +234,7 @@ class AgentNode(GoalNode):
             count = self.context.count_tokens
             room = self._window.room(self.turns, excess=error.excess, count=count)
             until = self._window.excess(self.turns, limit=room, count=count)
-            if until is None or not self.context.options.make_room:
+            if until is None or self.context.options.as_recorded:
                 raise
             longest = min(max(room // 4, SHORTEST_SUMMARY), self.context.options.max_tokens)
             yield from self._summarise(until, max_tokens=longest)
@@ -298,7 +296,7 @@ class AgentNode(GoalNode):
         self._repeats |= had in self._had
         self._thoughts.append(had)
         self._had.add(had)
-        if again and self.context.options.answer_repeats:
+        if again and not self.context.options.as_recorded:
             return REPEATED
         known, robot, things = self.context.known, self.post.robot.known, self.context.nameable
         missing = about_thought(thought, self._skills, things, known, robot) if self._says_missing else ""
@@ -315,8 +313,6 @@ class AgentNode(GoalNode):
         return why_not(skill, self.context.nameable, self.context.known, self.post.robot.known) or objection
 
     def _read(self, reply: Reply) -> Sequence[Said]:
-        if self.context.options.plain_reading:
-            return self._plainly(reply)
         said = self.decisions(reply, self._grammar())
         decision = said[-1].decision if said else None
         objection = "" if decision is None else decision.objection(self) or self._doubt(decision, reply)
@@ -343,25 +339,6 @@ class AgentNode(GoalNode):
             self._last_failed = reason
         super().refuse(said, reason, decision)
 
-    def _plainly(self, reply: Reply) -> Sequence[Said]:
-        text, objection = reply.text.strip("\n"), reply.objection
-        decision: Decision | None = None
-        if not objection:
-            try:
-                decision = parse_decision(text, self._grammar(), keep_and=True)
-            except MalformedDecision as error:
-                objection = str(error)
-        if decision is not None:
-            objection = decision.objection(self)
-            skill = decision.skill_asked
-            listed = self.context.options.refuse_unavailable
-            if skill and listed and Skills(self._offered(), self._offers).exactly(skill) is None:
-                objection = not_available(skill)
-        if objection:
-            self.refuse(text, objection, decision)
-            return ()
-        return [Said(text, decision)]
-
     def answered(self, question: str) -> str:
         return self.context.answers.get(question.casefold(), "")
 
@@ -377,7 +354,7 @@ class AgentNode(GoalNode):
         deepest = options.max_depth or DEEPEST
         if self.depth + 2 > deepest:
             return f"The tree is {self.depth} deep and must not grow beyond {deepest}."
-        if options.refuse_recursion:
+        if not options.as_recorded:
             for subgoal in expand.subgoals:
                 if normal(subgoal) in self._ancestors:
                     return f"The subgoal '{subgoal}' is being worked on already; name smaller ones."
