@@ -114,11 +114,6 @@ def chat_messages(
     return _exchange(spoken)
 
 
-def texts_of(message: Message) -> list[str]:
-    content = message["content"]
-    return [content] if isinstance(content, str) else [part["text"] for part in content if "text" in part]
-
-
 def with_texts(message: Message, change: Callable[[str], str]) -> Message:
     content = message["content"]
     if isinstance(content, str):

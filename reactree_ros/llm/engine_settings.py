@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from reactree_ros.errors import UserError
 from reactree_ros.files.secrecy import are_harmless, keys_in
@@ -19,6 +19,9 @@ from reactree_ros.llm.spec import read_yaml, trained_for
 from reactree_ros.plugins.settings import Harmless, Settings, plain
 
 _WAY_OUT = "set HF_TOKEN, or OPENAI_API_KEY for a server, in the environment instead"
+
+#: Reads ``auto``, as texts say it, as None.
+_AUTO = BeforeValidator(lambda value: None if value in ("", "auto") else value)
 
 
 def read_arguments(values: dict[str, Any], name: str, *, example: str) -> dict[str, Any]:
@@ -54,18 +57,18 @@ class EngineSettings(AnsweringLimits):
     """Settings of every engine."""
 
     model: str = Field(default="", description="name or folder of the model; empty: the server's first")
-    chat: bool | None = Field(
+    chat: Annotated[bool | None, _AUTO] = Field(
         default=None, description="send prompts as chat messages; auto: if the model has a chat template"
     )
-    examples: Examples | None = Field(
+    examples: Annotated[Examples | None, _AUTO] = Field(
         default=None,
         description="how in-context examples stand in a chat: as turns of it or as text; auto: turns",
     )
-    method: Method | None = Field(
+    method: Annotated[Method | None, _AUTO] = Field(
         default=None,
         description="how to ask for a decision; auto: the best method that the engine obeys",
     )
-    thinking: bool | None = Field(
+    thinking: Annotated[bool | None, _AUTO] = Field(
         default=None, description="whether the model thinks before it answers; auto: its chat template decides"
     )
     reasoning_tokens: int = Field(
@@ -77,11 +80,6 @@ class EngineSettings(AnsweringLimits):
     chat_template_kwargs: Annotated[dict[str, Any], Harmless(are_harmless)] = Field(
         default={}, description="further arguments of the chat template, e.g. {custom: true}"
     )
-
-    @field_validator("chat", "examples", "method", "thinking", mode="before")
-    @classmethod
-    def _automatic(cls, value: Any) -> Any:
-        return None if value in ("", "auto") else value
 
     @model_validator(mode="before")
     @classmethod
@@ -99,8 +97,8 @@ class EngineSettings(AnsweringLimits):
 
     @property
     def how(self) -> dict[str, Any]:
-        """How prompts are laid out, and how the model thinks: arguments of every engine."""
-        return {"chat": self.chat, "examples": self.examples, "reasoning": self.reasoning}
+        """The settings that an engine hands on to a server of its own."""
+        return self.model_dump(include={*EngineSettings.model_fields, *SeeingSettings.model_fields} - {"model"})
 
     def queue(self, engine: Engine) -> LanguageModel:
         model = EngineModel(engine, method=self.method, request_timeout=self.request_timeout)
@@ -110,7 +108,7 @@ class EngineSettings(AnsweringLimits):
 class SeeingSettings(Settings):
     """Settings of what a model is shown that may see."""
 
-    sees: bool | None = Field(
+    sees: Annotated[bool | None, _AUTO] = Field(
         default=None, description="whether the model is shown pictures; auto: if it can see, as far as it can be known"
     )
     sees_newest: int = Field(
@@ -122,11 +120,6 @@ class SeeingSettings(Settings):
     sees_side: int = Field(
         default=768, ge=28, le=4096, description="longest side of a picture in pixels; a larger one is made smaller"
     )
-
-    @field_validator("sees", mode="before")
-    @classmethod
-    def _automatic_sight(cls, value: Any) -> Any:
-        return None if value in ("", "auto") else value
 
     @property
     def seeing(self) -> Seeing:
