@@ -5,9 +5,9 @@ from __future__ import annotations
 import abc
 import logging
 import weakref
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
-from contextlib import suppress
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import CancelledError, Future
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -17,11 +17,12 @@ from reactree_ros.agent.skill import Offered, Skill, SkillCall
 from reactree_ros.background.pending import (
     Pending,
     asked,
-    followed,
     give_up_after,
+    in_time,
     mapped,
     pass_on,
     settle_as,
+    stepwise,
     where_late,
 )
 from reactree_ros.world.port import (
@@ -202,12 +203,10 @@ class SkillTimeLimit(WorldWrapper):
             if not (done.cancelled() and outer.late):
                 settle_as(done, outer)
 
-        too_late = refusal(f"took longer than {self._seconds:g} s and was stopped", Outcome.TIMEOUT)
-
         def stop() -> None:
             inner, late = running(), timed()
             if inner is not None and late is not None and self._cancel(skill, inner):
-                self._after_rest(late, lambda error: late.succeed(too_late) if error is None else late.fail(error))
+                pass_on(stepwise(self._stopped()), late)
 
         inner.add_done_callback(settle)
         outer.stop = stop
@@ -221,52 +220,38 @@ class SkillTimeLimit(WorldWrapper):
             self._ending.remove(skill)
         return cancelled
 
-    def _after_rest(self, waiting: Pending[Any], then: Callable[[BaseException | None], object]) -> None:
-        # ``waiting`` waits for it, and keeps that alive: the world and the alarm need not.
-        ending = tuple(self._ending)
-        rest: Pending[None] = Pending()
+    def _rest(self) -> Generator[Pending[None], None, None]:
+        ending, rest = tuple(self._ending), Pending[None]()
+        named = " and ".join(f"'{skill}'" for skill in ending)
+        restless = WorldError(f"{named} did not stop within {self._stop_seconds:g} s")
+        asked(self.inner.at_rest).add_done_callback(lambda done: settle_as(done, rest))
+        give_up_after(rest, self._stop_seconds, lambda: restless)
+        try:
+            yield rest
+        except CancelledError:
+            raise restless from None
+        for skill in ending:
+            with suppress(ValueError):  # whoever else waited was told before
+                self._ending.remove(skill)
 
-        def restless() -> WorldError:
-            named = " and ".join(f"'{skill}'" for skill in ending)
-            return WorldError(f"{named} did not stop within {self._stop_seconds:g} s")
-
-        def go_on(done: Future[None]) -> None:
-            error = restless() if done.cancelled() else done.exception()
-            if error is None:
-                for skill in ending:
-                    with suppress(ValueError):  # whoever else waited was told before
-                        self._ending.remove(skill)
-            then(error)
-
-        rest.add_done_callback(go_on)
-        waiting.add_done_callback(lambda _, held=rest: None)  # type: ignore[misc]
-        pass_on(asked(self.inner.at_rest), rest)
-        give_up_after(rest, self._stop_seconds, restless)
+    def _stopped(self) -> Generator[Pending[None], None, Observation]:
+        yield from self._rest()
+        return refusal(f"took longer than {self._seconds:g} s and was stopped", Outcome.TIMEOUT)
 
     def _rested(self, ask: Callable[[], Pending[T]], *, in_any_case: bool = False) -> Pending[T]:
-        if not self._ending:
-            return ask()
-        outer: Pending[T] = Pending()
+        return stepwise(self._asked_at_rest(ask, in_any_case=in_any_case)) if self._ending else ask()
 
-        def go_on(error: BaseException | None) -> None:
-            if error is not None and not in_any_case:
-                outer.fail(error)
-            elif not outer.done():
-                pass_on(ask(), outer)
-
-        self._after_rest(outer, go_on)
-        return outer
+    def _asked_at_rest(self, ask: Callable[[], Pending[T]], *, in_any_case: bool) -> Generator[Pending[Any], Any, T]:
+        with suppress(Exception) if in_any_case else nullcontext():
+            yield from self._rest()
+        answer: T = yield asked(ask)
+        return answer
 
     def _answered(self, what: str, ask: Callable[[], Pending[T]]) -> Pending[T]:
-        inner = asked(ask)
-        if self._answer_seconds is None or inner.done():
+        seconds, inner = self._answer_seconds, asked(ask)
+        if seconds is None or inner.done():
             return inner
-        seconds = self._answer_seconds
-        outer: Pending[T] = Pending()
-        pass_on(inner, outer)
-        outer.add_done_callback(lambda _: inner.cancel())
-        give_up_after(outer, seconds, lambda: WorldError(f"the world did not answer '{what}' within {seconds:g} s"))
-        return outer
+        return in_time(inner, seconds, WorldError(f"the world did not answer '{what}' within {seconds:g} s"))
 
 
 class _Timed(Pending[Observation]):
@@ -311,54 +296,44 @@ class PolicyGuard(WorldWrapper):
 
     def execute(self, skill: str) -> Pending[Observation]:
         """See :meth:`World.execute`; what is carried out is the very text that was judged."""
+        return stepwise(self._judged(skill))
+
+    def _judged(self, skill: str) -> Generator[Pending[Any], Any, Observation]:
         world = self.inner
         try:  # also where it was done before: a robot may get its map, and with it its words, later
             self._policy.check(world)
         except PolicyError as error:
-            return Pending.ready(_refused(str(error)))
-        return followed(asked(world.canonical, skill), lambda meant: self._judged(meant, skill))
-
-    def _judged(self, meant: str | Observation, said: str) -> Pending[Observation]:
+            return _refused(str(error))
+        meant = yield asked(world.canonical, skill)
         if isinstance(meant, Observation):
-            return Pending.ready(meant)
-        household = self.inner.household
-        if household.skills and not isinstance(meant, SkillCall) and not household.says_text(meant):
-            return Pending.ready(_refused(f"the skill policy knows no skill like '{meant}'"))
+            return meant
+        if world.household.skills and not isinstance(meant, SkillCall) and not world.household.says_text(meant):
+            return _refused(f"the skill policy knows no skill like '{meant}'")
         verdict, reason = self._verdict(meant)
-        if verdict is Verdict.ALLOW:
-            return self.inner.execute(meant)
+        if verdict is Verdict.CONFIRM:
+            if objection := (yield from self._objection(meant, reason)):
+                return _refused(objection)
+            now = yield asked(world.canonical, meant)
+            if isinstance(now, Observation):
+                return now
+            verdict, reason = self._verdict(meant)  # conditions may have changed while a person was asked
+            if verdict is not Verdict.DENY and now != meant:
+                return _refused(f"'{meant}' is '{now}' now")
         if verdict is Verdict.DENY:
-            return Pending.ready(_refused(reason))
-        question = asked(self._confirm, meant, reason)
-        outer = Pending[str](on_cancel=question.cancel)
-
-        def answer(done: Future[str]) -> None:
-            if done.cancelled():
-                outer.succeed(f"nobody confirmed '{meant}'")
-            elif (error := done.exception()) is not None:
-                outer.succeed(f"nobody could be asked about '{meant}': {error}")
-            else:
-                outer.succeed(done.result())
-
-        question.add_done_callback(answer)
-        return followed(outer, lambda objection: self._confirmed(meant, objection))
+            return _refused(reason)
+        carried_out: Observation = yield asked(world.execute, meant)
+        return carried_out
 
     def _verdict(self, meant: str) -> tuple[Verdict, str]:
         return self._policy.judge(meant, self.inner.household.actions, self.inner.conditions)
 
-    def _confirmed(self, meant: str, objection: str) -> Pending[Observation]:
-        if objection:
-            return Pending.ready(_refused(objection))
-
-        def carried_out(now: str | Observation) -> Pending[Observation]:
-            if isinstance(now, Observation):
-                return Pending.ready(now)
-            verdict, reason = self._verdict(meant)  # conditions may have changed while a person was asked
-            if verdict is Verdict.DENY:
-                return Pending.ready(_refused(reason))
-            return self.inner.execute(meant) if now == meant else Pending.ready(_refused(f"'{meant}' is '{now}' now"))
-
-        return followed(asked(self.inner.canonical, meant), carried_out)
+    def _objection(self, meant: str, reason: str) -> Generator[Pending[str], str, str]:
+        try:
+            return (yield asked(self._confirm, meant, reason))
+        except CancelledError:
+            return f"nobody confirmed '{meant}'"
+        except Exception as error:
+            return f"nobody could be asked about '{meant}': {error}"
 
 
 def guarded(
