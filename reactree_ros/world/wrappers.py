@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Inner:
-    def __set_name__(self, owner: type, name: str) -> None:
+    def __init__(self, name: str) -> None:
         self._name = name
 
     def __get__(self, wrapper: WorldWrapper, owner: type) -> Any:
@@ -53,33 +53,11 @@ class _Inner:
 class WorldWrapper(SharedWorld):
     """Passes everything on to another world; what is to be otherwise is overridden."""
 
-    household: Any = _Inner()
-    recallable: Any = _Inner()
-    words: Any = _Inner()
-    names: Any = _Inner()
-    rules: Any = _Inner()
-    conditions: Any = _Inner()
-    free_verbs: Any = _Inner()
-    reset: Any = _Inner()
-    observe: Any = _Inner()
-    survey: Any = _Inner()
-    attend: Any = _Inner()
-    traced: Any = _Inner()
-    available_skills: Any = _Inner()
-    canonical: Any = _Inner()
-    execute: Any = _Inner()
-    corrections: Any = _Inner()
-    correct: Any = _Inner()
-    pictures: Any = _Inner()
-    score: Any = _Inner()
-    goal_of: Any = _Inner()
-    judge: Any = _Inner()
-    halted: Any = _Inner()
-    emergency: Any = _Inner()
-    lacks: Any = _Inner()
-    status: Any = _Inner()
-    at_rest: Any = _Inner()
-    close: Any = _Inner()
+    reset: Any = _Inner("reset")
+    observe: Any = _Inner("observe")
+    available_skills: Any = _Inner("available_skills")
+    execute: Any = _Inner("execute")
+    score: Any = _Inner("score")
 
     def __init__(self, inner: World) -> None:
         self.inner, self.is_guarded = inner, inner.is_guarded
@@ -102,6 +80,12 @@ class WorldWrapper(SharedWorld):
     def heed(self, right_of_way: RightOfWay) -> None:
         if isinstance(self.inner, SharedWorld):
             self.inner.heed(right_of_way)
+
+
+#: A wrapper is guarded by itself, tells no map, and is beside itself.
+for _name in {"household", *vars(World)} - {"is_guarded", "tells_map", "beside"} - {*vars(WorldWrapper)}:
+    if not _name.startswith("_"):
+        setattr(WorldWrapper, _name, _Inner(_name))
 
 
 class AddedSkills(WorldWrapper):
@@ -382,10 +366,8 @@ def refusal(reason: str, outcome: Outcome) -> Observation:
 # ---------------------------------------------------------------------- several robots in one house
 
 
-@dataclass
-class _Position:
-    room: str = ""
-    holds: tuple[str, ...] = ()
+#: The room of a robot, and what it holds.
+_Position = tuple[str, tuple[str, ...]]
 
 
 def with_teammates(robots: Mapping[str, World]) -> dict[str, SharedWorld]:
@@ -393,7 +375,7 @@ def with_teammates(robots: Mapping[str, World]) -> dict[str, SharedWorld]:
 
     A robot counts as being where it observed something last; one that drives has not arrived before it says so.
     """
-    positions = {name: _Position() for name in robots}
+    positions: dict[str, _Position] = dict.fromkeys(robots, ("", ()))
     return {name: _WithTeammates(world, name, positions) for name, world in robots.items()}
 
 
@@ -403,30 +385,25 @@ def teammate_here(robot: str, holds: tuple[str, ...]) -> str:
 
 
 class _WithTeammates(WorldWrapper):
-    def __init__(self, inner: World, name: str, positions: Mapping[str, _Position]) -> None:
+    def __init__(self, inner: World, name: str, positions: dict[str, _Position]) -> None:
         super().__init__(inner)
         self._name, self._positions = name, positions
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
-        return mapped(self.inner.reset(seed), self._added(looked=True))
+        return mapped(self.inner.reset(seed), partial(self._with_others, looked=True))
 
     def observe(self) -> Pending[Observation]:
-        return mapped(self.inner.observe(), self._added(looked=True))
+        return mapped(self.inner.observe(), partial(self._with_others, looked=True))
 
     def execute(self, skill: str) -> Pending[Observation]:
-        return mapped(self.inner.execute(skill), self._added(looked=False))
+        return mapped(self.inner.execute(skill), self._with_others)
 
-    def _added(self, *, looked: bool) -> Callable[[Observation], Observation]:
-        def add(observation: Observation) -> Observation:
-            own, before = self._positions[self._name], self._positions[self._name].room
-            own.room = next((seen.room for seen in observation.seen if seen.room), before)
-            own.holds = tuple(
-                self.household.name_of(seen.word, seen.instance) for seen in observation.seen if seen.held
-            )
-            if not own.room or not (looked or own.room != before):
-                return observation
-            others = [(name, one) for name, one in self._positions.items() if one is not own]
-            there = "".join(teammate_here(name, one.holds) for name, one in others if one.room == own.room)
-            return replace(observation, text=observation.text + there) if there else observation
-
-        return add
+    def _with_others(self, observation: Observation, *, looked: bool = False) -> Observation:
+        own, before = self._name, self._positions[self._name][0]
+        room = next((seen.room for seen in observation.seen if seen.room), before)
+        held = (self.household.name_of(seen.word, seen.instance) for seen in observation.seen if seen.held)
+        self._positions[own] = room, tuple(held)
+        others = [(name, holds) for name, (at, holds) in self._positions.items() if at == room and name != own]
+        if not (room and others and (looked or room != before)):
+            return observation
+        return replace(observation, text=observation.text + "".join(teammate_here(*other) for other in others))
