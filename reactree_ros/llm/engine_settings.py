@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, get_origin
 
 from pydantic import BeforeValidator, Field, model_validator
+from pydantic.fields import FieldInfo
 
 from reactree_ros.errors import UserError
 from reactree_ros.files.secrecy import are_harmless, keys_in
@@ -24,20 +25,13 @@ _WAY_OUT = "set HF_TOKEN, or OPENAI_API_KEY for a server, in the environment ins
 _AUTO = BeforeValidator(lambda value: None if value in ("", "auto") else value)
 
 
-def read_arguments(values: dict[str, Any], name: str, *, example: str) -> dict[str, Any]:
-    """Read a setting that is a mapping, given as one or as YAML; raises :class:`ValueError` if it may hold a key.
-
-    For validators of a whole class: the errors of a field's validators repeat the value.
-    """
-    if name not in values:
-        return values
-    given = values[name]
+def _arguments(name: str, given: Any, field: FieldInfo) -> dict[str, Any]:
     arguments = (read_yaml(given) if isinstance(given, str) else given) or {}
     if not isinstance(arguments, dict):
-        raise ValueError(f"{name} must be like {example}")
+        raise ValueError(f"{name} must be like {(field.examples or ['{name: value}'])[0]}")
     if keys := keys_in(arguments):
         raise ValueError(f"{name} must not hold a key ({keys[0]}); {_WAY_OUT}")
-    return {**values, name: arguments}
+    return arguments
 
 
 class AnsweringLimits(Settings):
@@ -78,13 +72,20 @@ class EngineSettings(AnsweringLimits):
         default="", description="how hard such a model thinks, e.g. low, medium, high; empty: the model's default"
     )
     chat_template_kwargs: Annotated[dict[str, Any], Harmless(are_harmless)] = Field(
-        default={}, description="further arguments of the chat template, e.g. {custom: true}"
+        default={},
+        description="further arguments of the chat template, e.g. {custom: true}",
+        examples=["{custom: true}"],
     )
 
     @model_validator(mode="before")
     @classmethod
-    def _read_template_arguments(cls, values: dict[str, Any]) -> dict[str, Any]:
-        return read_arguments(values, "chat_template_kwargs", example="{custom: true}")
+    def _read_arguments(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Read each mapping, given as one or as YAML; it may hold no key.
+
+        A field's own validator would repeat the value in its errors.
+        """
+        fields = {name: field for name, field in cls.model_fields.items() if get_origin(field.annotation) is dict}
+        return {name: _arguments(name, one, fields[name]) if name in fields else one for name, one in values.items()}
 
     @property
     def reasoning(self) -> Reasoning:
@@ -131,17 +132,14 @@ class LocalEngineSettings(EngineSettings):
 
     adapter: str = Field(default="", description="folder of a LoRA adapter of peft for the model; empty: none")
     engine_args: Annotated[dict[str, Any], Harmless(are_harmless)] = Field(
-        default={}, description="further arguments of the engine, e.g. {max_num_seqs: 64}"
+        default={},
+        description="further arguments of the engine, e.g. {max_num_seqs: 64}",
+        examples=["{max_num_seqs: 64}"],
     )
 
     @property
     def trained(self) -> tuple[str, ...]:
         return (trained_for(self.adapter) if self.adapter else ()) or trained_for(self.model)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read_arguments(cls, values: dict[str, Any]) -> dict[str, Any]:
-        return read_arguments(values, "engine_args", example="{max_num_seqs: 64}")
 
     def named_model(self, llm: str) -> str:
         if not self.model:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import abc
 import logging
-import weakref
 from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
@@ -20,10 +19,8 @@ from reactree_ros.background.pending import (
     give_up_after,
     in_time,
     mapped,
-    pass_on,
     settle_as,
     stepwise,
-    where_late,
 )
 from reactree_ros.world.port import (
     Household,
@@ -178,24 +175,20 @@ class SkillTimeLimit(WorldWrapper):
 
     def _timed(self, skill: str) -> Pending[Observation]:
         inner = asked(self.inner.execute, skill)
-        if inner.done():
-            return inner
-        outer = _Timed(on_cancel=lambda: self._cancel(skill, inner))
-        running, timed = weakref.ref(inner), weakref.ref(outer)
+        return inner if inner.done() else stepwise(self._in_limit(skill, inner))
 
-        def settle(done: Future[Observation]) -> None:
-            if not (done.cancelled() and outer.late):
-                settle_as(done, outer)
-
-        def stop() -> None:
-            inner, late = running(), timed()
-            if inner is not None and late is not None and self._cancel(skill, inner):
-                pass_on(stepwise(self._stopped()), late)
-
-        inner.add_done_callback(settle)
-        outer.stop = stop
-        where_late(outer, self._seconds, _stop)  # the alarm keeps nothing alive, not the world either
-        return outer
+    def _in_limit(self, skill: str, inner: Pending[Observation]) -> Generator[Pending[Any], Any, Observation]:
+        outer: Pending[Observation] = Pending(on_cancel=lambda: self._cancel(skill, inner))
+        inner.add_done_callback(lambda done: settle_as(done, outer))
+        give_up_after(outer, self._seconds, _TooLate)
+        try:
+            seen: Observation = yield outer
+            return seen
+        except _TooLate:
+            if not self._cancel(skill, inner):  # it has ended meanwhile
+                return inner.result()
+        yield from self._rest()
+        return refusal(f"took longer than {self._seconds:g} s and was stopped", Outcome.TIMEOUT)
 
     def _cancel(self, skill: str, running: Pending[Observation]) -> bool:
         self._ending.append(skill)
@@ -218,10 +211,6 @@ class SkillTimeLimit(WorldWrapper):
             with suppress(ValueError):  # whoever else waited was told before
                 self._ending.remove(skill)
 
-    def _stopped(self) -> Generator[Pending[None], None, Observation]:
-        yield from self._rest()
-        return refusal(f"took longer than {self._seconds:g} s and was stopped", Outcome.TIMEOUT)
-
     def _rested(self, ask: Callable[[], Pending[T]], *, in_any_case: bool = False) -> Pending[T]:
         return stepwise(self._asked_at_rest(ask, in_any_case=in_any_case)) if self._ending else ask()
 
@@ -238,15 +227,8 @@ class SkillTimeLimit(WorldWrapper):
         return in_time(inner, seconds, WorldError(f"the world did not answer '{what}' within {seconds:g} s"))
 
 
-class _Timed(Pending[Observation]):
-    late = False
-    stop: Callable[[], None]
-
-
-def _stop(late: Pending[Observation]) -> None:
-    assert isinstance(late, _Timed)
-    late.late = True
-    late.stop()
+class _TooLate(Exception):
+    pass
 
 
 class PolicyGuard(WorldWrapper):

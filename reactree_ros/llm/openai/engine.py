@@ -25,7 +25,7 @@ from reactree_ros.llm.chat import (
     spoken_to_server,
 )
 from reactree_ros.llm.engine import Constraint, Engine, Generated, Generation, chosen
-from reactree_ros.llm.engine_settings import EngineSettings, SeeingSettings, read_arguments
+from reactree_ros.llm.engine_settings import EngineSettings, SeeingSettings
 from reactree_ros.llm.openai.answer import Parts, Until, read_answer
 from reactree_ros.llm.openai.connection import KEY_IN_URL, Connection, may_hold_a_key, read_key, read_url
 from reactree_ros.llm.openai.dialects import DIALECTS, TRIED, Dialect, DialectName, dialect_of, with_images
@@ -478,6 +478,7 @@ class OpenAISettings(SeeingSettings, EngineSettings):
     extra_body: Annotated[dict[str, Any], Harmless(are_harmless)] = Field(
         default={},
         description="fields for every request for a text; they win, e.g. {top_k: 20, provider: {sort: price}}",
+        examples=["{top_k: 20}"],
     )
 
     @model_validator(mode="before")
@@ -486,7 +487,7 @@ class OpenAISettings(SeeingSettings, EngineSettings):
         # Not in a field validator: its error would repeat the value.
         if may_hold_a_key(str(values.get("base_url", ""))):
             raise ValueError(KEY_IN_URL)
-        return read_arguments(values, "extra_body", example="{top_k: 20}")
+        return values
 
 
 SPEC = ModelSpec(
