@@ -28,7 +28,7 @@ from reactree_ros.llm.engine import Constraint, Engine, Generated, Generation, c
 from reactree_ros.llm.engine_settings import EngineSettings, SeeingSettings
 from reactree_ros.llm.openai.answer import Parts, Until, read_answer
 from reactree_ros.llm.openai.connection import KEY_IN_URL, Connection, may_hold_a_key, read_key, read_url
-from reactree_ros.llm.openai.dialects import DIALECTS, TRIED, Dialect, DialectName, dialect_of, with_images
+from reactree_ros.llm.openai.dialects import DIALECTS, TRIED, Dialect, DialectName, dialect_of
 from reactree_ros.llm.openai.refusal import LIMIT, OF_PICTURES, OF_ROLES, STREAM, Parameters, Refused
 from reactree_ros.llm.port import LanguageModelError, PromptTooLong, RequestRejected, ServerUnavailable
 from reactree_ros.llm.reasoning import split_reasoning
@@ -281,7 +281,7 @@ class OpenAIEngine(Engine):
         begun = generation.begun if continued else ""
 
         async def ask(showing: Showing) -> Generated:
-            messages = with_images(chat_messages(generation.turns, begun, self._layout, showing))
+            messages = chat_messages(generation.turns, begun, self._layout, showing)
             return await self._ask("/chat/completions", {**body, "messages": messages}, values, generation.until)
 
         generated = await self._told_apart(await self._with_pictures(ask, self.shown(generation)))
