@@ -124,11 +124,13 @@ class Skill:
         return f"In '{self.wording}', {', '.join(said)}." if said else ""
 
     @property
-    def brings(self) -> str:
-        """What it returns, as a sentence after its description; empty if nothing."""
-        said = ", ".join(f"{name} ({one.words()})" for name, one in self.returns.items())
+    def purpose(self) -> str:
+        """What it is for, needs and brings back, in a line for a model."""
+        needs = " and ".join(dict.fromkeys(filter(None, (need.words() for need in self.requires))))
+        returns = ", ".join(f"{name} ({one.words()})" for name, one in self.returns.items())
         later = " and ".join(f"<{name}>" for name in self.returns)
-        return f" It returns {said}, which {later} can stand for later." if said else ""
+        brings = f" It returns {returns}, which {later} can stand for later." if returns else ""
+        return f"{self.description.rstrip('.')}{needs and f', only if {needs}'}.{brings}"
 
     @property
     def moves(self) -> bool:

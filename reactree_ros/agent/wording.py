@@ -324,6 +324,12 @@ class Wording:
         text = "" if head is None else _APOSTROPHE.sub("", said.lstrip()[head.end() :].lstrip(" :("))
         return text[:1] in {*QUOTES} and QUOTES[text[0]] not in re.sub(r"\\.", "", text[1:])
 
+    def ways(self, said: str) -> Iterator[dict[str, str]]:
+        """Yield what stands in the places of a text, as words, in each way that it can be said so."""
+        for way in (way for form in self.forms for way in itertools.islice(form._ways(said), _MOST_WAYS)):
+            is_text = {name: isinstance(self.parameters[name], Text) for name in way}
+            yield {name: _unquoted(text.strip()) if is_text[name] else text.strip() for name, text in way.items()}
+
     def _ways_in(self, form: Wording, said: str, now: Standing | None, *, hidden: bool) -> Iterator[dict[str, str]]:
         """Yield the ways in which a text says one of the forms.
 

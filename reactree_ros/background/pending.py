@@ -135,7 +135,10 @@ def followed(first: Pending[Any], then: Callable[[Any], Pending[T]]) -> Pending[
 
 
 def stepwise(program: Generator[Pending[Any], Any, T]) -> Pending[T]:
-    """Run a program that yields what it waits for; returns what it returns. Cancelling that cancels what is awaited."""
+    """Run a program that yields what it waits for; returns what it returns.
+
+    Cancelling that cancels what is awaited, and closes the program.
+    """
     awaited: Pending[Any] = Pending.ready(None)
     outcome = Pending[T]()
     outcome.add_done_callback(lambda done: awaited.cancel() if done.cancelled() else None)
@@ -156,6 +159,7 @@ def stepwise(program: Generator[Pending[Any], Any, T]) -> Pending[T]:
                 elif not step.done():
                     step.add_done_callback(go_on)
                     return
+        program.close()
 
     go_on(awaited)
     return outcome
@@ -207,6 +211,15 @@ def where_late(pending: Pending[T], seconds: float, call: Callable[[Pending[T]],
 def give_up_after(pending: Pending[Any], seconds: float, error: Callable[[], BaseException]) -> None:
     """Fail a pending result if it is not settled in time; the caller must cancel its work."""
     where_late(pending, seconds, lambda late: late.fail(error()))
+
+
+def in_time(source: Pending[T], seconds: float, late: BaseException) -> Pending[T]:
+    """Return a result that fails, in a thread of its own, if another one is not settled in time; that is cancelled."""
+    pending: Pending[T] = Pending()
+    pass_on(source, pending)
+    pending.add_done_callback(lambda _: source.cancel())
+    where_late(pending, seconds, lambda it: threading.Thread(target=it.fail, args=(late,), daemon=True).start())
+    return pending
 
 
 class Stopped(Exception):

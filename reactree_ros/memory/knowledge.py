@@ -178,6 +178,8 @@ class Knowledge:
         # A place was looked at where only these things are: nothing else is there any more.
         for name in [name for name, one in self.there.items() if one.place == place and name not in seen]:
             one = self.there.pop(name)
+            for robot in self._robots.values():
+                robot.misses(name)
             if self._by_name[name].ago:
                 self.forget(one.word, one.instance)
 
@@ -238,6 +240,9 @@ class Knowledge:
 
     def is_carried(self, name: str) -> bool:
         return word_of(name) in self._carried
+
+    def may_be_inside(self, word: str) -> bool:
+        return not self._carried or word in self._carried
 
     def knows(self, name: str) -> bool:
         return name in self._by_name or name in self.rooms or name in self._states
@@ -356,6 +361,9 @@ class Known:
             if (name := call.value("held")) and self._all.sighting(name) is None:
                 self._taken[name] = None
 
+    def misses(self, name: str) -> None:
+        self._near = self._near and self._near - {name}
+
     def moved(self, at: str = "") -> None:
         """Note that it has left where it was; empty: nobody knows where it is now."""
         self.at, self._near = at, frozenset({at}) if at else None
@@ -394,6 +402,8 @@ class Known:
             return len(self.held) < hands if hands else None
         is_here, about = about == HERE, self.at if about == HERE else about
         is_property = about.isupper() and about not in (self.at, self.room) and not everything.knows(about)
+        if is_property and fact == "at" and self.at in everything.rooms:  # in the middle of a room stands nothing
+            return False
         if not about or (is_property and fact != "held"):  # nobody has told what can be done with things
             return None
         if fact not in OPPOSITES:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, FiniteFloat, PrivateAttr
-from typing_extensions import Self
 
 from reactree_ros.agent.needs import HERE, NUMBER, Need
 from reactree_ros.agent.parameters import Named, Number, Person, Place, Thing, each_of
@@ -147,17 +146,16 @@ class SeeingEntry(CallEntry):
     def server(self) -> str:
         return self._topic if self.camera else super().server
 
-    def with_camera(self, cameras: Mapping[str, CameraEntry]) -> Self:
-        """Return it with the topic of its camera. Raises ValueError: there is no such camera."""
+    def find_camera(self, cameras: Mapping[str, CameraEntry]) -> None:
+        """Take topic and type from its camera. Raises ValueError: there is no such camera."""
         if not self.camera:
-            return self
+            return
         if (camera := cameras.get(self.camera)) is None:
             known = did_you_mean(self.camera, cameras) if cameras else "there are none; declare it under cameras"
             raise ValueError(f"camera '{self.camera}' is none of the cameras; {known}")
+        self._topic = camera.topic
         limit = {} if "time_limit" in self.model_fields_set else {"time_limit": self.takes}
-        known_camera = self.model_copy(update={"type": camera.type, **limit})
-        known_camera._topic = camera.topic
-        return known_camera
+        self.__dict__.update(type=camera.type, **limit)  # it is frozen for everybody else
 
 
 class CheckEntry(SeeingEntry):
@@ -218,11 +216,6 @@ class StepEntry(SeeingEntry):
     # how it is seen whether it was done
     check: Annotated[list[CheckEntry], BeforeValidator(_listed)] = []
 
-    def with_camera(self, cameras: Mapping[str, CameraEntry]) -> Self:
-        """Return it with the topics of its cameras, and of those of its checks."""
-        checks = [check.with_camera(cameras) for check in self.check]
-        return super().with_camera(cameras).model_copy(update={"check": checks})
-
 
 class SkillEntry(StepEntry):
     kinds = (*StepEntry.kinds, "steps")
@@ -251,10 +244,6 @@ class SkillEntry(StepEntry):
     @property
     def parts(self) -> Sequence[StepEntry]:
         return self.steps or [self]
-
-    def with_camera(self, cameras: Mapping[str, CameraEntry]) -> Self:
-        steps = [step.with_camera(cameras) for step in self.steps]
-        return super().with_camera(cameras).model_copy(update={"steps": steps})
 
     @property
     def takes_pictures(self) -> bool:
@@ -691,7 +680,8 @@ def load_robot(path: str | Path) -> RobotConfig:
         _tell_apart(skill, told_apart)
     for name, entry in config.skills.items():
         with _located(source.at("skills", name)):
-            config.skills[name] = entry.with_camera(config.cameras)
+            for one in (*entry.parts, *entry.checks):
+                one.find_camera(config.cameras)
             skill = entry.declared(name)
             _tell_apart(skill, told_apart)
             if config.detections is None and any(check.is_detection for check in entry.check):

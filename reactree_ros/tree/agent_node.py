@@ -82,6 +82,8 @@ class AgentNode(GoalNode):
 
     _window = OfAttempt(lambda _: ContextWindow(head=0))
     _thoughts = OfAttempt[list[str]](lambda _: [])  # since it last did something, or something new was told or seen
+    _had = OfAttempt[set[str]](lambda _: set())  # every thought since it began, or something new was told
+    _repeats = OfAttempt(lambda _: False)  # whether one of them came again
     _refused = OfAttempt(lambda _: 0)  # expansions in that time that must not grow
     _last_failed = OfAttempt(lambda _: "")  # what came of the skill that it did last, if that failed
     _checks = OfAttempt[bool](lambda node: node.context.options.check_done)  # until it is said to be done
@@ -175,6 +177,8 @@ class AgentNode(GoalNode):
     def _begin_anew(self) -> None:
         self._done.clear()
         self._thoughts.clear()
+        self._had.clear()
+        self._repeats = False
         self._refused = 0
 
     def resumed(self, seen: Observation) -> Generator[Step, Any, None]:
@@ -256,11 +260,14 @@ class AgentNode(GoalNode):
         )
 
     def _longest_thought(self) -> int:
-        """Return how long a thought may be now; 0 after as many in a row as there may be, or one that came again."""
-        options, had = self.context.options, self._thoughts
+        """Return how long a thought may be now; 0 after as many in a row as there may be, or once one came again.
+
+        Who thinks the same as before goes in circles; acts bring something new.
+        """
+        options = self.context.options
         if options.is_trained:
             return LONGEST_LINE
-        return 0 if len(had) >= options.thoughts_in_a_row or len(set(had)) < len(had) else LONGEST_THOUGHT
+        return 0 if self._repeats or len(self._thoughts) >= options.thoughts_in_a_row else LONGEST_THOUGHT
 
     def _offered(self) -> Sequence[str]:
         breaks, household = self._abilities.break_rounds, self.context.household
@@ -286,7 +293,9 @@ class AgentNode(GoalNode):
     def answer_to(self, thought: str) -> str:
         had = normal(thought)
         again = had in self._thoughts
+        self._repeats |= had in self._had
         self._thoughts.append(had)
+        self._had.add(had)
         if again and not self.context.options.as_recorded:
             return REPEATED
         known, robot, things = self.context.known, self.post.robot.known, self.context.nameable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from reactree_ros.agent.budget import COUNTED, Limit
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL, Decision
@@ -42,6 +42,7 @@ SOONER, SOONER_SHARE = 1.0, 0.1
 #: The share of refused requests is that of so many last ones.
 LAST = 20
 _LONGEST = 100
+T = TypeVar("T")
 
 
 class Refusals:
@@ -216,19 +217,22 @@ class AskingNode(ProgramNode):
         return [DONE, FAILURE, *(RECALL + word for word in recall)]
 
     def find_examples(self) -> Generator[Step, Any, tuple[Experience, ...]]:
-        """Ask episodic memory for experiences; nothing if there is none, or it has nothing.
-
-        If it fails, or does not answer in time, MemoryGone is raised.
-        """
+        """Ask episodic memory for experiences; nothing if there is none, or it has nothing."""
         if self.context.examples is None:
             return ()
-        pending = asked(self.context.examples, self.subgoal)
+        return (yield from self.ask_memory(self.context.examples, "examples", Call("examples")))
+
+    def ask_memory(
+        self, find: Callable[[str], Pending[tuple[T, ...]]], what: str, call: Call, *, next_tick: bool = False
+    ) -> Generator[Step, Any, tuple[T, ...]]:
+        """Have something found for the subgoal; if that fails, or does not come in time, MemoryGone is raised."""
         try:
-            found: tuple[Experience, ...] = yield Wait("examples", pending, MemoryGone, call=Call("examples"))
+            pending = asked(find, self.subgoal)
+            found: tuple[T, ...] = yield Wait(what, pending, MemoryGone, next_tick=next_tick, call=call)
         except (MemoryGone, LimitReached):
             raise
         except Exception as error:
-            raise MemoryGone(f"no examples: {error}") from error
+            raise MemoryGone(f"no {what}: {error}") from error
         return found
 
     # ------------------------------------------------------------------ the prompt

@@ -157,14 +157,6 @@ def test_a_search_begins_where_such_a_thing_was_and_names_no_one_place() -> None
     assert search.order == ("fridge", "kitchen")
 
 
-def test_a_skill_says_what_it_needs_and_brings() -> None:
-    put_down = routine_of({BRING: FETCH}, BRING).nodes[-1]
-    assert isinstance(put_down, model.Skill)
-    assert put_down.needs == (model.Fact("held", "{found_1}"),)
-    assert put_down.effect == (model.Fact("released", "{found_1}"),)
-    assert put_down.expected is Outcome.DONE
-
-
 def test_detours_refusals_recalls_and_what_was_done_in_vain_are_left_out() -> None:
     acts = ("recall location of mug", "go to desk 1", "go to kitchen 1", "close fridge 1", "open desk 1", *FETCH)
     assert leaves(routine_of({BRING: acts}, BRING, refused=["open desk 1"])) == FETCHED
