@@ -13,11 +13,10 @@ from reactree_ros.agent.budget import Limit
 from reactree_ros.agent.decision import DONE, FAILURE, MalformedDecision
 from reactree_ros.agent.grammar import parse_decision
 from reactree_ros.agent.household import START_LINE
-from reactree_ros.agent.transcript import exact_turns
+from reactree_ros.agent.transcript import TASK_LINE, exact_turns
 from reactree_ros.agent.turns import Told, Turn, render
 from reactree_ros.errors import UserError
 
-TASK_LINE = "Your task is to: "
 LARGEST = 10**9
 _TASK = re.compile(rf"^{TASK_LINE}", re.MULTILINE)
 

@@ -296,8 +296,7 @@ class AskingNode(ProgramNode):
             try:
                 return (yield from self._ask_once(self.prompt, may_say, **sampling))
             except PromptTooLong as error:
-                too_long = error
-            yield from self.make_room(too_long)
+                yield from self.make_room(error)
 
     def ask_with(self, turns: Sequence[Turn], may_say: MaySay, **sampling: Any) -> Generator[Step, Any, Reply]:
         """Ask with a prompt of its own; see :meth:`ask`."""
