@@ -35,15 +35,11 @@ class SubgoalGrammar(Grammar):
 
     def ebnf(self) -> str:
         start = f"subgoal{'?' if self.goes_on else ''} " if self.begins else ""
-        return "\n".join(
-            [
-                f'root ::= {start}action "\\n"?',
-                *([f'subgoal ::= "{self.number} Subgoal: " line "\\n"'] if self.begins else []),
-                'action ::= "Action: " skill',
-                self.skill_rule(),
-                *([f"line ::= {self.line}"] if self.begins else []),
-            ]
-        )
+        rules = [f'root ::= {start}action "\\n"?', 'action ::= "Action: " skill', self.skill_rule()]
+        if self.begins:
+            rules.insert(1, f'subgoal ::= "{self.number} Subgoal: " line "\\n"')
+            rules.append(f"line ::= {self.line}")
+        return "\n".join(rules)
 
     def _schema(self, skill: dict[str, Any]) -> dict[str, Any]:
         kinds = [as_object(Subgoal=TEXT, Action=skill)] if self.begins else []

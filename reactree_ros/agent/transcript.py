@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from reactree_ros.agent.budget import Limit
 from reactree_ros.agent.household import START_LINE
@@ -44,14 +45,8 @@ class Transcript:
 
     @property
     def acts(self) -> tuple[tuple[str, Saw], ...]:
-        return tuple(
-            (said.decision.skill_asked, saw)
-            for said, saw in zip(self.turns, self.turns[1:], strict=False)
-            if isinstance(said, Said)
-            and said.decision is not None
-            and said.decision.skill_asked
-            and isinstance(saw, Saw)
-        )
+        said = ((turn.decision, saw) for turn, saw in pairwise(self.turns) if isinstance(turn, Said))
+        return tuple((act.skill_asked, saw) for act, saw in said if act and act.skill_asked and isinstance(saw, Saw))
 
 
 def parse_transcript(text: str, *, start_line: str = START_LINE) -> Transcript:
