@@ -224,7 +224,7 @@ class AgentNode(GoalNode):
         context = self.context
         if not context.options.told("line"):
             return ()
-        known = line(self.subgoal, context.nameable, context.known, self.post.robot.known)
+        known = line(self.subgoal, context.nameable, self._skills, context.known, self.post.robot.known)
         return (Told(known, About.KNOWN),) if known else ()
 
     def make_room(self, error: PromptTooLong) -> Generator[Step, Any, None]:
