@@ -63,7 +63,7 @@ class Run:
         self.searched: set[str] = set()  # rooms and places
         self.shown: set[str] = set()  # what looks at places have shown
         self._held: set[str] = set()
-        self.known, self._words = node.context.known, len(node.context.words)
+        self.known, self.words = node.context.known, len(node.context.words)
 
     def render(self, template: str) -> str:
         return template.format(**self.fit.values, **self.found)
@@ -73,10 +73,6 @@ class Run:
         words, household = self.render(template), self.node.context.household
         declared = household.skills and not household.says_text(words)
         return household.call(words) if declared else household.say(words, {})
-
-    def interrupted(self) -> str:
-        said = self.node.words_since(self._words)
-        return f"the person says {said}" if said else ""
 
     def words_around(self, name: str) -> Sequence[str]:
         seen = self.known.there.get(name)
@@ -140,10 +136,12 @@ class _Leaf(SkillNode):
         self.feedback_message = self._routine.reason = reason
         return False
 
-    def wait_for_leave(self) -> Generator[Step, Any, None]:
-        yield from super().wait_for_leave()
-        if said := self._routine.interrupted():
-            raise _Interrupted(said)
+    def hold(self) -> Generator[Step, Any, bool]:
+        """Wait as long as the run is held; what the person has said on the way breaks the routine off then."""
+        waited = yield from super().hold()
+        if said := self._routine.node.words_since(self._routine.words):
+            raise _Interrupted(f"the person says {said}")
+        return waited
 
     def carries_out(self, call: SkillCall | str) -> Generator[Step, Any, Observation | None]:
         try:
