@@ -63,11 +63,9 @@ class RoutineSkills(AddedSkills):
         for one in routines:
             added = _added(one, inner.household.skills)
             skill = added.skill
-            if skill.name in [before.name for before in known]:
-                raise model.RoutineError(
-                    f"routine '{skill.name}': there is a skill of this name already; give it another"
-                )
             try:
+                if skill.name in [before.name for before in known]:
+                    raise ValueError("there is a skill of this name already; give it another")
                 check_told_apart(skill, known)
             except ValueError as error:
                 raise model.RoutineError(f"routine '{skill.name}': {error}") from None
