@@ -15,7 +15,7 @@ from sphinx.ext.autodoc.mock import mock
 
 from reactree_ros.cli import below, load
 from reactree_ros.cli.commands import COMMANDS
-from reactree_ros.cli.listing import markdown_table, words_table
+from reactree_ros.cli.listing import words_of_worlds
 from reactree_ros.cli.options import allowed_text, default_text
 from reactree_ros.household.vocabulary import CLASSES
 from reactree_ros.nodes.settings import (
@@ -27,7 +27,7 @@ from reactree_ros.nodes.settings import (
     TaskSettings,
     Watching,
 )
-from reactree_ros.plugins import REGISTRIES
+from reactree_ros.plugins import REGISTRIES, Spec
 from reactree_ros.plugins.settings import Settings
 from reactree_ros.tree.options import RunOptions
 
@@ -107,13 +107,18 @@ def named(kind: str) -> Iterator[str]:
     """Say what is in a registry: one table of all, then the settings of each."""
     registry = REGISTRIES.get(kind)
     specs = [registry.get(name) for name in registry.own]
-    yield markdown_table(registry.kind, specs)
-    yield ""
+    rows = [(", ".join(map(code, names_of(spec))), plain(spec.summary), code(spec.extra)) for spec in specs]
+    yield from table((registry.kind, "description", "package to install"), rows)
     for spec in specs:
         if spec.settings.model_fields:
             yield f"## `{spec.name}`\n"
             yield f"{spec.summary[0].upper()}{spec.summary[1:]}.\n"
             yield from settings_table(spec.settings)
+
+
+def names_of(spec: Spec) -> list[str]:
+    """Return the names that a user may give; a planner's second one is that with a memory."""
+    return [spec.name, *([f"{spec.name}_wm"] if getattr(spec, "remembers", False) else [])]
 
 
 def settings_table(*kinds: type[Settings]) -> Iterator[str]:
@@ -134,8 +139,8 @@ def plain(text: str) -> str:
 
 def words() -> Iterator[str]:
     """Say what furniture and objects are called, and which classes are not called as they are written."""
-    yield words_table()
-    yield ""
+    rows = [(use, ", ".join(map(code, properties)), ", ".join(words)) for use, properties, words in words_of_worlds()]
+    yield from table(("use", "properties", "words"), rows)
     plain_names = ((entry, entry.word.replace(" ", "").lower()) for entry in CLASSES.values())
     others = ", ".join(f"`{entry.name}` ({entry.word})" for entry, name in plain_names if name != entry.name)
     yield f"In task files a class is its word in lower case without spaces, but for {others}."

@@ -15,9 +15,7 @@ from typing import Any
 
 from reactree_ros.agent.decision import as_object
 from reactree_ros.agent.parameters import (
-    GBNF,
     MOST_VALUES,
-    REGEX,
     Boolean,
     Choice,
     List,
@@ -181,12 +179,6 @@ class Wording:
     def possible(self, now: Standing | None = None) -> bool:
         each = (parameter.options(_at(now, name)) for name, parameter in self.parameters.items())
         return all(options is None or options for options in each)
-
-    def regex(self, now: Standing | None = None) -> str:
-        return self.pattern(REGEX, now)
-
-    def ebnf(self, now: Standing | None = None) -> str:
-        return self.pattern(GBNF, now)
 
     def pattern(self, notation: Notation, now: Standing | None = None) -> str:
         parts = [self._segment(part, notation, now) for part in self._segments]

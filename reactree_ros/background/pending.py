@@ -213,6 +213,15 @@ def give_up_after(pending: Pending[Any], seconds: float, error: Callable[[], Bas
     where_late(pending, seconds, lambda late: late.fail(error()))
 
 
+def in_time(source: Pending[T], seconds: float, late: BaseException) -> Pending[T]:
+    """Return a result that fails, in a thread of its own, if another one is not settled in time; that is cancelled."""
+    pending: Pending[T] = Pending()
+    pass_on(source, pending)
+    pending.add_done_callback(lambda _: source.cancel())
+    where_late(pending, seconds, lambda it: threading.Thread(target=it.fail, args=(late,), daemon=True).start())
+    return pending
+
+
 class Stopped(Exception):
     """A worker's current work was cancelled."""
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from pydantic.fields import FieldInfo
 from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
@@ -24,14 +23,13 @@ from reactree_ros.files.secrecy import shown
 from reactree_ros.memory.spec import NamedMemory
 from reactree_ros.plugins import Registry, Spec
 from reactree_ros.plugins.installation import Diagnosis, Level, install_line
-from reactree_ros.plugins.settings import Settings, choices, did_you_mean, or_nearest
+from reactree_ros.plugins.settings import Settings, did_you_mean, or_nearest
 from reactree_ros.tree.options import RunOptions
 from reactree_ros.world.spec import WORLDS
 
 app = typer.Typer(add_completion=False)
 #: The lists that come from no registry.
 WORDS, OPTIONS, DEFAULTS = "words", "options", "defaults"
-_WORDS_HEAD = ("use", "properties", "words")
 
 
 @app.command("list")
@@ -52,8 +50,6 @@ def listing(
             help="After `defaults`: a command, such as `run` or `llm check`, to see all of its options.",
         ),
     ] = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown tables, with the settings.")] = False,
-    own: Annotated[bool, typer.Option("--own", help="Leave out what other packages add.")] = False,
 ) -> None:
     """List planners, worlds, language models, memories and task suites, or show the settings of one.
 
@@ -68,7 +64,7 @@ def listing(
         raise UserError(f"'{' '.join(command)}': only `reactree list {DEFAULTS}` takes a command")
     registries = kinds()
     if name == WORDS:
-        _list_words(markdown=markdown)
+        _list_words()
     elif name == OPTIONS:
         Console().print(_settings_table("option", RunOptions), markup=False, highlight=False)
     elif name == DEFAULTS:
@@ -76,10 +72,8 @@ def listing(
     elif name is not None and name not in registries:
         _show_one(name, registries)
     else:
-        specs = {kind: list(_specs(registries[kind], own=own)) for kind in (registries if name is None else [name])}
-        if markdown:
-            print("\n\n".join(markdown_table(registries[kind].kind, found) for kind, found in specs.items()))  # noqa: T201
-        elif name is None:
+        specs = {kind: list(_specs(registries[kind])) for kind in (registries if name is None else [name])}
+        if name is None:
             _show_all(specs)
         else:
             _show(name, specs[name])
@@ -128,31 +122,20 @@ def _show_all(specs: Mapping[str, Sequence[Spec]]) -> None:
     say(f"Settings of one: reactree list NAME, e.g. reactree list {one}", "dim")
 
 
-def _list_words(*, markdown: bool) -> None:
-    if markdown:
-        print(words_table())  # noqa: T201
-        return
-    table = Table(*_WORDS_HEAD)
-    for use, properties, words in _words():
+def _list_words() -> None:
+    table = Table("use", "properties", "words")
+    for use, properties, words in words_of_worlds():
         table.add_row(use, "\n".join(properties), ", ".join(words))
     Console().print(table, markup=False, highlight=False)
 
 
-def _words() -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
+def words_of_worlds() -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
     # of every world's things, without duplicates
     return list(dict.fromkeys(row for spec in WORLDS for row in spec.words()))
 
 
-def words_table() -> str:
-    rows = [(use, ", ".join(f"`{one}`" for one in properties), ", ".join(words)) for use, properties, words in _words()]
-    return _markdown([_WORDS_HEAD, ("---",) * 3, *rows])
-
-
-def _specs(registry: Registry[Any], *, own: bool) -> Iterator[Any]:
+def _specs(registry: Registry[Any]) -> Iterator[Any]:
     # what can be loaded; problems of plug-ins are told
-    if own:
-        yield from map(registry.get, registry.own)
-        return
     for problem in registry.problems():
         warn(problem)
     yield from registry
@@ -175,34 +158,8 @@ def _settings_table(title: str, settings: type[Settings]) -> Table:
     return table
 
 
-def _named(spec: Spec, quote: str = "") -> str:
-    names = [spec.name, *([f"{spec.name}_wm"] if getattr(spec, "remembers", False) else [])]
-    return ", ".join(f"{quote}{name}{quote}" for name in names)
-
-
-def markdown_table(kind: str, specs: Sequence[Spec]) -> str:
-    first, *others = [spec.settings.model_fields for spec in specs] or [{}]
-    common = {name: field for name, field in first.items() if others and all(name in other for other in others)}
-    rows = []
-    for spec in specs:
-        own = {name: field for name, field in spec.settings.model_fields.items() if name not in common}
-        rows.append((_named(spec, "`"), spec.summary, spec.extra and f"`{spec.extra}`", _settings(own)))
-    if common:
-        rows.append(("all of them", "", "", _settings(common)))
-    return _markdown([(kind, "description", "package to install", "settings and defaults"), ("---",) * 4, *rows])
-
-
-def _markdown(rows: Iterable[Sequence[str]]) -> str:
-    return "\n".join(f"|{'|'.join(f' {cell} ' if cell else ' ' for cell in row)}|" for row in rows)
-
-
-def _settings(fields: Mapping[str, FieldInfo]) -> str:
-    found = []
-    for name, field in fields.items():
-        default = default_text(field)
-        others = ", ".join(f"`{value}`" for value in choices(field) if value != default)
-        found.append(f"`{name}{default and f'={default}'}`{others and f' ({others})'}")
-    return ", ".join(found)
+def _named(spec: Spec) -> str:
+    return ", ".join([spec.name, *([f"{spec.name}_wm"] if getattr(spec, "remembers", False) else [])])
 
 
 doctor_app = typer.Typer(add_completion=False)

@@ -46,7 +46,7 @@ def check(planner: Planner = "", *, llm: Chosen) -> None:
     Exit code 0 if it can be used, 1 if something is wrong or a decision failed, 2 if it is unreachable.
     """
     from reactree_ros.cli.llm import lesson
-    from reactree_ros.llm.check import Given, check
+    from reactree_ros.llm.check import check
     from reactree_ros.llm.waiting import kept_out_of_the_log
 
     errors, doing = Console(stderr=True), "Asking"
@@ -55,7 +55,7 @@ def check(planner: Planner = "", *, llm: Chosen) -> None:
         report = check(
             model,
             lesson(model, llm, chosen),
-            Given(**{name: getattr(llm.settings, name, None) for name in Given.__dataclass_fields__}),
+            llm.settings,
             show=lambda words: status.update(words or doing),
             tell=lambda words: errors.print(words, style="dim", markup=False, highlight=False, soft_wrap=True),
         )
@@ -80,22 +80,14 @@ _FLAT = "react_wm"  # it says skills one after the other
 
 
 class _Kept(Around):
-    def __init__(self, model: LanguageModel) -> None:
+    def __init__(self, model: LanguageModel, *, asks: bool = True) -> None:
         super().__init__(model)
         self.kept: list[tuple[DecisionRequest, Pending[Reply]]] = []
+        self._asks = asks
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        pending = self._answer(request)
-        self.kept.append((request, pending))
-        return pending
-
-    def _answer(self, request: DecisionRequest) -> Pending[Reply]:
-        return self.model.decide(request)
-
-
-class _Unasked(_Kept):
-    def _answer(self, request: DecisionRequest) -> Pending[Reply]:
-        return Pending()
+        self.kept.append((request, self.model.decide(request) if self._asks else Pending()))
+        return self.kept[-1][1]
 
 
 class _Done(NamedTuple):
@@ -108,7 +100,7 @@ def lesson(model: LanguageModel, llm: tuple[ModelSpec, Settings], planner: str) 
     world = WORLDS.get(WORLDS.default)
     place = Place.from_settings(world, cast("WorldSettings", world.settings()))
     asked = RunSpec.in_place(place, None, llm=llm, planner=planner)
-    kept = _Unasked(model)
+    kept = _Kept(model, asks=False)
     with make_world(asked, place) as made:
         episode = assemble(asked, world=made, model=kept)
         while not (kept.kept or episode.finished):

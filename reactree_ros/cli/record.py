@@ -30,7 +30,6 @@ from reactree_ros.cli.options import (
 from reactree_ros.episode.run_spec import RunSpec, Selection
 from reactree_ros.errors import UserError
 from reactree_ros.memory.spec import NamedMemory
-from reactree_ros.plugins.settings import read_settings
 from reactree_ros.record.reader import is_own
 from reactree_ros.record.schema import Event
 from reactree_ros.tree.options import RunOptions
@@ -48,19 +47,10 @@ Policy = Annotated[Path | None, typer.Option(help="A skill policy, which holds i
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
-class More(RunOptionsGiven):
-    def __init__(self) -> None:
-        super().__init__(
-            panel="More than it had (without: twice the limit that it met)",
-            without=[name for name in RunOptions.model_fields if name not in LIMITS],
-        )
-
-    def read(self, given: Mapping[str, Any]) -> dict[str, Any]:  # type: ignore[override]
-        values = self._given(given)
-        read = read_settings(RunOptions, values, where="options")
-        return {name: getattr(read, name) for name in values if getattr(read, name)}
-
-
+MORE = RunOptionsGiven(
+    panel="More than it had (without: twice the limit that it met)",
+    without=[name for name in RunOptions.model_fields if name not in LIMITS],
+)
 #: Longest wait for the planner node, in seconds.
 PATIENCE = 30.0
 #: Most characters of a record's setting that are shown.
@@ -68,7 +58,7 @@ _SHOWN = 500
 
 
 @resume_app.command()
-@takes(world_option=WorldAgain(), llm=ModelAgain(), more=More())
+@takes(world_option=WorldAgain(), llm=ModelAgain(), more=MORE)
 def resume(
     run: Annotated[Path, typer.Argument(help="The record of a run that was killed, canceled or out of its budget.")],
     save: Save = None,
@@ -89,7 +79,7 @@ def resume(
     *,
     world_option: Mapping[str, Any],
     llm: Chosen | Mapping[str, Any],
-    more: dict[str, Any],
+    more: RunOptions,
 ) -> None:
     """Go on with a run where it stopped: its skills are carried out again, and what comes of them is compared.
 
@@ -102,13 +92,14 @@ def resume(
     from reactree_ros.world.spec import ROBOT
 
     record = read_record(run)
-    until, spec = stop_of(record), resumed(record, more)
+    limits = {name: value for name in more.model_fields_set if (value := getattr(more, name))}
+    until, spec = stop_of(record), resumed(record, limits)
     if ros:
         if llm or vision or world_option or policy or save or memory or as_json:
             raise UserError(
                 "--ros: model, world, policy, memory and record are the planner node's own; leave their options out"
             )
-        _go_on_over_ros(record, until, more, planner_node, yes=yes)
+        _go_on_over_ros(record, until, limits, planner_node, yes=yes)
     if spec.world is not None and spec.world.name == ROBOT:
         raise UserError(
             f"{run}: a robot carried this run out; `reactree resume {run} --ros` goes on from what it sees now"

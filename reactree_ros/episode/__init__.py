@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import threading
 import time
@@ -20,7 +19,7 @@ from reactree_ros.agent.picture import Glance
 from reactree_ros.agent.text import counting
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
-from reactree_ros.llm.port import LanguageModel, Reply, Tally
+from reactree_ros.llm.port import LanguageModel, Reply, tally
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.person.port import Person, confirmed_by, is_stop
@@ -317,9 +316,7 @@ class Episode:
             branches_done=left.count([]),
             undone=[*lacking[:MOST_NAMED], *([f"{len(lacking) - MOST_NAMED} more"] if lacking[MOST_NAMED:] else [])],
             untouched=[] if root.holds_own_tree else context.untouched(self.instruction),
-            **dataclasses.asdict(
-                Tally.from_replies(one.refused_for(context.refusals.get(at, "")) for at, one in enumerate(replies))
-            ),
+            **tally(one.refused_for(context.refusals.get(at, "")) for at, one in enumerate(replies)),
         )
 
     def _reason(self, end: EpisodeEnd) -> str:

@@ -21,7 +21,7 @@ from reactree_ros.llm.reasoning import split_reasoning
 from reactree_ros.llm.seeing import Showing, Shown
 
 #: A message: role (``system``, ``user``, ``assistant``) and content: a text, or with pictures a list of parts, each
-#: ``{"type": "text", "text": …}`` or ``{"type": "image", "image": a Shown}``.
+#: ``{"type": "text", "text": …}`` or ``{"type": "image_url", "image_url": {"url": …}}``, whose address holds its bytes.
 Message = dict[str, Any]
 #: What somebody says in one go: a text, a picture, or both one after the other.
 _Content = str | Shown | list[str | Shown]
@@ -114,11 +114,6 @@ def chat_messages(
     return _exchange(spoken)
 
 
-def texts_of(message: Message) -> list[str]:
-    content = message["content"]
-    return [content] if isinstance(content, str) else [part["text"] for part in content if "text" in part]
-
-
 def with_texts(message: Message, change: Callable[[str], str]) -> Message:
     content = message["content"]
     if isinstance(content, str):
@@ -136,7 +131,9 @@ def _message(role: str, content: _Content) -> Message:
 
 
 def _part(one: str | Shown) -> dict[str, Any]:
-    return {"type": "text", "text": one} if isinstance(one, str) else {"type": "image", "image": one}
+    if isinstance(one, str):
+        return {"type": "text", "text": one}
+    return {"type": "image_url", "image_url": {"url": one.url}}
 
 
 def _spoken(turn: Turn, layout: ChatLayout) -> Iterator[tuple[str, str]]:

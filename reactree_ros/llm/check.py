@@ -84,15 +84,6 @@ class Lesson:
     moments: Sequence[Moment] = ()  # small situations
 
 
-@dataclass(frozen=True)
-class Given:
-    """Settings of the language model as the user has them; None: automatic, or the model has no such setting."""
-
-    method: Any = None
-    request_timeout: float | None = None
-    sees: bool | None = None
-
-
 @dataclass
 class Report:
     facts: dict[str, str] = field(default_factory=dict)  # what was found, in words
@@ -104,14 +95,19 @@ class Report:
 def check(
     model: LanguageModel,
     lesson: Lesson,
-    given: Given | None = None,
+    settings: object = None,
     *,
     show: Callable[[str], object] = lambda words: None,
     tell: Callable[[str], object] = lambda words: None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Report:
-    """Try a ready language model with real prompts: ``show`` what is waited for, ``tell`` what is found."""
-    return _Check(model, lesson, given or Given(), show, tell, clock).run()
+    """Try a ready language model with real prompts: ``show`` what is waited for, ``tell`` what is found.
+
+    Args:
+        settings: Those of the model as the user has them: of these, what it has of ``method``, ``request_timeout`` and
+            ``sees`` counts.
+    """
+    return _Check(model, lesson, settings, show, tell, clock).run()
 
 
 @dataclass
@@ -120,7 +116,7 @@ class _Check:
 
     model: LanguageModel
     lesson: Lesson
-    given: Given
+    settings: object
     show: Callable[[str], object]
     tell: Callable[[str], object]
     clock: Callable[[], float]
@@ -129,7 +125,9 @@ class _Check:
     waited: float = 0.0
 
     def __post_init__(self) -> None:
-        self.planned = 3 + len(self.lesson.moments) + (len(COLOURS) if self.given.sees else 0)
+        self.method, self.sees = (getattr(self.settings, name, None) for name in ("method", "sees"))
+        self.limit: float = getattr(self.settings, "request_timeout", None) or 0.0
+        self.planned = 3 + len(self.lesson.moments) + (len(COLOURS) if self.sees else 0)
         self.report = Report(dict(self.model.status()))
         self.facts, self.problems, self.advice = self.report.facts, self.report.problems, self.report.advice
 
@@ -140,7 +138,7 @@ class _Check:
             start = self._first_prompt()
             if isinstance(start, ToldStart):
                 self._nearer(start)
-            if self.given.sees:
+            if self.sees:
                 self._sight()
         except LanguageModelError as error:
             self.facts["answered"] = f"{self.answered} of about {self.planned} requests; the check broke off there"
@@ -156,7 +154,7 @@ class _Check:
     def _ask(self, turns: Sequence[Turn], may_say: MaySay, *, max_tokens: int) -> tuple[Reply, float]:
         self.asked += 1
         request = DecisionRequest(tuple(turns), may_say, id=f"check {self.asked}", max_tokens=max_tokens)
-        patience = max(PATIENCE, self.given.request_timeout or 0) * self.model.slowness(request)
+        patience = max(PATIENCE, self.limit) * self.model.slowness(request)
         begin = self.clock()
         pending = self.model.decide(replace(request, patience=patience))
         give_up_after(pending, patience, lambda: NoAnswerInTime(f"no answer within {patience:.0f} s"))
@@ -241,7 +239,7 @@ class _Check:
             )
 
     def _of_time(self, cold: float, late: str) -> None:
-        if limit := self.given.request_timeout:
+        if limit := self.limit:
             holds = f"holds it {limit / cold:.1f} times" if limit > cold > 0.05 * limit else "holds it easily"
             said = f"{limit:g} s {holds if cold < limit else f'is {cold - limit:.0f} s too short'}"
             self.facts["request_timeout"] = said
@@ -250,7 +248,7 @@ class _Check:
                 self.advice.append(self._more_time(cold, why))
 
     def _more_time(self, took: float, why: str) -> str:
-        needed = max(1, ceil(2 * max(took, self.given.request_timeout or 0) / 60)) * 60
+        needed = max(1, ceil(2 * max(took, self.limit) / 60)) * 60
         less = "or a smaller max_examples, which is less to read"
         return f"set request_timeout={needed} and decision_timeout={needed}: {why}; {less}"
 
@@ -268,7 +266,7 @@ class _Check:
 
     def _of_status(self, status: Mapping[str, str]) -> Iterator[str]:
         thinks, told, method = status.get("thinks", "no"), status.get("told to think"), status.get("method", "")
-        if method in _METHODS and self.given.method is None:
+        if method in _METHODS and self.method is None:
             yield _METHODS[method]
         if thinks == "in its text" and method != "unconstrained":
             yield (

@@ -86,7 +86,6 @@ async def decode(
     *,
     method: Method | None = None,
     retries: int = 3,
-    noticed: Noticed | None = None,
     usage: Usage | None = None,
 ) -> Reply:
     """Get an allowed reply.
@@ -107,7 +106,7 @@ async def decode(
     if (needed := _NEEDED.get(method)) and not needed & engine.constraints:
         kinds = ", ".join(sorted(kind.value for kind in needed))
         raise RequestRejected(f"{engine.name} obeys none of {kinds}; the method '{method.value}' needs one of them")
-    usage, begin = usage or Usage(engine, noticed or Noticed()), time.monotonic()
+    usage, begin = usage or Usage(engine, Noticed()), time.monotonic()
     grammar = request.may_say if isinstance(request.may_say, Grammar) else DecisionGrammar(())
     refused: list[Turn] = []
     words, objection, earlier = "", "", set[str]()

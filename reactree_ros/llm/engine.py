@@ -13,7 +13,7 @@ from reactree_ros.agent.text import LONGEST_GENERATED, approximate_tokens
 from reactree_ros.agent.turns import Turn
 from reactree_ros.files.read_back import well_formed
 from reactree_ros.llm.port import prompt_text
-from reactree_ros.llm.seeing import Seeing, Showing, Shown, pictures_of
+from reactree_ros.llm.seeing import Seeing, Showing, pictures_of
 
 
 class ConstraintKind(enum.Enum):
@@ -62,7 +62,6 @@ class Generation:
             because a model may think first or begin with a blank line.
         until: Says how much of a text so far is all that is wanted, empty as long as it is not there. An engine that
             sees the text grow ends it there; the others need not ask.
-        shown: The pictures that an engine has found a place for in the prompt, in order.
     """
 
     turns: tuple[Turn, ...]
@@ -75,7 +74,6 @@ class Generation:
     seed: int = 0
     id: str = ""
     until: Callable[[str], str] | None = field(default=None, compare=False, repr=False)
-    shown: tuple[Shown, ...] = field(default=(), repr=False)
 
     @property
     def prompt(self) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, get_origin
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, model_validator
+from pydantic.fields import FieldInfo
 
 from reactree_ros.errors import UserError
 from reactree_ros.files.secrecy import are_harmless, keys_in
@@ -20,21 +21,17 @@ from reactree_ros.plugins.settings import Harmless, Settings, plain
 
 _WAY_OUT = "set HF_TOKEN, or OPENAI_API_KEY for a server, in the environment instead"
 
+#: Reads ``auto``, as texts say it, as None.
+_AUTO = BeforeValidator(lambda value: None if value in ("", "auto") else value)
 
-def read_arguments(values: dict[str, Any], name: str, *, example: str) -> dict[str, Any]:
-    """Read a setting that is a mapping, given as one or as YAML; raises :class:`ValueError` if it may hold a key.
 
-    For validators of a whole class: the errors of a field's validators repeat the value.
-    """
-    if name not in values:
-        return values
-    given = values[name]
+def _arguments(name: str, given: Any, field: FieldInfo) -> dict[str, Any]:
     arguments = (read_yaml(given) if isinstance(given, str) else given) or {}
     if not isinstance(arguments, dict):
-        raise ValueError(f"{name} must be like {example}")
+        raise ValueError(f"{name} must be like {(field.examples or ['{name: value}'])[0]}")
     if keys := keys_in(arguments):
         raise ValueError(f"{name} must not hold a key ({keys[0]}); {_WAY_OUT}")
-    return {**values, name: arguments}
+    return arguments
 
 
 class AnsweringLimits(Settings):
@@ -54,18 +51,18 @@ class EngineSettings(AnsweringLimits):
     """Settings of every engine."""
 
     model: str = Field(default="", description="name or folder of the model; empty: the server's first")
-    chat: bool | None = Field(
+    chat: Annotated[bool | None, _AUTO] = Field(
         default=None, description="send prompts as chat messages; auto: if the model has a chat template"
     )
-    examples: Examples | None = Field(
+    examples: Annotated[Examples | None, _AUTO] = Field(
         default=None,
         description="how in-context examples stand in a chat: as turns of it or as text; auto: turns",
     )
-    method: Method | None = Field(
+    method: Annotated[Method | None, _AUTO] = Field(
         default=None,
         description="how to ask for a decision; auto: the best method that the engine obeys",
     )
-    thinking: bool | None = Field(
+    thinking: Annotated[bool | None, _AUTO] = Field(
         default=None, description="whether the model thinks before it answers; auto: its chat template decides"
     )
     reasoning_tokens: int = Field(
@@ -75,18 +72,20 @@ class EngineSettings(AnsweringLimits):
         default="", description="how hard such a model thinks, e.g. low, medium, high; empty: the model's default"
     )
     chat_template_kwargs: Annotated[dict[str, Any], Harmless(are_harmless)] = Field(
-        default={}, description="further arguments of the chat template, e.g. {custom: true}"
+        default={},
+        description="further arguments of the chat template, e.g. {custom: true}",
+        examples=["{custom: true}"],
     )
-
-    @field_validator("chat", "examples", "method", "thinking", mode="before")
-    @classmethod
-    def _automatic(cls, value: Any) -> Any:
-        return None if value in ("", "auto") else value
 
     @model_validator(mode="before")
     @classmethod
-    def _read_template_arguments(cls, values: dict[str, Any]) -> dict[str, Any]:
-        return read_arguments(values, "chat_template_kwargs", example="{custom: true}")
+    def _read_arguments(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Read each mapping, given as one or as YAML; it may hold no key.
+
+        A field's own validator would repeat the value in its errors.
+        """
+        fields = {name: field for name, field in cls.model_fields.items() if get_origin(field.annotation) is dict}
+        return {name: _arguments(name, one, fields[name]) if name in fields else one for name, one in values.items()}
 
     @property
     def reasoning(self) -> Reasoning:
@@ -99,8 +98,8 @@ class EngineSettings(AnsweringLimits):
 
     @property
     def how(self) -> dict[str, Any]:
-        """How prompts are laid out, and how the model thinks: arguments of every engine."""
-        return {"chat": self.chat, "examples": self.examples, "reasoning": self.reasoning}
+        """The settings that an engine hands on to a server of its own."""
+        return self.model_dump(include={*EngineSettings.model_fields, *SeeingSettings.model_fields} - {"model"})
 
     def queue(self, engine: Engine) -> LanguageModel:
         model = EngineModel(engine, method=self.method, request_timeout=self.request_timeout)
@@ -110,7 +109,7 @@ class EngineSettings(AnsweringLimits):
 class SeeingSettings(Settings):
     """Settings of what a model is shown that may see."""
 
-    sees: bool | None = Field(
+    sees: Annotated[bool | None, _AUTO] = Field(
         default=None, description="whether the model is shown pictures; auto: if it can see, as far as it can be known"
     )
     sees_newest: int = Field(
@@ -123,11 +122,6 @@ class SeeingSettings(Settings):
         default=768, ge=28, le=4096, description="longest side of a picture in pixels; a larger one is made smaller"
     )
 
-    @field_validator("sees", mode="before")
-    @classmethod
-    def _automatic_sight(cls, value: Any) -> Any:
-        return None if value in ("", "auto") else value
-
     @property
     def seeing(self) -> Seeing:
         return Seeing(most=self.sees_newest, side=self.sees_side)
@@ -138,17 +132,14 @@ class LocalEngineSettings(EngineSettings):
 
     adapter: str = Field(default="", description="folder of a LoRA adapter of peft for the model; empty: none")
     engine_args: Annotated[dict[str, Any], Harmless(are_harmless)] = Field(
-        default={}, description="further arguments of the engine, e.g. {max_num_seqs: 64}"
+        default={},
+        description="further arguments of the engine, e.g. {max_num_seqs: 64}",
+        examples=["{max_num_seqs: 64}"],
     )
 
     @property
     def trained(self) -> tuple[str, ...]:
         return (trained_for(self.adapter) if self.adapter else ()) or trained_for(self.model)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read_arguments(cls, values: dict[str, Any]) -> dict[str, Any]:
-        return read_arguments(values, "engine_args", example="{max_num_seqs: 64}")
 
     def named_model(self, llm: str) -> str:
         if not self.model:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from reactree_ros.agent.observation import Observation
 from reactree_ros.agent.picture import ANSWERS, CANNOT_SEE, Glance, Picture, PictureCheck, place_in_words, read_box
 from reactree_ros.agent.text import in_one_line
 from reactree_ros.agent.turns import About, Saw, Told
-from reactree_ros.background.pending import Pending, asked, followed, pass_on, where_late
+from reactree_ros.background.pending import Pending, asked, followed, in_time, stepwise
 from reactree_ros.llm.engine_settings import EngineSettings
 from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, MaySay, NoAnswerInTime, Reply
 from reactree_ros.llm.spec import ModelSpec, make_model
@@ -81,7 +82,18 @@ class Eyes:
         self, check: PictureCheck, values: Mapping[str, object], take: Callable[[], Pending[Sequence[Picture]]]
     ) -> Pending[Sight]:
         """Look whether a skill was done, with a new picture for each look."""
-        return self._looked(Sight(check), check.asked(values), take)
+        return stepwise(self._looked(check, check.asked(values), take))
+
+    def _looked(
+        self, check: PictureCheck, question: str, take: Callable[[], Pending[Sequence[Picture]]]
+    ) -> Generator[Pending[Any], Any, Sight]:
+        sight = Sight(check)
+        while check.found(sight.glances) is None:
+            picture = next(iter((yield asked(take))), None)
+            if picture is None:
+                return sight.after(Glance(question, error=_NO_PICTURE))
+            sight = sight.after((yield self.whether(question, picture)), picture)
+        return sight
 
     def told_of(self, sight: Sight) -> str:
         """Say of a check what does not confirm the skill, as the end of a sentence without its full stop."""
@@ -98,18 +110,6 @@ class Eyes:
         before, self._failed = self._failed, self._failed or bool(glance.error)
         return "" if before else glance.error
 
-    def _looked(self, sight: Sight, question: str, take: Callable[[], Pending[Sequence[Picture]]]) -> Pending[Sight]:
-        if sight.check.found(sight.glances) is not None:
-            return Pending.ready(sight)
-
-        def look(pictures: Sequence[Picture]) -> Pending[Sight]:
-            if (picture := next(iter(pictures), None)) is None:
-                return Pending.ready(sight.after(Glance(question, error=_NO_PICTURE)))
-            glance = self.whether(question, picture)
-            return followed(glance, lambda one: self._looked(sight.after(one, picture), question, take))
-
-        return followed(asked(take), look)
-
     def _ask(self, question: str, words: str, picture: Picture, may_say: MaySay) -> Pending[Glance]:
         self._asked += 1
         request = DecisionRequest(
@@ -119,27 +119,20 @@ class Eyes:
             id=f"eyes.{self._asked}",
             patience=self.patience,
         )
-        answer, source = Pending[Reply](), asked(self.model.decide, request)
-        pass_on(source, answer)
+        return stepwise(self._answered(question, picture, request))
+
+    def _answered(
+        self, question: str, picture: Picture, request: DecisionRequest
+    ) -> Generator[Pending[Reply], Reply, Glance]:
         late = NoAnswerInTime(f"no answer within {self.patience:g} s")
-        where_late(answer, self.patience, lambda one: one.fail(late))
-        glance: Pending[Glance] = Pending(on_cancel=answer.cancel)
-
-        def take(done: object) -> None:
-            source.cancel()  # if it is late, or nobody waits for it any more
-            if answer.cancelled():
-                glance.cancel()
-            elif (error := answer.exception()) is not None:
-                took = getattr(error, "took", None) or Reply("")
-                glance.succeed(self._glance(question, picture, took, str(error) or type(error).__name__))
-            else:
-                reply = answer.result()
-                # Who was shown nothing has guessed.
-                why = reply.objection or ("" if reply.pictures else reply.warning or _NOT_SHOWN)
-                glance.succeed(self._glance(question, picture, reply, why))
-
-        answer.add_done_callback(take)
-        return glance
+        try:
+            reply = yield in_time(asked(self.model.decide, request), self.patience, late)
+        except Exception as error:
+            took = getattr(error, "took", None) or Reply("")
+            return self._glance(question, picture, took, str(error) or type(error).__name__)
+        # Who was shown nothing has guessed.
+        why = reply.objection or ("" if reply.pictures else reply.warning or _NOT_SHOWN)
+        return self._glance(question, picture, reply, why)
 
     def _glance(self, question: str, picture: Picture, reply: Reply, error: str) -> Glance:
         return Glance(

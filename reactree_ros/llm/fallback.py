@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from reactree_ros.background.pending import Pending, asked, pass_on, where_late
+from reactree_ros.background.pending import Pending, asked, in_time, stepwise
 from reactree_ros.errors import UserError
 from reactree_ros.llm.engine_settings import EngineSettings
 from reactree_ros.llm.port import (
@@ -60,11 +60,45 @@ class FallbackModel(LanguageModel):
         self.answered = [0] * len(backups)
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        return stepwise(self._asked(request))
+
+    def _asked(self, request: DecisionRequest) -> Generator[Pending[Reply], Reply, Reply]:
+        """Ask one model after the other; those that are left share the time left of the asker's patience."""
         now = self.clock()
-        order = [number for number, until in enumerate(self.rests_until) if until <= now]
-        asking = _Asking(self, request, order or list(range(len(self.backups))), now + request.patience * _SHARE)
-        asking.go_on()
-        return asking.pending
+        order = [number for number, until in enumerate(self.rests_until) if until <= now] or [*range(len(self.backups))]
+        errors: list[Exception] = []
+        used: list[Reply] = []  # what those that failed used
+        objected: tuple[int, Reply] | None = None  # who made a reply that was not allowed: better than nothing
+        while order:
+            left = (now + request.patience * _SHARE - self.clock()) / len(order)
+            number = order.pop(0)
+            backup = self.backups[number]
+            limit = max(0.0, min(backup.time_limit * backup.model.slowness(request), left))
+            late = NoAnswerInTime(f"no answer within {limit:.3g} s")
+            try:
+                reply = yield in_time(asked(backup.model.decide, replace(request, patience=limit)), limit, late)
+            except Exception as error:
+                if not isinstance(error, (InvalidReply, PromptTooLong)):
+                    self.rests_until[number] = self.clock() + REST
+                errors.append(_named(backup.name, error))
+                used += [took for took in (getattr(error, "took", None),) if took is not None]
+                continue
+            reply = replace(reply, answered_by=backup.name)
+            if not reply.objection:
+                return self._answer(number, reply, used)
+            objected = objected or (number, reply)
+            used.append(reply)
+        if objected is not None:
+            return self._answer(*objected, used)
+        failure = _all_failed(errors)
+        if used and isinstance(failure, LanguageModelError):
+            failure.took = Reply("").with_used(used)
+        raise failure
+
+    def _answer(self, number: int, reply: Reply, used: Sequence[Reply]) -> Reply:
+        self.answered[number] += 1
+        others = [one for one in used if one is not reply]
+        return reply.with_used(others) if others else reply
 
     def ready(self) -> Pending[None]:
         pending: Pending[None] = Pending()
@@ -107,78 +141,11 @@ class FallbackModel(LanguageModel):
             backup.model.close()
 
 
-class _Asking:
-    """Asks one model after the other; those that are left share the time left of the asker's patience."""
-
-    def __init__(self, models: FallbackModel, request: DecisionRequest, order: list[int], until: float) -> None:
-        self.pending: Pending[Reply] = Pending()
-        self._models, self._request, self._order, self._until = models, request, order, until
-        self._errors: list[Exception] = []
-        self._used: list[Reply] = []  # what those that failed used
-        self._objected: tuple[int, Reply] | None = None  # who made a reply that was not allowed: better than nothing
-
-    def go_on(self) -> None:
-        if self.pending.done():
-            return
-        if not self._order:
-            self._end()
-            return
-        left = (self._until - self._models.clock()) / len(self._order)
-        number = self._order.pop(0)
-        backup = self._models.backups[number]
-        limit = max(0.0, min(backup.time_limit * backup.model.slowness(self._request), left))
-        answer = asked(backup.model.decide, replace(self._request, patience=limit))
-        one: Pending[Reply] = Pending()  # of this model, within its time limit
-        pass_on(answer, one)
-
-        def ended(done: Future[Reply]) -> None:
-            if not done.done() or done.cancelled() or done.exception() is not None:
-                answer.cancel()
-            if not self.pending.cancelled():
-                self._take(number, done)
-
-        self.pending.add_done_callback(lambda _: one.cancel() if self.pending.cancelled() else None)
-        one.add_done_callback(ended)
-        late = NoAnswerInTime(f"no answer within {limit:.3g} s")
-        # In another thread: one thread keeps all time limits, and this may ask the next model.
-        where_late(one, limit, lambda it: threading.Thread(target=it.fail, args=(late,), daemon=True).start())
-
-    def _take(self, number: int, done: Future[Reply]) -> None:
-        name = self._models.backups[number].name
-        error = ServerUnavailable("it cancelled its own reply") if done.cancelled() else done.exception()
-        if error is None:
-            reply = replace(done.result(), answered_by=name)
-            if not reply.objection:
-                self._answer(number, reply)
-                return
-            self._objected = self._objected or (number, reply)
-            self._used.append(reply)
-        else:
-            if not isinstance(error, (InvalidReply, PromptTooLong)):
-                self._models.rests_until[number] = self._models.clock() + REST
-            self._errors.append(_named(name, error))
-            if (took := getattr(error, "took", None)) is not None:
-                self._used.append(took)
-        self.go_on()
-
-    def _answer(self, number: int, reply: Reply) -> None:
-        self._models.answered[number] += 1
-        others = [used for used in self._used if used is not reply]
-        self.pending.succeed(reply.with_used(others) if others else reply)
-
-    def _end(self) -> None:
-        if self._objected is not None:
-            self._answer(*self._objected)
-            return
-        error = _all_failed(self._errors)
-        if self._used and isinstance(error, LanguageModelError):
-            error.took = Reply("").with_used(self._used)
-        self.pending.fail(error)
-
-
-def _named(name: str, error: BaseException) -> Exception:
+def _named(name: str, error: Exception) -> Exception:
     if isinstance(error, PromptTooLong):
         return error
+    if isinstance(error, CancelledError):
+        error = ServerUnavailable("it cancelled its own reply")
     kinds = (InvalidReply, RequestRejected, NoAnswerInTime)
     return next((kind for kind in kinds if isinstance(error, kind)), ServerUnavailable)(f"{name}: {error}")
 

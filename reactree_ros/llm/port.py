@@ -235,33 +235,25 @@ def _added(replies: Iterable[Reply], name: str) -> int | None:
     return sum(known) if known else None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tally:
-    replies: int = 0  # replies asked for, also those that failed
-    attempts: int = 0  # requests that the model was sent for them
-    refused_attempts: int = 0  # requests whose words were not taken
-    repeated_attempts: int = 0  # requests that were the same as an earlier one, byte for byte
-    refused_tokens: int | None = 0  # tokens generated for refused requests; None if the model does not count
-
-    @classmethod
-    def from_replies(cls, replies: Iterable[Reply]) -> Tally:
-        some = list(replies)
-        sent = list[Attempt]()
-        for one in some:
-            sent += one.attempts or [Attempt(objection=one.objection, output_tokens=one.output_tokens)]
-        refused, asked = [one for one in sent if one.refused], [one.asked for one in sent if one.asked]
-        tokens = [one.output_tokens for one in refused if one.output_tokens is not None]
-        return cls(
-            replies=len(some),
-            attempts=len(sent),
-            refused_attempts=len(refused),
-            repeated_attempts=len(asked) - len(set(asked)),
-            refused_tokens=sum(tokens) if len(tokens) == len(refused) else None,
-        )
+def tally(replies: Iterable[Reply]) -> dict[str, Any]:
+    """Count replies and the requests for them, by the fields of :class:`~reactree_ros.record.verdict.EpisodeResult`."""
+    some = list(replies)
+    sent = list[Attempt]()
+    for one in some:
+        sent += one.attempts or [Attempt(objection=one.objection, output_tokens=one.output_tokens)]
+    refused, asked = [one for one in sent if one.refused], [one.asked for one in sent if one.asked]
+    tokens = [one.output_tokens for one in refused if one.output_tokens is not None]
+    return {
+        "replies": len(some),
+        "attempts": len(sent),
+        "refused_attempts": len(refused),
+        "repeated_attempts": len(asked) - len(set(asked)),
+        "refused_tokens": sum(tokens) if len(tokens) == len(refused) else None,
+    }
 
 
 def requests_in_words(counts: Any) -> str:
-    """Say of the counts of a :class:`Tally`, or of a result that has them, what was in vain; empty if nothing was."""
+    """Say of a result, or a message with its counts, what was in vain; empty if nothing was."""
     if not (counts.refused_attempts or counts.repeated_attempts):
         return ""
     return (

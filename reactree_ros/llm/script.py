@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
-from concurrent.futures import CancelledError, Future
+from collections.abc import Generator, Iterable, Sequence
+from concurrent.futures import CancelledError
 from pathlib import Path
 
 from pydantic import Field
@@ -12,7 +12,7 @@ from pydantic import Field
 from reactree_ros.agent.grammar import Grammar
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.agent.turns import About, Said, Saw, Told, Turn
-from reactree_ros.background.pending import Pending
+from reactree_ros.background.pending import Pending, stepwise
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import text_of
 from reactree_ros.llm.port import A_PERSON, DecisionRequest, LanguageModel, Reply, RequestRejected
@@ -60,17 +60,15 @@ class PersonModel(LanguageModel):
         seen, may = _come(request.turns), request.may_say
         can = [*map(str, may.offers), *may.skills] if isinstance(may, Grammar) else []
         told = shortened_line(f"Act: {', '.join(can)}", _LONGEST_TOLD)
-        answer = self.person.ask(Question(f"{seen} What next?", request.patience, request.id, told))
-        reply: Pending[Reply] = Pending(on_cancel=answer.cancel)
+        return stepwise(
+            self._decided(self.person.ask(Question(f"{seen} What next?", request.patience, request.id, told)))
+        )
 
-        def settle(done: Future[Answer]) -> None:
-            try:
-                reply.succeed(Reply(done.result().text, answered_by=A_PERSON))
-            except (NobodyAnswers, CancelledError) as error:
-                reply.fail(RequestRejected(f"the person has not decided: {error}"))
-
-        answer.add_done_callback(settle)
-        return reply
+    def _decided(self, answer: Pending[Answer]) -> Generator[Pending[Answer], Answer, Reply]:
+        try:
+            return Reply((yield answer).text, answered_by=A_PERSON)
+        except (NobodyAnswers, CancelledError) as error:
+            raise RequestRejected(f"the person has not decided: {error}") from None
 
     def slowness(self, request: DecisionRequest) -> float:
         return _SLOWNESS

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from itertools import accumulate
-from typing import Any
 
 from reactree_ros.agent.picture import PICTURES, Picture, fitted, needs_pillow, opened
 from reactree_ros.agent.turns import Saw, Turn
@@ -30,9 +29,6 @@ class Shown:
     def url(self) -> str:
         """Itself as an address; never that of a file."""
         return f"data:{self.media};base64,{base64.b64encode(self.data).decode()}"
-
-    def opened(self) -> Any:
-        return opened(self.data).convert("RGB")
 
 
 #: Pictures that are shown, by the number of the turn that they follow.

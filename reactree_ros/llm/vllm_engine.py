@@ -25,9 +25,9 @@ from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import checked, parse_json, text_of
 from reactree_ros.llm.engine import Generated, Generation
 from reactree_ros.llm.engine_settings import LocalEngineSettings, SeeingSettings
-from reactree_ros.llm.openai.engine import OpenAIEngine
+from reactree_ros.llm.openai.engine import OWN_SERVER, OpenAIEngine, OpenAISettings
 from reactree_ros.llm.openai.refusal import Refused
-from reactree_ros.llm.port import LanguageModel, ServerUnavailable
+from reactree_ros.llm.port import ServerUnavailable
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.plugins.settings import Harmless, plain
 
@@ -119,19 +119,17 @@ def _arguments(options: Mapping[str, Any]) -> Iterator[str]:
 
 
 class VllmEngine(OpenAIEngine):
-    """Generates with a vLLM server of its own. The next request starts a server again that has died.
-
-    ``options`` are arguments of vLLM's server, e.g. ``max_model_len``, ``tensor_parallel_size``, ``quantization``.
-    """
+    """Generates with a vLLM server of its own. The next request starts a server again that has died."""
 
     loads = True
 
-    def __init__(self, model: str, *, adapter: str = "", options: Mapping[str, Any] | None = None, **more: Any) -> None:
-        key = secrets.token_hex()
-        asked = _ADAPTER if adapter else model
-        super().__init__(base_url="http://127.0.0.1", key=key, dialect="vllm", retries=0, model=asked, **more)
-        own = {"model": model, "served_model_name": model, **_for_adapter(adapter)}
-        self._options, self._key = {**own, **(options or {})}, key
+    def __init__(self, settings: VllmSettings) -> None:
+        model, key = settings.named_model("vllm"), secrets.token_hex()
+        asked = _ADAPTER if settings.adapter else model
+        of_server = OpenAISettings(base_url=OWN_SERVER, dialect="vllm", retries=0, model=asked, **settings.how)
+        super().__init__(of_server, key=key)
+        own = {"model": model, "served_model_name": model, **_for_adapter(settings.adapter)}
+        self._options, self._key = {**own, **settings.options}, key
         self._server: VllmServer | None = None
         self.name = f"vllm with {model}"
 
@@ -223,20 +221,13 @@ class VllmSettings(SeeingSettings, LocalEngineSettings):
         return {name: value for name, value in own.items() if value} | self.engine_args
 
 
-def _make(settings: VllmSettings) -> LanguageModel:
-    model = settings.named_model("vllm")
-    more = {"request_timeout": settings.request_timeout, "sees": settings.sees, "seeing": settings.seeing}
-    engine = VllmEngine(model, adapter=settings.adapter, options=settings.options, **settings.how, **more)
-    return settings.queue(engine)
-
-
 SPEC = ModelSpec(
     name="vllm",
     summary="vLLM, whose server is started for this process",
     settings=VllmSettings,
     extra="reactree_ros[vllm]",
     needs=("vllm", "openai"),
-    make=_make,
+    make=lambda settings: settings.queue(VllmEngine(settings)),
     flags=("model",),
     trained_for=lambda settings: settings.trained,
 )

@@ -170,11 +170,11 @@ class EpisodeResult:
     questions: int = 0  # questions that a person was asked
     cost: float | None = None
     reason: str = ""
-    replies: int = 0  # this and the next four as in :class:`~reactree_ros.llm.tally.Tally`
-    attempts: int = 0
-    refused_attempts: int = 0
-    repeated_attempts: int = 0
-    refused_tokens: int | None = 0
+    replies: int = 0  # replies asked of the language model, also those that failed
+    attempts: int = 0  # requests that it was sent for them
+    refused_attempts: int = 0  # requests whose words were not taken
+    repeated_attempts: int = 0  # requests that were the same as an earlier one, byte for byte
+    refused_tokens: int | None = 0  # tokens generated for refused requests; None if the model does not count
     goal: Mapping[str, int] = field(default_factory=dict)
     branches: int = 0  # how many things were to be done: the subgoals that ``reactree_ros.tree.tried.branches`` counts
     branches_done: int = 0  # how many of them were done as a whole

@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, FiniteFloat, PrivateAttr
-from typing_extensions import Self
 
 from reactree_ros.agent.needs import HERE, NUMBER, Need
 from reactree_ros.agent.parameters import Named, Number, Person, Place, Thing, each_of
 from reactree_ros.agent.picture import MOST_LOOKS, NO, YES, PictureCheck
-from reactree_ros.agent.skill import WAIT, Bounds, Skill, check_told_apart, read_skill, skill_of, wait_skill
+from reactree_ros.agent.skill import WAIT, Skill, check_told_apart, read_skill, skill_of, wait_skill
 from reactree_ros.agent.text import check_template, words
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import SKILLS
@@ -147,17 +146,16 @@ class SeeingEntry(CallEntry):
     def server(self) -> str:
         return self._topic if self.camera else super().server
 
-    def with_camera(self, cameras: Mapping[str, CameraEntry]) -> Self:
-        """Return it with the topic of its camera. Raises ValueError: there is no such camera."""
+    def find_camera(self, cameras: Mapping[str, CameraEntry]) -> None:
+        """Take topic and type from its camera. Raises ValueError: there is no such camera."""
         if not self.camera:
-            return self
+            return
         if (camera := cameras.get(self.camera)) is None:
             known = did_you_mean(self.camera, cameras) if cameras else "there are none; declare it under cameras"
             raise ValueError(f"camera '{self.camera}' is none of the cameras; {known}")
+        self._topic = camera.topic
         limit = {} if "time_limit" in self.model_fields_set else {"time_limit": self.takes}
-        known_camera = self.model_copy(update={"type": camera.type, **limit})
-        known_camera._topic = camera.topic
-        return known_camera
+        self.__dict__.update(type=camera.type, **limit)  # it is frozen for everybody else
 
 
 class CheckEntry(SeeingEntry):
@@ -218,11 +216,6 @@ class StepEntry(SeeingEntry):
     # how it is seen whether it was done
     check: Annotated[list[CheckEntry], BeforeValidator(_listed)] = []
 
-    def with_camera(self, cameras: Mapping[str, CameraEntry]) -> Self:
-        """Return it with the topics of its cameras, and of those of its checks."""
-        checks = [check.with_camera(cameras) for check in self.check]
-        return super().with_camera(cameras).model_copy(update={"check": checks})
-
 
 class SkillEntry(StepEntry):
     kinds = (*StepEntry.kinds, "steps")
@@ -251,10 +244,6 @@ class SkillEntry(StepEntry):
     @property
     def parts(self) -> Sequence[StepEntry]:
         return self.steps or [self]
-
-    def with_camera(self, cameras: Mapping[str, CameraEntry]) -> Self:
-        steps = [step.with_camera(cameras) for step in self.steps]
-        return super().with_camera(cameras).model_copy(update={"steps": steps})
 
     @property
     def takes_pictures(self) -> bool:
@@ -290,12 +279,11 @@ class SkillEntry(StepEntry):
         grasps = isinstance(skill.parameters.get(skill.effect.get("held", "")), Thing)
         if self.wording and grasps and not any(need.fact == "free" for need in needs):
             needs = (Need("free", ("hand",)), *needs)
-        outcomes = {code: Outcome(outcome) for part in self.parts for code, outcome in part.outcomes.items()}
-        asked = [*self.parts, *(check for check in self.checks if not check.is_detection)]
-        limits = [most_seconds(one.time_limit, skill) for one in asked]
-        limit = most_seconds(self.time_limit, skill) if self.is_bounded else sum(limits)
+        asked = [check.time_limit for check in self.checks if not check.is_detection]
         for part in self.parts:
-            most_seconds(part.lasting, skill)
+            asked += [part.time_limit, part.lasting]
+        for limit in (*asked, self.time_limit):
+            most_seconds(limit, skill)
         for check in self.check:
             for key in ("seen", "gone", "at"):
                 if (about := getattr(check, key)) and about not in skill.parameters:
@@ -305,7 +293,7 @@ class SkillEntry(StepEntry):
                 check_template(check.question, skill.parameters)
             except ValueError as error:
                 raise ValueError(f"check.question: {error}") from None
-        return replace(skill, outcomes=outcomes, bounds=Bounds(limit, self.retries), requires=needs)
+        return replace(skill, requires=needs)
 
     @property
     def checks(self) -> Sequence[CheckEntry]:
@@ -692,7 +680,8 @@ def load_robot(path: str | Path) -> RobotConfig:
         _tell_apart(skill, told_apart)
     for name, entry in config.skills.items():
         with _located(source.at("skills", name)):
-            config.skills[name] = entry.with_camera(config.cameras)
+            for one in (*entry.parts, *entry.checks):
+                one.find_camera(config.cameras)
             skill = entry.declared(name)
             _tell_apart(skill, told_apart)
             if config.detections is None and any(check.is_detection for check in entry.check):

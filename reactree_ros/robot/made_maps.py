@@ -30,6 +30,7 @@ from reactree_ros.robot.map_file import MapDocument, Source, map_of, read_yaml
 from reactree_ros.robot.poses import Pose, surrounds
 
 Corner = tuple[float, float]
+Point = tuple[float, float, float]
 #: What can be done with a piece of furniture by itself, as far as a semantic map says.
 _OF_FURNITURE = frozenset({"SURFACES", "CONTAINERS", "CAN_OPEN", "HAS_SWITCH"})
 #: How many times larger than a thing its surface is at least, where only their boxes are known.
@@ -45,7 +46,6 @@ class DrawnRoom:
     name: str  # what it is called; several may have the same name
     outline: Sequence[Corner]  # its corners in order, in metres
     stand: Corner | None = None  # where the robot stands to look around; None: in its middle
-    floor: int | None = None  # the floor that it is on
     # gives the nearest place in it where the robot may stand; by default it may stand anywhere
     ground: Callable[[Corner], Corner] = lambda at: at
 
@@ -64,8 +64,8 @@ class DrawnRoom:
 @dataclass(frozen=True)
 class DrawnThing:
     name: str  # what it is called; several may have the same name
-    middle: tuple[float, float, float]  # the middle of its box, with its lower edge, in metres
-    size: tuple[float, float, float] = (0.5, 0.5, 0.5)  # of its box along its x axis, its y axis and upwards, in metres
+    middle: Point  # the middle of its box, with its lower edge, in metres
+    size: Point = (0.5, 0.5, 0.5)  # of its box along its x axis, its y axis and upwards, in metres
     yaw: float = 0.0  # how it is turned, in radians
     properties: frozenset[str] = frozenset()  # what can be done with it, as far as that is said; empty: by its word
     # what it is in or on, by its place in the list of things; None: in or on nothing that is known
@@ -186,9 +186,8 @@ def _called(names: Iterable[str], numbers: Counter[str], *, numbered: bool = Fal
 
 def _room(room: DrawnRoom, name: str) -> dict[str, Any]:
     x, y = room.middle
-    floor = {} if room.floor is None else {"floor": room.floor}
     outline = [[rounded(x), rounded(y)] for x, y in room.outline]
-    return {"name": name, **floor, "pose": {"x": rounded(x), "y": rounded(y)}, "outline": outline}
+    return {"name": name, "pose": {"x": rounded(x), "y": rounded(y)}, "outline": outline}
 
 
 def _receptacle(thing: DrawnThing, name: str, room: str, of: DrawnRoom) -> dict[str, Any]:
@@ -220,22 +219,20 @@ def rounded(number: float) -> float:
 
 #: How far around what is in a room without a box its walls are taken to be, in metres.
 _AROUND = 0.5
+#: The size of what nobody knows the size of.
+_NO_SIZE = (0.0, 0.0, 0.0)
 #: The most nodes of a graph.
 _MOST = 20_000
 #: What a node is, whatever a label calls it: the attributes of Hydra's layers.
 _HYDRA_ROOM, _HYDRA_OBJECT = "RoomNodeAttributes", ("ObjectNodeAttributes", "KhronosObjectAttributes")
 
 
-@dataclass(frozen=True)
-class _Node:
+@dataclass(frozen=True, kw_only=True)
+class _Node(DrawnThing):
+    """A room or a thing; its size is 0 where nobody says it."""
+
     id: str
-    label: str
-    middle: tuple[float, float, float]
-    size: tuple[float, float, float] | None
-    yaw: float = 0.0
     is_room: bool = False
-    properties: frozenset[str] = frozenset()
-    own: str = ""
 
 
 @dataclass(frozen=True)
@@ -289,10 +286,9 @@ def _plain(values: Any, labels: Mapping[int, str]) -> _Graph:
     for one in values["nodes"]:
         x, y, *rest = map(_number, one["pose"])
         z, yaw = (*rest, 0.0, 0.0)[:2]
-        size = None if one.get("box") is None else _three(one["box"])
-        label = str(one["class"])
-        is_room = bool(one.get("room", False))
-        nodes.append(_Node(str(one["id"]), label, (x, y, z), size, yaw, is_room, own=str(one.get("name", ""))))
+        size = _NO_SIZE if one.get("box") is None else _three(one["box"])
+        is_room, own = bool(one.get("room", False)), str(one.get("name", ""))
+        nodes.append(_Node(str(one["class"]), (x, y, z), size, yaw, id=str(one["id"]), is_room=is_room, own=own))
     edges = [(one["from"], str(one["relation"]).casefold(), one["to"]) for one in values.get("edges", ())]
     return _graph(nodes, [(of, to) for of, relation, to in edges if relation in ("in", "on", "inside")])
 
@@ -307,7 +303,8 @@ def _virtualhome(values: Any, labels: Mapping[int, str]) -> _Graph:
         middle, size = (x, y, up - height / 2), (depth, width, height)
         properties = frozenset(map(str, one.get("properties", ())))
         is_room = one.get("category") == ROOMS
-        nodes.append(_Node(str(one["id"]), str(one["class_name"]), middle, size, 0.0, is_room, properties))
+        named = str(one["class_name"]), middle, size, 0.0, properties
+        nodes.append(_Node(*named, id=str(one["id"]), is_room=is_room))
     edges = [(one["from_id"], one["relation_type"], one["to_id"]) for one in values.get("edges", ())]
     return _graph(nodes, [(of, to) for of, relation, to in edges if relation in ("INSIDE", "ON")])
 
@@ -323,7 +320,8 @@ def _hydra(values: Any, labels: Mapping[int, str]) -> _Graph:
         middle, size, yaw = _hydra_box(box, _three(attributes["position"]))
         is_room = kind == _HYDRA_ROOM
         label = "room" if is_room else names.get(attributes.get("semantic_label"), "")
-        nodes.append(_Node(str(one["id"]), label, middle, size, yaw, is_room, own=str(attributes.get("name", ""))))
+        own = str(attributes.get("name", ""))
+        nodes.append(_Node(label, middle, size, yaw, id=str(one["id"]), is_room=is_room, own=own))
     rooms = {node.id for node in nodes if node.is_room}
     edges = [(str(one["source"]), str(one["target"])) for one in values.get("edges", ())]
     places = {to: of for of, to in edges if of in rooms and to not in rooms}  # of rooms and the places in them
@@ -344,11 +342,9 @@ def _hydra_labels(metadata: Any) -> dict[int, str]:
     return named
 
 
-def _hydra_box(
-    box: Any, at: tuple[float, float, float]
-) -> tuple[tuple[float, float, float], tuple[float, float, float] | None, float]:
+def _hydra_box(box: Any, at: Point) -> tuple[Point, Point, float]:
     if not isinstance(box, dict):
-        return at, None, 0.0
+        return at, _NO_SIZE, 0.0
     turn, yaw = box.get("world_R_center"), 0.0
     if isinstance(turn, dict):
         x, y, z, w = (_number(turn[one]) for one in "xyzw")
@@ -362,7 +358,7 @@ def _hydra_box(
         if "world_P_center" not in box:
             middle = [(a + b) / 2 for a, b in zip(low, high, strict=True)]
     if min(size) <= 0:
-        return at, None, yaw
+        return at, _NO_SIZE, yaw
     x, y, z = _three(middle)
     return (x, y, z - size[2] / 2), size, yaw
 
@@ -379,7 +375,7 @@ def _concepts(values: Any) -> _Graph:
     for one in objects:
         (x, y, z), size = _three(one["bbox_center"]), _three(one["bbox_extent"])
         label = str(one.get("object_tag") or one.get("object_caption") or "")
-        nodes[str(one["id"])] = _Node(str(one["id"]), label, (x, y, z - size[2] / 2), size)
+        nodes[str(one["id"])] = _Node(label, (x, y, z - size[2] / 2), size, id=str(one["id"]))
     edges = []
     for each in relations:
         relation, of, to = str(each["object_relation"]).casefold(), each["object1"]["id"], each["object2"]["id"]
@@ -391,7 +387,7 @@ def _concepts(values: Any) -> _Graph:
 
 
 def _graph(nodes: Sequence[_Node], edges: Sequence[tuple[Any, Any]]) -> _Graph:
-    known = {node.id: replace(node, label=word) for node in nodes if (word := word_of(node.label))}
+    known = {node.id: replace(node, name=word) for node in nodes if (word := word_of(node.name))}
     within: dict[str, str] = {}
     for of, to in ((str(of), str(to)) for of, to in edges):
         if of in known and to in known and of != to and (of not in within or known[within[of]].is_room):
@@ -405,7 +401,7 @@ def _number(value: Any) -> float:
     return float(value)
 
 
-def _three(value: Any) -> tuple[float, float, float]:
+def _three(value: Any) -> Point:
     x, y, z = map(_number, value)
     return x, y, z
 
@@ -413,35 +409,25 @@ def _three(value: Any) -> tuple[float, float, float]:
 # ---------------------------------------------------------------------- rooms
 
 
-def _drawn(graph: _Graph) -> tuple[list[DrawnRoom], list[DrawnThing]]:
+def _drawn(graph: _Graph) -> tuple[list[DrawnRoom], Sequence[DrawnThing]]:
     things = [node for node in graph.nodes if not node.is_room]
     rooms = [_drawn_room(node, graph) for node in graph.nodes if node.is_room]
     left = [node for node in things if not any(surrounds(room.outline, Pose("", *node.middle)) for room in rooms)]
     if left and not rooms:
         rooms.append(DrawnRoom("room", _around(left, ())))
     places = {node.id: at for at, node in enumerate(things)}
-    drawn = [
-        DrawnThing(
-            node.label,
-            node.middle,
-            node.size or (0.1, 0.1, 0.1),
-            node.yaw,
-            node.properties,
-            places.get(graph.within.get(node.id, "")),
-            node.own,
-        )
-        for node in things
-    ]
+    sized = [node if any(node.size) else replace(node, size=(0.1, 0.1, 0.1)) for node in things]
+    drawn = [replace(node, on=places.get(graph.within.get(node.id, ""))) for node in sized]
     return rooms, drawn
 
 
 def _drawn_room(node: _Node, graph: _Graph) -> DrawnRoom:
-    if node.size is not None:
+    if any(node.size):
         (x, y, _), (depth, width, _) = node.middle, node.size
         corners = [(x + a * depth / 2, y + b * width / 2) for a, b in ((1, 1), (-1, 1), (-1, -1), (1, -1))]
-        return DrawnRoom(node.label, corners)
+        return DrawnRoom(node.name, corners)
     inside = [one for one in graph.nodes if not one.is_room and _room_of(one.id, graph.within) == node.id]
-    return DrawnRoom(node.label, _around([node, *inside], graph.ground.get(node.id, ())))
+    return DrawnRoom(node.name, _around([node, *inside], graph.ground.get(node.id, ())))
 
 
 def _room_of(id: str, within: Mapping[str, str]) -> str:
@@ -460,7 +446,7 @@ def _around(nodes: Sequence[_Node], ground: Sequence[Corner]) -> list[Corner]:
 
 
 def _corners(node: _Node) -> Iterator[Corner]:
-    (x, y, _), (depth, width, _) = node.middle, node.size or (0.0, 0.0, 0.0)
+    (x, y, _), (depth, width, _) = node.middle, node.size
     reach = math.hypot(depth, width) / 2 if node.yaw else 0.0
     dx, dy = (reach, reach) if node.yaw else (depth / 2, width / 2)
     yield from ((x - dx, y - dy), (x + dx, y + dy))

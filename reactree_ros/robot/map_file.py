@@ -412,14 +412,9 @@ def notes_of(document: MapDocument, source: Source) -> list[str]:
 def _named_twice(document: MapDocument) -> Iterator[tuple[_Path, str]]:
     """Yield names that two things have, also those by which the robot's own servers know two of them."""
     parts = {part: getattr(document, part) for part in ("rooms", "receptacles", "expected", "persons")}
-    named = [(one.name, (part, at, "name")) for part, each in parts.items() for at, one in enumerate(each)]
-    owned = [
-        (one.own, (part, at, "own"))
-        for part, each in parts.items()
-        for at, one in enumerate(each)
-        if getattr(one, "own", "")
-    ]
-    for names, what in ((named, "the name"), (owned, "the robot's own name")):
+    for field, what in (("name", "the name"), ("own", "the robot's own name")):
+        each = [((part, at, field), one) for part, listed in parts.items() for at, one in enumerate(listed)]
+        names = [(name, path) for path, one in each if (name := getattr(one, field, ""))]
         times = Counter(name.casefold() for name, _ in names)
         known = set[str]()
         for name, path in names:

@@ -447,7 +447,7 @@ def _parallel(node: model.Parallel, run: Run) -> Behaviour:
     elif policy is ParallelPolicy.MAJORITY or run.node.context.team.takes_turns:
         made = Parallel("parallel", children, policy)
     else:
-        made = Concurrent("parallel", children, run.node, run.node.context)
+        made = Concurrent("parallel", children, run.node)
     return marked(ParallelFlow(), made)
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import abc
 import logging
-import weakref
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import CancelledError
+from contextlib import nullcontext, suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -17,12 +16,11 @@ from reactree_ros.agent.skill import Offered, Skill, SkillCall
 from reactree_ros.background.pending import (
     Pending,
     asked,
-    followed,
     give_up_after,
+    in_time,
     mapped,
-    pass_on,
     settle_as,
-    where_late,
+    stepwise,
 )
 from reactree_ros.world.port import (
     Household,
@@ -42,7 +40,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Inner:
-    def __set_name__(self, owner: type, name: str) -> None:
+    def __init__(self, name: str) -> None:
         self._name = name
 
     def __get__(self, wrapper: WorldWrapper, owner: type) -> Any:
@@ -52,33 +50,11 @@ class _Inner:
 class WorldWrapper(SharedWorld):
     """Passes everything on to another world; what is to be otherwise is overridden."""
 
-    household: Any = _Inner()
-    recallable: Any = _Inner()
-    words: Any = _Inner()
-    names: Any = _Inner()
-    rules: Any = _Inner()
-    conditions: Any = _Inner()
-    free_verbs: Any = _Inner()
-    reset: Any = _Inner()
-    observe: Any = _Inner()
-    survey: Any = _Inner()
-    attend: Any = _Inner()
-    traced: Any = _Inner()
-    available_skills: Any = _Inner()
-    canonical: Any = _Inner()
-    execute: Any = _Inner()
-    corrections: Any = _Inner()
-    correct: Any = _Inner()
-    pictures: Any = _Inner()
-    score: Any = _Inner()
-    goal_of: Any = _Inner()
-    judge: Any = _Inner()
-    halted: Any = _Inner()
-    emergency: Any = _Inner()
-    lacks: Any = _Inner()
-    status: Any = _Inner()
-    at_rest: Any = _Inner()
-    close: Any = _Inner()
+    reset: Any = _Inner("reset")
+    observe: Any = _Inner("observe")
+    available_skills: Any = _Inner("available_skills")
+    execute: Any = _Inner("execute")
+    score: Any = _Inner("score")
 
     def __init__(self, inner: World) -> None:
         self.inner, self.is_guarded = inner, inner.is_guarded
@@ -101,6 +77,12 @@ class WorldWrapper(SharedWorld):
     def heed(self, right_of_way: RightOfWay) -> None:
         if isinstance(self.inner, SharedWorld):
             self.inner.heed(right_of_way)
+
+
+#: A wrapper is guarded by itself, tells no map, and is beside itself.
+for _name in {"household", *vars(World)} - {"is_guarded", "tells_map", "beside"} - {*vars(WorldWrapper)}:
+    if not _name.startswith("_"):
+        setattr(WorldWrapper, _name, _Inner(_name))
 
 
 class AddedSkills(WorldWrapper):
@@ -193,26 +175,20 @@ class SkillTimeLimit(WorldWrapper):
 
     def _timed(self, skill: str) -> Pending[Observation]:
         inner = asked(self.inner.execute, skill)
-        if inner.done():
-            return inner
-        outer = _Timed(on_cancel=lambda: self._cancel(skill, inner))
-        running, timed = weakref.ref(inner), weakref.ref(outer)
+        return inner if inner.done() else stepwise(self._in_limit(skill, inner))
 
-        def settle(done: Future[Observation]) -> None:
-            if not (done.cancelled() and outer.late):
-                settle_as(done, outer)
-
-        too_late = refusal(f"took longer than {self._seconds:g} s and was stopped", Outcome.TIMEOUT)
-
-        def stop() -> None:
-            inner, late = running(), timed()
-            if inner is not None and late is not None and self._cancel(skill, inner):
-                self._after_rest(late, lambda error: late.succeed(too_late) if error is None else late.fail(error))
-
-        inner.add_done_callback(settle)
-        outer.stop = stop
-        where_late(outer, self._seconds, _stop)  # the alarm keeps nothing alive, not the world either
-        return outer
+    def _in_limit(self, skill: str, inner: Pending[Observation]) -> Generator[Pending[Any], Any, Observation]:
+        outer: Pending[Observation] = Pending(on_cancel=lambda: self._cancel(skill, inner))
+        inner.add_done_callback(lambda done: settle_as(done, outer))
+        give_up_after(outer, self._seconds, _TooLate)
+        try:
+            seen: Observation = yield outer
+            return seen
+        except _TooLate:
+            if not self._cancel(skill, inner):  # it has ended meanwhile
+                return inner.result()
+        yield from self._rest()
+        return refusal(f"took longer than {self._seconds:g} s and was stopped", Outcome.TIMEOUT)
 
     def _cancel(self, skill: str, running: Pending[Observation]) -> bool:
         self._ending.append(skill)
@@ -221,63 +197,38 @@ class SkillTimeLimit(WorldWrapper):
             self._ending.remove(skill)
         return cancelled
 
-    def _after_rest(self, waiting: Pending[Any], then: Callable[[BaseException | None], object]) -> None:
-        # ``waiting`` waits for it, and keeps that alive: the world and the alarm need not.
-        ending = tuple(self._ending)
-        rest: Pending[None] = Pending()
-
-        def restless() -> WorldError:
-            named = " and ".join(f"'{skill}'" for skill in ending)
-            return WorldError(f"{named} did not stop within {self._stop_seconds:g} s")
-
-        def go_on(done: Future[None]) -> None:
-            error = restless() if done.cancelled() else done.exception()
-            if error is None:
-                for skill in ending:
-                    with suppress(ValueError):  # whoever else waited was told before
-                        self._ending.remove(skill)
-            then(error)
-
-        rest.add_done_callback(go_on)
-        waiting.add_done_callback(lambda _, held=rest: None)  # type: ignore[misc]
-        pass_on(asked(self.inner.at_rest), rest)
-        give_up_after(rest, self._stop_seconds, restless)
+    def _rest(self) -> Generator[Pending[None], None, None]:
+        ending, rest = tuple(self._ending), Pending[None]()
+        named = " and ".join(f"'{skill}'" for skill in ending)
+        restless = WorldError(f"{named} did not stop within {self._stop_seconds:g} s")
+        asked(self.inner.at_rest).add_done_callback(lambda done: settle_as(done, rest))
+        give_up_after(rest, self._stop_seconds, lambda: restless)
+        try:
+            yield rest
+        except CancelledError:
+            raise restless from None
+        for skill in ending:
+            with suppress(ValueError):  # whoever else waited was told before
+                self._ending.remove(skill)
 
     def _rested(self, ask: Callable[[], Pending[T]], *, in_any_case: bool = False) -> Pending[T]:
-        if not self._ending:
-            return ask()
-        outer: Pending[T] = Pending()
+        return stepwise(self._asked_at_rest(ask, in_any_case=in_any_case)) if self._ending else ask()
 
-        def go_on(error: BaseException | None) -> None:
-            if error is not None and not in_any_case:
-                outer.fail(error)
-            elif not outer.done():
-                pass_on(ask(), outer)
-
-        self._after_rest(outer, go_on)
-        return outer
+    def _asked_at_rest(self, ask: Callable[[], Pending[T]], *, in_any_case: bool) -> Generator[Pending[Any], Any, T]:
+        with suppress(Exception) if in_any_case else nullcontext():
+            yield from self._rest()
+        answer: T = yield asked(ask)
+        return answer
 
     def _answered(self, what: str, ask: Callable[[], Pending[T]]) -> Pending[T]:
-        inner = asked(ask)
-        if self._answer_seconds is None or inner.done():
+        seconds, inner = self._answer_seconds, asked(ask)
+        if seconds is None or inner.done():
             return inner
-        seconds = self._answer_seconds
-        outer: Pending[T] = Pending()
-        pass_on(inner, outer)
-        outer.add_done_callback(lambda _: inner.cancel())
-        give_up_after(outer, seconds, lambda: WorldError(f"the world did not answer '{what}' within {seconds:g} s"))
-        return outer
+        return in_time(inner, seconds, WorldError(f"the world did not answer '{what}' within {seconds:g} s"))
 
 
-class _Timed(Pending[Observation]):
-    late = False
-    stop: Callable[[], None]
-
-
-def _stop(late: Pending[Observation]) -> None:
-    assert isinstance(late, _Timed)
-    late.late = True
-    late.stop()
+class _TooLate(Exception):
+    pass
 
 
 class PolicyGuard(WorldWrapper):
@@ -311,54 +262,44 @@ class PolicyGuard(WorldWrapper):
 
     def execute(self, skill: str) -> Pending[Observation]:
         """See :meth:`World.execute`; what is carried out is the very text that was judged."""
+        return stepwise(self._judged(skill))
+
+    def _judged(self, skill: str) -> Generator[Pending[Any], Any, Observation]:
         world = self.inner
         try:  # also where it was done before: a robot may get its map, and with it its words, later
             self._policy.check(world)
         except PolicyError as error:
-            return Pending.ready(_refused(str(error)))
-        return followed(asked(world.canonical, skill), lambda meant: self._judged(meant, skill))
-
-    def _judged(self, meant: str | Observation, said: str) -> Pending[Observation]:
+            return _refused(str(error))
+        meant = yield asked(world.canonical, skill)
         if isinstance(meant, Observation):
-            return Pending.ready(meant)
-        household = self.inner.household
-        if household.skills and not isinstance(meant, SkillCall) and not household.says_text(meant):
-            return Pending.ready(_refused(f"the skill policy knows no skill like '{meant}'"))
+            return meant
+        if world.household.skills and not isinstance(meant, SkillCall) and not world.household.says_text(meant):
+            return _refused(f"the skill policy knows no skill like '{meant}'")
         verdict, reason = self._verdict(meant)
-        if verdict is Verdict.ALLOW:
-            return self.inner.execute(meant)
+        if verdict is Verdict.CONFIRM:
+            if objection := (yield from self._objection(meant, reason)):
+                return _refused(objection)
+            now = yield asked(world.canonical, meant)
+            if isinstance(now, Observation):
+                return now
+            verdict, reason = self._verdict(meant)  # conditions may have changed while a person was asked
+            if verdict is not Verdict.DENY and now != meant:
+                return _refused(f"'{meant}' is '{now}' now")
         if verdict is Verdict.DENY:
-            return Pending.ready(_refused(reason))
-        question = asked(self._confirm, meant, reason)
-        outer = Pending[str](on_cancel=question.cancel)
-
-        def answer(done: Future[str]) -> None:
-            if done.cancelled():
-                outer.succeed(f"nobody confirmed '{meant}'")
-            elif (error := done.exception()) is not None:
-                outer.succeed(f"nobody could be asked about '{meant}': {error}")
-            else:
-                outer.succeed(done.result())
-
-        question.add_done_callback(answer)
-        return followed(outer, lambda objection: self._confirmed(meant, objection))
+            return _refused(reason)
+        carried_out: Observation = yield asked(world.execute, meant)
+        return carried_out
 
     def _verdict(self, meant: str) -> tuple[Verdict, str]:
         return self._policy.judge(meant, self.inner.household.actions, self.inner.conditions)
 
-    def _confirmed(self, meant: str, objection: str) -> Pending[Observation]:
-        if objection:
-            return Pending.ready(_refused(objection))
-
-        def carried_out(now: str | Observation) -> Pending[Observation]:
-            if isinstance(now, Observation):
-                return Pending.ready(now)
-            verdict, reason = self._verdict(meant)  # conditions may have changed while a person was asked
-            if verdict is Verdict.DENY:
-                return Pending.ready(_refused(reason))
-            return self.inner.execute(meant) if now == meant else Pending.ready(_refused(f"'{meant}' is '{now}' now"))
-
-        return followed(asked(self.inner.canonical, meant), carried_out)
+    def _objection(self, meant: str, reason: str) -> Generator[Pending[str], str, str]:
+        try:
+            return (yield asked(self._confirm, meant, reason))
+        except CancelledError:
+            return f"nobody confirmed '{meant}'"
+        except Exception as error:
+            return f"nobody could be asked about '{meant}': {error}"
 
 
 def guarded(
@@ -407,10 +348,8 @@ def refusal(reason: str, outcome: Outcome) -> Observation:
 # ---------------------------------------------------------------------- several robots in one house
 
 
-@dataclass
-class _Position:
-    room: str = ""
-    holds: tuple[str, ...] = ()
+#: The room of a robot, and what it holds.
+_Position = tuple[str, tuple[str, ...]]
 
 
 def with_teammates(robots: Mapping[str, World]) -> dict[str, SharedWorld]:
@@ -418,7 +357,7 @@ def with_teammates(robots: Mapping[str, World]) -> dict[str, SharedWorld]:
 
     A robot counts as being where it observed something last; one that drives has not arrived before it says so.
     """
-    positions = {name: _Position() for name in robots}
+    positions: dict[str, _Position] = dict.fromkeys(robots, ("", ()))
     return {name: _WithTeammates(world, name, positions) for name, world in robots.items()}
 
 
@@ -428,30 +367,25 @@ def teammate_here(robot: str, holds: tuple[str, ...]) -> str:
 
 
 class _WithTeammates(WorldWrapper):
-    def __init__(self, inner: World, name: str, positions: Mapping[str, _Position]) -> None:
+    def __init__(self, inner: World, name: str, positions: dict[str, _Position]) -> None:
         super().__init__(inner)
         self._name, self._positions = name, positions
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
-        return mapped(self.inner.reset(seed), self._added(looked=True))
+        return mapped(self.inner.reset(seed), partial(self._with_others, looked=True))
 
     def observe(self) -> Pending[Observation]:
-        return mapped(self.inner.observe(), self._added(looked=True))
+        return mapped(self.inner.observe(), partial(self._with_others, looked=True))
 
     def execute(self, skill: str) -> Pending[Observation]:
-        return mapped(self.inner.execute(skill), self._added(looked=False))
+        return mapped(self.inner.execute(skill), self._with_others)
 
-    def _added(self, *, looked: bool) -> Callable[[Observation], Observation]:
-        def add(observation: Observation) -> Observation:
-            own, before = self._positions[self._name], self._positions[self._name].room
-            own.room = next((seen.room for seen in observation.seen if seen.room), before)
-            own.holds = tuple(
-                self.household.name_of(seen.word, seen.instance) for seen in observation.seen if seen.held
-            )
-            if not own.room or not (looked or own.room != before):
-                return observation
-            others = [(name, one) for name, one in self._positions.items() if one is not own]
-            there = "".join(teammate_here(name, one.holds) for name, one in others if one.room == own.room)
-            return replace(observation, text=observation.text + there) if there else observation
-
-        return add
+    def _with_others(self, observation: Observation, *, looked: bool = False) -> Observation:
+        own, before = self._name, self._positions[self._name][0]
+        room = next((seen.room for seen in observation.seen if seen.room), before)
+        held = (self.household.name_of(seen.word, seen.instance) for seen in observation.seen if seen.held)
+        self._positions[own] = room, tuple(held)
+        others = [(name, holds) for name, (at, holds) in self._positions.items() if at == room and name != own]
+        if not (room and others and (looked or room != before)):
+            return observation
+        return replace(observation, text=observation.text + "".join(teammate_here(*other) for other in others))

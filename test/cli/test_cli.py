@@ -243,16 +243,14 @@ def read_events(path: Path, kind: str) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("registry", kinds().values(), ids=lambda one: one.kind)
-def test_list_prints_a_table_that_the_reference_is_made_from(cli: Cli, registry: Registry[Any]) -> None:
-    kind = next(kind for kind, one in kinds().items() if one is registry)
-    head, _, *rows = cli("list", kind, "--markdown", "--own").out.splitlines()
-    assert head == f"| {registry.kind} | description | package to install | settings and defaults |"
-    cells = [row.split("|") for row in rows]
-    named = [name.strip(" `") for row in cells for name in row[1].split(",")]
-    assert {name for name in named if not name.endswith("_wm")} - {"all of them"} == set(registry.own)
-    for name in registry.own:
-        row = next(row for row in rows if row.startswith(f"| `{name}`"))
-        assert all(f"`{one}" in row or f"`{one}" in rows[-1] for one in registry.get(name).settings.model_fields)
+def test_list_of_a_kind_says_each_with_its_settings(
+    cli: Cli, registry: Registry[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    listed = cli("list", next(kind for kind, one in kinds().items() if one is registry)).out
+    for spec in registry:
+        _, _, said = listed.partition(f"\n{spec.name}")
+        assert all(f"│ {one} " in said for one in spec.settings.model_fields)
 
 
 def test_list_is_a_line_for_each_that_can_be_named(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

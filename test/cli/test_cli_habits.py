@@ -208,7 +208,7 @@ def test_where_nobody_reads_on_it_ends_without_a_word(arguments: list[str]) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arguments", [["list", "--markdown"], ["--help"], ["--version"]], ids=" ".join)
+@pytest.mark.parametrize("arguments", [["list", "worlds"], ["--help"], ["--version"]], ids=" ".join)
 def test_where_nobody_reads_at_all_it_says_so_by_its_exit_code(arguments: list[str]) -> None:
     reads, writes = os.pipe()
     os.close(reads)

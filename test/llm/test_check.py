@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from reactree_ros.agent.turns import About, Saw, Told, ToldStart
 from reactree_ros.background.pending import Pending
 from reactree_ros.cli.llm import lesson
 from reactree_ros.household.expert.model import ExpertModel
-from reactree_ros.llm.check import Given, Lesson, Report, check
+from reactree_ros.llm.check import Lesson, Report, check
 from reactree_ros.llm.port import (
     DecisionRequest,
     LanguageModel,
@@ -99,7 +100,7 @@ def parrots(request: DecisionRequest) -> str:
 
 
 def checked(model: Answering, lesson: Lesson, **given: Any) -> Report:
-    return check(model, lesson, Given(**given), clock=lambda: model.now)
+    return check(model, lesson, SimpleNamespace(**given), clock=lambda: model.now)
 
 
 # ---------------------------------------------------------------------- what is asked
@@ -197,7 +198,7 @@ def test_a_cold_prompt_that_comes_too_late_is_asked_again_a_few_times(asked: Les
         return understands(request)
 
     told: list[str] = []
-    report = check(Answering(says), asked, Given(request_timeout=120.0), tell=told.append)
+    report = check(Answering(says), asked, SimpleNamespace(request_timeout=120.0), tell=told.append)
     assert [line.partition(": ")[2] for line in told if "with more time" in line] == [
         "the planner's first prompt: no answer within 120 s; again, with more time"
     ] * 2

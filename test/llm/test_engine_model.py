@@ -33,7 +33,7 @@ from reactree_ros.llm.port import (
     Reply,
     RequestRejected,
     ServerUnavailable,
-    Tally,
+    tally,
 )
 from reactree_ros.llm.waiting import MOST, USUAL, Pace
 
@@ -544,9 +544,7 @@ GONE = Attempt(objection="It is gone.", finish_reason=FAILED, asked="c")
     ],
 )
 def test_requests_are_counted_by_what_came_of_them(replies: list[Reply], counts: tuple[int | None, ...]) -> None:
-    one = Tally.from_replies(replies)
-    found = (one.replies, one.attempts, one.refused_attempts, one.repeated_attempts, one.refused_tokens)
-    assert found == counts
+    assert tuple(tally(replies).values()) == counts
 
 
 def test_what_others_used_in_vain_comes_before() -> None:

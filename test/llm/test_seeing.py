@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from openai_peer import Behaviour, Exchange, Peer, fails, says
 from reactree_ros.agent.observation import Observation
 from reactree_ros.agent.picture import LARGEST_PICTURE, Picture, PictureStore, picture_of
 from reactree_ros.agent.turns import About, Said, Saw, Told, ToldStart, Turn
-from reactree_ros.llm.check import COLOURS, Given, Lesson, Report, check
+from reactree_ros.llm.check import COLOURS, Lesson, Report, check
 from reactree_ros.llm.openai.refusal import Refused
 from reactree_ros.llm.port import FreeText, RequestRejected
 
@@ -199,7 +200,7 @@ def colour_of(data: bytes) -> str:
 def checked(model: Model, peer: Peer, **settings: Any) -> Report:
     """Check a model with squares alone."""
     pytest.importorskip("PIL")
-    given = Given(sees=settings.get("sees"))
+    given = SimpleNamespace(sees=settings.get("sees"))
     return check(model(peer, **settings), Lesson(START, FreeText(), max_tokens=16), given)
 
 

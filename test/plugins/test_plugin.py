@@ -111,8 +111,6 @@ def test_memory_is_named_only_where_examples_may_have_helped(cli: Cli) -> None:
 @pytest.mark.parametrize(("kind", "name"), BROUGHT.items())
 def test_what_it_brings_is_listed(cli: Cli, kind: str, name: str) -> None:
     assert f"{name}: " in cli("list", kind).out.replace(", pick_wm", "")
-    assert f"| `{name}`" in cli("list", kind, "--markdown").out
-    assert name not in cli("list", kind, "--markdown", "--own").out
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from reactree_ros.llm.chat import Message
 from reactree_ros.llm.engine import ConstraintKind
 from reactree_ros.llm.openai.refusal import LIMIT, NEWER_LIMIT
 
@@ -129,12 +128,3 @@ def dialect_of(name: DialectName, owner: str) -> Dialect | None:
     if name != "auto":
         return DIALECTS[name]
     return next((one for one in DIALECTS.values() if owner in one.owners), None)
-
-
-def with_images(messages: Sequence[Message]) -> list[Message]:
-    """Return messages whose pictures are as the protocol has them: addresses that hold the bytes, never a file's."""
-    return [one if isinstance(one["content"], str) else {**one, "content": _parts(one["content"])} for one in messages]
-
-
-def _parts(parts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{"type": "image_url", "image_url": {"url": one["image"].url}} if "image" in one else one for one in parts]

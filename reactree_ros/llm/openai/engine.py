@@ -16,7 +16,6 @@ from reactree_ros.files.secrecy import are_harmless
 from reactree_ros.llm.chat import (
     NO_CHAT,
     ChatLayout,
-    Examples,
     Message,
     broken,
     chat_messages,
@@ -26,14 +25,14 @@ from reactree_ros.llm.chat import (
     spoken_to_server,
 )
 from reactree_ros.llm.engine import Constraint, Engine, Generated, Generation, chosen
-from reactree_ros.llm.engine_settings import EngineSettings, SeeingSettings, read_arguments
+from reactree_ros.llm.engine_settings import EngineSettings, SeeingSettings
 from reactree_ros.llm.openai.answer import Parts, Until, read_answer
 from reactree_ros.llm.openai.connection import KEY_IN_URL, Connection, may_hold_a_key, read_key, read_url
-from reactree_ros.llm.openai.dialects import DIALECTS, TRIED, Dialect, DialectName, dialect_of, with_images
+from reactree_ros.llm.openai.dialects import DIALECTS, TRIED, Dialect, DialectName, dialect_of
 from reactree_ros.llm.openai.refusal import LIMIT, OF_PICTURES, OF_ROLES, STREAM, Parameters, Refused
-from reactree_ros.llm.port import LanguageModel, LanguageModelError, PromptTooLong, RequestRejected, ServerUnavailable
-from reactree_ros.llm.reasoning import Reasoning, split_reasoning
-from reactree_ros.llm.seeing import Seeing, Showing
+from reactree_ros.llm.port import LanguageModelError, PromptTooLong, RequestRejected, ServerUnavailable
+from reactree_ros.llm.reasoning import split_reasoning
+from reactree_ros.llm.seeing import Showing
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.plugins.settings import Harmless
 
@@ -47,6 +46,8 @@ _HELLO = Generation(
 #: Where a thinking model leaves its thoughts: the server separates them, and a constraint holds for the answer only; it
 #: does not, and a constraint from the first token prevents thinking; the server keeps them, and at most counts them.
 _IN_A_FIELD, _IN_THE_TEXT, _UNSEEN = "in a field of its own", "in its text", "unseen"
+#: The base URL of a server of this process, as long as nobody knows its port.
+OWN_SERVER = "http://127.0.0.1"
 _log = logging.getLogger(__name__)
 _NAME_IT = "if it has no list of models, name the model (--model NAME)"
 
@@ -56,46 +57,25 @@ class OpenAIEngine(Engine):
 
     What a server takes is known by its name (:mod:`~reactree_ros.llm.openai.dialects`); one that nobody knows is tried
     with a few small requests when it is opened. A parameter that the server refuses is renamed or left out from then
-    on. What the arguments are is told by :class:`OpenAISettings`.
+    on. ``key`` is its key if the settings do not say it.
     """
 
     loads = False
 
-    def __init__(
-        self,
-        *,
-        base_url: str = "",
-        model: str = "",
-        api_key_file: str = "",
-        key: str | None = None,
-        chat: bool | None = None,
-        examples: Examples | None = None,
-        dialect: DialectName = "auto",
-        retries: int = 3,
-        request_timeout: float = 120.0,
-        reasoning: Reasoning | None = None,
-        extra_body: Mapping[str, Any] | None = None,
-        sees: bool | None = None,
-        seeing: Seeing | None = None,
-    ) -> None:
+    def __init__(self, settings: OpenAISettings, *, key: str | None = None) -> None:
+        self._settings, self._reasoning, self.seeing = settings, settings.reasoning, settings.seeing
         self._connection = Connection(
-            key=read_key(api_key_file) if key is None else key,
-            url=read_url(base_url),
-            retries=retries,
-            timeout=request_timeout,
+            key=read_key(settings.api_key_file) if key is None else key,
+            url=read_url(settings.base_url),
+            retries=settings.retries,
+            timeout=settings.request_timeout,
         )
-        self.name = self._connection.name
-        self._named = self._model = model
+        self.name, self._model, self.chat = self._connection.name, settings.model, settings.chat
         self._unlisted = ""  # the models it lists instead of the named one
-        self._chat = self.chat = chat
-        self._dialect_name: DialectName = dialect
-        self._reasoning = reasoning or Reasoning()
-        self._extra = dict(extra_body or {})
-        self._sees, self.seeing = sees, seeing or Seeing()
         self._is_blind = False  # whether it has refused pictures
         self._dialect = Dialect()
         self._held = self._dialect.constraints
-        self._layout, self._examples = ChatLayout(), examples
+        self._layout, self._examples = ChatLayout(), settings.examples
         self._markers: bool | None = None  # whether a marker of the chat template is one token of the model
         self._thoughts = ""  # where it leaves its thoughts; empty: it does not think
         self._trials = 0
@@ -106,21 +86,22 @@ class OpenAIEngine(Engine):
         found = await self._find_model()
         self._model = str(found["id"])
         owner = str(found.get("owned_by") or "")
-        named = dialect_of(self._dialect_name, owner)
+        named = dialect_of(self._settings.dialect, owner)
         self._dialect = named or Dialect()
         self._held = self._dialect.constraints
         version = await self._aside(*self._dialect.version) if self._dialect.version else None
         called = f"{owner or 'a server'} {version or ''}".strip()
         self.name = self._connection.name = f"{called} at {self._connection.url}"
         self.context = found.get("max_model_len") or (found.get("meta") or {}).get("n_ctx")
-        self._parameters = Parameters(LIMIT if self._chat is False else self._dialect.limit, self._dialect.streaming)
+        limit = LIMIT if self._settings.chat is False else self._dialect.limit
+        self._parameters = Parameters(limit, self._dialect.streaming)
         self._layout, self._thoughts, self._trials = ChatLayout(), "", 0
         await self._find_chat()
         if named is None:
             await self._find_constraints()
         self.constraints = frozenset(self._held)
         self._layout = replace(self._layout, examples=self._examples != "text")
-        sees = self._sees
+        sees = self._settings.sees
         if sees is None and self._dialect.sees:
             sees = await self._aside(*self._dialect.sees)
         self.sees = bool(self.chat) and sees in (None, True) and not self._is_blind
@@ -128,17 +109,18 @@ class OpenAIEngine(Engine):
     # ------------------------------------------------------------------ what the server takes
 
     async def _find_model(self) -> dict[str, Any]:
+        named = self._settings.model
         listed: Any = None
         refused: Refused | None = None
         try:
             # Without need of the list, the chat requests retry often enough.
-            listed = await self._connection.get("/models", **({"max_retries": 0} if self._named else {}))
+            listed = await self._connection.get("/models", **({"max_retries": 0} if named else {}))
         except Refused as error:
             refused = error
         models = _models_of(listed)
-        if self._named:
-            self._unlisted = "" if self._named in models else _unlisted(self._named, models)
-            found = models.get(self._named, {"id": self._named})
+        if named:
+            self._unlisted = "" if named in models else _unlisted(named, models)
+            found = models.get(named, {"id": named})
             return {**models.get(str(found.get("parent")), {}), **_known(found)}  # an adapter's is that of its base
         if models:
             return next(iter(models.values()))
@@ -149,8 +131,9 @@ class OpenAIEngine(Engine):
         raise ServerUnavailable(f"{self._connection.name} {what}; {_NAME_IT}")
 
     async def _find_chat(self) -> None:
-        self.chat, self._markers = self._chat, None
-        if self._chat is False:
+        wanted = self._settings.chat
+        self.chat, self._markers = wanted, None
+        if wanted is False:
             return
         found: tuple[str, ChatLayout] | None = None
         refused: RequestRejected | None = None
@@ -160,12 +143,12 @@ class OpenAIEngine(Engine):
             refused = error
         if found is not None:
             written, self._layout = found
-            self._markers = await self._knows_its_chat(written) if self._chat is None else None
+            self._markers = await self._knows_its_chat(written) if wanted is None else None
             self.chat = self._markers is not False
-        elif refused is None or self._chat:
+        elif refused is None or wanted:
             refused = await self._chats()
         if refused is not None:
-            if self._chat:
+            if wanted:
                 raise refused
             self.chat, self._parameters = False, Parameters(streaming=self._dialect.streaming)
             try:
@@ -298,7 +281,7 @@ class OpenAIEngine(Engine):
         begun = generation.begun if continued else ""
 
         async def ask(showing: Showing) -> Generated:
-            messages = with_images(chat_messages(generation.turns, begun, self._layout, showing))
+            messages = chat_messages(generation.turns, begun, self._layout, showing)
             return await self._ask("/chat/completions", {**body, "messages": messages}, values, generation.until)
 
         generated = await self._told_apart(await self._with_pictures(ask, self.shown(generation)))
@@ -373,7 +356,7 @@ class OpenAIEngine(Engine):
     async def _post(
         self, path: str, body: Mapping[str, Any], sent: dict[str, Any], most: int, until: Until | None
     ) -> Generated:
-        whole = {"model": self._model, **sent, **body, **self._extra}
+        whole = {"model": self._model, **sent, **body, **self._settings.extra_body}
         try:
             if until is not None and sent.get(STREAM):
                 answer = await self._stream(path, whole, Parts(until, most), set(self._dialect.streaming))
@@ -495,6 +478,7 @@ class OpenAISettings(SeeingSettings, EngineSettings):
     extra_body: Annotated[dict[str, Any], Harmless(are_harmless)] = Field(
         default={},
         description="fields for every request for a text; they win, e.g. {top_k: 20, provider: {sort: price}}",
+        examples=["{top_k: 20}"],
     )
 
     @model_validator(mode="before")
@@ -503,23 +487,7 @@ class OpenAISettings(SeeingSettings, EngineSettings):
         # Not in a field validator: its error would repeat the value.
         if may_hold_a_key(str(values.get("base_url", ""))):
             raise ValueError(KEY_IN_URL)
-        return read_arguments(values, "extra_body", example="{top_k: 20}")
-
-
-def _make(settings: OpenAISettings) -> LanguageModel:
-    engine = OpenAIEngine(
-        base_url=settings.base_url,
-        model=settings.model,
-        api_key_file=settings.api_key_file,
-        dialect=settings.dialect,
-        retries=settings.retries,
-        request_timeout=settings.request_timeout,
-        extra_body=settings.extra_body,
-        sees=settings.sees,
-        seeing=settings.seeing,
-        **settings.how,
-    )
-    return settings.queue(engine)
+        return values
 
 
 SPEC = ModelSpec(
@@ -528,6 +496,6 @@ SPEC = ModelSpec(
     settings=OpenAISettings,
     extra="reactree_ros[openai]",
     needs=("openai",),
-    make=_make,
+    make=lambda settings: settings.queue(OpenAIEngine(settings)),
     flags=("model", "base_url"),
 )

@@ -19,7 +19,7 @@ from pydantic import Field
 from reactree_ros.background.worker_process import python_module
 from reactree_ros.errors import UserError
 from reactree_ros.llm.engine_settings import AnsweringLimits, EngineSettings
-from reactree_ros.llm.openai.engine import OpenAIEngine
+from reactree_ros.llm.openai.engine import OWN_SERVER, OpenAIEngine, OpenAISettings
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.llm.spec import ModelSpec, trained_for
 
@@ -129,7 +129,8 @@ class LlamaEngine(OpenAIEngine):
     _server: Any = None
 
     def __init__(self, served: Served, *, is_known: bool = False, **options: Any) -> None:
-        super().__init__(base_url="http://127.0.0.1", key=served.key, dialect="llamacpp", retries=0, **options)
+        of_server = OpenAISettings(base_url=OWN_SERVER, dialect="llamacpp", retries=0, **options)
+        super().__init__(of_server, key=served.key)
         self._served, self._is_known = served, is_known
         self.name = f"llama.cpp with {served}"
 
@@ -166,7 +167,7 @@ def _make(settings: LlamaSettings) -> LanguageModel:
     if not settings.model:
         raise UserError("llm is 'llama', but no model is named; name a GGUF file")
     served = settings.served(settings.model, settings.adapter)
-    return settings.queue(LlamaEngine(served, request_timeout=settings.request_timeout, **settings.how))
+    return settings.queue(LlamaEngine(served, **settings.how))
 
 
 SPEC = ModelSpec(

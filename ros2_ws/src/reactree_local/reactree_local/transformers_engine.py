@@ -230,8 +230,8 @@ def _make(settings: TransformersSettings) -> LanguageModel:
     if settings.adapter and find_spec("peft") is None:
         raise UserError(f"adapter {settings.adapter} needs peft: {install_line('reactree_local[transformers]')}")
     model = settings.named_model("transformers")
-    engine = TransformersEngine(model, adapter=settings.adapter, options=settings.engine_args, **settings.how)
-    return settings.queue(engine)
+    how = {"chat": settings.chat, "examples": settings.examples, "reasoning": settings.reasoning}
+    return settings.queue(TransformersEngine(model, adapter=settings.adapter, options=settings.engine_args, **how))
 
 
 SPEC = ModelSpec(
