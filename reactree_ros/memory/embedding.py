@@ -10,7 +10,7 @@ import threading
 import zlib
 from collections.abc import Iterator, Sequence
 from functools import cache
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -60,12 +60,17 @@ def checked_vectors(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.floa
             f"embedder {embedder.name!r} gave an array of shape {vectors.shape} instead of "
             f"{(len(texts), embedder.dimension)}"
         )
-    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
-    for row in map(int, np.flatnonzero(~(np.abs(lengths - 1) < _UNIT_TOLERANCE))):
+    for row, length in wrong_lengths(vectors):
         raise EmbeddingError(
-            f"embedder {embedder.name!r} gave a vector of length {lengths[row]:.4g} instead of 1 for {texts[row]!r}"
+            f"embedder {embedder.name!r} gave a vector of length {length:.4g} instead of 1 for {texts[row]!r}"
         )
     return vectors
+
+
+def wrong_lengths(vectors: NDArray[np.float32]) -> Iterator[tuple[int, float]]:
+    """Yield the rows that are not of unit length, with their lengths."""
+    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+    yield from ((int(row), lengths[row]) for row in np.flatnonzero(~(np.abs(lengths - 1) < _UNIT_TOLERANCE)))
 
 
 class SentenceTransformerEmbedder:
@@ -172,20 +177,18 @@ class ExperienceIndex:
         """
         seed = seed_of(draw)
         similarities = self._vectors @ query
-        rows = np.argsort(-similarities)
-        values, done = similarities[rows].tolist(), 0
-        while done < len(rows):
-            last = done + 1
-            while last < len(rows) and values[done] - values[last] <= TIE:
-                last += 1
-            members = [member for row in rows[done:last] for member in self._members[row]]
-            if len(members) == 1:
-                yield values[done], members[0]
-            elif members:
-                ends, digests = self._ends[members], self._digests[members]
-                for position in drawn(np.array(members), ends, digests, seed=seed):
-                    yield values[done], position
-            done = last
+        alike: list[int] = []  # rows of one group
+        for row in chain(_falling(similarities), [-1]):
+            if alike and (row < 0 or float(similarities[alike[0]]) - float(similarities[row]) > TIE):
+                similarity, members = float(similarities[alike[0]]), [one for of in alike for one in self._members[of]]
+                if len(members) == 1:
+                    yield similarity, members[0]
+                elif members:
+                    ends, digests = self._ends[members], self._digests[members]
+                    for position in drawn(np.array(members), ends, digests, seed=seed):
+                        yield similarity, position
+                alike = []
+            alike.append(row)
 
     def warm(self) -> None:
         """Rank a little, so that the first who asks does not wait for what is loaded and laid out only then."""
@@ -210,6 +213,16 @@ def drawn(members: NDArray[Any], ends: NDArray[np.uint8], digests: NDArray[np.ui
         yield queues[pick].pop()
         if not queues[pick]:
             del queues[pick]
+
+
+def _falling(values: NDArray[np.float32]) -> Iterator[int]:
+    """Yield the positions of values, of the largest first; no more are sorted than are asked for."""
+    falling, rest, count = -values, np.arange(len(values)), 32
+    while len(rest):
+        order = np.argpartition(falling, min(count, len(rest)) - 1)
+        first, after = order[:count], order[count:]
+        yield from rest[first[np.argsort(falling[first])]].tolist()
+        falling, rest, count = falling[after], rest[after], 4 * count
 
 
 def _scrambled(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:

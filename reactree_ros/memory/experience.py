@@ -13,11 +13,10 @@ from reactree_ros.agent.budget import Limit
 from reactree_ros.agent.decision import DONE, FAILURE, MalformedDecision
 from reactree_ros.agent.grammar import parse_decision
 from reactree_ros.agent.household import START_LINE
-from reactree_ros.agent.transcript import exact_turns
+from reactree_ros.agent.transcript import TASK_LINE, exact_turns
 from reactree_ros.agent.turns import Told, Turn, render
 from reactree_ros.errors import UserError
 
-TASK_LINE = "Your task is to: "
 LARGEST = 10**9
 _TASK = re.compile(rf"^{TASK_LINE}", re.MULTILINE)
 
@@ -103,17 +102,9 @@ class Experience:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @classmethod
-    def from_text(cls, text: str, *, task_id: str, task_name: str, decision: int, depth: int) -> Experience:
-        """Read a recorded text; where it is no transcript of an agent node, it is one single turn."""
-        return cls(
-            subgoal=_subgoal_in(text),
-            turns=turns_in(text),
-            end=_end_in(text),
-            task_id=task_id,
-            task_name=task_name,
-            decision=decision,
-            depth=depth,
-        )
+    def from_text(cls, text: str, **about: Any) -> Experience:
+        """Read a recorded text, about which the rest is known; where it is no transcript, it is one single turn."""
+        return cls(_subgoal_in(text), turns_in(text), _end_in(text), **about)
 
 
 def turns_in(text: str) -> tuple[Turn, ...]:

@@ -62,7 +62,7 @@ class Knowledge:
     """
 
     def __init__(self, household: Household, carried: Collection[str] = ()) -> None:
-        self.household, self._carried = household, frozenset(carried)
+        self.household, self.carried = household, frozenset(carried)
         self.rooms: dict[str, None] = {}  # of the house, as far as they were told of
         self.entered: dict[str, None] = {}  # those that a robot was in
         self.named: dict[str, None] = {}  # words for what was seen, and names that may stand in offered skills
@@ -116,7 +116,7 @@ class Knowledge:
                 self.there[name] = replace(before, states=seen.states or before.states)
             if seen.states:
                 self._set(name, frozenset(state.lower() for state in seen.states))
-            if not seen.held and seen.word not in self._carried and _DOOR & {*seen.states}:
+            if not seen.held and seen.word not in self.carried and _DOOR & {*seen.states}:
                 self._insides.setdefault(name, Place(name, seen.room, seen.word, seen.instance))
 
     def here(self, observation: Observation) -> Mapping[str, Seen]:
@@ -238,11 +238,8 @@ class Knowledge:
         yield from self._by_name
         yield from (name for name in self._states if name not in self._by_name)
 
-    def is_carried(self, name: str) -> bool:
-        return word_of(name) in self._carried
-
     def may_be_inside(self, word: str) -> bool:
-        return not self._carried or word in self._carried
+        return not self.carried or word in self.carried
 
     def is_room(self, word: str) -> bool:
         return any(is_of(room, word) for room in self.rooms)
@@ -286,7 +283,7 @@ class Knowledge:
         if observation.outcome is not Outcome.DONE or verb not in (GO_TO, OPEN):
             return None
         place = known.get(name, Place(name, room))
-        if place.word in self._carried or verb == OPEN:
+        if place.word in self.carried or verb == OPEN:
             return self._insides.get(name)
         closed = any("CLOSED" in seen.states for seen in observation.seen if self._place(seen).name == name)
         there = any(seen.place == name for seen in observation.seen if not seen.held)
@@ -354,7 +351,7 @@ class Known:
             here = self._all.here(observation)
             self.moved(call.value("at") if is_done else "")
             self.comes_near(here, is_holder=True)
-            if here and self.at not in here and self._all.is_carried(self.at):
+            if here and self.at not in here and word_of(self.at) in self._all.carried:
                 self._all.there.pop(self.at, None)
         if is_done:
             for name in filter(None, (call.value("released"), call.value("gone"))):

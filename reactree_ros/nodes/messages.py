@@ -238,7 +238,7 @@ def request_to_msg(request: DecisionRequest) -> Generate.Request:
     may_say = request.may_say
     if isinstance(may_say, (DecisionGrammar, SubgoalGrammar)):
         options, offers = json.dumps(may_say.skills), offered_to_msg(may_say.offers)["offers"]
-        flows = [flow.name for flow in may_say.control_flows] if isinstance(may_say, DecisionGrammar) else []
+        flows = [flow.name for flow in may_say.control_flows]
         fill(msg, may_say, options=options, offers=offers, control_flows=flows)
     elif isinstance(may_say, Choice):
         msg.options = json.dumps(may_say.options)
@@ -332,7 +332,8 @@ def _may_say(msg: Generate.Request) -> MaySay:
     if msg.kind == Generate.Request.SUBGOAL:
         if not (msg.begins or msg.goes_on):
             raise ValueError("begins and goes_on are both false; one of them must be true")
-        return value_in(SubgoalGrammar, msg, skills=options, offers=offers_from(msg.offers))
+        unsaid: dict[str, Any] = {"control_flows": (), "questions": None, "more": (), "longest_thought": 0}
+        return value_in(SubgoalGrammar, msg, skills=options, offers=offers_from(msg.offers), **unsaid)
     raise ValueError(f"kind is {msg.kind}; it must be DECISION (0), CHOICE (1), TEXT (2) or SUBGOAL (3)")
 
 

@@ -399,13 +399,12 @@ class RoutineNode(GoalNode):
     its conditions.
     """
 
+    teaches = False
+
     def __init__(self, run: Run) -> None:
         super().__init__(str(run.fit), run.node.context, name=describe(run.fit), parent=run.node)
         self.fit, self._run = run.fit, run
         self._tree = _built(run.fit.routine.body, run)
-
-    def experience(self, **task: str) -> None:
-        """Return nothing: an agent has nothing to learn from it."""
 
     def program(self) -> Program:
         reached = yield from self.run_below(self._tree)

@@ -12,13 +12,14 @@ from reactree_ros.agent.control_flow import ControlFlow, wordings
 from reactree_ros.agent.decision import ASKS_MEMORY, OK, RECALL, Decision
 from reactree_ros.agent.grammar import LONGEST_LINE, LONGEST_THOUGHT, DecisionGrammar
 from reactree_ros.agent.kinds.expand import Expand, normal
-from reactree_ros.agent.kinds.think import summarised
+from reactree_ros.agent.kinds.think import Summarise
 from reactree_ros.agent.prompt import ContextWindow, Siblings, reply_rule, system_text, task_turn
 from reactree_ros.agent.skill import Offer, apart
 from reactree_ros.agent.transcript import Example
 from reactree_ros.agent.turns import About, Prompt, Said, Saw, Told, Turn, told_failed
 from reactree_ros.llm.port import A_PERSON, PromptTooLong, Reply
 from reactree_ros.memory.experience import End
+from reactree_ros.person.port import quoted
 from reactree_ros.tree.advice import about_thought, line, why_not
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal import OfAttempt
@@ -218,14 +219,11 @@ class AgentNode(GoalNode):
     # ------------------------------------------------------------------ deciding
 
     def prompt(self) -> Sequence[Turn]:
-        return Prompt(self.prompt_head, self._window.shown(self.turns), self._told_last())
-
-    def _told_last(self) -> tuple[Turn, ...]:
-        context = self.context
-        if not context.options.told("line"):
-            return ()
-        known = line(self.subgoal, context.nameable, self._skills, context.known, self.post.robot.known)
-        return (Told(known, About.KNOWN),) if known else ()
+        context, known = self.context, ""
+        if context.options.told("line"):
+            known = line(self.subgoal, context.nameable, self._skills, context.known, self.post.robot.known)
+        last = (Told(known, About.KNOWN),) if known else ()
+        return Prompt(self.prompt_head, self._window.shown(self.turns), last)
 
     def make_room(self, error: PromptTooLong) -> Generator[Step, Any, None]:
         try:
@@ -286,7 +284,7 @@ class AgentNode(GoalNode):
         summary, reply = yield from self.summarise(trajectory, self.subgoal, otherwise=last, **sampling)
         self._window.hide(until, summary)
         if reply is not None:
-            told = summarised(f"So far: {summary}", summary)
+            told = Summarise(f"So far: {summary}", summary)
             self.budget.count(told.counted)
             self.context.listener.decided(self, told, reply)
 
@@ -363,8 +361,13 @@ class AgentNode(GoalNode):
         return ""
 
     def put(self, question: str) -> Generator[Step, Any, None]:
-        answer = yield from self.put_question(question)
-        self.tell(answer if self._questions_left() else f"{answer} {NO_MORE}", About.PERSON)
+        answer = yield from self._answer_to(question, f"question {self.context.budget.questions}")
+        if isinstance(answer, str):
+            told = f"N{answer[1:]}."
+        else:
+            said = self.context.answers[question.casefold()] = quoted(answer.text)
+            told = f"The person answers: {said}."
+        self.tell(told if self._questions_left() else f"{told} {NO_MORE}", About.PERSON)
 
     # ------------------------------------------------------------------ expanding
 

@@ -12,7 +12,7 @@ from reactree_ros.agent.decision import DONE, FAILURE, RECALL, Decision
 from reactree_ros.agent.household import NAMING
 from reactree_ros.agent.prompt import SUMMARY_STOPS, read_summary, start_turn, summary_request, without_oldest
 from reactree_ros.agent.skill import Offered
-from reactree_ros.agent.text import shortened_line
+from reactree_ros.agent.text import names, shortened_line
 from reactree_ros.agent.transcript import Example, shortened
 from reactree_ros.agent.turns import About, Prompt, Said, Saw, Told, ToldSearched, Turn
 from reactree_ros.background.pending import Pending, asked
@@ -34,7 +34,7 @@ from reactree_ros.tree.listener import Call
 from reactree_ros.tree.options import RunOptions
 from reactree_ros.tree.program_node import Execute, Hold, ProgramNode, Step, Wait
 from reactree_ros.tree.team import Circle, Robot, Taken, not_carried_out
-from reactree_ros.world.port import Observation, Outcome, World, WorldError
+from reactree_ros.world.port import Observation, Outcome, Use, World, WorldError
 
 #: How much sooner than the node a language model gives up, in seconds, and at most as a share of the node's wait: the
 #: failure comes in time then, and tells what was used.
@@ -195,18 +195,18 @@ class AskingNode(ProgramNode):
             self._searched = context.known.did(skill, observation, robot.name, step=context.budget.steps)
         context.listener.observed(self, observation)
         since, self._news = self._news, len(context.known.observed)
-        return (
-            observation
-            if not context.recalls
-            else context.team.with_news(self.post.robot, observation, self.subgoal, since)
-        )
+        if not context.recalls or context.team.alone:
+            return observation
+        news = context.known.news(since, self.post.robot.name, lambda word: names(self.subgoal, word))
+        return replace(observation, text=observation.text + news) if news else observation
 
     def _claim(self, skill: str) -> Generator[Step, Any, None]:
         """Wait until this subtree has what a skill takes of the robot, if others of that robot may have it."""
-        claimed = self.context.team.claim(self.post, skill)
-        if claimed is not None:
-            free, seconds = f"free {claimed[0]}", self.context.options.skill_timeout
-            yield Wait(free, claimed[1], Taken, seconds=seconds, while_held=False, call=Call("claim"))
+        if self.post.part:
+            used, seconds = self.post.world.household.uses(skill), self.context.options.skill_timeout
+            claimed = self.context.team.claims.ask(self.post, Use(places=tuple(used)))
+            free = f"free {' and '.join(sorted(used - {''}))}"
+            yield Wait(free, claimed, Taken, seconds=seconds, while_held=False, call=Call("claim"))
 
     # ------------------------------------------------------------------ the memories
 
@@ -296,8 +296,7 @@ class AskingNode(ProgramNode):
             try:
                 return (yield from self._ask_once(self.prompt, may_say, **sampling))
             except PromptTooLong as error:
-                too_long = error
-            yield from self.make_room(too_long)
+                yield from self.make_room(error)
 
     def ask_with(self, turns: Sequence[Turn], may_say: MaySay, **sampling: Any) -> Generator[Step, Any, Reply]:
         """Ask with a prompt of its own; see :meth:`ask`."""

@@ -130,12 +130,11 @@ class Clock(GoalNode):
     Status: RUNNING until the time is over, then FAILURE.
     """
 
+    teaches = False
+
     def __init__(self, seconds: int, node: GoalNode) -> None:
         super().__init__(f"{seconds} s", node.context, parent=node)
         self._seconds = float(seconds)
-
-    def experience(self, **task: str) -> None:
-        """Return nothing: an agent has nothing to learn from it."""
 
     def program(self) -> Program:
         """Wait; a record has the end of the time as an answer that came too late."""

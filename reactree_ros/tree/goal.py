@@ -43,6 +43,7 @@ class OfAttempt(Generic[T]):
 
 class Goal(Composite, abc.ABC):
     listens = False  # whether it takes in what a person says in the middle of a run
+    teaches = True  # whether an agent may learn from it
     holds_own_tree = False  # whether what grows under it is a tree of one's own
     subgoal: str  # its goal, in natural language
     depth: int  # 1 for the root, 3 for the goal nodes under it, and so on
@@ -86,19 +87,12 @@ class Goal(Composite, abc.ABC):
     def text(self) -> str:
         return node_text(self.turns)
 
-    def experience(self, *, task_id: str, task_name: str) -> Experience | None:
+    def experience(self, **task: Any) -> Experience | None:
+        """Return what may be learnt from it, by the id and the name of the task; None if there is nothing."""
         turns = closed_turns(self.turns, self.lesson)
-        if self.end is None or not turns:
+        if self.end is None or not turns or not self.teaches:
             return None
-        return Experience(
-            subgoal=self.subgoal,
-            turns=turns,
-            end=self.end,
-            task_id=task_id,
-            task_name=task_name,
-            decision=self.start,
-            depth=self.depth,
-        )
+        return Experience(self.subgoal, turns, self.end, **task, decision=self.start, depth=self.depth)
 
 
 def closed_turns(turns: Sequence[Turn], lesson: Sequence[Turn] | None = None) -> tuple[Turn, ...]:

@@ -56,8 +56,8 @@ class GoalNode(AskingNode):
                 objection, said = str(error), error.said_turns
         if not objection:
             return said
-        objection = self.explained(objection, said[-1].decision if said else None)
-        self.refuse(reply.text.strip("\n"), objection, said[-1].decision if said else None)
+        decision = said[-1].decision if said else None
+        self.refuse(reply.text.strip("\n"), self.explained(objection, decision), decision)
         return ()
 
     def explained(self, objection: str, decision: Decision | None) -> str:
@@ -117,14 +117,6 @@ class GoalNode(AskingNode):
         return False
 
     # ------------------------------------------------------------------ the person
-
-    def put_question(self, question: str) -> Generator[Step, Any, str]:
-        """Put a question to the person, and return what the node is to be told; the caller counts the decision."""
-        answer = yield from self._answer_to(question, f"question {self.context.budget.questions}")
-        if isinstance(answer, str):
-            return f"N{answer[1:]}."
-        said = self.context.answers[question.casefold()] = quoted(answer.text)
-        return f"The person answers: {said}."
 
     def agrees(self, question: str, id: str) -> Generator[Step, Any, bool]:
         if self.context.person is None:

@@ -81,10 +81,8 @@ class SkillNode(GoalNode):
     feedback message says why. INVALID when interrupted: the skill is cancelled.
     """
 
+    teaches = False
     observation = OfAttempt[Observation | None](lambda _: None)  # what came back last; None before
-
-    def experience(self, **task: str) -> None:
-        """Return nothing: an agent has nothing to learn from it."""
 
     @property
     def sees_not(self) -> bool:

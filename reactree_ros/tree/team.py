@@ -346,13 +346,6 @@ class Team:
         self.post = Post("", robot=self.robots[0])
         self.post.get(self.robots[0])
 
-    def claim(self, post: Post, skill: str) -> tuple[str, Pending[None]] | None:
-        """Claim what a skill takes of a robot on which several subtrees are; returns what, in words, and whether."""
-        if not post.part:
-            return None
-        used = post.world.household.uses(skill)
-        return " and ".join(sorted(used - {""})), self.claims.ask(post, Use(places=tuple(used)))
-
     def execute(self, post: Post, skill: str, patience: float) -> Pending[Observation]:
         """Let a robot carry a skill out as soon as it has for itself what that needs, after others that need it."""
         robot, ask = post.robot, partial(self._execute, post, skill, patience)
@@ -372,12 +365,6 @@ class Team:
         for robot in self.robots:
             if robot.moving is not None:
                 robot.moving.cancel()
-
-    def with_news(self, robot: Robot, observation: Observation, subgoal: str, since: int) -> Observation:
-        if self.alone:
-            return observation
-        news = self.known.news(since, robot.name, lambda word: names(subgoal, word))
-        return replace(observation, text=observation.text + news) if news else observation
 
     def introduce(self, robot: Robot) -> str:
         """Say which of the robots one is, as an agent node is told at its start; empty if there is one only."""

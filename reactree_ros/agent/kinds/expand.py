@@ -223,7 +223,7 @@ def _in_words(text: str) -> tuple[str, Sequence[Any], str]:
         raise Unreadable("'Expand:' is followed by two lines: '- control flow: …' and '- subgoals: …, …'.")
     text = text[begin:]
     if text.lstrip().startswith("["):
-        values, end = value_at(text.lstrip(), 0)
+        values, end = value_at(text.lstrip())
         if not isinstance(values, list):
             raise Unreadable("The list of subgoals cannot be read; put commas between them, and no brackets.")
         return flow, values, text.lstrip()[end:]

@@ -90,10 +90,6 @@ class Summarise(Aside):
     summary: str
 
 
-def summarised(thought: str, summary: str) -> Summarise:
-    return Summarise(thought, summary)
-
-
 @dataclass(frozen=True)
 class WriteCode(Aside):
     """A block of code (Yu et al., section 3.2)."""

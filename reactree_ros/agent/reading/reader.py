@@ -234,7 +234,7 @@ class Reader:
         if part.value is not None and (called := self.skills.named(act.said)):
             act.said, act.whole = str(self.skills.call(called, part.value)), True
             return
-        argument = argument_in(part.value) if part.value is not None else part.said.partition("\n")[0]
+        argument = " ".join(_words(part.value)) if part.value is not None else part.said.partition("\n")[0]
         if self.skills.meant(act.said) is None or not {"none", *words(act.said)}.issuperset(words(argument)):
             act.said = f"{act.said} {argument}"
 
@@ -335,7 +335,7 @@ class Reader:
 
 def _value_in(text: str) -> tuple[Any, int]:
     """Return the value in JSON that a text begins with, and how many lines it takes; 0: there is none."""
-    value, end = value_at(text, 0)
+    value, end = value_at(text)
     rest = undressed(text[end:].partition("\n")[0].strip("` *"))
     is_all = holds_an_object(value) and re.fullmatch(r"(?:</\w{1,20}>)?", rest)
     return (value, text.count("\n", 0, end) + 1) if is_all else (None, 0)
@@ -405,23 +405,18 @@ def said_in(value: Any, skills: Skills, depth: int = 0) -> list[Saying]:
     return said
 
 
-def argument_in(value: Any) -> str:
-    """Return what a value says that an act is done to."""
-    return " ".join(_words(value))
-
-
 def object_in(text: str) -> Any:
     """Return the object that a text in JSON stands for, all of it; None if it stands for none."""
-    value, end = value_at(text, 0) if text.startswith("{") else (None, 0)
+    value, end = value_at(text) if text.startswith("{") else (None, 0)
     return value if isinstance(value, Mapping) and not text[end:].strip() else None
 
 
-def value_at(text: str, begin: int) -> tuple[Any, int]:
-    """Read the value of JSON that begins at a place; None, and the next place, without one."""
+def value_at(text: str) -> tuple[Any, int]:
+    """Read the value of JSON that a text begins with, and where it ends; None if it begins with none."""
     try:
-        return _DECODER.raw_decode(text, begin)
+        return _DECODER.raw_decode(text)
     except (ValueError, RecursionError):
-        return None, begin + 1
+        return None, 1
 
 
 def holds_an_object(value: Any) -> bool:

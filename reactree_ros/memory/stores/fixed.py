@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from pydantic import Field
@@ -59,17 +60,11 @@ class FixedMemory(EpisodicMemory):
             yield similarity, held[position]
 
     def retrieve(
-        self,
-        subgoal: str,
-        *,
-        token_limit: int = TOKEN_LIMIT,
-        count_tokens: Callable[[str], int],
-        seed: int = 0,
-        most: int = 0,
+        self, subgoal: str, *, token_limit: int = TOKEN_LIMIT, most: int = 0, **how: Any
     ) -> tuple[Experience, ...]:
         if not most:
             most, token_limit = MOST, min(token_limit, TOKENS)
-        return super().retrieve(subgoal, token_limit=token_limit, count_tokens=count_tokens, seed=seed, most=most)
+        return super().retrieve(subgoal, token_limit=token_limit, most=most, **how)
 
     def suited(self, subgoal: str, *, seed: int, most: int) -> Sequence[tuple[float, Experience]]:
         """Return the most similar ones, with one of each end and control flow among them if one is similar enough.

@@ -27,7 +27,7 @@ from reactree_ros.agent.turns import Turn, text_in, turn_from_dict, turn_to_dict
 from reactree_ros.background.pending import Pending, stepwise
 from reactree_ros.files.read_back import parse_json, shown
 from reactree_ros.memory import embedding
-from reactree_ros.memory.embedding import DEFAULT_MODEL, Embedder, ExperienceIndex, checked_vectors
+from reactree_ros.memory.embedding import DEFAULT_MODEL, Embedder, ExperienceIndex, checked_vectors, wrong_lengths
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.port import Counts, EpisodicMemory, EpisodicMemoryError
 from reactree_ros.memory.spec import MemorySpec
@@ -45,7 +45,6 @@ _JOURNAL_BYTE, _WRITE_AHEAD = 18, 2  # byte in the header of a database file, an
 ENDS = (End.SUCCESS, End.FAILURE, End.EXPAND)  # an end is stored as its position here
 NUMBER = {end: number for number, end in enumerate(ENDS)}
 VECTOR = np.dtype("<f4")
-_UNIT_TOLERANCE = 1e-3
 _SCHEMA = (
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     "CREATE TABLE run (id INTEGER PRIMARY KEY AUTOINCREMENT, added REAL NOT NULL)",
@@ -238,9 +237,8 @@ class SqliteMemory(SqliteFile, EpisodicMemory):
             if found != size:
                 raise EpisodicMemoryError(damaged.format(number, f"{size} bytes expected, found {found}"))
         vectors = np.frombuffer(b"".join(blob for _, blob in rows), VECTOR).reshape(len(rows), self._embedder.dimension)
-        lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
-        for wrong in np.flatnonzero(~(np.abs(lengths - 1) < _UNIT_TOLERANCE)):
-            raise EpisodicMemoryError(damaged.format(rows[int(wrong)][0], "its length is not 1"))
+        for row, _ in wrong_lengths(vectors):
+            raise EpisodicMemoryError(damaged.format(rows[row][0], "its length is not 1"))
         return vectors
 
     def fetch(self, ids: Sequence[int]) -> list[Experience]:
