@@ -289,7 +289,6 @@ NODE = '<root BTCPP_format="4"><BehaviorTree ID="t" _goal="do it">\n{}</Behavior
         ('<Search of="stapeler" finds="{{it}}"/>', "of: 'stapeler' is no thing here; did you mean 'stapler'?"),
         ('<Search of="stapler" finds="{{it}}" order="desc"/>', "order: 'desc' is no thing here; did you mean 'desk'?"),
         ('<Holds condition="the printer has papers"/>', "'the printer has papers' may not stand here; what may: the"),
-        ('<dock _needs=\'[["heldd", "jug 1"]]\'/>', "'heldd' is no effect of a skill; did you mean 'held'?"),
     ],
 )
 def test_a_name_in_a_tree_that_means_nothing_is_told_with_its_line(node: str, said: str) -> None:

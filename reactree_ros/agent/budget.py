@@ -123,27 +123,21 @@ class Budget:
         return Limit.COST if 0 < self.max_cost <= self.cost else None
 
     def reason(self) -> str:
-        limit = self.reached()
-        if limit is Limit.STUCK:
+        limit, run = self.reached(), self.whole or self
+        about = "about " if run.estimated else ""
+        if limit is None or limit is Limit.STUCK:
             return self.stuck
-        if limit is None:
-            return ""
-        if limit in (Limit.STEPS, Limit.DECISIONS):
-            most = self.max_steps if limit is Limit.STEPS else self.max_decisions
-            return f"all of the {most} {limit.end.removeprefix('out_of_')} are used up"
-        return (self.whole or self)._said(limit)
-
-    def _said(self, limit: Limit) -> str:
-        about = "about " if self.estimated else ""
-        if limit is Limit.TOKENS:
-            prompt = 0 < self.max_prompt_tokens <= self.prompt_tokens
-            used, most = (
-                (self.prompt_tokens, self.max_prompt_tokens) if prompt else (self.output_tokens, self.max_output_tokens)
-            )
-            return f"{about}{used} {'prompt' if prompt else 'output'} tokens are used, {most} are allowed"
+        if limit is Limit.STEPS:
+            return f"all of the {self.max_steps} steps are used up"
+        if limit is Limit.DECISIONS:
+            return f"all of the {self.max_decisions} decisions are used up"
         if limit is Limit.SECONDS:
-            return f"the {self.max_seconds:g} seconds are over"
-        return f"the run has cost {about}{self.cost:.6g}, {self.max_cost:g} is allowed"
+            return f"the {run.max_seconds:g} seconds are over"
+        if limit is Limit.COST:
+            return f"the run has cost {about}{run.cost:.6g}, {run.max_cost:g} is allowed"
+        if 0 < run.max_prompt_tokens <= run.prompt_tokens:
+            return f"{about}{run.prompt_tokens} prompt tokens are used, {run.max_prompt_tokens} are allowed"
+        return f"{about}{run.output_tokens} output tokens are used, {run.max_output_tokens} are allowed"
 
     def count(self, counts: Counts = ONE) -> None:
         self.decisions += counts.decisions

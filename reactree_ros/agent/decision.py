@@ -114,12 +114,10 @@ class Decision(metaclass=DecisionKind):
     tally: ClassVar[str]  # what the bench counts it as
     learnt: ClassVar[bool]  # whether training learns it when a dataset has it
     noun: ClassVar[str] = "a text"  # what follows its word, e.g. ``a question``
-    last_lines: ClassVar[tuple[str, ...]] = ()  # with which an experience may end
     many: ClassVar[tuple[str, ...]] = ()  # the arguments that have several values
-    accompanies: ClassVar[bool] = False  # whether it may stand before another decision, as a thought does
+    accompanies: ClassVar[bool] = False  # whether it may stand before another one, and end where it was cut
     nests: ClassVar[bool] = False  # whether another label may follow its own, as in ``Action: Act: …``
     leads: ClassVar[bool] = False  # whether it comes with the decision after it
-    may_be_cut: ClassVar[bool] = False  # whether one that the token limit ended is taken
     of_lines: ClassVar[bool] = False  # whether it has several lines
     settings: ClassVar[type[Settings]] = NoSettings
     extra: ClassVar[str] = ""
@@ -150,10 +148,6 @@ class Decision(metaclass=DecisionKind):
     def not_now(cls, grammar: Grammar) -> str:
         """Say why it may not be said, in a sentence."""
         return f"'{cls.word}:' may not be said here."
-
-    @classmethod
-    def is_told(cls, grammar: Grammar) -> bool:
-        return cls.is_known(grammar)
 
     @classmethod
     @abc.abstractmethod

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import abc
 import json
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -30,18 +29,20 @@ _FREE = f"[^\\n]{{1,{LONGEST_SKILL}}}"
 TEXT = {"type": "string"}
 
 
+@dataclass(frozen=True)
 class Grammar(abc.ABC):
     """What may be said in one decision, with any planner; ``agent.reading.read`` reads it."""
 
     skills: Sequence[str]  # every skill that may be said, with ``done``, ``failure`` and what memory may be asked
-    free: bool  # whether others may be said, too, as in a household with free skills
-    offers: Sequence[Offer] = ()  # declared skills that may be said, too, with what may stand in their places
+    _: KW_ONLY
     control_flows: Sequence[type[ControlFlow]] = ()  # control flows an expansion may use; empty: no expansion (ReAct)
+    max_characters: int = LONGEST_LINE  # the longest thought or line of subgoals, in characters
+    free: bool = False  # whether others may be said, too, as in a household with free skills
     questions: int | None = None  # how many questions may still be asked of a person; None: there is nobody to ask
     more: Sequence[str] = ()  # the further kinds of decision that may be said, by their names
-    max_characters: int  # the longest thought or line of subgoals, in characters
-    by_subgoals: ClassVar[bool] = False  # whether a subgoal comes with its first action, as HiAgent has it
+    offers: Sequence[Offer] = ()  # declared skills that may be said, too, with what may stand in their places
     longest_thought: int = 0  # the longest thought, in characters; 0: a thought is no decision that may be said
+    by_subgoals: ClassVar[bool] = False  # whether a subgoal comes with its first action, as HiAgent has it
 
     @property
     def thinks(self) -> bool:
@@ -117,14 +118,8 @@ class Grammar(abc.ABC):
 class DecisionGrammar(Grammar):
     """What an agent node may say in one decision; see :class:`Grammar`."""
 
-    skills: Sequence[str]
-    control_flows: Sequence[type[ControlFlow]] = field(default_factory=default_flows)
-    max_characters: int = LONGEST_LINE
-    free: bool = False
-    questions: int | None = None
-    more: Sequence[str] = ()
-    offers: Sequence[Offer] = ()
-    longest_thought: int = LONGEST_LINE
+    control_flows: Sequence[type[ControlFlow]] = field(default_factory=default_flows, kw_only=False)
+    longest_thought: int = field(default=LONGEST_LINE, kw_only=True)
 
     @cached_property
     def allowed(self) -> tuple[type[Decision], ...]:
@@ -167,13 +162,13 @@ class DecisionGrammar(Grammar):
         return f"A decision starts with {listed(kind.opening for kind in self.allowed)}"
 
 
-def parse_decision(text: str, grammar: Grammar | None = None, *, keep_and: bool = False) -> Decision:
+def parse_decision(text: str, *, keep_and: bool = False) -> Decision:
     """Read one decision, such as ``Think: …``, as the recordings have it. Raises MalformedDecision.
 
     ``keep_and``: leave a final ``and`` in the last subgoal, as the recordings do.
     """
     text = text.strip("\n")
-    kinds = (grammar or DecisionGrammar(())).kinds
+    kinds = DecisionGrammar(()).kinds
     word, colon, _ = text.partition(":")
     kind = next((kind for kind in kinds if colon and kind.word == word), None)
     if kind is None:
@@ -183,11 +178,11 @@ def parse_decision(text: str, grammar: Grammar | None = None, *, keep_and: bool 
 
 
 def choice_regex(options: Sequence[str]) -> str:
-    return f"(?:{'|'.join(map(re.escape, options))})\\n?"
+    return f"{REGEX.texts(options)}\\n?"
 
 
 def choice_ebnf(options: Sequence[str]) -> str:
-    return f'root ::= ({" | ".join(map(quoted, options))}) "\\n"?'
+    return f'root ::= {GBNF.texts(options)} "\\n"?'
 
 
 def choice_schema(options: Sequence[str] | None) -> dict[str, Any]:
@@ -212,7 +207,3 @@ def listed(openings: Iterable[str]) -> str:
 
 def rule_name(name: str) -> str:
     return name.replace("_", "-")
-
-
-def quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)

@@ -106,8 +106,8 @@ class Household:
 
     @property
     def skills_text(self) -> str:
-        """What each skill is for and brings back, and the ends, for models that were trained for no planner."""
-        each = [f"- {skill.wording}: {skill.description}{skill.brings}" for skill in self.skills if skill.description]
+        """What each skill is for, needs and brings back, and the ends, for models that were trained for no planner."""
+        each = [f"- {skill.wording}: {skill.purpose}" for skill in self.skills if skill.description]
         return "\n".join(("What can be done:", *each, *_ENDS)) if each else ""
 
     @property

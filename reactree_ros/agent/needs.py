@@ -71,7 +71,8 @@ class Limits:
 
     def words(self) -> str:
         each = (("at least", self.at_least), ("at most", self.at_most))
-        return " and ".join(f"{word} {bound:g}" for word, bound in each if bound is not None)
+        said = " and ".join(f"{word} {bound:g}" for word, bound in each if bound is not None)
+        return f"{said} while {self.given}" if self.given else said
 
 
 @dataclass(frozen=True)
@@ -108,13 +109,19 @@ class Need:
         """Return what it is about, with the values in place of the parameters."""
         return list(dict.fromkeys(filled(one, each) for one in self.about for each in _singles(values)))
 
+    def words(self) -> str:
+        """Say what has to hold, e.g. ``you hold {item}``; empty: only a world knows what is meant."""
+        if self.fact == NUMBER:
+            return f"{self.about[0]} is {self.limits.words()}"
+        is_told = HERE not in self.about and not any(one.isupper() for one in self.about)
+        return _SAID[self.fact][not self.is_so].format(" or ".join(self.about)) if is_told else ""
+
     def reason(self, values: Mapping[str, Any], facts: Facts) -> str:
         """Say in words what keeps a skill from being done, e.g. ``drawer 3 is open``."""
         if self.fact == NUMBER:
             (name,), given = self.about, self.limits.given
             unknown = f", and nobody knows whether {given}" if self.holds(values, facts) is None else ""
-            may_be = f"{self.limits.words()}{given and f' while {given}'}"
-            return f"{name} is {values[name]} and may be {may_be}{unknown}"
+            return f"{name} is {values[name]} and may be {self.limits.words()}{unknown}"
         holds = self.holds(values, facts)
         values = next((one for one in _singles(values) if self._holds(one, facts) is holds), values)
         if holds is None:

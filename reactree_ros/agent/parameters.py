@@ -11,7 +11,7 @@ import functools
 import json
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
@@ -38,9 +38,9 @@ class Notation:
     def texts(self, texts: Iterable[str]) -> str:
         return self.one_of(map(self.literal, texts))
 
-    def numerals(self, texts: Collection[str]) -> str:
+    def numerals(self, texts: frozenset[str]) -> str:
         """Write that one of very many texts of digits and signs is said: what begins alike is written once."""
-        return _tails(frozenset(texts), self)
+        return _tails(texts, self)
 
 
 REGEX = Notation(literal=re.escape, begin="(?:", joint="", bar="|")
@@ -109,7 +109,8 @@ class Parameter(abc.ABC):
     @property
     def named(self) -> Named | None:
         """The kind of the names that stand here, be it in a list; None if none do."""
-        return None
+        one = self.of if isinstance(self, List) else self
+        return one if isinstance(one, Named) else None
 
     def options(self, now: Sequence[str] | None = None) -> Sequence[str] | None:
         """Return everything that may be said; None: so much that only a pattern tells."""
@@ -172,9 +173,6 @@ class Enumerable(Parameter):
 
     def read(self, said: object, now: Sequence[str] | None = None) -> Value:
         """Return the option whose words are said, in any capitals, quotes and brackets. Raises ParameterError."""
-        return self._option(said, now)
-
-    def _option(self, said: object, now: Sequence[str] | None) -> str:
         options, text = self.options(now), _text_of(said)
         if options is None:
             return _LINE.read(text)
@@ -200,11 +198,6 @@ class Named(Enumerable):
 
     which: str = ""
     names: tuple[str, ...] = ()  # the only ones, by their names; empty: those of the world
-
-    @property
-    def named(self) -> Named | None:
-        """See :attr:`Parameter.named`."""
-        return self
 
     def options(self, now: Sequence[str] | None = None) -> Sequence[str] | None:
         return (self.names or None) if now is None else now
@@ -309,7 +302,7 @@ class Boolean(Enumerable):
         if isinstance(said, bool):
             return said
         is_json = isinstance(said, str) and said.casefold() in ("true", "false")
-        return str(said).casefold() == "true" if is_json else self._option(said, now) == self.true
+        return str(said).casefold() == "true" if is_json else super().read(said, now) == self.true
 
     def example(self, now: Sequence[str] | None = None) -> bool:
         return True
@@ -356,7 +349,7 @@ class Number(Parameter):
             )
 
     def pattern(self, notation: Notation, now: Sequence[str] | None = None) -> str:
-        return notation.numerals(_numerals(self))
+        return notation.numerals(self._numerals)
 
     def schema(self, now: Sequence[str] | None = None) -> dict[str, Any]:
         return {
@@ -385,7 +378,9 @@ class Number(Parameter):
         return self.least
 
     def write(self, value: Value) -> str:
-        return _numeral(_exact(value))
+        text = f"{_exact(value):f}"
+        text = text.rstrip("0").rstrip(".") if "." in text else text
+        return "0" if text == "-0" else text
 
     def values(self) -> Iterator[int | float]:
         yield from map(self._step, range(self._last + 1))
@@ -416,6 +411,10 @@ class Number(Parameter):
     def as_data(self) -> Any:
         bounds = {"from": self.least, "to": self.most, "by": self.step}
         return {"number": {**bounds, **({"unit": self.unit} if self.unit else {})}}
+
+    @functools.cached_property
+    def _numerals(self) -> frozenset[str]:
+        return frozenset(map(self.write, self.values()))
 
     @property
     def _last(self) -> int:
@@ -515,11 +514,6 @@ class List(Parameter):
             raise ValueError(f"a list is of names, options, numbers or texts, without a default, not {self.of.words()}")
         if isinstance(self.most, bool) or not isinstance(self.most, int) or not 1 <= self.most <= LONGEST_LIST:
             raise ValueError(f"most: {self.most!r} is no number from 1 to {LONGEST_LIST}")
-
-    @property
-    def named(self) -> Named | None:
-        """See :attr:`Parameter.named`."""
-        return self.of.named
 
     def options(self, now: Sequence[str] | None = None) -> Sequence[str] | None:
         return None if (options := self.of.options(now)) is None or options else ()  # (): nothing may be listed
@@ -630,9 +624,6 @@ class Pose(Parameter):
     def example(self, now: Sequence[str] | None = None) -> Mapping[str, float]:
         return {name: min((0, one.least, one.greatest), key=abs) for name, one in self._numbers.items()}
 
-    def longest_of(self, now: Sequence[str] | None = None) -> int:
-        return len("x , y , yaw ") + 3 * len("-1000.00")
-
     def write(self, value: Value) -> str:
         assert isinstance(value, Mapping)
         return ", ".join(f"{name} {one.write(value[name])}" for name, one in self._numbers.items())
@@ -669,17 +660,6 @@ def _text_of(said: object) -> str:
 
 def _exact(number: Value) -> Decimal:
     return Decimal(str(number))
-
-
-def _numeral(number: Decimal) -> str:
-    text = f"{number:f}"
-    text = text.rstrip("0").rstrip(".") if "." in text else text
-    return "0" if text == "-0" else text
-
-
-@functools.lru_cache(maxsize=64)
-def _numerals(number: Number) -> frozenset[str]:
-    return frozenset(map(_numeral, map(_exact, number.values())))
 
 
 def _is_number(value: object) -> bool:

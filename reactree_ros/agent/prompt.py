@@ -67,8 +67,7 @@ def reply_rule(control_flows: Sequence[type[ControlFlow]], *, asks: bool = False
 
 
 def _told(control_flows: Sequence[type[ControlFlow]], asks: bool, more: Sequence[str]) -> Sequence[type[Decision]]:
-    said = DecisionGrammar((DONE,), control_flows, questions=0 if asks else None, more=more)
-    return [kind for kind in said.kinds if kind.is_told(said)]
+    return DecisionGrammar((DONE,), control_flows, questions=1 if asks else None, more=more).allowed
 
 
 def task_turn(subgoal: str, siblings: Siblings | None = None) -> Told:

@@ -15,7 +15,6 @@ from typing import Any
 
 from reactree_ros.agent.decision import as_object
 from reactree_ros.agent.needs import NUMBER, OPPOSITES, SWITCHED, Facts, Need, filled, needs_of
-from reactree_ros.agent.observation import Outcome
 from reactree_ros.agent.parameters import (
     Boolean,
     Choice,
@@ -57,14 +56,6 @@ CHANGES: Mapping[str, Sequence[str]] = {
 }
 
 
-@dataclass(frozen=True)
-class Bounds:
-    """What a skill may take."""
-
-    time_limit: float = 120.0  # longest time for all tries together, in seconds
-    retries: int = 0  # how often it is tried again after it failed on the way
-
-
 @dataclass(frozen=True, kw_only=True)
 class Skill:
     """One thing that a world can do.
@@ -78,8 +69,6 @@ class Skill:
     parameters: Mapping[str, Parameter] = field(default_factory=dict)  # what may stand in each place of the wording
     returns: Mapping[str, Parameter] = field(default_factory=dict)  # what comes back as data, by name
     effect: Mapping[str, str] = field(default_factory=dict)  # what it changes of what is known, of :data:`EFFECTS`
-    outcomes: Mapping[int, Outcome] = field(default_factory=dict)  # what the error codes of its server stand for
-    bounds: Bounds = Bounds()  # what it may take
     description: str = ""  # what it does, in one line for the language model
     requires: tuple[Need, ...] = ()  # what has to hold, in the order in which it is looked at
     uses: frozenset[str] = frozenset()  # what of the robot it takes, e.g. ``base``; empty: all of it
@@ -135,11 +124,13 @@ class Skill:
         return f"In '{self.wording}', {', '.join(said)}." if said else ""
 
     @property
-    def brings(self) -> str:
-        """What it returns, as a sentence after its description; empty if nothing."""
-        said = ", ".join(f"{name} ({one.words()})" for name, one in self.returns.items())
+    def purpose(self) -> str:
+        """What it is for, needs and brings back, in a line for a model."""
+        needs = " and ".join(dict.fromkeys(filter(None, (need.words() for need in self.requires))))
+        returns = ", ".join(f"{name} ({one.words()})" for name, one in self.returns.items())
         later = " and ".join(f"<{name}>" for name in self.returns)
-        return f" It returns {said}, which {later} can stand for later." if said else ""
+        brings = f" It returns {returns}, which {later} can stand for later." if returns else ""
+        return f"{self.description.rstrip('.')}{needs and f', only if {needs}'}.{brings}"
 
     @property
     def moves(self) -> bool:

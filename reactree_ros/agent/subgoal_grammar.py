@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from reactree_ros.agent.decision import Decision, as_object
-from reactree_ros.agent.grammar import LONGEST_LINE, TEXT, Grammar
+from reactree_ros.agent.grammar import TEXT, Grammar
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.kinds.think import BeginSubgoal
 from reactree_ros.agent.reading.reader import Part
 from reactree_ros.agent.reading.skills import said_exactly
-from reactree_ros.agent.skill import Offer
 from reactree_ros.agent.turns import Said, Unreadable
 
 _SUBGOAL = re.compile(r"(?:(?P<number>\d+) Subgoal: (?P<subgoal>\S(?:[^\n<]*\S)?)\n)?Action: (?P<action>[^\n]+)")
@@ -23,13 +22,9 @@ _SUBGOAL = re.compile(r"(?:(?P<number>\d+) Subgoal: (?P<subgoal>\S(?:[^\n<]*\S)?
 class SubgoalGrammar(Grammar):
     """What HiAgent may say: an action, or the next subgoal with its first action (Hu et al., section 3.1)."""
 
-    skills: Sequence[str]
     number: int = 1  # number of the next subgoal, from 1
     begins: bool = True  # whether a subgoal may begin
     goes_on: bool = True  # whether an action may be said for the current one
-    max_characters: int = LONGEST_LINE
-    free: bool = False
-    offers: Sequence[Offer] = ()
     by_subgoals: ClassVar[bool] = True
 
     def regex(self) -> str:

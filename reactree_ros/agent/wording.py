@@ -15,9 +15,7 @@ from typing import Any
 
 from reactree_ros.agent.decision import as_object
 from reactree_ros.agent.parameters import (
-    GBNF,
     MOST_VALUES,
-    REGEX,
     Boolean,
     Choice,
     List,
@@ -182,12 +180,6 @@ class Wording:
         each = (parameter.options(_at(now, name)) for name, parameter in self.parameters.items())
         return all(options is None or options for options in each)
 
-    def regex(self, now: Standing | None = None) -> str:
-        return self.pattern(REGEX, now)
-
-    def ebnf(self, now: Standing | None = None) -> str:
-        return self.pattern(GBNF, now)
-
     def pattern(self, notation: Notation, now: Standing | None = None) -> str:
         parts = [self._segment(part, notation, now) for part in self._segments]
         for at, part in enumerate(self._segments):
@@ -331,6 +323,12 @@ class Wording:
         head = _between(self._first).match(said.lstrip())
         text = "" if head is None else _APOSTROPHE.sub("", said.lstrip()[head.end() :].lstrip(" :("))
         return text[:1] in {*QUOTES} and QUOTES[text[0]] not in re.sub(r"\\.", "", text[1:])
+
+    def ways(self, said: str) -> Iterator[dict[str, str]]:
+        """Yield what stands in the places of a text, as words, in each way that it can be said so."""
+        for way in (way for form in self.forms for way in itertools.islice(form._ways(said), _MOST_WAYS)):
+            is_text = {name: isinstance(self.parameters[name], Text) for name in way}
+            yield {name: _unquoted(text.strip()) if is_text[name] else text.strip() for name, text in way.items()}
 
     def _ways_in(self, form: Wording, said: str, now: Standing | None, *, hidden: bool) -> Iterator[dict[str, str]]:
         """Yield the ways in which a text says one of the forms.

@@ -135,7 +135,10 @@ def followed(first: Pending[Any], then: Callable[[Any], Pending[T]]) -> Pending[
 
 
 def stepwise(program: Generator[Pending[Any], Any, T]) -> Pending[T]:
-    """Run a program that yields what it waits for; returns what it returns. Cancelling that cancels what is awaited."""
+    """Run a program that yields what it waits for; returns what it returns.
+
+    Cancelling that cancels what is awaited, and closes the program.
+    """
     awaited: Pending[Any] = Pending.ready(None)
     outcome = Pending[T]()
     outcome.add_done_callback(lambda done: awaited.cancel() if done.cancelled() else None)
@@ -156,6 +159,7 @@ def stepwise(program: Generator[Pending[Any], Any, T]) -> Pending[T]:
                 elif not step.done():
                     step.add_done_callback(go_on)
                     return
+        program.close()
 
     go_on(awaited)
     return outcome

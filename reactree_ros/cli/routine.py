@@ -128,8 +128,6 @@ def routine_keep(
     record = read_record(run)
     routine = _routine_of(record)
     with memory.open() as episodic:
-        if not episodic.keeps_routines:
-            raise UserError(f"{memory}: this memory keeps no routines; name a file of your own")
         name = Kept(episodic).add(routine)
     _say(f"{name}: kept in {memory}; it is for '{routine.goal}'")
 
@@ -186,7 +184,7 @@ def _edited(routine: Routine) -> Routine:
 def _lines(node: Node, depth: int) -> Iterator[str]:
     from reactree_ros.routine.model import children_of
 
-    left_out = ("kind", "children", "child", "needs", "effect", "memory", "finds")
+    left_out = ("kind", "children", "child", "memory", "finds")
     fields = (value for name, value in node if name not in left_out and value not in (None, (), ""))
     texts = (" / ".join(one) if isinstance(one, tuple) else str(getattr(one, "value", one)) for one in fields)
     about = ", ".join(texts)

@@ -9,15 +9,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from py_trees.common import Status
-
-from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Builder, Episode
 from reactree_ros.episode.eyes import with_eyes
 from reactree_ros.episode.run_spec import RunSpec, Selection
 from reactree_ros.episode.telemetry import watching
 from reactree_ros.errors import UserError
-from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, RequestRejected
+from reactree_ros.llm.port import LanguageModel
 from reactree_ros.llm.spec import MODELS, make_model, named_model
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.memory.spec import is_brought, memory
@@ -29,10 +26,11 @@ from reactree_ros.record.writer import Recorder, RecordFile
 from reactree_ros.routine.fitting import Routines
 from reactree_ros.routine.learn import NotLearnt, unnamed, without
 from reactree_ros.routine.model import Routine
+from reactree_ros.routine.skills import carried_out
 from reactree_ros.routine.use import Proof, vocabulary_of
 from reactree_ros.tree.options import Routines as Wanted
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.world.port import World
+from reactree_ros.world.port import Outcome, World
 from reactree_ros.world.spec import WORLDS, Place, Task, WorldSettings, WorldSpec
 from reactree_ros.world.wrappers import guarded
 
@@ -216,18 +214,15 @@ def _of_suite(suite: Any, tasks: Mapping[int, Task], task_id: int | None) -> Wor
 # ---------------------------------------------------------------------- routines tried out
 
 
-class NoModel(LanguageModel):
-    def decide(self, request: DecisionRequest) -> Pending[Reply]:
-        return Pending.failed(RequestRejected("no language model is asked while a routine is tried out"))
-
-
 def tried_out(routine: Routine, instruction: str, again: Again) -> str:
     """Return why a routine is not to be kept: it does not do the task again, or ends well where it has not done it."""
     for seed in range(1 + TRIALS):
         with closing(again(seed)) as world:
-            episode = _rehearsal(routine, instruction, world)
-            reached = episode.run().gsr == 1.0
-        if episode.root.status == Status.SUCCESS and not reached:
+            fits = Routines([routine], vocabulary_of(world)).fitting(instruction)
+            is_done = bool(fits) and carried_out(fits[0], world).result().outcome is Outcome.DONE
+            score = world.score().result()
+            reached = score is not None and score.gsr == 1.0
+        if is_done and not reached:
             return "it ends as if all were done where it is not" + (", in another house" if seed else "")
         if not seed and not reached:
             return "it does not do the same task again"
@@ -245,17 +240,10 @@ def proof(again: Again) -> Proof:
 
 
 def needed(routine: Routine, instruction: str, again: Again) -> Routine:
-    for name in unnamed(routine):
+    with closing(again(0)) as world:
+        names = unnamed(routine, world.household.skills)
+    for name in names:
         smaller = without(routine, name)
         if smaller is not None and not tried_out(smaller, instruction, again):
             routine = smaller
     return routine
-
-
-def _rehearsal(routine: Routine, instruction: str, world: World) -> Episode:
-    found = Pending.ready(tuple(Routines([routine], vocabulary_of(world)).fitting(instruction)))
-    spec = RunSpec(instruction=instruction, planner="reactree_wm", options=TreeOptions(routines=Wanted.ON))
-    builder = spec.chosen_planner()  # without the examples of a memory
-    return assemble(
-        spec, world=world, model=NoModel(), builder=builder, routines=lambda _, tells: (lambda goal: found, tells)
-    )

@@ -31,10 +31,10 @@ def handling(name: str, description: str, effect: str, which: str = "", **requir
 #: What is done in a house: what comes of it, what a thing has to be, and what has to hold, in the recorded order.
 SKILLS = (
     handling("go to", "goes to a room or a thing", "at"),
-    handling("pick up", "takes a thing into an empty hand", "held", "GRABBABLE", **_WITHIN_REACH),
+    handling("pick up", "takes a thing", "held", "GRABBABLE", **_WITHIN_REACH),
     handling("put down", "puts it in or on where you stand", "released", "GRABBABLE", held=_THING, **_WHERE_IT_FITS),
-    handling("open", "opens something that is closed", "open", "CAN_OPEN", **_WITHIN_REACH, closed=_THING),
-    handling("close", "closes something that is open", "closed", "CAN_OPEN", **_WITHIN_REACH, open=_THING),
+    handling("open", "opens something, to see what is in it", "open", "CAN_OPEN", **_WITHIN_REACH, closed=_THING),
+    handling("close", "closes something", "closed", "CAN_OPEN", **_WITHIN_REACH, open=_THING),
     handling("turn on", "switches something on", "on", "HAS_SWITCH", **_WITHIN_REACH, off=_THING),
     handling("turn off", "switches something off", "off", "HAS_SWITCH", **_WITHIN_REACH, on=_THING),
 )

@@ -26,7 +26,6 @@ _UNIT_TOLERANCE = 1e-3
 TIE = 1e-6
 """Similarities that differ by no more than this are equal: float32 rounding of one product of unit vectors."""
 
-_FIRST_LOOK = 32
 _MASK = (1 << 64) - 1
 
 
@@ -165,7 +164,7 @@ class ExperienceIndex:
         self._digests = np.concatenate([self._digests, np.asarray(digests, np.uint64)])
 
     def ranked(self, query: NDArray[np.float32], *, draw: str) -> Iterator[tuple[float, int]]:
-        """Yield (similarity, position) of every experience, the most similar first, computing only what is asked for.
+        """Yield (similarity, position) of every experience, the most similar first.
 
         Experiences of equal similarity (within `TIE`) follow each other as if each were drawn like this: first an end,
         evenly among those that still have experiences, then an experience of that end. The draw depends on `draw` and
@@ -173,30 +172,25 @@ class ExperienceIndex:
         """
         seed = seed_of(draw)
         similarities = self._vectors @ query
-        count, looked_at, done = len(similarities), _FIRST_LOOK, 0
-        while done < count:
-            rows = _best(similarities, looked_at).tolist()
-            values = similarities[rows].tolist()
-            while done < len(rows):
-                last = done + 1
-                while last < len(rows) and values[done] - values[last] <= TIE:
-                    last += 1
-                if last == len(rows) < count:
-                    break  # the group may go on beyond what was looked at
-                members = [member for row in rows[done:last] for member in self._members[row]]
-                if len(members) == 1:
-                    yield values[done], members[0]
-                elif members:
-                    ends, digests = self._ends[members], self._digests[members]
-                    for position in drawn(np.array(members), ends, digests, seed=seed):
-                        yield values[done], position
-                done = last
-            looked_at *= 4
+        rows = np.argsort(-similarities)
+        values, done = similarities[rows].tolist(), 0
+        while done < len(rows):
+            last = done + 1
+            while last < len(rows) and values[done] - values[last] <= TIE:
+                last += 1
+            members = [member for row in rows[done:last] for member in self._members[row]]
+            if len(members) == 1:
+                yield values[done], members[0]
+            elif members:
+                ends, digests = self._ends[members], self._digests[members]
+                for position in drawn(np.array(members), ends, digests, seed=seed):
+                    yield values[done], position
+            done = last
 
     def warm(self) -> None:
         """Rank a little, so that the first who asks does not wait for what is loaded and laid out only then."""
         for vector in self._vectors[:1]:
-            for _ in islice(self.ranked(vector, draw=""), _FIRST_LOOK // 2):
+            for _ in islice(self.ranked(vector, draw=""), 16):
                 pass
 
 
@@ -216,12 +210,6 @@ def drawn(members: NDArray[Any], ends: NDArray[np.uint8], digests: NDArray[np.ui
         yield queues[pick].pop()
         if not queues[pick]:
             del queues[pick]
-
-
-def _best(values: NDArray[np.float32], count: int) -> NDArray[np.intp]:
-    rest = max(0, len(values) - count)
-    best = np.argpartition(values, rest)[rest:] if rest else np.arange(len(values))
-    return best[np.lexsort((best, -values[best]))]
 
 
 def _scrambled(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:

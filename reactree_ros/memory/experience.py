@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from reactree_ros.agent.budget import Limit
-from reactree_ros.agent.decision import MalformedDecision, kinds
+from reactree_ros.agent.decision import DONE, FAILURE, MalformedDecision
 from reactree_ros.agent.grammar import parse_decision
 from reactree_ros.agent.household import START_LINE
 from reactree_ros.agent.transcript import exact_turns
@@ -148,8 +148,7 @@ def _end_in(text: str) -> End:
         with contextlib.suppress(MalformedDecision):
             if name := parse_decision("\n".join(lines[-count:])).node_end:
                 return End(name)
-    ends = [line for kind in kinds().values() for line in kind.last_lines]
-    known = ", ".join(map(repr, (*ends, *_LIMITS)))
+    known = ", ".join(map(repr, (f"Act: {DONE}", f"Act: {FAILURE}", *_LIMITS)))
     raise ExperienceError(
         f"no end: the last line is {quoted(lines[-1])}, which is none of {known} and no three-line Expand",
         line=len(lines),

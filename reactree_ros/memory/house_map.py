@@ -21,20 +21,20 @@ import math
 import sqlite3
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from reactree_ros.agent.household import named
 from reactree_ros.agent.observation import GONE, PERHAPS, REMEMBERED, Observation, Seen
 from reactree_ros.agent.text import names
 from reactree_ros.background.pending import Pending, Worker
 from reactree_ros.errors import UserError
-from reactree_ros.files.read_back import checked, shown
+from reactree_ros.files.read_back import checked, in_a_line, shown
 from reactree_ros.memory.sqlite_file import SqliteFile
 
 T = TypeVar("T")
@@ -112,12 +112,17 @@ class MapError(UserError, RuntimeError):
     """A kept map cannot be opened, read or written; the message is one line."""
 
 
+_Text = Annotated[str, Field(max_length=200)]
+_Name = Annotated[_Text, Field(pattern=r"\S")]
+_Number = Annotated[float, Field(allow_inf_nan=False)]
+
+
 class Place(NamedTuple):
     """Where something is."""
 
-    name: str = ""
-    room: str = ""
-    pose: tuple[float, float, float] | None = None
+    name: _Text = ""
+    room: _Text = ""
+    pose: tuple[_Number, _Number, _Number] | None = None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -130,20 +135,20 @@ class Spot:
     found: int = 0  # how many times it was found there
     in_vain: int = 0  # how many times it was looked for there in vain
     missed: int = 0  # how many of these were after it was found there last
-    first: float = 0.0  # when it was found there first, in seconds since 1970
-    last: float = 0.0  # when last
-    missed_at: float = 0.0  # when it was missed there last
-    sure: float = 1.0  # how certain the last sighting was, 0 to 1
-    robot: str = ""  # who saw it
+    first: _Number = 0.0  # when it was found there first, in seconds since 1970
+    last: _Number = 0.0  # when last
+    missed_at: _Number = 0.0  # when it was missed there last
+    sure: _Number = 1.0  # how certain the last sighting was, 0 to 1
+    robot: _Text = ""  # who saw it
 
 
 @dataclass
 class Thing:
-    name: str  # e.g. ``cup 1``
-    word: str  # its class in words
+    name: _Name  # e.g. ``cup 1``
+    word: _Name  # its class in words
     number: int  # its number within that; 0: its word is its own name
-    own: str = ""  # what the robot's own detector calls it; empty: it has no name of its own
-    held: str | None = None  # the robot that holds it; None: nobody
+    own: _Text = ""  # what the robot's own detector calls it; empty: it has no name of its own
+    held: _Text | None = None  # the robot that holds it; None: nobody
     spots: dict[tuple[str, str], Spot] = field(default_factory=dict)  # where it was found, by :attr:`Place.key`
 
     @property
@@ -162,42 +167,18 @@ class Thing:
     def from_data(cls, data: Any, *, where: str) -> Thing:
         """Read it back; the message of a MapError begins with `where`."""
         try:
-            read = checked(_ThingData, data)
-        except ValueError as error:
-            raise MapError(f"{where}: {shown(data)} is no thing of a map: {error}") from None
-        thing = cls(read.name, read.word, read.number, read.own, read.held)
-        for one in read.spots:
-            place = Place(one.place, one.room, one.pose)
-            thing.spots[place.key] = Spot(place, **one.model_dump(exclude={"place", "room", "pose"}))
+            spots = list(map(_spot, data["spots"]))
+            thing = checked(cls, {**data, "spots": {}})
+        except (ValueError, TypeError, LookupError) as error:
+            raise MapError(f"{where}: {shown(data)} is no thing of a map: {in_a_line(error)}") from None
+        thing.spots = {spot.place.key: spot for spot in spots}
         return thing
 
 
-_Text = Annotated[str, Field(max_length=200)]
-_Name = Annotated[_Text, Field(pattern=r"\S")]
-_Number = Annotated[float, Field(allow_inf_nan=False)]
-
-
-class _SpotData(BaseModel):
-    place: _Text
-    room: _Text
-    pose: tuple[_Number, _Number, _Number] | None = None
-    found: int
-    in_vain: int
-    missed: int
-    first: _Number
-    last: _Number
-    missed_at: _Number
-    sure: _Number
-    robot: _Text
-
-
-class _ThingData(BaseModel):
-    name: _Name
-    word: _Name
-    number: int
-    own: _Text = ""
-    held: _Text | None = None
-    spots: list[_SpotData]
+def _spot(data: Mapping[str, Any]) -> Spot:
+    given = dict(data)
+    place = [given.pop("place"), given.pop("room"), given.pop("pose", None)]
+    return checked(Spot, {**given, "place": place})
 
 
 class House:

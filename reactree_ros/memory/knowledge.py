@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.needs import HERE, NUMBER, OPPOSITES
@@ -177,6 +178,8 @@ class Knowledge:
         # A place was looked at where only these things are: nothing else is there any more.
         for name in [name for name, one in self.there.items() if one.place == place and name not in seen]:
             one = self.there.pop(name)
+            for robot in self._robots.values():
+                robot.misses(name)
             if self._by_name[name].ago:
                 self.forget(one.word, one.instance)
 
@@ -238,6 +241,9 @@ class Knowledge:
     def is_carried(self, name: str) -> bool:
         return word_of(name) in self._carried
 
+    def may_be_inside(self, word: str) -> bool:
+        return not self._carried or word in self._carried
+
     def knows(self, name: str) -> bool:
         return name in self._by_name or name in self.rooms or name in self._states
 
@@ -266,7 +272,7 @@ class Knowledge:
         self._searched[place.name] = Searched(place, robot, step)
         # Who arrives where a door is open and opens it once more has searched once.
         again = None if before is not None and verb == OPEN and before.step == step - 1 else before
-        return self._told(place.room, robot=robot, again=again, step=step)
+        return self.searched_in(place.room, robot=robot, again=again, step=step)
 
     def _searched_place(self, verb: str, name: str, observation: Observation) -> Place | None:
         # of which the observation shows what is there
@@ -283,19 +289,16 @@ class Knowledge:
         there = any(seen.place == name for seen in observation.seen if not seen.held)
         return place if there and not closed else None
 
-    def searched_in(self, room: str | None, *, robot: str = "") -> ToldSearched | None:
-        return self._told(room, robot=robot) if self._in(room) else None
+    def all_searched(self, **about: Any) -> ToldSearched | None:
+        """Say what was searched and what was not, as :func:`~reactree_ros.agent.turns.told_searched`; None: nothing."""
+        return self._told(lambda place: True, **about)
 
-    def all_searched(self, *, robot: str = "") -> ToldSearched | None:
-        searched = tuple(self._searched.values())
-        return told_searched(searched, self.unsearched(), robot=robot) if searched else None
+    def searched_in(self, room: str | None, **about: Any) -> ToldSearched | None:
+        return self._told(lambda place: place.room == room, **about)
 
-    def _told(self, room: str | None, *, robot: str, again: Searched | None = None, step: int = 0) -> ToldSearched:
-        left = [place for place in self.unsearched() if place.room == room]
-        return told_searched(self._in(room), left, robot=robot, again=again, step=step)
-
-    def _in(self, room: str | None) -> list[Searched]:
-        return [one for one in self._searched.values() if one.place.room == room]
+    def _told(self, counts: Callable[[Place], bool], **about: Any) -> ToldSearched | None:
+        searched = [one for one in self._searched.values() if counts(one.place)]
+        return told_searched(searched, list(filter(counts, self.unsearched())), **about) if searched else None
 
     def unsearched(self) -> list[Place]:
         return [place for name, place in self._insides.items() if name not in self._searched]
@@ -358,6 +361,9 @@ class Known:
             if (name := call.value("held")) and self._all.sighting(name) is None:
                 self._taken[name] = None
 
+    def misses(self, name: str) -> None:
+        self._near = self._near and self._near - {name}
+
     def moved(self, at: str = "") -> None:
         """Note that it has left where it was; empty: nobody knows where it is now."""
         self.at, self._near = at, frozenset({at}) if at else None
@@ -396,6 +402,8 @@ class Known:
             return len(self.held) < hands if hands else None
         is_here, about = about == HERE, self.at if about == HERE else about
         is_property = about.isupper() and about not in (self.at, self.room) and not everything.knows(about)
+        if is_property and fact == "at" and self.at in everything.rooms:  # in the middle of a room stands nothing
+            return False
         if not about or (is_property and fact != "held"):  # nobody has told what can be done with things
             return None
         if fact not in OPPOSITES:

@@ -18,7 +18,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, FiniteFloat, Privat
 from reactree_ros.agent.needs import HERE, NUMBER, Need
 from reactree_ros.agent.parameters import Named, Number, Person, Place, Thing, each_of
 from reactree_ros.agent.picture import MOST_LOOKS, NO, YES, PictureCheck
-from reactree_ros.agent.skill import WAIT, Bounds, Skill, check_told_apart, read_skill, skill_of, wait_skill
+from reactree_ros.agent.skill import WAIT, Skill, check_told_apart, read_skill, skill_of, wait_skill
 from reactree_ros.agent.text import check_template, words
 from reactree_ros.errors import UserError
 from reactree_ros.household.household import SKILLS
@@ -279,12 +279,11 @@ class SkillEntry(StepEntry):
         grasps = isinstance(skill.parameters.get(skill.effect.get("held", "")), Thing)
         if self.wording and grasps and not any(need.fact == "free" for need in needs):
             needs = (Need("free", ("hand",)), *needs)
-        outcomes = {code: Outcome(outcome) for part in self.parts for code, outcome in part.outcomes.items()}
-        asked = [*self.parts, *(check for check in self.checks if not check.is_detection)]
-        limits = [most_seconds(one.time_limit, skill) for one in asked]
-        limit = most_seconds(self.time_limit, skill) if self.is_bounded else sum(limits)
+        asked = [check.time_limit for check in self.checks if not check.is_detection]
         for part in self.parts:
-            most_seconds(part.lasting, skill)
+            asked += [part.time_limit, part.lasting]
+        for limit in (*asked, self.time_limit):
+            most_seconds(limit, skill)
         for check in self.check:
             for key in ("seen", "gone", "at"):
                 if (about := getattr(check, key)) and about not in skill.parameters:
@@ -294,7 +293,7 @@ class SkillEntry(StepEntry):
                 check_template(check.question, skill.parameters)
             except ValueError as error:
                 raise ValueError(f"check.question: {error}") from None
-        return replace(skill, outcomes=outcomes, bounds=Bounds(limit, self.retries), requires=needs)
+        return replace(skill, requires=needs)
 
     @property
     def checks(self) -> Sequence[CheckEntry]:

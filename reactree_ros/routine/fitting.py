@@ -8,7 +8,7 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import islice, permutations
 from typing import Any
 
@@ -123,13 +123,11 @@ def _uncounted(shape: Iterable[str | None], numbers: Sequence[bool]) -> tuple[st
     return tuple(kept)
 
 
-@dataclass(frozen=True)
-class _Form:
-    shape: tuple[str | None, ...]  # of a routine's goal, as of :meth:`Vocabulary.shape`, with None for its roles, too
-    slots: tuple[Role | str, ...]  # what each None stands for: a role, or a word of the goal itself
+#: What a place in a goal stands for: a role, or a word of the goal itself.
+_Slots = tuple[Role | str, ...]
 
 
-def _form(routine: Routine, known: Vocabulary) -> _Form:
+def _form(routine: Routine, known: Vocabulary) -> tuple[tuple[str | None, ...], _Slots]:
     roles = {role.name: role for role in routine.roles}
     shape, slots = list[str | None](), list[Role | str]()
     name = None
@@ -142,44 +140,33 @@ def _form(routine: Routine, known: Vocabulary) -> _Form:
             shape.append(None)
             slots.append(roles[name])
     numbers = [slot[0].isdigit() if isinstance(slot, str) else slot.kind == "number" for slot in slots]
-    return _Form(_uncounted(shape, numbers), tuple(slots))
+    return _uncounted(shape, numbers), tuple(slots)
 
 
 class Routines:
-    """Finds the routines that fit a goal, whatever their number, in about the same time."""
+    """Finds the routines that fit a goal, by the shape of that."""
 
     def __init__(self, routines: Iterable[Routine], known: Vocabulary) -> None:
         self._known = known
-        #: By shape, then by the words in the slots, None for a role.
-        self._by_shape: dict[tuple[str | None, ...], dict[tuple[str | None, ...], list[tuple[Routine, _Form]]]] = {}
+        self._by_shape: defaultdict[tuple[str | None, ...], list[tuple[Routine, _Slots]]] = defaultdict(list)
         for routine in routines:
-            form = _form(routine, known)
-            literals = tuple(slot if isinstance(slot, str) else None for slot in form.slots)
-            self._by_shape.setdefault(form.shape, {}).setdefault(literals, []).append((routine, form))
-        masks = {
-            shape: {tuple(one is None for one in literals) for literals in by} for shape, by in self._by_shape.items()
-        }
-        self._masks = masks
+            shape, slots = _form(routine, known)
+            self._by_shape[shape].append((routine, slots))
 
     def fitting(self, goal: str) -> list[Fit]:
         """Return the routines that fit a goal, the most specific first: that with the fewest roles, then the best."""
         shape, mentions = self._known.shape(goal)
-        found = []
-        for mask in self._masks.get(shape, ()):
-            literals = tuple(None if is_role else one.word for one, is_role in zip(mentions, mask, strict=True))
-            for routine, form in self._by_shape[shape].get(literals, ()):
-                values = _values(form, mentions)
-                if values is not None:
-                    found.append(Fit(routine, values))
+        some = ((routine, _values(slots, mentions)) for routine, slots in self._by_shape.get(shape, ()))
+        found = [Fit(routine, values) for routine, values in some if values is not None]
         return sorted(found, key=lambda fit: (len(fit.routine.roles), -_merit(fit.routine), fit.routine.name))
 
 
-def _values(form: _Form, mentions: tuple[Mention, ...]) -> dict[str, str] | None:
+def _values(slots: _Slots, mentions: tuple[Mention, ...]) -> dict[str, str] | None:
     values = {}
-    for slot, mention in zip(form.slots, mentions, strict=True):
+    for slot, mention in zip(slots, mentions, strict=True):
+        if not (slot.kind in mention.kinds if isinstance(slot, Role) else slot == mention.word):
+            return None
         if isinstance(slot, Role):
-            if slot.kind not in mention.kinds:
-                return None
             values[slot.name] = mention.word
     return values if len(set(values.values())) == len(values) else None
 
@@ -231,7 +218,6 @@ class Kept:
     def __init__(self, memory: EpisodicMemory, *, most: int = MOST) -> None:
         self.memory, self._most = memory, most
         self._texts: Mapping[str, str] = {}
-        self._read: dict[str, model.Routine | None] = {}  # by name; None: damaged
         self._routines: dict[str, model.Routine] = {}
         self._indexes: dict[tuple[str, Vocabulary], Routines] = {}
         self._lock = threading.RLock()
@@ -240,10 +226,9 @@ class Kept:
         with self._lock:
             texts = self.memory.routines()
             if texts is not self._texts:
-                before, self._texts = self._texts, texts
-                same = {name: one for name, one in self._read.items() if before[name] == texts.get(name)}
-                self._read = {name: same[name] if name in same else _read(name, text) for name, text in texts.items()}
-                self._routines = {name: one for name, one in self._read.items() if one is not None}
+                self._texts = texts
+                read = {name: _read(name, text) for name, text in texts.items()}
+                self._routines = {name: one for name, one in read.items() if one is not None}
                 self._indexes.clear()
             return self._routines
 
@@ -337,16 +322,14 @@ def is_trusted(routine: model.Routine) -> bool:
     return _merit(routine) >= _LEAST_MERIT
 
 
+@lru_cache(2 * MOST)
 def _read(name: str, text: object) -> model.Routine | None:
     if not isinstance(text, str):
         return None
     try:
         routine = model.Routine.of_json(text, where=name)
-        return (
-            routine
-            if routine.name == name
-            else model.Routine.from_data({**routine.model_dump(), "name": name}, where=name)
-        )
+        is_named = routine.name == name
+        return routine if is_named else model.Routine.from_data({**routine.model_dump(), "name": name}, where=name)
     except model.RoutineError:
         return None
 
@@ -396,7 +379,5 @@ def _with_orders(node: model.Node, orders: Iterable[Sequence[str]]) -> model.Nod
 def _changed(node: model.Node, change: Callable[[model.Search], model.Search]) -> model.Node:
     if isinstance(node, model.Search):
         return change(node)
-    children: model.Children = tuple(_changed(child, change) for child in model.children_of(node))
-    if not children:
-        return node
-    return node.model_copy(update={"child": children[0]} if node.kind == "decorator" else {"children": children})
+    below = [_changed(child, change) for child in model.children_of(node)]
+    return model.with_children(node, below) if below else node

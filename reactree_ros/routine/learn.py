@@ -17,7 +17,7 @@ from reactree_ros.agent.household import Household
 from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.observation import Observation, Outcome
 from reactree_ros.agent.parameters import List, Number, ParameterError, Person
-from reactree_ros.agent.skill import WAIT, SkillCall
+from reactree_ros.agent.skill import WAIT, Skill, SkillCall
 from reactree_ros.agent.text import shortened_line, words
 from reactree_ros.agent.turns import Said, Saw, Turn
 from reactree_ros.errors import UserError
@@ -87,12 +87,12 @@ def learnt(root: GoalNode, known: Vocabulary, *, run: str) -> model.Routine:
         return made.routine(body, run), made.roles
 
     routine, roles = make(frozenset())
-    twice = _of_two_purposes(routine)
+    twice = _of_two_purposes(routine, household.skills)
     fixed = frozenset(word for word, role in roles.items() if role.name in twice)
     return make(fixed)[0] if fixed else routine
 
 
-def _of_two_purposes(routine: model.Routine) -> set[str]:
+def _of_two_purposes(routine: model.Routine, skills: Sequence[Skill]) -> set[str]:
     # With an ``it`` after it, the goal may mean the same: ``into the oven and start it``. Else it may name it a second
     # time in words that nobody knows: ``into the cooker and start the oven``.
     roles = {f"{{{role.name}}}": role.name for role in routine.roles}
@@ -101,16 +101,15 @@ def _of_two_purposes(routine: model.Routine) -> set[str]:
     for node in routine.nodes:
         if isinstance(node, model.Search):
             here = of[node.finds]
-        elif isinstance(node, model.Skill) and (not node.effect or {*_effects(node)} - {"open", "closed"}):
+        elif isinstance(node, model.Skill):
+            effect = {*model.effects_of(node.wording, skills)}
+            if effect and effect <= {"open", "closed", "place"}:
+                continue
             named = {of.get(name or "", "") for _, name, *_ in string.Formatter().parse(node.wording)}
             handled |= named
-            targets |= {here} - named if "released" in _effects(node) else set()
+            targets |= {here} - named if "released" in effect else set()
     both = (targets & handled) - {""}
     return {role for role in both if _THE_SAME.isdisjoint(words(routine.goal.partition(f"{{{role}}}")[2]))}
-
-
-def _effects(skill: model.Skill) -> list[str]:
-    return [fact.what for fact in skill.effect]
 
 
 def without(routine: model.Routine, finds: str) -> model.Routine | None:
@@ -123,9 +122,6 @@ def without(routine: model.Routine, finds: str) -> model.Routine | None:
 
 
 def _pruned(node: model.Node, name: str) -> model.Node | None:
-    if isinstance(node, model.Decorator):
-        child = _pruned(node.child, name)
-        return None if child is None else node.model_copy(update={"child": child})
     children = list[model.Node]()
     for child in model.children_of(node):
         if isinstance(child, model.Skill) and name in child.wording:
@@ -134,17 +130,17 @@ def _pruned(node: model.Node, name: str) -> model.Node | None:
         elif (left := _pruned(child, name)) is not None:
             children.append(left)
     if model.children_of(node):
-        return node.model_copy(update={"children": tuple(children)}) if children else None
+        return model.with_children(node, children) if children else None
     gone = isinstance(node, model.Search) and name == f"{{{node.finds}}}"
     return None if gone or (isinstance(node, model.Skill) and name in node.wording) else node
 
 
-def unnamed(routine: model.Routine) -> list[str]:
+def unnamed(routine: model.Routine, skills: Sequence[Skill]) -> list[str]:
     """Return what a routine calls the things that it takes and that are no roles: the goal may not want them."""
     roles = {f"{{{role.name}}}" for role in routine.roles}
     searches = {node.finds: node.of for node in routine.nodes if isinstance(node, model.Search)}
-    skills = [node for node in routine.nodes if isinstance(node, model.Skill)]
-    taken = [fact.about.strip("{}") for skill in skills for fact in skill.effect if fact.what == "held"]
+    wordings = [node.wording for node in routine.nodes if isinstance(node, model.Skill)]
+    taken = [model.effects_of(wording, skills).get("held", "").strip("{}") for wording in wordings]
     return [name for name in dict.fromkeys(taken) if name in searches and searches[name] not in roles]
 
 
@@ -420,15 +416,10 @@ class _Maker:
         }
         pieces = string.Formatter().parse(call.skill.words.form_of(call.values))
         wording = "".join(_escaped(literal) + ("" if one is None else named[one]) for literal, one, _, _ in pieces)
-        about = {str(call.values[one]): template for one, template in named.items()}
-        needs = [model.Fact("held", template) for name, template in about.items() if name in self._held]
-        effect = [
-            model.Fact(what, named[one]) for what, one in call.skill.effect.items() if one in named and what != "place"
-        ]
         if held := call.value("held"):
             self._held.add(held)
         self._held.discard(call.value("released"))
-        return model.Skill(wording=wording, needs=tuple(needs), effect=tuple(effect))
+        return model.Skill(wording=wording)
 
     def _value(self, call: SkillCall, parameter: str) -> str:
         kind, value = call.skill.parameters[parameter], call.values[parameter]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import string
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -21,12 +20,11 @@ from typing_extensions import Self
 
 from reactree_ros.agent.observation import Outcome
 from reactree_ros.agent.parameters import Choice, ParameterError, Text, Value
-from reactree_ros.agent.skill import EFFECTS
 from reactree_ros.agent.skill import Skill as Declared
 from reactree_ros.agent.text import LONGEST_TEMPLATE, check_template, shortened_line
 from reactree_ros.agent.wording import Wording
 from reactree_ros.errors import UserError
-from reactree_ros.plugins.settings import did_you_mean, fault_of
+from reactree_ros.plugins.settings import fault_of
 
 #: The most nodes of a routine, and the most levels of them.
 MOST_NODES, DEEPEST = 500, 20
@@ -67,11 +65,6 @@ class Data(BaseModel):
         }
 
 
-class Fact(NamedTuple):
-    what: str  # one of `EFFECTS`, e.g. `held`
-    about: Template  # what it holds of, e.g. `{thing}`
-
-
 class Role(Data):
     """What another goal may name in its place."""
 
@@ -83,8 +76,6 @@ class Skill(Data):
     kind: Literal["skill"] = "skill"
     wording: Template  # how it is said
     expected: Outcome = Outcome.DONE  # how it has to end
-    needs: tuple[Fact, ...] = ()  # what has to hold before
-    effect: tuple[Fact, ...] = ()  # what holds after it
 
 
 class Goal(Data):
@@ -285,6 +276,11 @@ def children_of(node: Node) -> tuple[Node, ...]:
     return children
 
 
+def with_children(node: Node, children: Iterable[Node]) -> Node:
+    below = tuple(children)
+    return node.model_copy(update={"child": below[0]} if isinstance(node, Decorator) else {"children": below})
+
+
 def takes_time(node: Node) -> bool:
     children = children_of(node)
     return any(map(takes_time, children)) if children else not isinstance(node, Always)
@@ -297,9 +293,7 @@ def walk(node: Node, depth: int = 1) -> Iterator[tuple[int, Node]]:
 
 
 def templates_of(node: Node) -> tuple[str, ...]:
-    if isinstance(node, Skill):
-        return (node.wording, *(fact.about for fact in (*node.needs, *node.effect)))
-    text = {"goal": "text", "search": "of"}.get(node.kind, "condition")
+    text = {"skill": "wording", "goal": "text", "search": "of"}.get(node.kind, "condition")
     return (getattr(node, text),) if hasattr(node, text) else ()
 
 
@@ -315,14 +309,6 @@ def _check_names(nodes: list[tuple[int, Node]], roles: list[str]) -> None:
             if node.finds in roles:
                 raise ValueError(f"search: '{node.finds}' is a role; call what it finds otherwise")
             known.append(node.finds)
-        if isinstance(node, Skill):
-            _check_facts(node)
-
-
-def _check_facts(skill: Skill) -> None:
-    for fact in (*skill.needs, *skill.effect):
-        if fact.what not in EFFECTS:
-            raise ValueError(f"skill '{skill.wording}': '{fact.what}' is no effect; {did_you_mean(fact.what, EFFECTS)}")
 
 
 def _checked(read: Callable[[], R], length: int, where: str) -> R:
@@ -365,33 +351,11 @@ def say(skill: Declared, values: Mapping[str, str]) -> str:
 def taken_apart(wording: str, skill: Declared) -> dict[str, str] | None:
     """Return the values that stand in a skill's places in a wording; None if the wording is another skill's."""
     usual = {name: one.write(one.default) for name, one in skill.parameters.items() if one.default is not None}
-    for form in skill.words.forms:
-        values = _values_in(wording, form.template, skill)
+    for way in skill.words.ways(wording):
         with suppress(ParameterError):
-            if values is not None and say(skill, all_values := usual | values) == wording:
-                return all_values
+            if say(skill, values := usual | way) == wording:
+                return values
     return None
-
-
-def _values_in(wording: str, template: str, skill: Declared) -> dict[str, str] | None:
-    values: dict[str, str] = {}
-    pieces = [(literal, name) for literal, name, _, _ in string.Formatter().parse(template)]
-    rest = wording
-    for (literal, name), (after, _) in zip(pieces, [*pieces[1:], ("", None)], strict=True):
-        if not rest.startswith(literal):
-            return None
-        rest = rest[len(literal) :]
-        if name is not None:
-            end = rest.find(after) if after else len(rest)
-            quoted = isinstance(skill.parameters[name], Text) and rest.startswith('"')
-            if quoted:  # its end is known, whatever is in it
-                match = re.match(r'"(?:[^"\\]|\\.)*"', rest)
-                end = match.end() if match else -1
-            if end < 1:
-                return None
-            values[name] = re.sub(r"\\(.)", r"\1", rest[1 : end - 1]) if quoted else rest[:end]
-            rest = rest[end:]
-    return None if rest else values
 
 
 def has_role(text: str) -> bool:
@@ -401,8 +365,18 @@ def has_role(text: str) -> bool:
         return False
 
 
-def effect_of(skill: Declared, values: Mapping[str, str]) -> tuple[Fact, ...]:
-    return tuple(Fact(what, values[about]) for what, about in skill.effect.items() if values.get(about))
+def apart(wording: str, skills: Iterable[Declared]) -> tuple[Declared, dict[str, str]] | None:
+    """Return the skill that a wording says, and the values in its places; None if it is none of them."""
+    found = ((skill, taken_apart(wording, skill)) for skill in skills)
+    return next(((skill, values) for skill, values in found if values is not None), None)
+
+
+def effects_of(wording: str, skills: Iterable[Declared]) -> Mapping[str, str]:
+    """Return what a wording changes, each with the value that says of what; see :attr:`Skill.effect`."""
+    if (found := apart(wording, skills)) is None:
+        return {}
+    skill, values = found
+    return {what: values[about] for what, about in skill.effect.items() if about in values}
 
 
 for _model in (Sequence, Fallback, Parallel, RepeatUntil, While, Within, Decorator, Routine):

@@ -17,6 +17,8 @@ from reactree_ros.agent.observation import Observation, Outcome, Seen
 from reactree_ros.agent.parameters import ParameterError, Room
 from reactree_ros.agent.skill import LONGEST, WAIT, SkillCall
 from reactree_ros.agent.turns import Tried
+from reactree_ros.background.pending import Pending
+from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, RequestRejected
 from reactree_ros.memory.knowledge import Known, is_of, word_of
 from reactree_ros.routine import model
 from reactree_ros.routine.fitting import Fit, describe
@@ -40,6 +42,11 @@ class Unusable(ValueError):
     pass
 
 
+class NoModel(LanguageModel):
+    def decide(self, request: DecisionRequest) -> Pending[Reply]:
+        return Pending.failed(RequestRejected("no language model is asked while a routine is tried out"))
+
+
 class _Interrupted(Exception):
     pass
 
@@ -61,6 +68,12 @@ class Run:
     def render(self, template: str) -> str:
         return template.format(**self.fit.values, **self.found)
 
+    def call(self, template: str) -> SkillCall | str:
+        """Return the skill that a wording says here. Raises ParameterError, or KeyError: nothing has a name in it."""
+        words, household = self.render(template), self.node.context.household
+        declared = household.skills and not household.says_text(words)
+        return household.call(words) if declared else household.say(words, {})
+
     def interrupted(self) -> str:
         said = self.node.words_since(self._words)
         return f"the person says {said}" if said else ""
@@ -70,44 +83,50 @@ class Run:
         around = () if seen is None else (seen.place, seen.room)
         return tuple(dict.fromkeys(word_of(one) for one in around if one and one != name))
 
-    def see(self, observation: Observation, robot: Known, *, at: str = "") -> None:
-        """Note what a robot sees that went to a place or opened it, or only looks around."""
-        if at and at not in self.known.rooms and observation.outcome is Outcome.DONE:
-            self.shown |= {at, *robot.near}
-        self.searched |= {seen.room for seen in observation.seen if seen.room}
+    def see(self, observation: Observation, robot: Known, call: SkillCall | None = None) -> None:
+        """Note what a robot sees that has carried out a skill, or only looks around."""
         self._held.update(robot.hands)
+        if call is not None and observation.outcome is Outcome.DONE:
+            self._held -= {call.value("released"), call.value("gone")}
+            at = call.value("at") or call.value("open")
+            if at and at not in self.known.rooms:
+                self.shown |= {at, *robot.near}
+        self.searched |= {seen.room for seen in observation.seen if seen.room}
 
-    def lost(self, facts: Sequence[model.Fact], robot: Known) -> str:
-        """Say what was held and is not any more, though it has to be; empty if there is nothing."""
-        names = (self.render(fact.about) for fact in facts if fact.what == "held")
+    def lost(self, call: SkillCall, robot: Known) -> str:
+        """Say what a skill names that was held and is not any more; empty if there is nothing, or it goes there."""
+        sought = {call.skill.effect.get("held"), call.skill.effect.get("at")}
+        names = (name for place, _, name in call.named if place not in sought)
         gone = next((name for name in names if name in self._held and name not in robot.hands), "")
         return gone and f"{gone} is not held any more"
 
-    def holds_already(self, facts: Sequence[model.Fact], robot: Known) -> bool:
+    def holds_already(self, call: SkillCall, robot: Known) -> bool:
         """Whether all that a skill brings is to be seen already, of what can be seen: states, and what is held."""
-        return bool(facts) and all(
-            self.render(fact.about) in robot.hands if fact.what == "held" else self._is_so(fact) for fact in facts
+        effect = [what for what in call.skill.effect if what != "place"]
+        return bool(effect) and all(
+            call.value(what) in robot.hands if what == "held" else self._is_so(what, call.value(what))
+            for what in effect
         )
 
-    def denied(self, facts: Sequence[model.Fact], seen: Sequence[Seen]) -> str:
+    def denied(self, call: SkillCall, seen: Sequence[Seen]) -> str:
         """Say what a skill should have brought and has not, as the observation after it shows; empty if it may have."""
         here = {self.known.household.name_of(one.word, one.instance): one for one in seen}
-        for fact in facts:
-            name = self.render(fact.about)
+        for what in call.skill.effect:
+            name = call.value(what)
             one = here.get(name)
-            if one is not None and fact.what == "held" and not one.held:
+            if one is not None and what == "held" and not one.held:
                 return f"{name} is not held"
-            if one is not None and fact.what in OPPOSITES and OPPOSITES[fact.what].upper() in one.states:
-                return f"{name} is not {fact.what}"
+            if one is not None and what in OPPOSITES and OPPOSITES[what].upper() in one.states:
+                return f"{name} is not {what}"
         return ""
 
-    def _is_so(self, fact: model.Fact) -> bool:
+    def _is_so(self, state: str, name: str) -> bool:
         there = self.known.there
-        one = there.get(self.render(fact.about))
+        one = there.get(name)
         if one is None:
             return False
-        is_open = fact.what == "open" and not _has_inside(one) and any(map(_has_inside, there.values()))
-        return is_open or (fact.what in OPPOSITES and fact.what.upper() in one.states)
+        is_open = state == "open" and not _has_inside(one) and any(map(_has_inside, there.values()))
+        return is_open or (state in OPPOSITES and state.upper() in one.states)
 
 
 class _Leaf(SkillNode):
@@ -132,18 +151,10 @@ class _Leaf(SkillNode):
         except _Interrupted as said:
             self.fails(str(said))
             return None
-        at = ""
-        if isinstance(call, SkillCall):
-            at = call.value("at") or call.value("open")
-        self._routine.see(seen, self.post.robot.known, at=at)
+        self._routine.see(seen, self.post.robot.known, call if isinstance(call, SkillCall) else None)
         if seen.outcome is Outcome.DONE:
             self._routine.done.append(Tried(str(call), True))
         return seen
-
-    def call(self, words: str) -> SkillCall | str:
-        household = self.context.household
-        declared = household.skills and not household.says_text(words)
-        return household.call(words) if declared else household.say(words, {})
 
 
 class SkillStep(_Leaf):
@@ -156,30 +167,31 @@ class SkillStep(_Leaf):
     def program(self) -> Program:
         run, skill = self._routine, self._skill
         try:
-            call = self.call(run.render(skill.wording))
+            call = run.call(skill.wording)
         except (ParameterError, KeyError) as error:
             return self.fails(f"'{self.subgoal}' cannot be done: {error}")
-        if run.holds_already(skill.effect, self.post.robot.known):
-            return True
-        if lost := run.lost(skill.needs, self.post.robot.known):
-            return self.fails(lost)
+        if isinstance(call, SkillCall):
+            if run.holds_already(call, self.post.robot.known):
+                return True
+            if lost := run.lost(call, self.post.robot.known):
+                return self.fails(lost)
         seen = yield from self.carries_out(call)
         if seen is None:
             return False
         if seen.outcome is not skill.expected:
             return self.fails(f"{call}: {seen.text}")
-        denied = run.denied(skill.effect, seen.seen) if seen.outcome is Outcome.DONE else ""
+        denied = run.denied(call, seen.seen) if isinstance(call, SkillCall) and seen.outcome is Outcome.DONE else ""
         return not denied or self.fails(f"{call}: {denied}")
 
 
 class WaitStep(_Leaf):
-    def __init__(self, condition: str, seconds: float | None, run: Run) -> None:
-        super().__init__(f"{WAIT} {condition}", run)
-        self._condition, self._seconds = condition, seconds
+    def __init__(self, waits: model.WaitFor, run: Run) -> None:
+        super().__init__(f"{WAIT} {_condition(waits, run)}", run)
+        self._waits = waits
         self._wait(0)  # so that one that the world does not know is found before anything is done
 
     def program(self) -> Program:
-        left = self._seconds
+        left = self._waits.seconds
         while True:
             now = LONGEST if left is None else min(int(left), LONGEST)
             seen = yield from self.carries_out(self._wait(now))
@@ -190,7 +202,7 @@ class WaitStep(_Leaf):
                 return self.fails(seen.text) if seen.outcome is not Outcome.TIMEOUT else False
 
     def _wait(self, seconds: int) -> SkillCall | str:
-        return self.call(f"{WAIT} {self._condition} for up to {seconds} s")
+        return self._routine.call(f"{WAIT} {self._waits.condition} for up to {seconds} s")
 
 
 class GoalStep(_Leaf):
@@ -435,7 +447,7 @@ def _parallel(node: model.Parallel, run: Run) -> Behaviour:
     elif policy is ParallelPolicy.MAJORITY or run.node.context.team.takes_turns:
         made = Parallel("parallel", children, policy)
     else:
-        made = Concurrent("parallel", children, run.node, run.node.context)
+        made = Concurrent("parallel", children, run.node)
     return marked(ParallelFlow(), made)
 
 
@@ -469,7 +481,11 @@ class _Again(decorators.Decorator):
         failed = self._run.reason if self.decorated.status == Status.FAILURE else ""
         self._alike = failed, self._alike[1] + 1 if failed and failed == self._alike[0] else 1
         self._run.node.context.wake()
-        if self._used == before or self._alike[1] == model.MOST_ALIKE:
+        if self._used == before:
+            self._run.reason = self._run.reason or f"Nothing was done in a round of a {self.name}."
+            return Status.FAILURE
+        if self._alike[1] == model.MOST_ALIKE:
+            self._run.reason = f"{failed} A {self.name} came to that {model.MOST_ALIKE} times in a row."
             return Status.FAILURE
         self._run.reason = ""
         return Status.RUNNING
@@ -501,7 +517,7 @@ _BUILD: Mapping[type, Callable[[Any, Run], Behaviour]] = {
     model.Skill: SkillStep,
     model.Search: SearchStep,
     model.Goal: GoalStep,
-    model.WaitFor: lambda node, run: WaitStep(_condition(node, run), node.seconds, run),
+    model.WaitFor: WaitStep,
     model.Always: lambda node, run: (behaviours.Success if node.succeeds else behaviours.Failure)(node.kind),
     model.Sequence: _sequence,
     model.Fallback: _fallback,

@@ -3,33 +3,39 @@
 from __future__ import annotations
 
 import itertools
-import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import FunctionType
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
+from py_trees.common import Status
+
+from reactree_ros.agent.budget import Budget
 from reactree_ros.agent.observation import REFUSALS
-from reactree_ros.agent.parameters import Names, Parameter, ParameterError
-from reactree_ros.agent.skill import LONGEST, WAIT, SkillCall, check_told_apart
+from reactree_ros.agent.parameters import Names, Parameter
 from reactree_ros.agent.skill import Skill as Declared
-from reactree_ros.agent.text import shortened_line
-from reactree_ros.background.pending import Pending, asked, mapped, stepwise, where_late
+from reactree_ros.agent.skill import SkillCall, check_told_apart
+from reactree_ros.background.pending import Pending, after, asked, mapped, stepwise, where_late
 from reactree_ros.errors import UserError
 from reactree_ros.plugins import Registry
 from reactree_ros.routine import model
-from reactree_ros.routine.model import taken_apart
-from reactree_ros.world.port import Observation, Offer, Offered, Outcome, Seen, SharedWorld, Use, World
-from reactree_ros.world.wrappers import AddedSkills
+from reactree_ros.routine.fitting import Fit
+from reactree_ros.routine.model import apart, taken_apart
+from reactree_ros.routine.running import NoModel, RoutineNode, Run, Unusable
+from reactree_ros.tree.agent_node import Abilities, AgentNode
+from reactree_ros.tree.context import GrowingTree, RunContext
+from reactree_ros.world.port import Observation, Offer, Offered, Outcome, SharedWorld, Use, World, WorldError
+from reactree_ros.world.wrappers import AddedSkills, WorldWrapper
 
 #: What reads routines from a file or a folder, by the form that these have.
 FORMS: Registry[FunctionType] = Registry("form of routines", "reactree_ros.routine_forms", FunctionType, first=())
 #: The most steps of one skill: one that goes round for ever fails.
 MOST_STEPS = 1000
-#: What a step asks of the world, and comes to.
-Steps: TypeAlias = Generator[Pending[Observation], Observation, Observation]
+#: Longest time between two ticks of a skill's tree, in seconds.
+TICK_PERIOD = 0.1
 
 
 def routines_in(path: Path, skills: Sequence[Declared], names: Names) -> list[model.Routine]:
@@ -96,7 +102,8 @@ class RoutineSkills(AddedSkills):
         return super().use(skill) if call is None else SharedWorld.use(self, call)
 
     def _carry_out(self, call: SkillCall) -> Pending[Observation]:
-        return _Run(self.inner, call, self._added[call.skill].routine).begin()
+        values = {name: call.skill.parameters[name].write(value) for name, value in call.values.items()}
+        return carried_out(Fit(self._added[call.skill].routine, values), self.inner)
 
 
 class _Added(NamedTuple):
@@ -120,12 +127,12 @@ def _added(routine: model.Routine, skills: Sequence[Declared]) -> _Added:
     first: dict[str, tuple[str, str]] = {}
     effect: dict[str, str] = {}
     for node in routine.nodes:
-        if type(node) not in _CARRIED_OUT or not getattr(node, "memory", True):
+        if isinstance(node, model.Goal | model.Search) or not getattr(node, "memory", True):
             kind = node.kind if getattr(node, "memory", True) else f"{node.kind} without memory"
             raise model.RoutineError(
                 f"{where}: a {kind} cannot be part of a skill, which has no language model and no ticks"
             )
-        if not isinstance(node, model.Skill) or (said := _apart(node.wording, skills)) is None:
+        if not isinstance(node, model.Skill) or (said := apart(node.wording, skills)) is None:
             continue
         skill, values = said
         named = {value.strip("{}"): place for place, value in values.items() if value.strip("{}") in roles}
@@ -146,197 +153,106 @@ def _added(routine: model.Routine, skills: Sequence[Declared]) -> _Added:
     return _Added(made, routine, first)
 
 
-def _apart(wording: str, skills: Sequence[Declared]) -> tuple[Declared, dict[str, str]] | None:
-    found = ((skill, taken_apart(wording, skill)) for skill in skills)
-    return next(((skill, values) for skill, values in found if values is not None), None)
+# ---------------------------------------------------------------------- its steps, as a tree
 
 
-class _TimeIsOver(Exception): ...
+class _Steps(WorldWrapper):
+    """Carries the steps of one skill out, one after the other, and keeps what came of them."""
 
+    def __init__(self, inner: World) -> None:
+        super().__init__(inner)
+        self.came: list[Observation] = []
+        self.last = ""  # the step that was begun last
+        self.ended = False  # whether no more is to be done, as what came last says
+        self.error: BaseException | None = None  # what a step failed with
+        self._rest: Pending[None] = Pending.ready(None)  # of what was cancelled
 
-class _Endless(Exception): ...
+    def team(self) -> Mapping[str, SharedWorld]:
+        return {}
 
+    def halted(self) -> str:
+        """Say nothing: what is halted ends the skill."""
+        return ""
 
-class _Run:
-    def __init__(self, world: World, call: SkillCall, routine: model.Routine) -> None:
-        self._world, self._call, self._routine = world, call, routine
-        self._values = {name: call.skill.parameters[name].write(value) for name, value in call.values.items()}
-        self._ends: list[tuple[float, _TimeIsOver]] = []  # when each ``within`` ends, the outer ones first
-        self._seen: dict[tuple[str, int], Seen] = {}
-        self._texts: list[str] = []
-        self._asked = 0  # how many steps the world was asked for
+    def execute(self, skill: str) -> Pending[Observation]:
+        self.last = skill
+        if len(self.came) == MOST_STEPS:
+            step = Pending.ready(Observation(f"It did not end in {MOST_STEPS:,} steps.", Outcome.EXECUTION))
+        else:
+            step = after(self._rest, partial(self.inner.execute, skill))
+        step.add_done_callback(partial(self._note, skill))
+        return mapped(step, self._come)
 
-    def begin(self) -> Pending[Observation]:
-        return mapped(stepwise(self._whole(self._routine.body)), self._summed_up)
+    def _note(self, skill: str, step: Future[Observation]) -> None:
+        if step.cancelled():
+            self._rest = asked(self.inner.at_rest)
+            self.came.append(Observation(f"'{skill}' was stopped: its time is over.", Outcome.TIMEOUT))
+        else:
+            self.error = step.exception()
 
-    def _awaited(self, step: Pending[Observation]) -> Steps:
-        if self._ends and not step.done():
-            where_late(step, max(min(end for end, _ in self._ends) - time.monotonic(), 0.0), lambda late: late.cancel())
-        try:
-            return (yield step)
-        except CancelledError:
-            over = (error for end, error in self._ends if end <= time.monotonic())
-            raise next(over, RuntimeError("somebody else cancelled a step")) from None
+    def _come(self, seen: Observation) -> Observation:
+        self.ended = seen.outcome is Outcome.HALTED or len(self.came) == MOST_STEPS
+        self.came.append(seen)
+        if self.ended:
+            raise WorldError(seen.text)  # which ends the tree
+        return seen
 
-    def _summed_up(self, last: Observation) -> Observation:
+    def summed_up(self, *, reached: bool, reason: str) -> Observation:
+        """Say what came of the skill; a reason why it failed is told if the steps do not say it."""
+        last = self.came[-1] if self.came else Observation("")
+        texts = [*dict.fromkeys(seen.text for seen in reversed(self.came))][::-1]
         outcome = last.outcome
-        if outcome in REFUSALS and len(self._texts) > 1:
+        if reached:
+            outcome = Outcome.DONE
+        elif outcome is Outcome.DONE:
+            outcome = Outcome.POSTCONDITION if reason.startswith(f"{self.last}: ") else Outcome.EXECUTION
+        elif outcome in REFUSALS and len(self.came) > 1:
             outcome = Outcome.EXECUTION  # something may have moved
-        return replace(last, text=" ".join(self._texts), outcome=outcome, seen=tuple(self._seen.values()))
+        if reason and not (reached or any(map(reason.endswith, texts))):
+            texts.append(reason)
+        by_thing = {(one.word, one.instance): one for seen in self.came for one in seen.seen}
+        return replace(last, text=" ".join(texts), outcome=outcome, seen=tuple(by_thing.values()))
 
-    # ------------------------------------------------------------------ the steps
 
-    def _whole(self, body: model.Node) -> Steps:
-        try:
-            return (yield from self._node(body))
-        except _Endless:
-            return self._given_up(0, self._texts[-1], f"It did not end in {MOST_STEPS:,} steps.")
+class _Spoken(Run):
+    def call(self, template: str) -> SkillCall | str:
+        """Return the skill that a wording says; a text in it stays one, whatever that says. No skill is left as it is.
 
-    def _given_up(self, begun: int, last: str, reason: str) -> Observation:
-        self._texts[begun:] = [last, reason]
-        return Observation(reason, Outcome.EXECUTION)
+        Raises ParameterError: a value may not stand in its place.
+        """
+        if (said := apart(template, self.node.context.household.skills)) is None:
+            return self.render(template)  # whoever guards the world says why it is none
+        skill, values = said
+        return skill.read({name: self.render(value) for name, value in values.items()})
 
-    def _node(self, node: model.Node) -> Steps:
-        carry_out: Callable[[_Run, Any], Steps] = _CARRIED_OUT[type(node)]
-        return (yield from carry_out(self, node))
 
-    def _does(self, skill: str) -> Steps:
-        if self._asked == MOST_STEPS:
-            raise _Endless
-        self._asked += 1
-        seen = yield from self._awaited(asked(self._world.execute, skill))
-        self._texts.append(seen.text)
-        for one in seen.seen:
-            self._seen.pop((one.word, one.instance), None)
-            self._seen[one.word, one.instance] = one
-        return seen
+def carried_out(fit: Fit, world: World) -> Pending[Observation]:
+    """Carry a routine out by the skills of a world, without a language model; cancelling that cancels the step."""
+    return stepwise(_carried_out(fit, world))
 
-    def _skill(self, node: model.Skill) -> Steps:
-        try:
-            seen = yield from self._does(self._rendered(node.wording))
-        except ParameterError as error:
-            text = f"'{shortened_line(node.wording, 80)}' cannot be done: {error}."
-            self._texts.append(text)
-            return Observation(text, Outcome.UNKNOWN_SKILL)
-        if seen.outcome is node.expected:
-            return replace(seen, outcome=Outcome.DONE)
-        return seen if seen.outcome is not Outcome.DONE else replace(seen, outcome=Outcome.POSTCONDITION)
 
-    def _rendered(self, wording: str) -> str:
-        apart = _apart(wording, self._world.household.skills)
-        if apart is None:
-            return wording.format(**self._values)
-        skill, values = apart
-        return skill.read({name: value.format(**self._values) for name, value in values.items()})
-
-    def _wait_for(self, node: model.WaitFor) -> Steps:
-        left = LONGEST if node.seconds is None else int(node.seconds)
+def _carried_out(fit: Fit, world: World) -> Generator[Pending[None], None, Observation]:
+    steps = _Steps(world)
+    context = RunContext(NoModel(), steps, budget=Budget(max_steps=2 * MOST_STEPS))
+    run = _Spoken(AgentNode(str(fit), context, Abilities(())), fit)
+    try:
+        root = RoutineNode(run)
+    except Unusable as error:
+        return Observation(f"'{fit}' cannot be done: {error}.", Outcome.UNKNOWN_SKILL)
+    tree = GrowingTree(root)
+    context.growth.follow(tree)
+    try:
         while True:
-            now = min(left, LONGEST)
-            seen = yield from self._does(f"{WAIT} {node.condition.format(**self._values)} for up to {now} s")
-            left -= 0 if node.seconds is None else now
-            if seen.outcome is not Outcome.TIMEOUT or left < 1:
-                return seen
-
-    def _always(self, node: model.Always) -> Steps:
-        yield from ()
-        return Observation("", Outcome.DONE if node.succeeds else Outcome.EXECUTION)
-
-    def _holds(self, condition: str) -> Steps:
-        return (yield from self._wait_for(model.WaitFor(condition=condition, seconds=0)))
-
-    def _in_order(self, node: Any) -> Steps:
-        for child in node.children:
-            seen = yield from self._node(child)
-            is_over = seen.outcome in (Outcome.DONE, Outcome.HALTED)
-            if is_over if isinstance(node, model.Fallback) else seen.outcome is not Outcome.DONE:
+            awake = Pending[None]()
+            context.wake = partial(awake.succeed, None)  # type: ignore[assignment]
+            tree.tick()
+            if root.status != Status.RUNNING:
                 break
-        return seen
-
-    def _parallel(self, node: model.Parallel) -> Steps:
-        if node.policy == "all":
-            return (yield from self._in_order(model.Sequence(children=node.children)))
-        ends = []
-        for child in node.children:
-            ends.append((yield from self._node(child)))
-            if ends[-1].outcome is Outcome.HALTED:
-                return ends[-1]
-        good = [one for one in ends if one.outcome is Outcome.DONE]
-        bad = [one for one in ends if one.outcome is not Outcome.DONE]
-        return good[-1] if len(good) > len(bad) else bad[-1]
-
-    def _repeat_until(self, node: model.RepeatUntil) -> Steps:
-        while True:
-            seen = yield from self._in_order(node)
-            if seen.outcome is not Outcome.DONE:
-                return seen
-            seen = yield from self._holds(node.condition)
-            if seen.outcome is not Outcome.TIMEOUT:
-                return seen
-
-    def _while(self, node: model.While) -> Steps:
-        while True:
-            seen = yield from self._holds(node.condition)
-            if seen.outcome is Outcome.TIMEOUT:
-                return replace(seen, outcome=Outcome.DONE)
-            if seen.outcome is Outcome.DONE:
-                seen = yield from self._in_order(node)
-            if seen.outcome is not Outcome.DONE:
-                return seen
-
-    def _within(self, node: model.Within) -> Steps:
-        over = _TimeIsOver()
-        self._ends.append((time.monotonic() + node.seconds, over))
-        try:
-            return (yield from self._in_order(node))
-        except _TimeIsOver as error:
-            if error is not over:
-                raise
-        finally:
-            self._ends = [one for one in self._ends if one[1] is not over]
-        text = f"The {node.seconds} s for it are over."
-        self._texts.append(text)
-        at_rest = mapped(asked(self._world.at_rest), lambda _: Observation(text, Outcome.TIMEOUT))
-        return (yield from self._awaited(at_rest))
-
-    def _decorated(self, node: model.Decorator) -> Steps:
-        count = alike = 0
-        begun, failure = 0, ("", Outcome.DONE)
-        while True:
-            before, told = self._asked, len(self._texts)
-            seen = yield from self._node(node.child)
-            if seen.outcome is Outcome.HALTED:
-                return seen
-            count += 1
-            goes_on = "retry" if seen.outcome is not Outcome.DONE else "repeat"
-            if node.does != goes_on or count == node.times:
-                break
-            if self._asked == before:  # the world was asked for nothing, and so it would be for ever
-                self._texts.append(f"Nothing was done in a round of a {node.does}.")
-                return Observation(self._texts[-1], Outcome.EXECUTION)
-            if (seen.text, seen.outcome) != failure:
-                alike, failure, begun = 0, (seen.text, seen.outcome), told
-            alike += 1
-            if node.does == "retry" and alike == model.MOST_ALIKE:
-                return self._given_up(begun, seen.text, f"A retry came to that {alike} times in a row.")
-        if node.does in ("retry", "repeat"):
-            return seen
-        done = {"succeed": True, "fail": False, "invert": seen.outcome is not Outcome.DONE}[node.does]
-        if done == (seen.outcome is Outcome.DONE):
-            return seen
-        return replace(seen, outcome=Outcome.DONE if done else Outcome.EXECUTION)
-
-
-#: What carries out each kind of node that a world can.
-_CARRIED_OUT: Mapping[type, Callable[[_Run, Any], Steps]] = {
-    model.Skill: _Run._skill,
-    model.WaitFor: _Run._wait_for,
-    model.Always: _Run._always,
-    model.Sequence: _Run._in_order,
-    model.Fallback: _Run._in_order,
-    model.Parallel: _Run._parallel,
-    model.RepeatUntil: _Run._repeat_until,
-    model.While: _Run._while,
-    model.Within: _Run._within,
-    model.Decorator: _Run._decorated,
-}
+            where_late(awake, TICK_PERIOD, lambda late: late.succeed(None))
+            yield awake
+    finally:
+        if root.status == Status.RUNNING:
+            root.stop(Status.INVALID)
+    if context.fatal is not None and not steps.ended:
+        raise steps.error or WorldError(context.fatal.message)
+    return steps.summed_up(reached=root.status == Status.SUCCESS, reason=run.reason)

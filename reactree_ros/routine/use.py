@@ -11,7 +11,7 @@ from typing import Any, Literal
 from reactree_ros.agent.kinds.expand import normal
 from reactree_ros.agent.skill import Skill
 from reactree_ros.agent.turns import About, Told, Turn, told_broken_off
-from reactree_ros.background.pending import Pending, asked
+from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import Choice, InvalidReply
 from reactree_ros.memory.port import EpisodicMemory
@@ -21,11 +21,10 @@ from reactree_ros.routine.model import Routine
 from reactree_ros.routine.running import RoutineNode, Run, Unusable
 from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.context import RunContext
-from reactree_ros.tree.failure import LimitReached, MemoryGone
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.listener import Call
 from reactree_ros.tree.options import Routines as Wanted
-from reactree_ros.tree.program_node import Step, Wait
+from reactree_ros.tree.program_node import Step
 from reactree_ros.world.port import World
 
 #: Finds the routines that fit a goal, the best first.
@@ -55,7 +54,8 @@ class Use:
         if normal(node.subgoal) in node.parent_goals or len(above) >= MOST_NESTED:
             return None
         yield from node.hold()
-        found = [fit for fit in (yield from self._found(node)) if fit.routine.name not in above]
+        fits = yield from node.ask_memory(self._find, "routines", Call("routine"), next_tick=True)
+        found = [fit for fit in fits if fit.routine.name not in above]
         fit = (yield from self._chosen(node, found)) if found else None
         if fit is None:
             return None
@@ -79,16 +79,6 @@ class Use:
             return None
         node.budget.count()
         return options.get(reply.text.strip())
-
-    def _found(self, node: AgentNode) -> Generator[Step, Any, tuple[Fit, ...]]:
-        pending = asked(self._find, node.subgoal)
-        try:
-            found: tuple[Fit, ...] = yield Wait("routines", pending, MemoryGone, next_tick=True, call=Call("routine"))
-        except (MemoryGone, LimitReached):
-            raise
-        except Exception as error:
-            raise MemoryGone(f"no routines: {error}") from error
-        return found
 
     def _run(self, node: AgentNode, fit: Fit) -> Generator[Step, Any, Literal[True] | Turn | None]:
         run = Run(node, fit)

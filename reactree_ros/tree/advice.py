@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
-from reactree_ros.agent.needs import NUMBER
+from reactree_ros.agent.needs import NUMBER, Need
 from reactree_ros.agent.parameters import Choice, List, Named, ParameterError, Thing
 from reactree_ros.agent.skill import Offer, Skill, helping
 from reactree_ros.agent.text import names, without_articles, words
@@ -26,7 +26,7 @@ _NUMBERS = re.compile(r" \((\d+(?:, \d+)*)\)")
 _WORDS, _BEFORE = re.compile(r"(?<![\w ])[\w ]*\Z"), re.compile(r"(?:\w+ )*?(?:see|hold|has|the|The|an?) ")
 _MOST_BEFORE = 200
 _LETTER = re.compile(r"\b[A-Za-z]")
-_SEE, _HOLD = re.compile(r"([Yy]ou see )([^.]*)"), re.compile(r"You hold ([^.]*)")
+_SEE, _HOLD = re.compile(r"([Yy]ou see )((?:(?! You hold )[^.])*)"), re.compile(r"You hold ([^.]*)")
 
 
 #: What :meth:`Known.told` says of a fact.
@@ -153,15 +153,21 @@ def never_seen(name: str, known: Knowledge, robot: Known) -> str:
     word = word_of(name)
     others = [one.name for one in known.sightings(word)]
     also = f", but {', '.join(others[:MOST_NAMED])}" if others else ""
-    return f"no {name if others else word} has been seen{also}.{_not_searched(known, robot)}"
+    return f"no {name if others else word} has been seen{also}.{_not_searched([word], known, robot)}"
 
 
-def _not_searched(known: Knowledge, robot: Known) -> str:
-    here_first = sorted(known.unsearched(), key=lambda place: place.room != robot.room)
+def _not_searched(missing: Iterable[str], known: Knowledge, robot: Known) -> str:
+    # Furniture is in no cupboard: it is found by going into rooms.
+    inside = known.unsearched() if any(map(known.may_be_inside, missing)) else []
+    here_first = sorted(inside, key=lambda place: (place.name != robot.at, place.room != robot.room))
     places = [f"{one.name} (closed)" if "closed" in known.states(one.name) else one.name for one in here_first]
     left = [*places, *(room for room in known.rooms if room not in known.entered)]
     more = ", …" if len(left) > MOST_NAMED else ""
-    return f" Not searched yet: {', '.join(left[:MOST_NAMED])}{more}." if left else ""
+    said = f" Not searched yet: {', '.join(left[:MOST_NAMED])}{more}." if left else ""
+    if robot.at in {one.name for one in here_first} and "closed" in known.states(robot.at):
+        opening = helping(Need("open", (robot.at,)), {}, robot, known.household.skills)
+        said += f" {robot.at} is closed: {opening} to look into it." if opening else ""
+    return said
 
 
 def line(goal: str, things: Iterable[str], known: Knowledge, robot: Known) -> str:
@@ -174,12 +180,15 @@ def line(goal: str, things: Iterable[str], known: Knowledge, robot: Known) -> st
         said.append(f"You hold {', '.join(robot.held) or 'nothing'}.")
     named = {word: [one for one in known.sightings(word) if not one.held] for word in whole_names(goal, things)}
     each_seen = [one for each in named.values() for one in each]
-    if seen := [one for one in each_seen if one.name in known.there]:
+    near = [one.name for one in each_seen if one.name in robot.near and one.name != robot.at]
+    if near:
+        said.append(f"Within reach: {', '.join(near[:MOST_NAMED])}.")
+    if seen := [one for one in each_seen if one.name in known.there and one.name not in near]:
         said.append(f"Seen: {', '.join(map(_placed, seen[:MOST_NAMED]))}.")
     if left := [f"{_placed(one)} any more" for one in each_seen if one.name not in known.there]:
         said.append(f"Not there: {', '.join(left[:MOST_NAMED])}.")
     if missing := [word for word, each in named.items() if not each and not known.sightings(word)]:
-        said.append(f"No {' and no '.join(missing)} has been seen.{_not_searched(known, robot)}")
+        said.append(f"No {' and no '.join(missing)} has been seen.{_not_searched(missing, known, robot)}")
     return " ".join(filter(None, said))
 
 

@@ -9,13 +9,11 @@ from typing import Any
 from py_trees.composites import Composite
 
 from reactree_ros.agent.control_flow import ControlFlow, wordings
-from reactree_ros.agent.decision import ASKS_MEMORY, OK, RECALL, Decision, MalformedDecision
-from reactree_ros.agent.grammar import LONGEST_LINE, LONGEST_THOUGHT, DecisionGrammar, parse_decision
+from reactree_ros.agent.decision import ASKS_MEMORY, OK, RECALL, Decision
+from reactree_ros.agent.grammar import LONGEST_LINE, LONGEST_THOUGHT, DecisionGrammar
 from reactree_ros.agent.kinds.expand import Expand, normal
 from reactree_ros.agent.kinds.think import summarised
-from reactree_ros.agent.labels import not_available
 from reactree_ros.agent.prompt import ContextWindow, Siblings, reply_rule, system_text, task_turn
-from reactree_ros.agent.reading.skills import Skills
 from reactree_ros.agent.skill import Offer, apart
 from reactree_ros.agent.transcript import Example
 from reactree_ros.agent.turns import About, Prompt, Said, Saw, Told, Turn, told_failed
@@ -84,6 +82,8 @@ class AgentNode(GoalNode):
 
     _window = OfAttempt(lambda _: ContextWindow(head=0))
     _thoughts = OfAttempt[list[str]](lambda _: [])  # since it last did something, or something new was told or seen
+    _had = OfAttempt[set[str]](lambda _: set())  # every thought since it began, or something new was told
+    _repeats = OfAttempt(lambda _: False)  # whether one of them came again
     _refused = OfAttempt(lambda _: 0)  # expansions in that time that must not grow
     _last_failed = OfAttempt(lambda _: "")  # what came of the skill that it did last, if that failed
     _checks = OfAttempt[bool](lambda node: node.context.options.check_done)  # until it is said to be done
@@ -177,6 +177,8 @@ class AgentNode(GoalNode):
     def _begin_anew(self) -> None:
         self._done.clear()
         self._thoughts.clear()
+        self._had.clear()
+        self._repeats = False
         self._refused = 0
 
     def resumed(self, seen: Observation) -> Generator[Step, Any, None]:
@@ -184,7 +186,7 @@ class AgentNode(GoalNode):
         self._begin_anew()
         if self._skills:
             yield from self._learn_skills()
-        if self.context.options.corrections:  # what the person has done meanwhile
+        if not self.context.options.as_recorded:  # what the person has done meanwhile
             yield from self.hear()
 
     def tell(self, text: str, about: About = About.ANSWER) -> None:
@@ -232,7 +234,7 @@ class AgentNode(GoalNode):
             count = self.context.count_tokens
             room = self._window.room(self.turns, excess=error.excess, count=count)
             until = self._window.excess(self.turns, limit=room, count=count)
-            if until is None or not self.context.options.make_room:
+            if until is None or self.context.options.as_recorded:
                 raise
             longest = min(max(room // 4, SHORTEST_SUMMARY), self.context.options.max_tokens)
             yield from self._summarise(until, max_tokens=longest)
@@ -258,11 +260,14 @@ class AgentNode(GoalNode):
         )
 
     def _longest_thought(self) -> int:
-        """Return how long a thought may be now; 0 after as many in a row as there may be, or one that came again."""
-        options, had = self.context.options, self._thoughts
+        """Return how long a thought may be now; 0 after as many in a row as there may be, or once one came again.
+
+        Who thinks the same as before goes in circles; acts bring something new.
+        """
+        options = self.context.options
         if options.is_trained:
             return LONGEST_LINE
-        return 0 if len(had) >= options.thoughts_in_a_row or len(set(had)) < len(had) else LONGEST_THOUGHT
+        return 0 if self._repeats or len(self._thoughts) >= options.thoughts_in_a_row else LONGEST_THOUGHT
 
     def _offered(self) -> Sequence[str]:
         breaks, household = self._abilities.break_rounds, self.context.household
@@ -288,8 +293,10 @@ class AgentNode(GoalNode):
     def answer_to(self, thought: str) -> str:
         had = normal(thought)
         again = had in self._thoughts
+        self._repeats |= had in self._had
         self._thoughts.append(had)
-        if again and self.context.options.answer_repeats:
+        self._had.add(had)
+        if again and not self.context.options.as_recorded:
             return REPEATED
         known, robot, things = self.context.known, self.post.robot.known, self.context.nameable
         missing = about_thought(thought, self._skills, things, known, robot) if self._says_missing else ""
@@ -306,8 +313,6 @@ class AgentNode(GoalNode):
         return why_not(skill, self.context.nameable, self.context.known, self.post.robot.known) or objection
 
     def _read(self, reply: Reply) -> Sequence[Said]:
-        if self.context.options.plain_reading:
-            return self._plainly(reply)
         said = self.decisions(reply, self._grammar())
         decision = said[-1].decision if said else None
         objection = "" if decision is None else decision.objection(self) or self._doubt(decision, reply)
@@ -334,25 +339,6 @@ class AgentNode(GoalNode):
             self._last_failed = reason
         super().refuse(said, reason, decision)
 
-    def _plainly(self, reply: Reply) -> Sequence[Said]:
-        text, objection = reply.text.strip("\n"), reply.objection
-        decision: Decision | None = None
-        if not objection:
-            try:
-                decision = parse_decision(text, self._grammar(), keep_and=True)
-            except MalformedDecision as error:
-                objection = str(error)
-        if decision is not None:
-            objection = decision.objection(self)
-            skill = decision.skill_asked
-            listed = self.context.options.refuse_unavailable
-            if skill and listed and Skills(self._offered(), self._offers).exactly(skill) is None:
-                objection = not_available(skill)
-        if objection:
-            self.refuse(text, objection, decision)
-            return ()
-        return [Said(text, decision)]
-
     def answered(self, question: str) -> str:
         return self.context.answers.get(question.casefold(), "")
 
@@ -368,7 +354,7 @@ class AgentNode(GoalNode):
         deepest = options.max_depth or DEEPEST
         if self.depth + 2 > deepest:
             return f"The tree is {self.depth} deep and must not grow beyond {deepest}."
-        if options.refuse_recursion:
+        if not options.as_recorded:
             for subgoal in expand.subgoals:
                 if normal(subgoal) in self._ancestors:
                     return f"The subgoal '{subgoal}' is being worked on already; name smaller ones."

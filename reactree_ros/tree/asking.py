@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from reactree_ros.agent.budget import COUNTED, Limit
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL, Decision
 from reactree_ros.agent.household import NAMING
 from reactree_ros.agent.prompt import SUMMARY_STOPS, read_summary, start_turn, summary_request, without_oldest
-from reactree_ros.agent.skill import Offer, Offered, SkillCall
+from reactree_ros.agent.skill import Offered
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.agent.transcript import Example, shortened
 from reactree_ros.agent.turns import About, Prompt, Said, Saw, Told, ToldSearched, Turn
@@ -42,6 +42,7 @@ SOONER, SOONER_SHARE = 1.0, 0.1
 #: The share of refused requests is that of so many last ones.
 LAST = 20
 _LONGEST = 100
+T = TypeVar("T")
 
 
 class Refusals:
@@ -171,18 +172,6 @@ class AskingNode(ProgramNode):
             else:
                 return self.context.known.giving(skills)
 
-    def corrections(self) -> Generator[Step, Any, Sequence[Offer]]:
-        pending = asked(self.post.world.corrections)
-        offers: Sequence[Offer] = yield Wait("corrections", pending, WorldError, call=Call("corrections"))
-        return offers
-
-    def correct(self, correction: SkillCall) -> Generator[Step, Any, Observation]:
-        """Have the world take in what the person has confirmed; returns a look around, or why it does not."""
-        pending, call = asked(self.post.world.correct, correction), Call("correct", correction=correction)
-        observation: Observation = yield Wait("correction", pending, WorldError, call=call)
-        self.context.remember(observation, self.post.robot)
-        return observation
-
     def perform(self, skill: str) -> Generator[Step, Any, Observation]:
         """Carry a skill out that is counted already; ``recall`` is answered by working memory."""
         context = self.context
@@ -228,19 +217,22 @@ class AskingNode(ProgramNode):
         return [DONE, FAILURE, *(RECALL + word for word in recall)]
 
     def find_examples(self) -> Generator[Step, Any, tuple[Experience, ...]]:
-        """Ask episodic memory for experiences; nothing if there is none, or it has nothing.
-
-        If it fails, or does not answer in time, MemoryGone is raised.
-        """
+        """Ask episodic memory for experiences; nothing if there is none, or it has nothing."""
         if self.context.examples is None:
             return ()
-        pending = asked(self.context.examples, self.subgoal)
+        return (yield from self.ask_memory(self.context.examples, "examples", Call("examples")))
+
+    def ask_memory(
+        self, find: Callable[[str], Pending[tuple[T, ...]]], what: str, call: Call, *, next_tick: bool = False
+    ) -> Generator[Step, Any, tuple[T, ...]]:
+        """Have something found for the subgoal; if that fails, or does not come in time, MemoryGone is raised."""
         try:
-            found: tuple[Experience, ...] = yield Wait("examples", pending, MemoryGone, call=Call("examples"))
+            pending = asked(find, self.subgoal)
+            found: tuple[T, ...] = yield Wait(what, pending, MemoryGone, next_tick=next_tick, call=call)
         except (MemoryGone, LimitReached):
             raise
         except Exception as error:
-            raise MemoryGone(f"no examples: {error}") from error
+            raise MemoryGone(f"no {what}: {error}") from error
         return found
 
     # ------------------------------------------------------------------ the prompt
@@ -279,7 +271,7 @@ class AskingNode(ProgramNode):
             self._show(kept)
             return
         quarter, options = error.context // 4, self.context.options
-        if not (options.make_room and 0 < quarter < (self._longest_reply or options.max_tokens)):
+        if options.as_recorded or not (0 < quarter < (self._longest_reply or options.max_tokens)):
             raise error
         self._longest_reply = quarter
 
@@ -290,9 +282,7 @@ class AskingNode(ProgramNode):
 
     # ------------------------------------------------------------------ requests
 
-    def ask(
-        self, may_say: MaySay | Callable[[], MaySay], *, begun: str = "", **sampling: Any
-    ) -> Generator[Step, Any, Reply]:
+    def ask(self, may_say: MaySay | Callable[[], MaySay], **sampling: Any) -> Generator[Step, Any, Reply]:
         """Ask for what comes next; a prompt that is too long is made shorter, see :meth:`make_room`.
 
         The caller counts the decision. If the budget forbids a further one, LimitReached is raised; if no reply comes,
@@ -300,21 +290,18 @@ class AskingNode(ProgramNode):
 
         Args:
             may_say: What the reply is held to, or what says that: after a hold it may be something else.
-            begun: How the reply begins.
             sampling: Fields of the request that differ from the run's options.
         """
         while True:
             try:
-                return (yield from self._ask_once(self.prompt, may_say, begun=begun, **sampling))
+                return (yield from self._ask_once(self.prompt, may_say, **sampling))
             except PromptTooLong as error:
                 too_long = error
             yield from self.make_room(too_long)
 
-    def ask_with(
-        self, turns: Sequence[Turn], may_say: MaySay, *, begun: str = "", **sampling: Any
-    ) -> Generator[Step, Any, Reply]:
+    def ask_with(self, turns: Sequence[Turn], may_say: MaySay, **sampling: Any) -> Generator[Step, Any, Reply]:
         """Ask with a prompt of its own; see :meth:`ask`."""
-        return (yield from self._ask_once(lambda: turns, may_say, begun=begun, **sampling))
+        return (yield from self._ask_once(lambda: turns, may_say, **sampling))
 
     def _ask_once(
         self, prompt: Callable[[], Sequence[Turn]], may_say: MaySay | Callable[[], MaySay], **sampling: Any

@@ -26,59 +26,37 @@ _CONDITION = {"condition": Text(longest=120)}
 
 
 class Repeat(py_trees.composites.Sequence):
-    """Runs its children in order, and again as long as the last one, which looks, sees that it is not so.
+    """Runs its children in order, and again as one of them, which looks, sees whether it is so.
 
-    Status: SUCCESS when the condition holds, FAILURE when another child fails or nobody could look; RUNNING in between.
+    If that is the last one, it goes round until it is so; if it is the first one, as long as it is so.
+
+    Status: SUCCESS when it has looked for the last time, FAILURE when another child fails or nobody could look; RUNNING
+    in between.
     """
 
-    def __init__(self, name: str, children: Sequence[Behaviour], look: SkillNode) -> None:
-        super().__init__(name, memory=True, children=[*children, look])
-        self._look = look
+    def __init__(self, name: str, children: Sequence[Behaviour], look: SkillNode, *, until: bool) -> None:
+        super().__init__(name, memory=True, children=[*children, look] if until else [look, *children])
+        self._look, self._until = look, until
 
     def tick(self) -> Iterator[Behaviour]:
+        status = Status.SUCCESS
         for child in in_turn(self):
             yield from child.tick()
-            if child.status != Status.SUCCESS:
-                if child is self._look and self._look.sees_not:
-                    self._go_round()
-                else:
-                    conclude(self, child.status)
+            if (status := child.status) != Status.SUCCESS:
                 break
+        sees_not = status == Status.FAILURE and child is self._look and self._look.sees_not
+        if sees_not if self._until else status == Status.SUCCESS:
+            begin_anew(self)
+            conclude(self, Status.RUNNING)
+            self._look.context.wake()
         else:
-            conclude(self, Status.SUCCESS)
-        yield self
-
-    def _go_round(self) -> None:
-        begin_anew(self)
-        conclude(self, Status.RUNNING)
-        self._look.context.wake()
-
-
-class While(Repeat):
-    """Looks, by its first child, whether it is so, then runs the others in order, and looks again.
-
-    Status: SUCCESS when it is not so any more, FAILURE when another child fails or nobody could look; RUNNING in
-    between.
-    """
-
-    def __init__(self, name: str, children: Sequence[Behaviour], look: SkillNode) -> None:
-        super().__init__(name, children, look)
-        self.children.insert(0, self.children.pop())
-
-    def tick(self) -> Iterator[Behaviour]:
-        for child in in_turn(self):
-            yield from child.tick()
-            if child.status != Status.SUCCESS:
-                conclude(self, Status.SUCCESS if child is self._look and self._look.sees_not else child.status)
-                break
-        else:
-            self._go_round()
+            conclude(self, Status.SUCCESS if sees_not else status)
         yield self
 
 
 class _Conditional:
     ordered = True
-    repeats: ClassVar[type[Repeat]]
+    until: ClassVar[bool]
 
     condition: str
 
@@ -91,7 +69,7 @@ class _Conditional:
 
     def composite(self, node: Any, children: Sequence[Behaviour]) -> Composite:
         look = SkillNode(look_at(self.condition, node.context.household.skills), node.context, parent=node)
-        return self.repeats(str(self), children, look)
+        return Repeat(str(self), children, look, until=self.until)
 
 
 @dataclass(frozen=True)
@@ -105,7 +83,7 @@ class RepeatUntilFlow(_Conditional, ControlFlow):
     phrase = "in sequence, again and again until {condition}"
     sign = "↻"
     summary = "one after the other, again and again until a condition holds"
-    repeats = Repeat
+    until = True
 
     condition: str  # what has to hold, one of the world's conditions; it is looked at when all subgoals are reached
 
@@ -121,7 +99,7 @@ class WhileFlow(_Conditional, ControlFlow):
     phrase = "in sequence, again and again while {condition}"
     sign = "⟳"
     summary = "one after the other, again and again as long as a condition holds"
-    repeats = While
+    until = False
 
     condition: str  # what has to hold, one of the world's conditions; it is looked at before each round
 

@@ -11,7 +11,6 @@ from py_trees.common import Status
 from py_trees.composites import Composite
 
 from reactree_ros.agent.control_flow import ControlFlow
-from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import ParallelPolicy
 from reactree_ros.tree.team import Post
@@ -116,7 +115,7 @@ class ParallelFlow(ControlFlow):
             return Parallel(str(self), children, policy)
         if policy is not ParallelPolicy.CONCURRENT or node.context.team.takes_turns:
             return Parallel(str(self), children, ParallelPolicy.MAJORITY)
-        return Concurrent(str(self), children, node, node.context)
+        return Concurrent(str(self), children, node)
 
 
 class Majority(py_trees.common.ParallelPolicy.Base):
@@ -157,9 +156,9 @@ class Concurrent(Parallel):
     Where a failure ends the whole tree, the children that are still at work are stopped.
     """
 
-    def __init__(self, name: str, children: Sequence[Behaviour], node: GoalNode, context: RunContext) -> None:
+    def __init__(self, name: str, children: Sequence[Behaviour], node: GoalNode) -> None:
         super().__init__(name, children, ParallelPolicy.CONCURRENT)
-        self._node, self._context = node, context
+        self._node, self._context = node, node.context
         self._posts: dict[Behaviour, Post] = {}  # of those that are at work
         self._ended: set[Behaviour] = set()
         self._latest = 0  # how far the robots were when their children ended

@@ -8,16 +8,7 @@ from typing import Any
 from py_trees.behaviour import Behaviour
 from py_trees.common import Status
 
-from reactree_ros.agent.corrections import (
-    MOST,
-    NOTHING,
-    chosen,
-    grammar_of,
-    question_of,
-    read_exactly,
-    readings,
-    stated_in,
-)
+from reactree_ros.agent import corrections
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.grammar import Grammar
 from reactree_ros.agent.labels import in_lines
@@ -36,7 +27,7 @@ from reactree_ros.tree.failure import Failure, FailureKind, LimitReached
 from reactree_ros.tree.goal import Goal, OfAttempt
 from reactree_ros.tree.listener import Call
 from reactree_ros.tree.program_node import Grow, Program, Step, Wait
-from reactree_ros.world.port import Observation, Outcome
+from reactree_ros.world.port import Observation, Outcome, WorldError
 
 
 class GoalNode(AskingNode):
@@ -176,7 +167,7 @@ class GoalNode(AskingNode):
             if isinstance(answer, str):
                 return ""
             context.answers[question.casefold()] = answer.text
-        at = chosen(context.answers[question.casefold()], fits)
+        at = corrections.chosen(context.answers[question.casefold()], fits)
         return "" if at is None else fits[at]
 
     def words_since(self, count: int) -> str:
@@ -208,21 +199,24 @@ class GoalNode(AskingNode):
             self.tell(f"The person says: {quoted(words)}.", About.PERSON)
             if context.considered < self._heard:
                 context.considered = self._heard
-                if context.options.corrections and context.person is not None:
+                if not context.options.as_recorded and context.person is not None:
                     yield from self._correct(words)
 
     def _correct(self, words: str) -> Generator[Step, Any, None]:
-        offers = yield from self.corrections()
+        world = self.post.world
+        offers = yield Wait("corrections", asked(world.corrections), WorldError, call=Call("corrections"))
         found = (yield from self._stated(words, offers)) if offers else []
         if not found:
             return
-        corrections, why = yield from self._confirmed(words, ["; ".join(one) for one in found])
-        if corrections is None:
+        meant, why = yield from self._confirmed(words, ["; ".join(one) for one in found])
+        if meant is None:
             self.tell(f"That is not taken in: {why}.", About.PERSON)
             return
         seen = None
-        for correction in found[corrections]:
-            now = yield from self.correct(correction)
+        for correction in found[meant]:
+            pending, call = asked(world.correct, correction), Call("correct", correction=correction)
+            now: Observation = yield Wait("correction", pending, WorldError, call=call)
+            self.context.remember(now, self.post.robot)
             if now.outcome is not Outcome.DONE:
                 self.tell(f"The person confirms it, but '{correction}' cannot be: {now.text}", About.PERSON)
                 continue
@@ -233,23 +227,24 @@ class GoalNode(AskingNode):
 
     def _stated(self, words: str, offers: Sequence[Offer]) -> Generator[Step, Any, list[list[SkillCall]]]:
         """Return what the words may state: in the closed form, else by one request to the model; often nothing."""
-        if exact := read_exactly(words, offers):
+        if exact := corrections.read_exactly(words, offers):
             return exact
-        grammar = grammar_of(offers)
+        grammar = corrections.grammar_of(offers)
         try:
-            reply = yield from self.ask_with([question_of(quoted(words), offers)], grammar)
+            reply = yield from self.ask_with([corrections.question_of(quoted(words), offers)], grammar)
             said = reply.said or read(reply.text, grammar, cut=reply.cut)
             decision = said[-1].decision if said and not reply.objection else None
-            if decision is None or decision.skill_asked == NOTHING:
+            if decision is None or decision.skill_asked == corrections.NOTHING:
                 return []
-            return readings(words, stated_in(decision.skill_asked, offers), offers)
+            stated = corrections.stated_in(decision.skill_asked, offers)
+            return corrections.readings(words, stated, offers)
         except (PromptTooLong, Unreadable, ParameterError):  # nothing is taken in that is not understood
             return []
 
     def _confirmed(self, words: str, stated: Sequence[str]) -> Generator[Step, Any, tuple[int | None, str]]:
         """Show the person what was understood; returns which of it is meant, or None and why nothing is."""
-        if len(stated) > MOST:
-            return None, f"it may mean more than {MOST} things; the person has to name each with its number"
+        if len(stated) > corrections.MOST:
+            return None, f"it may mean more than {corrections.MOST} things; the person has to name each with its number"
         one, or_else = len(stated) == 1, ", or ".join(stated)
         self.context.shown += 1
         text = f"Do I understand you: {stated[0]}?" if one else f"Which do you mean: {or_else}?"
@@ -257,7 +252,7 @@ class GoalNode(AskingNode):
         answer = yield from self._answer_to(text, id, goal=goal, skill=stated[0] if one else "")
         if isinstance(answer, str):
             return None, answer
-        meant = (0 if approves(answer.text) else None) if one else chosen(answer.text, stated)
+        meant = (0 if approves(answer.text) else None) if one else corrections.chosen(answer.text, stated)
         return meant, f"the person was shown '{or_else}', and says {quoted(answer.text)}"
 
 

@@ -120,7 +120,6 @@ class RunOptions(Settings):
         "do by a routine what was done once, and learn routines, with --memory: off, propose (a person agrees to "
         "each) or on",
     )
-    answer_repeats: bool = _as(True, "tell an agent node that has the same thought again that it had it already")
     check_done: bool = _as(
         True,
         "tell an agent node, once, that says it is done though its last skill was refused, or nothing was done with "
@@ -149,11 +148,9 @@ class RunOptions(Settings):
 class TreeOptions(RunOptions):
     """A run's options with those that only a replay of recordings changes."""
 
-    plain_reading: bool = False  # decisions in the words of the grammar alone; a final ``and `` stays in a subgoal
-    refuse_recursion: bool = True  # an expansion whose subgoal equals a goal above it is refused
-    refuse_unavailable: bool = True  # a skill that is not available is refused, instead of leaving that to the world
-    make_room: bool = True  # shorter replies, then a summary of older turns, if a prompt fits without examples neither
-    corrections: bool = True  # what a person says is read as a correction of what the world knows
+    #: Repeated thoughts, subgoals that equal a goal above, skills that are not available, corrections by a person and
+    #: prompts that fit without examples neither are left as they are, as the authors' code did.
+    as_recorded: bool = False
 
     @property
     def is_trained(self) -> bool:
@@ -174,15 +171,10 @@ AS_RECORDED = TreeOptions(
     parallel=ParallelPolicy.ALL,
     max_depth=0,
     stuck_after=0,
-    answer_repeats=False,
     check_done=False,
-    plain_reading=True,
-    refuse_recursion=False,
-    refuse_unavailable=False,
     refused_in_a_row=0,
     refused_share=1.0,
-    make_room=False,
-    corrections=False,
+    as_recorded=True,
     offers=Offers.ALL,
     tells=NONE,
 )

@@ -95,9 +95,6 @@ class SkillLeaf(Behaviour):
         self.observation: Observation | None = None
         self.error: Exception | None = None
 
-    def setup(self, **kwargs: Any) -> None:
-        pass
-
     def initialise(self) -> None:
         self.observation, self.error, self.feedback_message = None, None, ""
         node, context = cast("Goal", self.parent), self._context
@@ -121,11 +118,10 @@ class SkillLeaf(Behaviour):
         node, listener, call = cast("Goal", self.parent), self._context.listener, Call("execute")
         if self.error is not None:
             listener.call_failed(node, call, self.error)
-        else:
-            listener.came(node, call, self.observation)
-        if self.observation is None:
             self.feedback_message = f"'{self.name}' failed: {self.error}"
             return Status.FAILURE
+        assert self.observation is not None  # it came
+        listener.came(node, call, self.observation)
         self.feedback_message = self.observation.text
         return Status.SUCCESS if self.observation.outcome is Outcome.DONE else Status.FAILURE
 

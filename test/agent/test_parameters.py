@@ -263,7 +263,7 @@ def test_a_wording_reads_what_it_writes(template: str, data: st.DataObject) -> N
     assert one.read(values, NOW) == values
     with suppress(ParameterError):  # with names that nobody knows, it is refused or the same
         assert one.read(text) == values
-    assert re.fullmatch(one.regex(NOW), text)
+    assert re.fullmatch(one.pattern(REGEX, NOW), text)
     options = one.options(NOW)
     assert options is None or text in options
 
@@ -271,7 +271,7 @@ def test_a_wording_reads_what_it_writes(template: str, data: st.DataObject) -> N
 @given(st.sampled_from(sorted(WORDINGS)), st.data())
 def test_a_wordings_pattern_has_nothing_that_is_not_read(template: str, data: st.DataObject) -> None:
     one = wording(template)
-    text = data.draw(st.from_regex(one.regex(NOW), fullmatch=True))
+    text = data.draw(st.from_regex(one.pattern(REGEX, NOW), fullmatch=True))
     try:
         values = one.read(text, NOW)
     except ParameterError as error:
@@ -287,12 +287,12 @@ def test_both_notations_say_the_same(template: str, data: st.DataObject) -> None
     right = one.write(values_of(data, one))  # type: ignore[arg-type]
     at = data.draw(st.integers(0, len(right)))
     wrong = right[:at] + data.draw(st.sampled_from(["x", " ", "9", '"', "\\"])) + right[at + 1 :]
-    ebnf = llguidance.gbnf_to_lark.gbnf_to_lark(f"root ::= {one.ebnf(NOW)}")
+    ebnf = llguidance.gbnf_to_lark.gbnf_to_lark(f"root ::= {one.pattern(GBNF, NOW)}")
     for text in (right, wrong):
         assume(text)
-        expected = re.fullmatch(one.regex(NOW), text) is not None
+        expected = re.fullmatch(one.pattern(REGEX, NOW), text) is not None
         assert takes(llguidance.LLMatcher.grammar_from_lark(ebnf), text) == expected
-        assert takes(llguidance.LLMatcher.grammar_from_regex(one.regex(NOW)), text) == expected
+        assert takes(llguidance.LLMatcher.grammar_from_regex(one.pattern(REGEX, NOW)), text) == expected
 
 
 @pytest.mark.parametrize(
@@ -369,7 +369,7 @@ def test_a_part_that_is_left_out_says_what_may_stand_there_now() -> None:
     assert one.write({"person": "Bob"}) == "bring it"
     assert one.schema()["required"] == []
     for now, may_lack in ((["Bob", "Anna"], True), (["Anna"], False)):
-        assert bool(re.fullmatch(one.regex({"person": now}), "bring it")) == may_lack
+        assert bool(re.fullmatch(one.pattern(REGEX, {"person": now}), "bring it")) == may_lack
     with pytest.raises(ParameterError, match="person: 'Bob' may not stand here; what may: Anna"):
         one.read("bring it", {"person": ["Anna"]})
 
@@ -393,7 +393,7 @@ def test_what_was_returned_stands_where_it_fits_and_is_put_in_once() -> None:
         assert [notation.literal(f"<{one}>") in come.pattern(notation) for one in given] == [False, True, True, False]
     assert come.schema()["properties"]["spot"]["anyOf"][1] == {"type": "string", "enum": ["<where>"]}
     assert offered_of(json.loads(json.dumps(come.as_data()))) == come
-    assert Offer(come.skill).pattern(REGEX) == come.skill.words.regex()
+    assert Offer(come.skill).pattern(REGEX) == come.skill.words.pattern(REGEX)
 
 
 def test_nothing_to_list_is_nothing_to_do() -> None:
@@ -558,7 +558,7 @@ def test_options_are_all_that_may_be_said() -> None:
 def test_what_are_too_many_to_list_is_said_by_the_pattern_alone() -> None:
     wording = Wording("mix {a} {b} {c}", {name: Choice(tuple(f"{name}{n}" for n in range(40))) for name in "abc"})
     assert wording.options() is None
-    assert re.fullmatch(wording.regex(), "mix a1 b39 c0")
+    assert re.fullmatch(wording.pattern(REGEX), "mix a1 b39 c0")
     assert wording.read("mix a1 b39 c0") == {"a": "a1", "b": "b39", "c": "c0"}
 
 

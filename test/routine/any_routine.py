@@ -7,7 +7,6 @@ from typing import Any
 
 from reactree_ros.agent.observation import Outcome
 from reactree_ros.agent.parameters import Choice, Number, Person, Text, Thing
-from reactree_ros.agent.skill import EFFECTS
 from reactree_ros.agent.skill import Skill as Declared
 from reactree_ros.household.household import SKILLS
 from reactree_ros.routine import model
@@ -76,14 +75,8 @@ class AnyRoutine:
         skill = pick.choice(DECLARED)
         values = {name: self._value(one) for name, one in skill.parameters.items()}
         wording = pick.choice((skill.wording.format(**values), self._text()))
-        facts = [(pick.choice(list(EFFECTS)), self._text()) for _ in range(pick.choice((0, 0, 2)))]
-        declared = tuple(model.Fact(what, values[about]) for what, about in skill.effect.items())
-        return model.Skill(
-            wording=wording,
-            expected=pick.choice((Outcome.DONE, Outcome.DONE, Outcome.PRECONDITION)),
-            needs=tuple(model.Fact(*fact) for fact in facts),
-            effect=pick.choice((declared, (), tuple(model.Fact(*fact) for fact in facts))),
-        )
+        expected = pick.choice((Outcome.DONE, Outcome.DONE, Outcome.PRECONDITION))
+        return model.Skill(wording=wording, expected=expected)
 
     def _value(self, parameter: object) -> str:
         if self._names and self._random.random() < 0.5:

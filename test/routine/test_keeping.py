@@ -257,7 +257,7 @@ BRING: dict[str, Any] = {
         "kind": "sequence",
         "children": [
             {"kind": "search", "finds": "a", "of": "{thing}", "order": ["fridge"]},
-            {"kind": "skill", "wording": "pick up {a}", "needs": [["at", "{a}"]], "effect": [["held", "{a}"]]},
+            {"kind": "skill", "wording": "pick up {a}"},
             {
                 "kind": "fallback",
                 "children": [
@@ -307,7 +307,6 @@ def test_what_is_read_is_what_was_written() -> None:
         ({"body": {"kind": "skil", "wording": "x"}}, "'skil'"),
         ({"body": {"kind": "skill", "wording": "pick up {b}"}}, "skill: 'pick up {b}' has another place-holder"),
         ({"body": {"kind": "skill", "wording": "x", "expected": "fine"}}, "use one of done"),
-        ({"body": {"kind": "skill", "wording": "x", "effect": [["hold", "{thing}"]]}}, "'hold' is no effect"),
         ({"body": {"kind": "search", "finds": "thing", "of": "cup"}}, "'thing' is a role"),
         ({"body": {"kind": "sequence", "children": []}}, "at least 1 item"),
         ({"body": chain(DEEPEST)}, f"at most {MOST_NODES} nodes, {DEEPEST} in one another"),

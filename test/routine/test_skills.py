@@ -243,17 +243,24 @@ def test_cancelling_it_cancels_the_step_under_way_and_begins_no_other() -> None:
 @pytest.mark.slow
 def test_a_time_that_is_over_cancels_the_step_under_way() -> None:
     body = flow("fallback", flow("within", a("close a"), a("close b"), seconds=1), a("close c"))
-    robot = Robot(settle=False)
+    over = threading.Event()
+
+    class Waiting(Robot):
+        def execute(self, skill: str) -> Pending[Observation]:
+            pending = super().execute(skill)
+            if skill == "close c":
+                over.set()
+            return pending
+
+    robot = Waiting(settle=False)
     routine = Routine.from_data({"name": "do", "goal": "do it", "body": body})
     pending = RoutineSkills(robot, [routine]).execute("do it")
-    over = threading.Event()
-    robot.in_flight[0][0].add_done_callback(lambda _: over.set())
     assert over.wait(30)
     began = [one for one, _ in robot.in_flight if not one.done()]
     assert robot.executed == ["close a", "close c"]
     assert len(began) == 1
     robot.settle_all()
-    assert pending.take().text == "The 1 s for it are over. close c: done."
+    assert pending.take().text == "'close a' was stopped: its time is over. close c: done."
 
 
 def test_a_world_that_breaks_breaks_the_skill() -> None:

@@ -89,9 +89,19 @@ def test_a_world_that_does_not_say_what_is_held_is_not_said_to_hold_nothing() ->
 
 def test_what_a_later_look_missed_is_not_said_to_be_seen_there() -> None:
     known = at_the_table()
-    assert line("Find a cup", ["cup"], known, known.of()).endswith("Seen: cup 1 at table 1 in kitchen 1.")
+    assert line("Find a cup", ["cup"], known, known.of()).endswith("Within reach: cup 1.")
     known.saw(Observation("", seen=(THERE.seen[0],), looked_into="table 1"))
     assert line("Find a cup", ["cup"], known, known.of()).endswith("Not there: cup 1 at table 1 in kitchen 1 any more.")
+    assert Offers(known, ["cup"]).texts(["pick up cup 1"], known.of()) == []
+
+
+def test_what_stands_in_rooms_is_not_to_be_searched_for_in_cupboards() -> None:
+    known = Knowledge(WAH_NL, ["cup"])
+    shut = Seen("cabinet", 1, "kitchen 1", states=("CLOSED",))
+    known.saw(Observation("", seen=(shut,), rooms=("kitchen 1", "hall 1")))
+    things = ["cup", "sofa"]
+    assert line("Find a cup", things, known, known.of()).endswith("Not searched yet: cabinet 1 (closed), hall 1.")
+    assert line("Go to the sofa", things, known, known.of()).endswith("Not searched yet: hall 1.")
 
 
 def test_what_was_read_stays_as_it_is_and_names_are_as_skills_have_them() -> None:

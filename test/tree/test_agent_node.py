@@ -98,7 +98,7 @@ SCRIPTS: dict[str, tuple[list[str], dict[str, Any], tuple[Any, ...], str, list[s
     ),
     "the same thought is answered as ever where that is wanted": (
         ["Think: a", "Think: a", "Act: done"],
-        {"options": TreeOptions(answer_repeats=False)},
+        {"options": TreeOptions(as_recorded=True)},
         ("success", "done", 2, 0),
         "Think: a\nOK.\nThink: a\nOK.\n",
         [],

@@ -362,9 +362,9 @@ def new() -> Iterator[str]:
     ("thoughts", "most", "said"),
     [
         (same, 0, "TTTTTTTTTTTTTTTT"),  # as it was with a real model
-        (same, 1, "TATATATATATATATA"),
-        (same, 2, "TTATTATTATTATTAT"),
-        (same, 5, "TTATTATTATTATTAT"),  # what came again does not come a third time
+        (same, 1, "TATAAAAAAAAAAAAA"),  # what came again does not come a third time
+        (same, 2, "TTAAAAAAAAAAAAAA"),
+        (same, 5, "TTAAAAAAAAAAAAAA"),
         (new, 0, "TTTTTTTTTTTTTTTT"),
         (new, 1, "TATATATATATATATA"),
         (new, 3, "TTTATTTATTTATTTA"),

@@ -34,7 +34,6 @@ class Act(Line):
     spellings = "act|actions?"
     keys = ("act", "action", "nextaction", "skill", "command", "nextstep", "step")
     nests = True
-    last_lines = (f"Act: {DONE}", f"Act: {FAILURE}")
     counts = Counts(steps=1)
     look = Look("Act", "{act}", colour="--accent", style="cyan")
     tally = "act"

@@ -32,7 +32,7 @@ from reactree_ros.agent.decision import (
 )
 from reactree_ros.agent.grammar import TEXT, Grammar
 from reactree_ros.agent.labels import PICTURE, Mark, label_of, shortened, undressed
-from reactree_ros.agent.parameters import ParameterError
+from reactree_ros.agent.parameters import GBNF, REGEX, ParameterError
 from reactree_ros.agent.reading.reader import Reader, value_at
 from reactree_ros.agent.text import typed
 from reactree_ros.agent.turns import Said, Turn, Unreadable
@@ -89,17 +89,13 @@ class Expand(Decision):
         return bool(grammar.control_flows)
 
     @classmethod
-    def is_told(cls, grammar: Grammar) -> bool:
-        return cls.may_be_said(grammar)
-
-    @classmethod
     def regex(cls, grammar: Grammar) -> str:
-        flows = "|".join(flow.wording.regex() for flow in grammar.control_flows)
+        flows = "|".join(flow.wording.pattern(REGEX) for flow in grammar.control_flows)
         return f"Expand:\\n- control flow: (?:{flows})\\n- subgoals: {grammar.line}"
 
     @classmethod
     def ebnf(cls, grammar: Grammar) -> Sequence[str]:
-        flows = " | ".join(flow.wording.ebnf() for flow in grammar.control_flows)
+        flows = " | ".join(flow.wording.pattern(GBNF) for flow in grammar.control_flows)
         return r'expand ::= "Expand:\n- control flow: " flow "\n- subgoals: " line', f"flow ::= {flows}"
 
     @classmethod

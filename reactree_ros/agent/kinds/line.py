@@ -11,7 +11,7 @@ from typing_extensions import Self
 from reactree_ros.agent.decision import Decision, MalformedDecision
 from reactree_ros.agent.grammar import Grammar, rule_name
 from reactree_ros.agent.labels import undressed
-from reactree_ros.agent.parameters import Parameter, ParameterError
+from reactree_ros.agent.parameters import GBNF, REGEX, Parameter, ParameterError
 from reactree_ros.agent.reading.reader import Reader, sentence_that_decides
 from reactree_ros.agent.turns import About, Said, Told, Turn, Unreadable
 from reactree_ros.agent.wording import Wording
@@ -52,12 +52,12 @@ class Line(Decision):
     @classmethod
     def regex(cls, grammar: Grammar) -> str:
         wording = cls.wording()
-        return f"{cls.word}: {grammar.line if wording is None else wording.regex()}"
+        return f"{cls.word}: {grammar.line if wording is None else wording.pattern(REGEX)}"
 
     @classmethod
     def ebnf(cls, grammar: Grammar) -> Sequence[str]:
         wording = cls.wording()
-        return (f'{rule_name(cls.name)} ::= "{cls.word}: " {"line" if wording is None else wording.ebnf()}',)
+        return (f'{rule_name(cls.name)} ::= "{cls.word}: " {"line" if wording is None else wording.pattern(GBNF)}',)
 
     @classmethod
     def schema(cls, grammar: Grammar, skill: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -81,7 +81,7 @@ class Line(Decision):
             return None
         if (
             not cls.may_be_said(grammar)
-            or (cut and not cls.may_be_cut)
+            or (cut and not cls.accompanies)
             or sentence_that_decides(text, grammar) is not None
         ):
             return None

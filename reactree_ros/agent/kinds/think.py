@@ -29,7 +29,6 @@ class Think(Line):
     look = Look("Think", "{think}")
     tally = "think"
     learnt = True
-    may_be_cut = True
     accompanies = True
 
     thought: str

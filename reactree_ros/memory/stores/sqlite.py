@@ -12,10 +12,9 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -25,7 +24,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from reactree_ros.agent.turns import Turn, text_in, turn_from_dict, turn_to_dict
-from reactree_ros.background.pending import Pending, settle_as
+from reactree_ros.background.pending import Pending, stepwise
 from reactree_ros.files.read_back import parse_json, shown
 from reactree_ros.memory import embedding
 from reactree_ros.memory.embedding import DEFAULT_MODEL, Embedder, ExperienceIndex, checked_vectors
@@ -182,28 +181,23 @@ class SqliteMemory(SqliteFile, EpisodicMemory):
 
     def read_ahead(self, count_tokens: Callable[[str], int]) -> Pending[None]:
         """See :meth:`EpisodicMemory.read_ahead`: the vectors, and of a small memory all experiences, else a few."""
-        count, ended, first = self._remembering(count_tokens), Pending[None](), 0
+        count = self._remembering(count_tokens)
 
-        def read_some() -> bool:
-            nonlocal first
+        def read_some(first: int) -> int:
             with self._lock:
                 self._refresh()
-                ids = self._ids[first : first + FETCHED_AT_ONCE]
-                some = self._kept(ids)
+                some = self._kept(self._ids[first : first + FETCHED_AT_ONCE])
                 self._index.warm()
             for one in some:
                 count(one.text)
-            first += len(some)
-            return bool(some) and len(self._ids) <= KEPT_IN_MEMORY
+            return len(some) if len(self._ids) <= KEPT_IN_MEMORY else 0
 
-        def go_on(read: Future[bool]) -> None:
-            if not ended.done() and not read.cancelled() and read.exception() is None and read.result():
-                self.do(read_some).add_done_callback(go_on)
-            else:
-                settle_as(read, ended, lambda more: None)
+        def read_all() -> Generator[Pending[Any], Any, None]:
+            first = 0
+            while took := (yield self.do(partial(read_some, first))):
+                first += took
 
-        self.do(read_some).add_done_callback(go_on)
-        return ended
+        return stepwise(read_all())
 
     def _refresh(self) -> None:
         # what this and other processes have added since the last time; an error names a damaged embedding's row

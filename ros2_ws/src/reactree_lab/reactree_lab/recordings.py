@@ -12,6 +12,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
 
 from reactree_lab.worlds.ai2thor.wording import ALFRED
+from reactree_ros.agent.decision import MalformedDecision
+from reactree_ros.agent.grammar import parse_decision
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.transcript import Transcript, TranscriptError, parse_transcript
@@ -168,7 +170,15 @@ class RecordingModel(LanguageModel):
             ended = f"the recording ends after {self._next} decisions, but one more was asked for"
             return Pending.failed(RequestRejected(ended))
         self._next += 1
-        return Pending.ready(Reply(self._said[self._next - 1]))
+        return Pending.ready(reply_as_recorded(self._said[self._next - 1]))
+
+
+def reply_as_recorded(text: str) -> Reply:
+    """Read a decision in the words of the grammar alone; a final ``and`` stays in its subgoal."""
+    try:
+        return Reply(text, said=(Said(text, parse_decision(text, keep_and=True)),))
+    except MalformedDecision as error:
+        return Reply(text, objection=str(error))
 
 
 def episode_of(

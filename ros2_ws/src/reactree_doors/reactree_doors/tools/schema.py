@@ -24,7 +24,7 @@ from reactree_ros.agent.parameters import (
     each_of,
     parameter_of,
 )
-from reactree_ros.agent.skill import Bounds, Skill, effect_of
+from reactree_ros.agent.skill import Skill, effect_of
 from reactree_ros.agent.text import in_one_line, shortened_line
 from reactree_ros.agent.wording import OPTIONAL
 from reactree_ros.plugins.settings import did_you_mean
@@ -103,7 +103,6 @@ def tool_of(name: str, schema: Any, settings: ToolSettings) -> Tool:
         wording=settings.wording or _wording(name, wanted),
         parameters={one: typed.parameter for one, typed in takes.items()},
         effect=effect_of(settings.effect),
-        bounds=Bounds(settings.seconds),
     )
     return Tool(name, skill, said, takes, settings)
 

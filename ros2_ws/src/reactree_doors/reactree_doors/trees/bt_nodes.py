@@ -53,8 +53,8 @@ OWN: Mapping[str, Mapping[str, Any]] = _TABLES["own"]
 RESERVED = frozenset(
     {*TURNS, *DECORATORS, *ALWAYS, *WITHOUT, *OWN, *KINDS, PARALLEL, TO_THE_END, TIMEOUT, SUBTREE, "root", "Root"}
 )
-#: What a skill carries beside its ports, where it differs from what its declaration says.
-EXPECTED, NEEDS, EFFECT = "_expected", "_needs", "_effect"
+#: How a skill has to end, where that is not well.
+EXPECTED = "_expected"
 #: What a tree carries: what its routine is called and for, and that several robots share a parallel.
 NAME, GOAL, SHARED = "_name", "_goal", "_shared"
 #: The types of a role that other programs write, by the kind that stands for them.

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import py_trees
 from py_trees import behaviours, decorators
 from py_trees.behaviour import Behaviour
-from py_trees.common import ParallelPolicy, Status
+from py_trees.common import ParallelPolicy
 from py_trees.composites import Parallel, Selector
 
 from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.skill import Skill as Declared
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.plugins.settings import did_you_mean
-from reactree_ros.routine.model import FOR_EVER, Routine, RoutineError, effect_of, say, taken_apart
+from reactree_ros.routine.model import FOR_EVER, Routine, RoutineError, say, taken_apart
 
-#: Facts as a person writes them, e.g. ``[("held", "{thing}")]``.
-Facts = Sequence[tuple[str, str]]
 _Data = dict[str, Any]
 
 
@@ -47,30 +45,22 @@ def routine_of(
     return Routine.from_data({"name": name, "goal": goal, "roles": kinds, "body": body}, where=name)
 
 
-class Noted:
-    """A behaviour of a sketch, which is not carried out."""
+class Noted(Behaviour):
+    """A node of a sketch, with those in it.
 
-    data: _Data  #: the node that it stands for, without what is below it
+    Status: It has none; to be ticked is an error.
 
+    Attributes:
+        data: What is said of the node, without those in it.
+    """
 
-class Leaf(Noted, Behaviour):
-    """A leaf of a sketch. Status: It has none; to be ticked is an error."""
-
-    def __init__(self, **data: Any) -> None:
+    def __init__(self, children: Sequence[Behaviour] = (), **data: Any) -> None:
         super().__init__(str(data["kind"]))
-        self.data = data
+        self.children, self.data = list(children), data
 
-    def update(self) -> Status:
+    def update(self) -> NoReturn:
         """Refuse."""
         raise RoutineError(f"this {self.name} is part of a sketch, which is not carried out; use routine_of")
-
-
-class Flow(Noted, py_trees.composites.Sequence):
-    """A composite of a sketch, where py_trees has none."""
-
-    def __init__(self, children: Sequence[Behaviour], **data: Any) -> None:
-        super().__init__(str(data["kind"]), memory=True, children=list(children))
-        self.data = data
 
 
 class Sketch:
@@ -86,10 +76,10 @@ class Sketch:
         self.subgoal = subgoal
         self._skills = skills
 
-    def skill(self, skill: str, /, **values: object) -> Leaf:
+    def skill(self, skill: str, /, **values: object) -> Noted:
         """Return a leaf that carries a skill out: in whole, or a declared one by its name or verb with its values."""
         if not self._skills and not values:
-            return Leaf(kind="skill", wording=skill)
+            return Noted(kind="skill", wording=skill)
         words = {name: str(value) for name, value in values.items()}
         for one in self._skills:
             found = words if skill in (one.name, one.verb) and words.keys() == one.parameters.keys() else None
@@ -100,51 +90,49 @@ class Sketch:
         more = did_you_mean(skill, known) if known else "say it in whole, or give the skills"
         raise RoutineError(f"skill '{shortened_line(skill, 60)}': there is no such skill; {more}")
 
-    def _declared(self, skill: Declared, values: Mapping[str, str]) -> Leaf:
+    def _declared(self, skill: Declared, values: Mapping[str, str]) -> Noted:
         try:
             wording = say(skill, values)
         except ParameterError as error:
             raise RoutineError(f"skill '{skill.name}': {error}") from None
-        return Leaf(kind="skill", wording=wording, effect=effect_of(skill, values))
+        return Noted(kind="skill", wording=wording)
 
-    def step(self, wording: str, *, expected: str = "done", needs: Facts = (), effect: Facts = ()) -> Leaf:
-        """Return a leaf that carries a skill out, with how it has to end, what it needs and what it brings."""
-        return Leaf(kind="skill", wording=wording, expected=expected, needs=needs, effect=effect)
+    def step(self, wording: str, *, expected: str = "done") -> Noted:
+        """Return a leaf that carries a skill out, with how it has to end."""
+        return Noted(kind="skill", wording=wording, expected=expected)
 
-    def goal(self, subgoal: str) -> Leaf:
+    def goal(self, subgoal: str) -> Noted:
         """Return a leaf that works on a goal in natural language: an agent node."""
-        return Leaf(kind="goal", text=subgoal)
+        return Noted(kind="goal", text=subgoal)
 
-    def search(self, finds: str, *, of: str, order: Sequence[str] = ()) -> Leaf:
+    def search(self, finds: str, *, of: str, order: Sequence[str] = ()) -> Noted:
         """Return a leaf that looks for something; ``finds`` stands for it in braces from then on."""
-        return Leaf(kind="search", finds=finds, of=of, order=order)
+        return Noted(kind="search", finds=finds, of=of, order=order)
 
-    def wait_for(self, condition: str, seconds: float | None = None) -> Leaf:
+    def wait_for(self, condition: str, seconds: float | None = None) -> Noted:
         """Return a leaf that waits until a condition holds, for so many seconds at most; 0: it only looks."""
-        return Leaf(kind="wait for", condition=condition, seconds=seconds)
+        return Noted(kind="wait for", condition=condition, seconds=seconds)
 
-    def parallel(self, policy: str, children: Sequence[Behaviour]) -> Flow:
+    def parallel(self, policy: str, children: Sequence[Behaviour]) -> Noted:
         """Return a parallel that runs each child to its end: ``majority``, or ``concurrent`` for several robots."""
-        return Flow(children, kind="parallel", policy=policy)
+        return Noted(children, kind="parallel", policy=policy)
 
-    def repeat_until(self, condition: str, children: Sequence[Behaviour]) -> Flow:
+    def repeat_until(self, condition: str, children: Sequence[Behaviour]) -> Noted:
         """Return a sequence that is done again and again until a condition holds after a round."""
-        return Flow(children, kind="repeat until", condition=condition)
+        return Noted(children, kind="repeat until", condition=condition)
 
-    def while_holds(self, condition: str, children: Sequence[Behaviour]) -> Flow:
+    def while_holds(self, condition: str, children: Sequence[Behaviour]) -> Noted:
         """Return a sequence that is done again and again as long as a condition holds before a round."""
-        return Flow(children, kind="while", condition=condition)
+        return Noted(children, kind="while", condition=condition)
 
-    def within(self, seconds: int, children: Sequence[Behaviour]) -> Flow:
+    def within(self, seconds: int, children: Sequence[Behaviour]) -> Noted:
         """Return a sequence that fails when so many seconds are over."""
-        return Flow(children, kind="within", seconds=seconds)
+        return Noted(children, kind="within", seconds=seconds)
 
 
 def _data_of(behaviour: Behaviour) -> _Data:
-    if isinstance(behaviour, Leaf):
-        return behaviour.data
-    if isinstance(behaviour, Flow):
-        return {**behaviour.data, "children": _below(behaviour)}
+    if isinstance(behaviour, Noted):
+        return behaviour.data | ({"children": _below(behaviour)} if behaviour.children else {})
     if of := _OF.get(type(behaviour)):
         return of(behaviour)
     known = [one.__name__ for one in _OF]

@@ -61,7 +61,15 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _call(name: str, *arguments: str, depth: int) -> str:
+def _written(node: model.Node, depth: int) -> str:
+    name, arguments = _MADE[type(node)](node)
+    if isinstance(node, model.Decorator):
+        arguments.insert(1, _written(node.child, depth))
+    elif children := model.children_of(node):
+        inner = "    " * (depth + 2)
+        each = "".join(f"{inner}{_written(child, depth + 2)},\n" for child in children)
+        listed = f"[\n{each}{'    ' * (depth + 1)}]"
+        arguments.append(f"children={listed}" if name.startswith("composites.") else listed)
     line = f"{name}({', '.join(arguments)})"
     if len(line) + 4 * depth <= _LONGEST and "\n" not in line:
         return line
@@ -69,71 +77,47 @@ def _call(name: str, *arguments: str, depth: int) -> str:
     return f"{name}(\n{inner}" + f",\n{inner}".join(arguments) + f",\n{'    ' * depth})"
 
 
-def _written(node: model.Node, depth: int) -> str:
-    write: Callable[[Any, int], str] = _WRITE[type(node)]
-    return write(node, depth)
-
-
-def _list(nodes: tuple[model.Node, ...], depth: int) -> str:
-    inner = "    " * (depth + 1)
-    return f"[\n{''.join(f'{inner}{_written(node, depth + 1)},{chr(10)}' for node in nodes)}{'    ' * depth}]"
-
-
-def _turns(node: model.Sequence | model.Fallback, depth: int) -> str:
-    name = "Sequence" if isinstance(node, model.Sequence) else "Selector"
-    children = f"children={_list(node.children, depth + 1)}"
-    return _call(f"composites.{name}", _quoted(node.kind), f"memory={node.memory}", children, depth=depth)
-
-
-def _parallel(node: model.Parallel, depth: int) -> str:
-    children = _list(node.children, depth + 1)
+def _parallel(node: model.Parallel) -> tuple[str, list[str]]:
     if node.policy != "all":
-        return _call("run.parallel", _quoted(node.policy), children, depth=depth)
-    policy = "policy=common.ParallelPolicy.SuccessOnAll()"
-    return _call("composites.Parallel", _quoted(node.kind), policy, f"children={children}", depth=depth)
+        return "run.parallel", [_quoted(node.policy)]
+    return "composites.Parallel", [_quoted(node.kind), "policy=common.ParallelPolicy.SuccessOnAll()"]
 
 
-def _flow(name: str, first: Callable[[Any], str]) -> Callable[[Any, int], str]:
-    return lambda node, depth: _call(name, first(node), _list(node.children, depth + 1), depth=depth)
-
-
-def _decorator(node: model.Decorator, depth: int) -> str:
+def _decorator(node: model.Decorator) -> tuple[str, list[str]]:
     name, counts = _DECORATORS[node.does]
     for_ever = "-1" if node.does == "repeat" else f"{model.FOR_EVER:_}"
     times = [f"{counts}={node.times or for_ever}"] if counts else []
-    child = _written(node.child, depth + 1)
-    return _call(f"decorators.{name}", _quoted(node.does), child, *times, depth=depth)
+    return f"decorators.{name}", [_quoted(node.does), *times]
 
 
-def _skill(node: model.Skill, depth: int) -> str:
-    more = [] if node.expected is Outcome.DONE else [f"expected={_quoted(node.expected.value)}"]
-    for name in ("needs", "effect"):
-        facts = [f"({_quoted(fact.what)}, {_quoted(fact.about)})" for fact in getattr(node, name)]
-        more += [f"{name}=[{', '.join(facts)}]"] if facts else []
-    return _call("run.step" if more else "run.skill", _quoted(node.wording), *more, depth=depth)
+def _skill(node: model.Skill) -> tuple[str, list[str]]:
+    if node.expected is Outcome.DONE:
+        return "run.skill", [_quoted(node.wording)]
+    return "run.step", [_quoted(node.wording), f"expected={_quoted(node.expected.value)}"]
 
 
-def _search(node: model.Search, depth: int) -> str:
+def _search(node: model.Search) -> tuple[str, list[str]]:
     order = [f"order=[{', '.join(map(_quoted, node.order))}]"] if node.order else []
-    return _call("run.search", _quoted(node.finds), f"of={_quoted(node.of)}", *order, depth=depth)
+    return "run.search", [_quoted(node.finds), f"of={_quoted(node.of)}", *order]
 
 
-def _wait(node: model.WaitFor, depth: int) -> str:
+def _wait(node: model.WaitFor) -> tuple[str, list[str]]:
     seconds = [] if node.seconds is None else [repr(node.seconds).removesuffix(".0")]
-    return _call("run.wait_for", _quoted(node.condition), *seconds, depth=depth)
+    return "run.wait_for", [_quoted(node.condition), *seconds]
 
 
-_WRITE: Mapping[type, Callable[[Any, int], str]] = {
-    model.Sequence: _turns,
-    model.Fallback: _turns,
+#: What makes each kind of node, with its arguments but the nodes in it.
+_MADE: Mapping[type, Callable[[Any], tuple[str, list[str]]]] = {
+    model.Sequence: lambda node: ("composites.Sequence", [_quoted(node.kind), f"memory={node.memory}"]),
+    model.Fallback: lambda node: ("composites.Selector", [_quoted(node.kind), f"memory={node.memory}"]),
     model.Parallel: _parallel,
     model.Decorator: _decorator,
     model.Skill: _skill,
-    model.Goal: lambda node, depth: _call("run.goal", _quoted(node.text), depth=depth),
+    model.Goal: lambda node: ("run.goal", [_quoted(node.text)]),
     model.Search: _search,
     model.WaitFor: _wait,
-    model.Always: lambda node, _: f'behaviours.{"Success" if node.succeeds else "Failure"}("always")',
-    model.RepeatUntil: _flow("run.repeat_until", lambda node: _quoted(node.condition)),
-    model.While: _flow("run.while_holds", lambda node: _quoted(node.condition)),
-    model.Within: _flow("run.within", lambda node: str(node.seconds)),
+    model.Always: lambda node: (f"behaviours.{'Success' if node.succeeds else 'Failure'}", ['"always"']),
+    model.RepeatUntil: lambda node: ("run.repeat_until", [_quoted(node.condition)]),
+    model.While: lambda node: ("run.while_holds", [_quoted(node.condition)]),
+    model.Within: lambda node: ("run.within", [str(node.seconds)]),
 }

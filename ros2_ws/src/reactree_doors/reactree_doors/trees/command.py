@@ -61,7 +61,9 @@ def routine_export(
     memory.check_exists()
     with memory.open() as episodic:
         kept = Kept(episodic).named(name)
-    _put(xml_of(kept, _household(world).skills) if kind is Kind.XML else python_of(kept), out)
+    household = _household(world)
+    skills = household.skills if kept.origin.household == household.name else ()  # else they are said in whole
+    _put(xml_of(kept, skills) if kind is Kind.XML else python_of(kept), out)
 
 
 @routine.command("import")
@@ -105,8 +107,6 @@ def _keep(
 
     read = read_routine(file, skills, goal=goal, names=names)
     with memory.open() as episodic:
-        if not episodic.keeps_routines:
-            raise UserError(f"{memory}: this memory keeps no routines; name a file of your own")
         kept = Kept(episodic)
         there = kept.all().get(read.name)
         version = 1 if there is None else there.next_version

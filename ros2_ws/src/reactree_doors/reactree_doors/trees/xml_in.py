@@ -15,14 +15,14 @@ from reactree_doors.trees import bt_nodes as bt
 from reactree_doors.trees.bt_nodes import by_node_name
 from reactree_ros.agent.observation import Outcome
 from reactree_ros.agent.parameters import List, Names, Parameter, ParameterError, Thing, any_name, each_of
-from reactree_ros.agent.skill import EFFECTS, WAIT, look_at
+from reactree_ros.agent.skill import WAIT, look_at
 from reactree_ros.agent.skill import Skill as Declared
 from reactree_ros.agent.text import LONGEST_TEMPLATE, shortened_line
-from reactree_ros.files.read_back import check_values, parse_json, text_of
+from reactree_ros.files.read_back import text_of
 from reactree_ros.files.xml import LARGEST_XML, Element, NoXml, parse_xml
 from reactree_ros.plugins.settings import did_you_mean, fault_of, or_nearest
 from reactree_ros.routine import model
-from reactree_ros.routine.model import effect_of, has_role, say, taken_apart
+from reactree_ros.routine.model import has_role, say, taken_apart
 
 
 @dataclass
@@ -35,7 +35,6 @@ class Scope:
 
 
 _ROLE = re.compile(r"[a-z][a-z0-9_]{0,39}")
-_ROLE_NAMED = re.compile(r"\{(\w+)\}")
 _POINTER = re.compile(r"\{([^{}]+)\}")
 _TRUE = ("true", "True", "TRUE", "1")
 _KIND_OF = {other: kind for kind, others in bt.TYPES.items() for other in others}
@@ -85,7 +84,6 @@ class _File:
         self.models: dict[str, tuple[Element, ...]] = {}
         self.roles, self._names = frozenset[str](), set[str]()
         self._count = 0  # of nodes
-        self.described: dict[str, str] = {}  # the wordings of actions, as `export` writes them into the nodes model
         self._root = root
         self._sort(root)
 
@@ -126,9 +124,6 @@ class _File:
             elif child.tag == "TreeNodesModel":
                 for one in child.named(bt.SUBTREE):
                     self.models[one.attributes.get("ID", "")] = one.children
-                for one in child.named("Action"):
-                    said = [told.text for told in one.named("description")]
-                    self.described |= dict.fromkeys([one.attributes.get("ID", "")], said[0]) if said else {}
             elif child.tag == "include":
                 self.refuse(child, "other files are not read; put its trees into this one")
             else:
@@ -225,11 +220,7 @@ class _Reading:
             return self._decorator(*bt.DECORATORS[tag])
         if read := _READ.get(tag):
             return read(self)
-        skill = self._file.skills.get(tag)
-        described = self._described() if skill is None or not self._has_ports(skill.parameters) else None
-        if described is not None:
-            return described
-        if skill is not None:
+        if skill := self._file.skills.get(tag):
             return self._declared(skill)
         known = [*bt.TURNS, *bt.DECORATORS, *bt.ALWAYS, *_READ, *self._file.skills]
         self._refuse(f"'{shortened_line(tag, 60)}' is no node and no skill here; {did_you_mean(tag, known)}")
@@ -417,33 +408,16 @@ class _Reading:
         begun = [one for one in begun if taken_apart(wording, one) is not None]
         for skill in sorted(begun, key=lambda one: one.words.letters_in(wording))[-1:]:
             self._check_names(skill.parameters, taken_apart(wording, skill) or {})
-        return self._skill_node(wording, ())
+        return self._skill_node(wording)
 
     def _declared(self, skill: Declared) -> model.Node:
         ports = self._said_ports(skill.parameters)
         values = {name: ports[name] for name in skill.parameters}
         self._check_names(skill.parameters, values)
         try:
-            return self._skill_node(say(skill, values), effect_of(skill, values))
+            return self._skill_node(say(skill, values))
         except ParameterError as error:
             self._refuse(str(error))
-
-    def _described(self) -> model.Node | None:
-        wording = self._file.described.get(self._tag, "")
-        if not wording or not self._has_ports(names := _ROLE_NAMED.findall(wording)):
-            return None
-        ports = self._said_ports(names)
-        said = _ROLE_NAMED.sub(lambda name: ports[name[1]], wording)
-        for skill in self._file.skills.values():
-            if (values := taken_apart(said, skill)) is not None:
-                self._check_names(skill.parameters, values)
-                return self._skill_node(said, effect_of(skill, values))
-        return None
-
-    def _has_ports(self, needed: Iterable[str]) -> bool:
-        return {*needed} == {
-            name for name in self._element.attributes if name != "ID" and name not in bt.LABELS and name[:1] != "_"
-        }
 
     def _check_names(self, places: Mapping[str, Parameter], values: Mapping[str, str]) -> None:
         for place, value in values.items():
@@ -457,28 +431,11 @@ class _Reading:
 
     def _said_ports(self, needed: Iterable[str]) -> dict[str, str]:
         self._leaf()
-        return self._ports(needed, (bt.EXPECTED, bt.NEEDS, bt.EFFECT))
+        return self._ports(needed, (bt.EXPECTED,))
 
-    def _skill_node(self, wording: str, effect: tuple[model.Fact, ...]) -> model.Node:
+    def _skill_node(self, wording: str) -> model.Node:
         expected: Any = self._element.attributes.get(bt.EXPECTED, Outcome.DONE)
-        needs, effect = self._facts(bt.NEEDS, ()), self._facts(bt.EFFECT, effect)
-        return model.Skill(wording=wording, expected=expected, needs=needs, effect=effect)
-
-    def _facts(self, name: str, default: tuple[model.Fact, ...]) -> tuple[model.Fact, ...]:
-        if name not in self._element.attributes:
-            return default
-        written = self._element.attributes[name]
-        try:
-            facts = parse_json(written)
-            check_values(facts)
-            for what, _ in facts:
-                if what not in EFFECTS:
-                    self._refuse(f"{name}: '{what}' is no effect of a skill; {did_you_mean(str(what), EFFECTS)}")
-            return tuple(model.Fact(str(what), self._meant(str(about))) for what, about in facts)
-        except model.RoutineError:
-            raise
-        except (ValueError, TypeError):
-            self._refuse(f'{name} is {shortened_line(written, 60)!r}; write it like [["held", "{{thing}}"]]')
+        return model.Skill(wording=wording, expected=expected)
 
 
 #: What reads the nodes that are no sequences, fallbacks and decorators, by their names.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -14,7 +13,7 @@ from reactree_ros.agent.skill import Skill as Declared
 from reactree_ros.agent.text import shortened_line
 from reactree_ros.files.xml import Element, as_xml
 from reactree_ros.routine import model
-from reactree_ros.routine.model import effect_of, taken_apart
+from reactree_ros.routine.model import apart
 
 #: Characters that XML cannot hold.
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -85,15 +84,11 @@ class _Writer:
         return self._element(node, bt.HOLDS if looks else bt.WAIT, {"condition": node.condition, **seconds})
 
     def _skill(self, node: model.Skill) -> Element:
-        tag, ports = bt.SKILL, {"wording": node.wording} | ({bt.EFFECT: _facts(node.effect)} if node.effect else {})
-        for name, skill in self._skills.items():
-            values = taken_apart(node.wording, skill)
-            if values is not None and effect_of(skill, values) == node.effect:  # else it is another robot's
-                tag, ports = name, values
-                break
         more = {bt.EXPECTED: node.expected.value} if node.expected is not Outcome.DONE else {}
-        more |= {bt.NEEDS: _facts(node.needs)} if node.needs else {}
-        return self._element(node, tag, ports | more)
+        if (said := apart(node.wording, self._skills.values())) is None:
+            return self._element(node, bt.SKILL, {"wording": node.wording, **more})
+        skill, values = said
+        return self._element(node, skill.name.replace(" ", "_"), values | more)
 
     def _element(
         self,
@@ -126,13 +121,8 @@ _WRITTEN: Mapping[type, Callable[[_Writer, Any], Element]] = {
 }
 
 
-def _facts(facts: tuple[model.Fact, ...]) -> str:
-    return json.dumps(facts, ensure_ascii=False)
-
-
 def _named(node: model.Node) -> str:
-    text = next((getattr(node, name) for name in ("wording", "text", "of", "condition") if hasattr(node, name)), "")
-    return f"{node.kind} '{shortened_line(text, 60)}'" if text else node.kind
+    return " ".join((node.kind, *(f"'{shortened_line(text, 60)}'" for text in model.templates_of(node))))
 
 
 # ---------------------------------------------------------------------- the nodes model

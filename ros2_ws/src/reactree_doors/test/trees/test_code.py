@@ -17,7 +17,7 @@ from routine.any_routine import DECLARED, AnyRoutine
 from reactree_doors.trees.by_hand import Sketch, routine_of
 from reactree_doors.trees.code import python_of
 from reactree_ros.routine import model
-from reactree_ros.routine.model import Fact, Routine, RoutineError
+from reactree_ros.routine.model import Routine, RoutineError
 
 
 def made(source: str) -> Routine:
@@ -70,7 +70,7 @@ def fetching(run: Any) -> Behaviour:
 
 def test_a_tree_that_runs_by_hand_is_a_routine_too() -> None:
     routine = routine_of(fetching, goal="Put the book on the bed", skills=DECLARED)
-    went = (model.Skill(wording=f"go to {room}", effect=(Fact("at", room),)) for room in ("living room 1", "bedroom 1"))
+    went = (model.Skill(wording=f"go to {room}") for room in ("living room 1", "bedroom 1"))
     first, last = went
     assert routine.name == "fetching"
     assert routine.body == model.Fallback(

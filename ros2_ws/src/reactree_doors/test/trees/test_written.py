@@ -14,7 +14,7 @@ from reactree_ros.files.xml import parse_xml
 from reactree_ros.household.household import SKILLS
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.routine.fitting import Kept
-from reactree_ros.routine.model import Routine
+from reactree_ros.routine.model import Origin, Routine
 
 (TASK, *_) = (task for task in tasks(1, 8) if len(task.goal) == 1)
 ROLES = '<input_port name="thing" type="thing"/><input_port name="to" type="place"/>'
@@ -74,6 +74,10 @@ def test_it_goes_out_as_xml_and_python_and_comes_in_again(cli: Cli, xml: Path, t
     assert "ROUTINE = routine_of(bring," in cli("routine", "export", "bring", *of, "--as", "python").out.replace(
         "\n", ""
     )
+    whole = first.model_copy(update={"name": "whole", "origin": Origin(household="office")})
+    (tmp_path / "whole.json").write_text(whole.to_json())
+    assert cli("routine", "edit", "whole", *of, "--file", tmp_path / "whole.json").code == 0
+    assert '<Skill wording="pick up {it}"/>' in cli("routine", "export", "whole", *of).out
     assert "exists already" in cli("routine", "export", "bring", *of, "--out", out).err
     assert "there is no routine 'brig'; did you mean 'bring'?" in cli("routine", "export", "brig", *of).err
 

@@ -22,7 +22,6 @@ from reactree_ros.routine.model import (
     MOST_NODES,
     Always,
     Decorator,
-    Fact,
     Fallback,
     Goal,
     Node,
@@ -38,7 +37,7 @@ from reactree_ros.routine.model import (
 )
 
 GO, WAIT = '<go_to thing="sink 1"/>', '<WaitFor condition="it rings"/>'
-WENT = Skill(wording="go to sink 1", effect=(Fact("at", "sink 1"),))
+WENT = Skill(wording="go to sink 1")
 RINGS = WaitFor(condition="it rings")
 
 
@@ -75,12 +74,9 @@ def test_a_skill_of_another_robot_is_written_with_its_whole_wording() -> None:
     drawer = Declared(name="open drawer", wording="open drawer {number}", parameters={"number": Number(1, 6)})
     body = Skill(wording="open drawer {number_1}")
     routine = Routine(name="r", goal="{number_1}", roles=(Role(name="number_1", kind="number"),), body=body)
-    written = xml_of(routine, DECLARED)
+    written = xml_of(routine)
     assert '<Skill wording="open drawer {number_1}"/>' in written
-    old = written.replace("<Skill wording=", '<open _effect="[]" thing=').replace('="open drawer', '="drawer')
-    assert routine_of_xml(written, [drawer]) == routine_of_xml(old, [drawer]) == routine
-    with pytest.raises(RoutineError, match="'open' is no node and no skill here"):
-        routine_of_xml(old.replace("open {thing}", "unlock {thing}"), [drawer])
+    assert routine_of_xml(written, [drawer]) == routine
 
 
 def test_what_only_tells_an_editor_about_a_tree_is_passed_over() -> None:
@@ -88,19 +84,18 @@ def test_what_only_tells_an_editor_about_a_tree_is_passed_over() -> None:
     assert routine_of_xml(text, DECLARED).body == WENT
 
 
-def test_a_skill_is_an_action_with_ports_and_has_its_declared_effect() -> None:
+def test_a_skill_is_an_action_with_ports() -> None:
     """What a person writes in Groot2, and what stands in the file for it."""
     ports = '<input_port name="thing" type="thing"/><input_port name="who" type="std::string"/>'
     hand = '<Action ID="hand_over" thing="{thing}" person="{who}"/>'
     body = f'<Sequence name="s"><pick_up thing="{{thing}}"/>{hand}</Sequence>'
     routine = routine_of_xml(file_of(body, ports=ports), DECLARED, goal="bring {who} the {thing}")
     assert routine.roles == (Role(name="thing", kind="thing"), Role(name="who", kind="text"))
-    picked = Skill(wording="pick up {thing}", effect=(Fact("held", "{thing}"),))
-    handed = Skill(wording="hand {thing} to {who}", effect=(Fact("released", "{thing}"),))
+    picked = Skill(wording="pick up {thing}")
+    handed = Skill(wording="hand {thing} to {who}")
     assert routine.body == Sequence(children=(picked, handed))
     written = xml_of(routine, DECLARED)
     assert '<hand_over thing="{thing}" person="{who}"/>' in written
-    assert "_effect" not in written
 
 
 @pytest.mark.parametrize(
@@ -132,7 +127,6 @@ def test_a_skill_is_an_action_with_ports_and_has_its_declared_effect() -> None:
         ("<AlwaysFailure name='no'/>", Always(succeeds=False)),
         ('<Holds condition="it rings"/>', WaitFor(condition="it rings", seconds=0)),
         ('<AgentNode goal="find it" _uid="3" _description="why"/>', Goal(text="find it")),
-        ('<Skill wording="dance" _needs=\'[["on", "music"]]\'/>', Skill(wording="dance", needs=(Fact("on", "music"),))),
     ],
 )
 def test_nodes_that_both_have_are_carried_over(body: str, meant: Node) -> None:
@@ -154,7 +148,7 @@ def test_a_node_without_a_counterpart_is_named_with_its_line_and_a_reason(name: 
         ("<pick_up thing='{mug}'/>", "'{mug}' is no role and was not found before"),
         ("<pick_up thing='{mug'/>", "a brace that is none of a role is doubled"),
         ("<pick_up thing='mug 1' _skipIf='a == 1'/>", "'_skipIf' cannot be carried over"),
-        ("<pick_up thing='mug 1' _effect='[1]'/>", "_effect is '[1]'; write it like"),
+        ("<pick_up thing='mug 1' _effect='[1]'/>", "'_effect' cannot be carried over"),
         ("<pick_up thing='mug 1' _expected='dome'/>", "expected: did you mean 'done'"),
         ("<drive metres='7'/>", "metres: 7 may not stand here"),
         (f"<pick_up thing='mug 1'>{GO}</pick_up>", "nothing may stand in it"),

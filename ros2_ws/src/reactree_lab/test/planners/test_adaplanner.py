@@ -155,7 +155,7 @@ def test_the_papers_example_ends_with_the_clean_lettuce_on_the_table() -> None:
     )
     with world:
         task = "put a clean lettuce in diningtable"
-        options = TreeOptions(refuse_unavailable=False)
+        options = TreeOptions(as_recorded=True)
         run = Episode(task, world=world, model=model, planner=planner("adaplanner"), options=options)
         result = run.run()
     assert (result.status, result.gsr, result.decisions) == ("success", 1.0, 5)

@@ -377,7 +377,7 @@ class CodeRunner(GoalNode):
         context = self.context
         self.check_budget()
         context.budget.steps += 1
-        listed = context.options.refuse_unavailable and not context.household.free_skills
+        listed = not context.options.as_recorded and not context.household.free_skills
         if listed and Skills(*apart((yield from self.available_skills()))).exactly(skill) is None:
             reason = not_available(skill)
             context.listener.refused(self, Said(str(Act(skill)), Act(skill)), reason)

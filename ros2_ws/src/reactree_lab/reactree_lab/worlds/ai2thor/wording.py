@@ -59,8 +59,8 @@ SKILLS = (
     handling("pick up", "takes an object into the empty hand", "held", "pickupable", near="{thing}", free="hand"),
     handling("put down", "puts it where you stand", "released", "", held="{thing}", **{"not": {"closed": HERE}}),
     handling("slice", "cuts an object into slices", "gone", "sliceable", near="{thing}"),
-    handling("open", "opens something that is closed", "open", "openable", closed="{thing}", near="{thing}"),
-    handling("close", "closes something that is open", "closed", "openable", open="{thing}", near="{thing}"),
+    handling("open", "opens something, to see what is in it", "open", "openable", closed="{thing}", near="{thing}"),
+    handling("close", "closes something", "closed", "openable", open="{thing}", near="{thing}"),
     handling("turn on", "switches something on", "on", "toggleable", off="{thing}", near="{thing}"),
     handling("turn off", "switches something off", "off", "toggleable", on="{thing}", near="{thing}"),
 )
