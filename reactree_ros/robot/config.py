@@ -8,7 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -645,28 +645,18 @@ def _located(where: str) -> Iterator[None]:
         raise UserError(f"{where}: {error}") from None
 
 
-@dataclass(frozen=True)
-class ErrorCode:
-    """What an error code of Nav2 stands for."""
-
-    name: str
-    outcome: Outcome
-
-
 #: The codes with which `nav2_msgs/action/NavigateToPose` of Jazzy ends: those of its path planner and its controller.
-NAV2_CODES: Mapping[int, ErrorCode] = {
-    int(code): ErrorCode(name, Outcome(outcome))
+NAV2_CODES: Mapping[int, tuple[str, Outcome]] = {
+    int(code): (name, Outcome(outcome))
     for code, (name, outcome) in json.loads(Path(__file__).with_name("nav2_codes.json").read_text()).items()
 }
 
 
-def error_code(entry: CallEntry, code: int) -> ErrorCode:
-    """Say what an error code of a skill's server stands for."""
+def error_code(entry: CallEntry, code: int) -> tuple[str, Outcome]:
+    """Return the name of an error code of a skill's server, if it is known, and what it stands for."""
     known = NAV2_CODES.get(code) if entry.type.startswith("nav2_msgs/action/Navigate") else None
-    name = known.name if known is not None else ""
-    if code in entry.outcomes:
-        return ErrorCode(name, Outcome(entry.outcomes[code]))
-    return known or ErrorCode(name, Outcome.EXECUTION)
+    name, outcome = known or ("", Outcome.EXECUTION)
+    return name, Outcome(entry.outcomes[code]) if code in entry.outcomes else outcome
 
 
 def load_robot(path: str | Path) -> RobotConfig:
