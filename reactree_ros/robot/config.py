@@ -540,25 +540,26 @@ class RobotConfig(Document):
 
     def check_fits(self, document: MapDocument, where: str) -> None:
         """Raise UserError if what the parameters of skills ask for cannot be on a map, with what may be meant."""
-        for passage in (one for room in document.rooms for one in Ways(document).leaving(room.name)):
-            for skill in passage.skills:
+        ways = Ways(document)
+        for passage in (one for room in document.rooms for one in ways.leaving(room.name)):
+            for said in passage.skills:
                 with _located(
-                    f"{self.at(where, 'skills')}: none of them passes the map's connection to {passage.to}: '{skill}'"
+                    f"{self.at(where, 'skills')}: none of them passes the map's connection to {passage.to}: '{said}'"
                 ):
-                    read_skill(skill, self.declared).check_known(document.names)
+                    read_skill(said, self.declared).check_known(document.names)
         if self.battery is not None and (charge := self.battery.charge) is not None:
             with _located(self.at(where, "battery", "charge", "skill")):
                 read_skill(charge.skill, self.declared).check_known(document.names)
         known, check_needs = document.asked_by, self.check_of_needs(document)
-        for name, entry in self.skills.items():
-            for parameter, one in entry.declared(name).parameters.items():
-                with _located(self.at(where, "skills", name, "parameters", parameter)):
+        for skill in self.declared:
+            for parameter, one in skill.parameters.items():
+                with _located(self.at(where, "skills", skill.name, "parameters", parameter)):
                     if (kind := one.named) is not None:
                         for usual in each_of(one.default) if one.default is not None else ():
                             replace(kind, names=()).check_known(str(usual), document.names(kind))
                         _check_on_map(kind, document.names(kind), known)
-            with _located(self.at(where, "skills", name, "requires")):
-                check_needs(entry.declared(name).requires)
+            with _located(self.at(where, "skills", skill.name, "requires")):
+                check_needs(skill.requires)
 
     def check_of_needs(self, document: MapDocument) -> Callable[[Iterable[Need]], None]:
         """Return what raises ValueError if a need is about what is neither on the map nor changed by any skill."""

@@ -149,10 +149,9 @@ class SemanticMap(House):
         if not seen:
             return "" if gone else f"the {_the(name)} is not detected{f' at the {_the(place)}' if place else ''}"
         assert isinstance(item, Item)  # it was detected
-        if gone:
-            return f"the {item.word} is still detected {_where(self.place_of(item))}"
-        lies_there = not isinstance(target, Receptacle) or self.may_carry(target, item)
-        return "" if lies_there else f"the {item.word} is detected {_where(self.place_of(item))}"
+        if not gone and (not isinstance(target, Receptacle) or self.may_carry(target, item)):
+            return ""
+        return f"the {item.word} is {'still ' if gone else ''}detected {_where(self.place_of(item))}"
 
     def settle(self, call: SkillCall) -> str:
         """Settle whether a skill was done that was reported to be; returns what speaks against it.
