@@ -52,7 +52,7 @@ from reactree_ros.household.tasks import load_tasks
 from reactree_ros.llm.decoding import Method
 from reactree_ros.llm.engine import Constraint, ConstraintKind, Generated, Generation
 from reactree_ros.llm.engine_model import EngineModel, FairQueue
-from reactree_ros.llm.openai.engine import OpenAIEngine
+from reactree_ros.llm.openai.engine import OpenAIEngine, OpenAISettings
 from reactree_ros.llm.port import Choice, DecisionRequest, prompt_text
 from reactree_ros.memory.port import TOKEN_LIMIT
 
@@ -198,7 +198,7 @@ def ask(model: FairQueue, nodes: Sequence[Sequence[Recorded]], at_once: int, mar
 
 
 def model_for(url: str, method: Method | None, at_most: int = AT_ONCE) -> FairQueue:
-    model = FairQueue(EngineModel(Steered(base_url=url), method=method, retries=0), at_most)
+    model = FairQueue(EngineModel(Steered(OpenAISettings(base_url=url)), method=method, retries=0), at_most)
     model.ready().result(timeout=60)
     return model
 
@@ -260,7 +260,7 @@ def guidance(python: str, folder: Path, nodes: Sequence[Sequence[Recorded]]) -> 
 
 async def grammar_alone(url: str, turns: tuple[Turn, ...], skills: int, times: int = 15) -> tuple[float, float]:
     """Seconds with a new grammar of so many skills each time, and without."""
-    server = OpenAIEngine(base_url=url)
+    server = OpenAIEngine(OpenAISettings(base_url=url))
     await server.open()
     plain, constrained = [], []
     for number in range(times):

@@ -119,7 +119,7 @@ class Row:
             if entry.kind == "action":
                 nav2 = NAV2_CODES if "Navigate" in entry.type else {}
                 for code in [*entry.outcomes, *nav2, OTHER]:
-                    outcome = self._fails(leg, f"abort:{code}", error_code(entry, code).outcome)
+                    outcome = self._fails(leg, f"abort:{code}", error_code(entry, code)[1])
                     came[outcome].append(f"{entry.server} {code}")
         return "; ".join(f"{outcome}: {_short(codes)}" for outcome, codes in came.items()) or "a topic has no codes"
 

@@ -11,10 +11,12 @@ from functools import cached_property
 from reactree_ros.agent.control_flow import default_flows
 from reactree_ros.agent.parameters import ParameterError, Value
 from reactree_ros.agent.skill import CHANGES, Offer, Skill, SkillCall, read_skill
-from reactree_ros.agent.text import check_template
+from reactree_ros.agent.text import check_template, nearest_first
 from reactree_ros.plugins.settings import did_you_mean
 
 _ENDS = ("- done: say so when your task is done, and not before.", "- failure: say so when it cannot be done.")
+#: Skills that a prompt describes at most.
+MOST_DESCRIBED = 40
 #: How the starting observation of an agent node begins in the recordings.
 START_LINE = "You are in the house"
 #: How a thing is called by default.
@@ -104,10 +106,14 @@ class Household:
         needed = {one.name: {name for need in one.requires for name in by_fact[need.fact]} for one in self.skills}
         return {one.name: one.uses | needed[one.name] if one.uses else self.resources | {""} for one in self.skills}
 
-    @property
-    def skills_text(self) -> str:
-        """What each skill is for, needs and brings back, and the ends, for models that were trained for no planner."""
-        each = [f"- {skill.wording}: {skill.purpose}" for skill in self.skills if skill.description]
+    def skills_text(self, goal: str) -> str:
+        """What skills are for, need and bring back, and the ends, for models that were trained for no planner.
+
+        Of more than :data:`MOST_DESCRIBED`, those with the most words of the goal.
+        """
+        each = [f"- {one.wording}: {one.purpose}" for one in self.skills if one.description]
+        if left := len(each[MOST_DESCRIBED:]):
+            each = [*nearest_first(each, goal)[:MOST_DESCRIBED], f"- and {left} more skills, by their names alone."]
         return "\n".join(("What can be done:", *each, *_ENDS)) if each else ""
 
     @property

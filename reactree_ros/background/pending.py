@@ -116,22 +116,12 @@ def after(first: Future[Any], ask: Callable[[], Pending[T]]) -> Pending[T]:
 
 def followed(first: Pending[Any], then: Callable[[Any], Pending[T]]) -> Pending[T]:
     """Return what comes of one pending result and then of another; cancelling it cancels the one that is waited for."""
-    if first.done() and not first.cancelled() and first.exception() is None:
-        return asked(then, first.result())
-    outer = Pending[T](on_cancel=first.cancel)
 
-    def go_on(done: Future[Any]) -> None:
-        if outer.done():
-            return
-        if done.cancelled():
-            outer.cancel()
-        elif (error := done.exception()) is not None:
-            outer.fail(error)
-        else:
-            pass_on(asked(then, done.result()), outer)
+    def program() -> Generator[Pending[Any], Any, T]:
+        end: T = yield asked(then, (yield first))
+        return end
 
-    first.add_done_callback(go_on)
-    return outer
+    return stepwise(program())
 
 
 def stepwise(program: Generator[Pending[Any], Any, T]) -> Pending[T]:

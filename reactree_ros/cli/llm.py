@@ -45,7 +45,6 @@ def check(planner: Planner = "", *, llm: Chosen) -> None:
 
     Exit code 0 if it can be used, 1 if something is wrong or a decision failed, 2 if it is unreachable.
     """
-    from reactree_ros.cli.llm import lesson
     from reactree_ros.llm.check import check
     from reactree_ros.llm.waiting import kept_out_of_the_log
 

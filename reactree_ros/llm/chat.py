@@ -200,7 +200,9 @@ async def find_layout(render: Callable[[list[Message]], Awaitable[str | None]]) 
 def special_tokens(tokenizer: Any) -> re.Pattern[str] | None:
     """Return what finds a tokenizer's special tokens, and those added ones that are no words; None if it has none."""
     added = getattr(tokenizer, "added_tokens_decoder", {}).values()
-    named = {one.content for one in added if one.special or not _is_words(one.content)}
+    named = {
+        one.content for one in added if one.special or not all(mark.isalnum() or mark.isspace() for mark in one.content)
+    }
     named |= set(map(str, getattr(tokenizer, "all_special_tokens", ())))
     longest = sorted({one for one in named if len(one) > 1 and one.strip()}, key=len, reverse=True)
     return re.compile("|".join(map(re.escape, longest))) if longest else None
@@ -252,7 +254,3 @@ def is_chat(tokens: Sequence[int]) -> bool | None:
     trained to chat has at least one of them as a token.
     """
     return min(tokens) == 1 if tokens else None
-
-
-def _is_words(text: str) -> bool:
-    return all(one.isalnum() or one.isspace() for one in text)

@@ -10,7 +10,7 @@ from reactree_ros.agent.observation import Observation
 from reactree_ros.agent.picture import ANSWERS, CANNOT_SEE, Glance, Picture, PictureCheck, place_in_words, read_box
 from reactree_ros.agent.text import in_one_line
 from reactree_ros.agent.turns import About, Saw, Told
-from reactree_ros.background.pending import Pending, asked, followed, in_time, stepwise
+from reactree_ros.background.pending import Pending, asked, in_time, mapped, stepwise
 from reactree_ros.llm.engine_settings import EngineSettings
 from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, MaySay, NoAnswerInTime, Reply
 from reactree_ros.llm.spec import ModelSpec, make_model
@@ -76,7 +76,7 @@ class Eyes:
     def where(self, thing: str, picture: Picture) -> Pending[Glance]:
         question = f"Where is the {thing}?"
         glance = self._ask(question, _WHERE.format(thing=thing), picture, FreeText(_STOPS))
-        return followed(glance, lambda said: Pending.ready(_placed(said, thing, picture)))
+        return mapped(glance, lambda said: _placed(said, thing, picture))
 
     def check(
         self, check: PictureCheck, values: Mapping[str, object], take: Callable[[], Pending[Sequence[Picture]]]

@@ -49,8 +49,8 @@ class Seeing:
         prefix cache serves them.
         """
         found = [(number, picture) for number, turn in enumerate(turns) for picture in pictures_of(turn)]
-        fitting = len(found) if room is None else _fitting([one.tokens(self.side) for _, one in found], room)
-        most = min(self.most, fitting)
+        totals = accumulate(one.tokens(self.side) for _, one in reversed(found))
+        most = min(self.most, sum(room is None or total <= room for total in totals))
         group = max(1, most // 2)
         left_out = -(-max(0, len(found) - most) // group) * group if most else len(found)
         showing: dict[int, list[Shown]] = {}
@@ -81,10 +81,6 @@ def why_unseen(turns: Sequence[Turn], engine: str, *, sees: bool, side: int) -> 
     if max(pictures[-1].width, pictures[-1].height) > side and find_spec("PIL") is None:
         return needs_pillow(f"a picture of {pictures[-1].width} by {pictures[-1].height} pixels is not shown: that")
     return ""
-
-
-def _fitting(tokens: Sequence[int], room: int) -> int:
-    return sum(1 for total in accumulate(reversed(tokens)) if total <= room)
 
 
 @lru_cache(maxsize=_KEPT)

@@ -241,8 +241,11 @@ class Knowledge:
     def may_be_inside(self, word: str) -> bool:
         return not self.carried or word in self.carried
 
+    def is_room(self, word: str) -> bool:
+        return any(is_of(room, word) for room in self.rooms)
+
     def knows(self, name: str) -> bool:
-        return name in self._by_name or name in self.rooms or name in self._states
+        return name in self._by_name or name in self._states or self.is_room(name)
 
     def states(self, name: str) -> frozenset[str]:
         return self._states.get(name, frozenset())

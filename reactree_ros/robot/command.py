@@ -74,15 +74,11 @@ def robot_map(
     for name in given:
         if kind != OPTIONS[name]:
             raise UserError(f"--{name} is for --from {OPTIONS[name]}, not for {kind}")
-    if kind == "map":
-        read = read_yaml(source)
-        document = map_of(read)
-    else:
-        values = MAPS.get(kind)(source, **given)
-        read = Source(values, str(source))
-        document = map_of(read)
+    read = read_yaml(source) if kind == "map" else Source(MAPS.get(kind)(source, **given), str(source))
+    document = map_of(read)
+    if kind != "map":
         text = HEADER.format(source=source.name, kind=kind) + yaml.safe_dump(
-            values, sort_keys=False, default_flow_style=None, width=120
+            read.values, sort_keys=False, default_flow_style=None, width=120
         )
         if out is None:
             print(text, end="")  # noqa: T201

@@ -8,7 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -540,25 +540,26 @@ class RobotConfig(Document):
 
     def check_fits(self, document: MapDocument, where: str) -> None:
         """Raise UserError if what the parameters of skills ask for cannot be on a map, with what may be meant."""
-        for passage in (one for room in document.rooms for one in Ways(document).leaving(room.name)):
-            for skill in passage.skills:
+        ways = Ways(document)
+        for passage in (one for room in document.rooms for one in ways.leaving(room.name)):
+            for said in passage.skills:
                 with _located(
-                    f"{self.at(where, 'skills')}: none of them passes the map's connection to {passage.to}: '{skill}'"
+                    f"{self.at(where, 'skills')}: none of them passes the map's connection to {passage.to}: '{said}'"
                 ):
-                    read_skill(skill, self.declared).check_known(document.names)
+                    read_skill(said, self.declared).check_known(document.names)
         if self.battery is not None and (charge := self.battery.charge) is not None:
             with _located(self.at(where, "battery", "charge", "skill")):
                 read_skill(charge.skill, self.declared).check_known(document.names)
         known, check_needs = document.asked_by, self.check_of_needs(document)
-        for name, entry in self.skills.items():
-            for parameter, one in entry.declared(name).parameters.items():
-                with _located(self.at(where, "skills", name, "parameters", parameter)):
+        for skill in self.declared:
+            for parameter, one in skill.parameters.items():
+                with _located(self.at(where, "skills", skill.name, "parameters", parameter)):
                     if (kind := one.named) is not None:
                         for usual in each_of(one.default) if one.default is not None else ():
                             replace(kind, names=()).check_known(str(usual), document.names(kind))
                         _check_on_map(kind, document.names(kind), known)
-            with _located(self.at(where, "skills", name, "requires")):
-                check_needs(entry.declared(name).requires)
+            with _located(self.at(where, "skills", skill.name, "requires")):
+                check_needs(skill.requires)
 
     def check_of_needs(self, document: MapDocument) -> Callable[[Iterable[Need]], None]:
         """Return what raises ValueError if a need is about what is neither on the map nor changed by any skill."""
@@ -645,28 +646,18 @@ def _located(where: str) -> Iterator[None]:
         raise UserError(f"{where}: {error}") from None
 
 
-@dataclass(frozen=True)
-class ErrorCode:
-    """What an error code of Nav2 stands for."""
-
-    name: str
-    outcome: Outcome
-
-
 #: The codes with which `nav2_msgs/action/NavigateToPose` of Jazzy ends: those of its path planner and its controller.
-NAV2_CODES: Mapping[int, ErrorCode] = {
-    int(code): ErrorCode(name, Outcome(outcome))
+NAV2_CODES: Mapping[int, tuple[str, Outcome]] = {
+    int(code): (name, Outcome(outcome))
     for code, (name, outcome) in json.loads(Path(__file__).with_name("nav2_codes.json").read_text()).items()
 }
 
 
-def error_code(entry: CallEntry, code: int) -> ErrorCode:
-    """Say what an error code of a skill's server stands for."""
+def error_code(entry: CallEntry, code: int) -> tuple[str, Outcome]:
+    """Return the name of an error code of a skill's server, if it is known, and what it stands for."""
     known = NAV2_CODES.get(code) if entry.type.startswith("nav2_msgs/action/Navigate") else None
-    name = known.name if known is not None else ""
-    if code in entry.outcomes:
-        return ErrorCode(name, Outcome(entry.outcomes[code]))
-    return known or ErrorCode(name, Outcome.EXECUTION)
+    name, outcome = known or ("", Outcome.EXECUTION)
+    return name, Outcome(entry.outcomes[code]) if code in entry.outcomes else outcome
 
 
 def load_robot(path: str | Path) -> RobotConfig:

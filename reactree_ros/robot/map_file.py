@@ -153,8 +153,7 @@ class OthersEntry(Document):
 
     def word(self, kind: str) -> str:
         """Return the word of a class: in small letters, with spaces; empty if it has none, or may have none."""
-        word = " ".join(re.sub(r"[_\-/]+", " ", kind).casefold().split())
-        forbidden = {" ".join(re.sub(r"[_\-/]+", " ", one).casefold().split()) for one in self.never}
+        word, *forbidden = (" ".join(re.sub(r"[_\-/]+", " ", one).casefold().split()) for one in (kind, *self.never))
         return word if len(word) <= _LONGEST_WORD and _WORD.fullmatch(word) and word not in forbidden else ""
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -52,13 +51,6 @@ class Nav2Map(Document):
     mode: Annotated[Literal["trinary", "scale", "raw"], BeforeValidator(lambda said: str(said).lower())] = "trinary"
 
 
-@dataclass(frozen=True)
-class _Shape:
-    label: str
-    outline: tuple[Corner, ...]
-    number: int | None
-
-
 def map_of_nav2(path: Path, *, regions: Path | None = None) -> dict[str, Any]:
     """Return the values of a semantic map. Raises UserError, in one line: a file cannot be used, or they do not fit.
 
@@ -76,7 +68,7 @@ def map_of_nav2(path: Path, *, regions: Path | None = None) -> dict[str, Any]:
     return _values(shapes, free, found, where=str(labelled))
 
 
-def _values(shapes: Sequence[_Shape], free: Any, of: Nav2Map, *, where: str) -> dict[str, Any]:
+def _values(shapes: Sequence[DrawnRoom], free: Any, of: Nav2Map, *, where: str) -> dict[str, Any]:
     drawn = [one for one in shapes if any(other is not one and _is_within(one, other) for other in shapes)]
     rooms = [_room(one, drawn, free, of, where=where) for one in shapes if one not in drawn]
     things = []
@@ -85,7 +77,7 @@ def _values(shapes: Sequence[_Shape], free: Any, of: Nav2Map, *, where: str) -> 
         mx, my = _in_metres(middle, free.shape[0], of)
         size = (width * of.resolution, height * of.resolution, HEIGHT)
         known = frozenset({"SURFACES"}) if max(size[:2]) <= 0.5 else frozenset()
-        things.append(DrawnThing(one.label, (mx, my, 0.0), size, of.origin[2], known))
+        things.append(DrawnThing(one.name, (mx, my, 0.0), size, of.origin[2], known))
     return map_values(rooms, things, where=where)
 
 
@@ -119,7 +111,7 @@ def _free(path: Path, of: Nav2Map) -> Any:
     return free & ~np.asarray(clear)
 
 
-def _shapes(values: Any, size: tuple[int, int]) -> list[_Shape]:
+def _shapes(values: Any, size: tuple[int, int]) -> list[DrawnRoom]:
     if not isinstance(values, dict) or not isinstance(values.get("shapes"), list):
         raise ValueError("it has no shapes")
     height, width = values.get("imageHeight", size[0]), values.get("imageWidth", size[1])
@@ -141,7 +133,7 @@ def _shapes(values: Any, size: tuple[int, int]) -> list[_Shape]:
         label = word_of(str(one["label"]))
         if len(points) < 3 or not label:
             raise ValueError(f"{shown(one['label'])} is no region with a name")
-        found.append(_Shape(_called(str(one["label"]), label), tuple(points), one.get("group_id")))
+        found.append(DrawnRoom(_called(str(one["label"]), label), points))
     if not found:
         raise ValueError("no polygon or rectangle is labelled")
     return found
@@ -152,7 +144,7 @@ def _called(said: str, word: str) -> str:
     return kept if parts_of(kept)[1] and kept.casefold() == word else word
 
 
-def _is_within(one: _Shape, other: _Shape) -> bool:
+def _is_within(one: DrawnRoom, other: DrawnRoom) -> bool:
     (x, y), _ = box_of(one.outline)
     return surrounds(other.outline, Pose("", x, y)) and _area(other.outline) > _area(one.outline)
 
@@ -162,7 +154,7 @@ def _area(outline: Sequence[Corner]) -> float:
     return abs(sum(ax * by - bx * ay for (ax, ay), (bx, by) in pairs)) / 2
 
 
-def _room(room: _Shape, furniture: Sequence[_Shape], free: Any, of: Nav2Map, *, where: str) -> DrawnRoom:
+def _room(room: DrawnRoom, furniture: Sequence[DrawnRoom], free: Any, of: Nav2Map, *, where: str) -> DrawnRoom:
     rows = free.shape[0]
     (x, y), (width, height) = box_of(room.outline)
     left, top, right, bottom = (
@@ -175,7 +167,7 @@ def _room(room: _Shape, furniture: Sequence[_Shape], free: Any, of: Nav2Map, *, 
         ground &= ~_inside(one.outline, xs, ys)
     if not ground.any():
         raise UserError(
-            f"{where}: '{room.label}': no cell of {of.image} in it is free, and the robot has to stand somewhere; "
+            f"{where}: '{room.name}': no cell of {of.image} in it is free, and the robot has to stand somewhere; "
             "draw it around free cells, or leave it out"
         )
     known_x, known_y = _in_metres((xs[ground], ys[ground]), rows, of)
@@ -187,7 +179,7 @@ def _room(room: _Shape, furniture: Sequence[_Shape], free: Any, of: Nav2Map, *, 
     widest = _widest(ground)
     found = int(np.argmin(np.where(widest, (xs - x) ** 2 + (ys - y) ** 2, np.inf)))
     stand = _in_metres((float(xs.flat[found]), float(ys.flat[found])), rows, of)
-    return DrawnRoom(room.label, [_in_metres(one, rows, of) for one in room.outline], stand, ground=nearest)
+    return DrawnRoom(room.name, [_in_metres(one, rows, of) for one in room.outline], stand, ground=nearest)
 
 
 def _inside(outline: Sequence[Corner], xs: Any, ys: Any) -> Any:

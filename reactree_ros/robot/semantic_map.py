@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from dataclasses import replace
@@ -90,12 +91,10 @@ class SemanticMap(House):
             if isinstance(now, MapPerson) and person.pose is not None and person.seen is not None:
                 self.meet(now, person.pose, person.seen)
         for old in before.items():
-            own = old.own if old.tracked else ""
-            item = Item(next(self._ids), old.word, old.number, old.properties, old.pose, old.since, own)
-            item.seen, item.taken_from = old.seen, old.taken_from
-            at = before.place_of(old)
-            if item.name in self.by_name:
+            if old.name in self.by_name:
                 continue
+            item, at = copy.copy(old), before.place_of(old)
+            item.id = next(self._ids)
             self._add(item)
             if old is before._grasped:
                 self._grasped, self._doubt = item, before._doubt
@@ -150,10 +149,9 @@ class SemanticMap(House):
         if not seen:
             return "" if gone else f"the {_the(name)} is not detected{f' at the {_the(place)}' if place else ''}"
         assert isinstance(item, Item)  # it was detected
-        if gone:
-            return f"the {item.word} is still detected {_where(self.place_of(item))}"
-        lies_there = not isinstance(target, Receptacle) or self.may_carry(target, item)
-        return "" if lies_there else f"the {item.word} is detected {_where(self.place_of(item))}"
+        if not gone and (not isinstance(target, Receptacle) or self.may_carry(target, item)):
+            return ""
+        return f"the {item.word} is {'still ' if gone else ''}detected {_where(self.place_of(item))}"
 
     def settle(self, call: SkillCall) -> str:
         """Settle whether a skill was done that was reported to be; returns what speaks against it.

@@ -292,9 +292,9 @@ class _Maker:
 
     def _under(self, under: _Under) -> Iterator[model.Node]:
         flow, parts = under.flow, under.parts
+        in_order = (node for _, part in parts for node in self._nodes(part))
         if flow.name == "sequence":
-            for _, part in parts:
-                yield from self._nodes(part)
+            yield from in_order
         elif flow.name == "fallback":
             yield from self._fallback(parts)
         elif flow.name == "parallel":
@@ -302,10 +302,10 @@ class _Maker:
             if made := tuple(one for one in each if one is not None):
                 yield model.Parallel(children=made) if len(made) > 1 else made[0]
         elif isinstance(flow, RepeatUntilFlow):
-            if made := tuple(node for _, part in parts for node in self._nodes(part)):
+            if made := tuple(in_order):
                 yield model.RepeatUntil(condition=_escaped(flow.condition), children=made)
         elif isinstance(flow, WithinFlow):
-            if made := tuple(node for _, part in parts for node in self._nodes(part)):
+            if made := tuple(in_order):
                 yield model.Within(seconds=flow.seconds, children=made)
         else:
             raise NotLearnt(f"a routine has no '{flow}'")

@@ -19,10 +19,9 @@ from pydantic import (
 from typing_extensions import Self
 
 from reactree_ros.agent.observation import Outcome
-from reactree_ros.agent.parameters import Choice, ParameterError, Text, Value
+from reactree_ros.agent.parameters import ParameterError, Text, Value
 from reactree_ros.agent.skill import Skill as Declared
 from reactree_ros.agent.text import LONGEST_TEMPLATE, check_template, shortened_line
-from reactree_ros.agent.wording import Wording
 from reactree_ros.errors import UserError
 from reactree_ros.plugins.settings import fault_of
 
@@ -333,19 +332,17 @@ def say(skill: Declared, values: Mapping[str, str]) -> str:
     Raises ParameterError: a value may not stand in its place.
     """
     said: dict[str, Value] = {}
-    places = dict(skill.parameters)
     for name, value in values.items():
-        if has_role(value):
-            said[name] = value
-            if not isinstance(kind := places[name], Text):  # a number would not be written in words
-                usual = () if kind.default is None else (kind.write(kind.default),)
-                places[name] = Choice((value, *usual), default=next(iter(usual), None))
-            continue
         try:
-            said[name] = places[name].read(value)
+            said[name] = value if has_role(value) else skill.parameters[name].read(value)
         except ParameterError as error:
             raise ParameterError(f"{name}: {error}") from None
-    return Wording(skill.wording, places).write(said)
+    # a role stands as it is, but in quotes where it is a part of a text
+    as_is = {name for name, value in values.items() if has_role(value) and not isinstance(skill.parameters[name], Text)}
+    return "".join(
+        literal + ("" if name is None else values[name] if name in as_is else skill.words.written(name, said[name]))
+        for literal, name, *_ in string.Formatter().parse(skill.words.form_of(said))
+    )
 
 
 def taken_apart(wording: str, skill: Declared) -> dict[str, str] | None:

@@ -62,8 +62,9 @@ class Run:
         self.reason, self.looked = "", False
         self.searched: set[str] = set()  # rooms and places
         self.shown: set[str] = set()  # what looks at places have shown
-        self._held: set[str] = set()
-        self.known, self._words = node.context.known, len(node.context.words)
+        self.taken: set[str] = set()  # what its skills were to take and have not let go of
+        self._held: set[str] = set()  # what was seen to be held
+        self.known, self.words = node.context.known, len(node.context.words)
 
     def render(self, template: str) -> str:
         return template.format(**self.fit.values, **self.found)
@@ -74,10 +75,6 @@ class Run:
         declared = household.skills and not household.says_text(words)
         return household.call(words) if declared else household.say(words, {})
 
-    def interrupted(self) -> str:
-        said = self.node.words_since(self._words)
-        return f"the person says {said}" if said else ""
-
     def words_around(self, name: str) -> Sequence[str]:
         seen = self.known.there.get(name)
         around = () if seen is None else (seen.place, seen.room)
@@ -87,17 +84,17 @@ class Run:
         """Note what a robot sees that has carried out a skill, or only looks around."""
         self._held.update(robot.hands)
         if call is not None and observation.outcome is Outcome.DONE:
-            self._held -= {call.value("released"), call.value("gone")}
+            self.taken -= {call.value("released"), call.value("gone")}
             at = call.value("at") or call.value("open")
             if at and at not in self.known.rooms:
                 self.shown |= {at, *robot.near}
         self.searched |= {seen.room for seen in observation.seen if seen.room}
 
     def lost(self, call: SkillCall, robot: Known) -> str:
-        """Say what a skill names that was held and is not any more; empty if there is nothing, or it goes there."""
+        """Say what a skill names that was taken and is not held any more; empty if nothing is, or it goes there."""
         sought = {call.skill.effect.get("held"), call.skill.effect.get("at")}
         names = (name for place, _, name in call.named if place not in sought)
-        gone = next((name for name in names if name in self._held and name not in robot.hands), "")
+        gone = next((name for name in names if name in self.taken & self._held - robot.hands.keys()), "")
         return gone and f"{gone} is not held any more"
 
     def holds_already(self, call: SkillCall, robot: Known) -> bool:
@@ -140,10 +137,12 @@ class _Leaf(SkillNode):
         self.feedback_message = self._routine.reason = reason
         return False
 
-    def wait_for_leave(self) -> Generator[Step, Any, None]:
-        yield from super().wait_for_leave()
-        if said := self._routine.interrupted():
-            raise _Interrupted(said)
+    def hold(self) -> Generator[Step, Any, bool]:
+        """Wait as long as the run is held; what the person has said on the way breaks the routine off then."""
+        waited = yield from super().hold()
+        if said := self._routine.node.words_since(self._routine.words):
+            raise _Interrupted(f"the person says {said}")
+        return waited
 
     def carries_out(self, call: SkillCall | str) -> Generator[Step, Any, Observation | None]:
         try:
@@ -171,6 +170,7 @@ class SkillStep(_Leaf):
         except (ParameterError, KeyError) as error:
             return self.fails(f"'{self.subgoal}' cannot be done: {error}")
         if isinstance(call, SkillCall):
+            run.taken.add(call.value("held"))
             if run.holds_already(call, self.post.robot.known):
                 return True
             if lost := run.lost(call, self.post.robot.known):

@@ -34,7 +34,7 @@ from reactree_ros.world.wrappers import AddedSkills, WorldWrapper
 FORMS: Registry[FunctionType] = Registry("form of routines", "reactree_ros.routine_forms", FunctionType, first=())
 #: The most steps of one skill: one that goes round for ever fails.
 MOST_STEPS = 1000
-#: Longest time between two ticks of a skill's tree, in seconds.
+#: Longest time between two ticks of a skill's tree that looks at a clock, in seconds.
 TICK_PERIOD = 0.1
 
 
@@ -63,11 +63,9 @@ class RoutineSkills(AddedSkills):
         for one in routines:
             added = _added(one, inner.household.skills)
             skill = added.skill
-            if skill.name in [before.name for before in known]:
-                raise model.RoutineError(
-                    f"routine '{skill.name}': there is a skill of this name already; give it another"
-                )
             try:
+                if skill.name in [before.name for before in known]:
+                    raise ValueError("there is a skill of this name already; give it another")
                 check_told_apart(skill, known)
             except ValueError as error:
                 raise model.RoutineError(f"routine '{skill.name}': {error}") from None
@@ -248,7 +246,8 @@ def _carried_out(fit: Fit, world: World) -> Generator[Pending[None], None, Obser
             tree.tick()
             if root.status != Status.RUNNING:
                 break
-            where_late(awake, TICK_PERIOD, lambda late: late.succeed(None))
+            if any(isinstance(node, model.Within) for node in fit.routine.nodes):
+                where_late(awake, TICK_PERIOD, lambda late: late.succeed(None))
             yield awake
     finally:
         if root.status == Status.RUNNING:

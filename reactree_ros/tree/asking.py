@@ -243,7 +243,7 @@ class AskingNode(ProgramNode):
         The household's rules are a part of the system text. ``rule`` says in a chat what a reply is.
         """
         household = self.context.household
-        what_for = household.skills_text if self.context.options.told("rules") else ""
+        what_for = household.skills_text(self.context.nodes[0].subgoal) if self.context.options.told("rules") else ""
         whole = "\n".join(filter(None, (system, household.rules_text, what_for)))
         self._system_and_rule = (whole, rule) if self.context.system_text else ("", "")
         line = household.start_line

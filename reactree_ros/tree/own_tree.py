@@ -93,13 +93,9 @@ class SkillNode(GoalNode):
     def program(self) -> Program:
         return (yield from self.do(self.subgoal)).outcome is Outcome.DONE
 
-    def wait_for_leave(self) -> Generator[Step, Any, None]:
-        """Wait as long as the run is held, before the skill is carried out, and again after it was broken off."""
-        yield from self.hold()
-
     def do(self, skill: str) -> Generator[Step, Any, Observation]:
         while True:
-            yield from self.wait_for_leave()
+            yield from self.hold()
             self.check_budget()
             self.budget.count(Counts(decisions=0, steps=1))
             self.observation = seen = yield from self.perform(skill)

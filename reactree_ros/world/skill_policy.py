@@ -443,11 +443,7 @@ def _folded(word: str) -> str:
 
 
 def load_policy(path: str | Path) -> SkillPolicy:
-    try:
-        document, _ = read_yaml(Path(path))
-    except UserError as error:
-        raise PolicyError(str(error)) from None
-    return _policy(document, str(path))
+    return _policy(read_yaml(Path(path))[0], str(path))
 
 
 def policy_from_list(rules: Any, *, where: str) -> SkillPolicy:

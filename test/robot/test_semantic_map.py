@@ -337,7 +337,7 @@ def test_error_codes_become_outcomes_and_the_file_outranks_what_is_known(
     type: str, code: int, name: str, outcome: Outcome
 ) -> None:
     known = error_code(SkillEntry(action="a", type=type, outcomes={7: "postcondition", 105: "canceled"}), code)
-    assert (known.name, known.outcome) == (name, outcome)
+    assert known == (name, outcome)
 
 
 # ---------------------------------------------------------------------- poses

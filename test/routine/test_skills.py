@@ -29,7 +29,7 @@ from reactree_ros.routine.model import Routine, RoutineError
 from reactree_ros.routine.skills import RoutineSkills
 from reactree_ros.tree.options import Routines, TreeOptions
 from reactree_ros.world.check import check_world
-from reactree_ros.world.port import Observation, Offered, Outcome, WorldError
+from reactree_ros.world.port import Observation, Offered, Outcome, Seen, WorldError
 from reactree_ros.world.skill_policy import Rule, SkillPolicy, Verdict
 from reactree_ros.world.wrappers import PolicyGuard
 
@@ -217,6 +217,27 @@ def test_a_round_in_which_nothing_is_done_ends_a_repetition(body: dict[str, Any]
     routine = Routine.from_data({"name": "do", "goal": "do it", "body": body})
     ended = RoutineSkills(robot := Robot(), [routine]).execute("do it").take()
     assert (ended.outcome, robot.executed) == (Outcome.EXECUTION, [])
+    assert ended.text.startswith("Nothing was done in a round of a re")
+
+
+def test_why_it_is_given_up_is_told_beside_what_came_of_its_steps() -> None:
+    slips = Routine.from_data({"name": "do", "goal": "do it", "body": decorated("retry", a("close a"), 0)})
+    told = RoutineSkills(Robot({"close a": BAD * 99}), [slips]).execute("do it").take().text
+    assert told == "close a: execution. close a: close a: execution. A retry came to that 12 times in a row."
+
+
+def test_what_is_denied_by_what_is_seen_is_a_postcondition() -> None:
+    class Slippery(Robot):
+        def execute(self, skill: str) -> Pending[Observation]:
+            mug = Seen("mug", 1, "kitchen 1", "sink 1")
+            return Pending.ready(Observation("You have tried.", seen=(mug,)))
+
+    takes = Routine.from_data({"name": "do", "goal": "do it", "body": a("pick up mug 1")})
+    ended = RoutineSkills(Slippery(), [takes]).execute("do it").take()
+    assert (ended.outcome, ended.text) == (
+        Outcome.POSTCONDITION,
+        "You have tried. pick up mug 1: mug 1 is not held",
+    )
 
 
 def test_a_text_stays_one_whatever_stands_in_it() -> None:

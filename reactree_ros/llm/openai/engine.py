@@ -120,8 +120,8 @@ class OpenAIEngine(Engine):
         models = _models_of(listed)
         if named:
             self._unlisted = "" if named in models else _unlisted(named, models)
-            found = models.get(named, {"id": named})
-            return {**models.get(str(found.get("parent")), {}), **_known(found)}  # an adapter's is that of its base
+            found = {name: value for name, value in models.get(named, {"id": named}).items() if value is not None}
+            return {**models.get(str(found.get("parent")), {}), **found}  # an adapter's is that of its base
         if models:
             return next(iter(models.values()))
         if refused is not None:
@@ -432,10 +432,6 @@ def _thoughts(generated: Generated) -> str:
     return _UNSEEN if generated.reasoning_tokens or (nothing_said and generated.finish_reason == "length") else ""
 
 
-def _known(entry: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in entry.items() if value is not None}
-
-
 def _is_list(listed: Any) -> bool:
     return isinstance(listed, Mapping) and isinstance(listed.get("data"), list)
 
@@ -452,17 +448,13 @@ def _unlisted(model: str, models: Collection[str]) -> str:
     return f"it lists no model '{model}', but {some}"
 
 
-def _is_the_environments(base_url: str) -> bool:
-    return base_url == os.environ.get("OPENAI_BASE_URL")
-
-
 class OpenAISettings(SeeingSettings, EngineSettings):
     """Settings of an OpenAI-compatible server."""
 
     model: Annotated[str, Harmless()] = Field(
         default="", description="the server's name of the model; empty: its first one"
     )
-    base_url: Annotated[str, Harmless(_is_the_environments)] = Field(
+    base_url: Annotated[str, Harmless(lambda url: url == os.environ.get("OPENAI_BASE_URL"))] = Field(
         default="", description="base URL of the server, e.g. http://127.0.0.1:8000/v1; empty: $OPENAI_BASE_URL"
     )
     api_key_file: str = Field(default="", description="file with the server's key; empty: $OPENAI_API_KEY, or none")

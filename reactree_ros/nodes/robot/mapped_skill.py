@@ -80,14 +80,14 @@ class MappedCall:
         if succeeded and not unlike:
             return Outcome.DONE, "", True
         code = self.code(result)
-        known = error_code(self.entry, code)
+        name, outcome = error_code(self.entry, code)
         reasons = [
-            known.name or (self._codes.get(code, "") if code else ""),
+            name or (self._codes.get(code, "") if code else ""),
             f"error code {code}" if code else "",
             str(self._text(result)).strip().removesuffix(".") if self._text is not None else "",
         ]
         reason = ", ".join(filter(None, reasons)) or ", ".join(unlike if succeeded else ())
-        return known.outcome, f"{self.entry.server}: {reason or 'it was aborted without an error code'}", bool(reason)
+        return outcome, f"{self.entry.server}: {reason or 'it was aborted without an error code'}", bool(reason)
 
     def code(self, result: Any) -> int:
         return 0 if self._code is None else int(_plain(self._code(result)))

@@ -230,7 +230,7 @@ def _make(settings: TransformersSettings) -> LanguageModel:
     if settings.adapter and find_spec("peft") is None:
         raise UserError(f"adapter {settings.adapter} needs peft: {install_line('reactree_local[transformers]')}")
     model = settings.named_model("transformers")
-    how = {"chat": settings.chat, "examples": settings.examples, "reasoning": settings.reasoning}
+    how: dict[str, Any] = {"chat": settings.chat, "examples": settings.examples, "reasoning": settings.reasoning}
     return settings.queue(TransformersEngine(model, adapter=settings.adapter, options=settings.engine_args, **how))
 
 

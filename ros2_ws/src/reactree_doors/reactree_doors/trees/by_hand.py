@@ -84,18 +84,14 @@ class Sketch:
         for one in self._skills:
             found = words if skill in (one.name, one.verb) and words.keys() == one.parameters.keys() else None
             found = found if values else taken_apart(skill, one)
-            if found is not None:
-                return self._declared(one, found)
+            try:
+                if found is not None:
+                    return Noted(kind="skill", wording=say(one, found))
+            except ParameterError as error:
+                raise RoutineError(f"skill '{one.name}': {error}") from None
         known = [one.name for one in self._skills]
         more = did_you_mean(skill, known) if known else "say it in whole, or give the skills"
         raise RoutineError(f"skill '{shortened_line(skill, 60)}': there is no such skill; {more}")
-
-    def _declared(self, skill: Declared, values: Mapping[str, str]) -> Noted:
-        try:
-            wording = say(skill, values)
-        except ParameterError as error:
-            raise RoutineError(f"skill '{skill.name}': {error}") from None
-        return Noted(kind="skill", wording=wording)
 
     def step(self, wording: str, *, expected: str = "done") -> Noted:
         """Return a leaf that carries a skill out, with how it has to end."""

@@ -208,22 +208,15 @@ class _Reading:
         tag = self._tag
         if tag in bt.WITHOUT:
             self._refuse(bt.WITHOUT[tag])
-        if tag in bt.TURNS:
-            of, memory = bt.TURNS[tag]
-            self._ports(())
-            return of(children=self._children(), memory=memory)
-        if tag in bt.ALWAYS:
-            self._leaf()
-            self._ports(())
-            return model.Always(succeeds=bt.ALWAYS[tag])
-        if tag in bt.DECORATORS:
-            return self._decorator(*bt.DECORATORS[tag])
-        if read := _READ.get(tag):
-            return read(self)
-        if skill := self._file.skills.get(tag):
-            return self._declared(skill)
-        known = [*bt.TURNS, *bt.DECORATORS, *bt.ALWAYS, *_READ, *self._file.skills]
-        self._refuse(f"'{shortened_line(tag, 60)}' is no node and no skill here; {did_you_mean(tag, known)}")
+        if inner := _INNER.get(tag):
+            return inner(self)
+        leaf = _LEAVES.get(tag, _Reading._declared if tag in self._file.skills else None)
+        if leaf is None:
+            known = [*_INNER, *_LEAVES, *self._file.skills]
+            self._refuse(f"'{shortened_line(tag, 60)}' is no node and no skill here; {did_you_mean(tag, known)}")
+        if self._element.children:
+            self._refuse("nothing may stand in it")
+        return leaf(self)
 
     def _refuse(self, reason: str) -> NoReturn:
         self._file.refuse(self._element, reason)
@@ -238,10 +231,6 @@ class _Reading:
 
     def _only_child(self) -> model.Node:
         return self._file.only_child(self._element, self._scope, self._trees, self._depth)
-
-    def _leaf(self) -> None:
-        if self._element.children:
-            self._refuse("nothing may stand in it")
 
     def _ports(self, needed: Iterable[str], more: Iterable[str] = (), raw: Iterable[str] = ()) -> dict[str, str]:
         needed, more = list(needed), list(more)
@@ -286,7 +275,18 @@ class _Reading:
 
     # ------------------------------------------------------------------ by its name
 
-    def _decorator(self, does: Any, port: str) -> model.Node:
+    def _turns(self) -> model.Node:
+        of, memory = bt.TURNS[self._tag]
+        self._ports(())
+        return of(children=self._children(), memory=memory)
+
+    def _always(self) -> model.Node:
+        self._ports(())
+        return model.Always(succeeds=bt.ALWAYS[self._tag])
+
+    def _decorator(self) -> model.Node:
+        does: Any
+        does, port = bt.DECORATORS[self._tag]
         ports = self._ports([port] if port else ())
         times = self._number(port, ports[port]) if port else 1
         if times < 1 and times != -1:
@@ -319,22 +319,18 @@ class _Reading:
         children = child.children if isinstance(child, model.Sequence) and child.memory else (child,)
         return model.Within(seconds=msec // 1000, children=children)
 
-    def _loop(self, of: type[model.RepeatUntil] | type[model.While]) -> model.Node:
+    def _loop(self) -> model.Node:
+        of = model.While if self._tag == bt.WHILE else model.RepeatUntil
         return of(condition=self._condition(self._ports(("condition",))), children=self._children())
 
     def _goal(self) -> model.Node:
-        self._leaf()
         return model.Goal(text=self._ports(("goal",))["goal"])
 
     def _wait(self) -> model.Node:
-        self._leaf()
-        ports = self._ports(("condition",), ("seconds",))
-        seconds: Any = ports.get("seconds")
+        looks = self._tag == bt.HOLDS
+        ports = self._ports(("condition",), () if looks else ("seconds",))
+        seconds: Any = 0 if looks else ports.get("seconds")
         return model.WaitFor(condition=self._condition(ports), seconds=seconds)
-
-    def _holds(self) -> model.Node:
-        self._leaf()
-        return model.WaitFor(condition=self._condition(self._ports(("condition",))), seconds=0)
 
     def _condition(self, ports: Mapping[str, str]) -> str:
         condition, skills = ports["condition"], [one for one in self._file.declared if one.name == WAIT]
@@ -346,7 +342,6 @@ class _Reading:
         return condition
 
     def _search(self) -> model.Node:
-        self._leaf()
         ports = self._ports(("of", "finds"), ("order",), raw=("finds",))
         order = tuple(ports["order"].split(";")) if ports.get("order") else ()
         for place, name in (("of", ports["of"]), *(("order", one) for one in order)):
@@ -365,7 +360,6 @@ class _Reading:
         return called
 
     def _subtree(self) -> model.Node:
-        self._leaf()
         given = {name: value for name, value in self._element.attributes.items() if name not in bt.LABELS}
         name = given.pop("ID", "")
         if name not in self._file.trees:
@@ -401,7 +395,7 @@ class _Reading:
         return scope
 
     def _skill(self) -> model.Node:
-        wording = self._said_ports(("wording",))["wording"]
+        wording = self._ports(("wording",), (bt.EXPECTED,))["wording"]
         begun = [one for one in self._file.declared if one.words.begins(wording)]
         if begun and not any(one.words.says(wording) for one in begun):
             self._refuse(f"{shortened_line(wording, 60)!r} is not said as '{begun[0].wording}'")
@@ -410,8 +404,9 @@ class _Reading:
             self._check_names(skill.parameters, taken_apart(wording, skill) or {})
         return self._skill_node(wording)
 
-    def _declared(self, skill: Declared) -> model.Node:
-        ports = self._said_ports(skill.parameters)
+    def _declared(self) -> model.Node:
+        skill = self._file.skills[self._tag]
+        ports = self._ports(skill.parameters, (bt.EXPECTED,))
         values = {name: ports[name] for name in skill.parameters}
         self._check_names(skill.parameters, values)
         try:
@@ -429,26 +424,25 @@ class _Reading:
             except ParameterError as error:
                 self._refuse(f"{place}: {error}")
 
-    def _said_ports(self, needed: Iterable[str]) -> dict[str, str]:
-        self._leaf()
-        return self._ports(needed, (bt.EXPECTED,))
-
     def _skill_node(self, wording: str) -> model.Node:
         expected: Any = self._element.attributes.get(bt.EXPECTED, Outcome.DONE)
         return model.Skill(wording=wording, expected=expected)
 
 
-#: What reads the nodes that are no sequences, fallbacks and decorators, by their names.
-_READ: Mapping[str, Callable[[_Reading], model.Node]] = {
+#: What reads a node by its name: those with nodes in them, and those without, but the skills.
+_INNER: Mapping[str, Callable[[_Reading], model.Node]] = {
+    **dict.fromkeys(bt.TURNS, _Reading._turns),
+    **dict.fromkeys(bt.DECORATORS, _Reading._decorator),
     bt.PARALLEL: _Reading._parallel,
     bt.TO_THE_END: _Reading._to_the_end,
     bt.TIMEOUT: _Reading._timeout,
+    **dict.fromkeys((bt.REPEAT, bt.WHILE), _Reading._loop),
+}
+_LEAVES: Mapping[str, Callable[[_Reading], model.Node]] = {
+    **dict.fromkeys(bt.ALWAYS, _Reading._always),
     bt.SUBTREE: _Reading._subtree,
     bt.AGENT: _Reading._goal,
     bt.SKILL: _Reading._skill,
     bt.SEARCH: _Reading._search,
-    bt.WAIT: _Reading._wait,
-    bt.HOLDS: _Reading._holds,
-    bt.REPEAT: lambda reading: reading._loop(model.RepeatUntil),
-    bt.WHILE: lambda reading: reading._loop(model.While),
+    **dict.fromkeys((bt.WAIT, bt.HOLDS), _Reading._wait),
 }
