@@ -24,6 +24,7 @@ given up by the agent, or if a node's memory or open files grow.
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import random
 import shutil
@@ -35,6 +36,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import rclpy
@@ -107,6 +109,8 @@ WATCH = 0.5
 GONE = 5.0
 #: Goals in one life from which growth is a violation; goals of a node's warm-up; most growth in kB per goal.
 LONG_LIFE, WARM, GROWTH = 100, 20, 20.0
+#: Number of goals whose median size is one point of the growth.
+PIECE = 20
 IN_NAMESPACE = "--in-namespace"
 
 
@@ -314,6 +318,23 @@ class Delivery(Declared):
         super().__init__(file, folder)
         self.faults, self._judged = (*self.faults, "person"), 0  # lines of the journal
 
+    def instruction(self, random: random.Random, *, arm: bool) -> str:
+        """Name some skills, or write out an errand: to load something at the counter and hand it over."""
+        some = super().instruction(random, arm=arm)
+        if random.random() < 0.5:
+            return some
+        drawer, item = random.randrange(1, 5), random.choice(("pills", "blood sample"))
+        errand = (
+            *(f"close drawer {number}" for number in range(1, 5)),
+            "navigate to counter at 0.5 m/s",
+            f"open drawer {drawer}",
+            f"load the {item} into drawer {drawer}",
+            f"close drawer {drawer}",
+            "navigate to nurse desk at 0.9 m/s",
+            f"hand the {item} over to {random.choice(('Anna', 'Bob'))}",
+        )
+        return f"{some.partition(':')[0]}: {', '.join(f'Act: {skill}' for skill in errand)}"
+
     def nears(self, near: bool) -> None:
         """Note that a person has come near, or has gone."""
         self._journal.note("people_near", near=near)
@@ -370,13 +391,17 @@ class Held:
         return max(self.lives[name], key=len, default=[])
 
     def slope(self, name: str) -> float | None:
-        """Return a process's growth over its longest life, in kB per goal; None if that life was too short."""
-        life = self.longest(name)
+        """Return how fast a process grows at least in three quarters of its longest life, in kB per goal.
+
+        A leak grows all the time. What warms up does not: Python doubles its table of interned strings once, after some
+        100 goals, and all is level after some 180. None: that life was too short.
+        """
+        life = [kb for _, kb, _ in self.longest(name)]
         if len(life) < LONG_LIFE:
             return None
-        points = [(goal, kb) for goal, kb, _ in life[WARM:]]
-        goals, size = (sum(point[i] for point in points) / len(points) for i in (0, 1))
-        return sum((goal - goals) * (kb - size) for goal, kb in points) / sum((goal - goals) ** 2 for goal, _ in points)
+        sizes = [median(life[since : since + PIECE]) for since in range(WARM, len(life) - PIECE + 1, PIECE)]
+        grown = sorted(later - sooner for sooner, later in itertools.pairwise(sizes))
+        return grown[len(grown) // 4] / PIECE
 
     def lines(self) -> list[str]:
         """Return a line for each process."""

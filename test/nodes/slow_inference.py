@@ -3,7 +3,8 @@
 python slow_inference.py SECONDS [wilful] [--ros-args …]
 
 The model is the expert, or one that does what an instruction like `7: grip, pour` names: skills with any values, now
-and then with one that may not stand there. The number decides which.
+and then with one that may not stand there. The number decides which. What is written out, such as `Act: grip cup 1`, is
+said as it is.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ class WilfulModel(LanguageModel):
         return Pending.ready(Reply(self._next(request, names.split(", ")[said:], random.Random(f"{number} {said}"))))
 
     def _next(self, request: DecisionRequest, names: Sequence[str], chance: random.Random) -> str:
+        if names and names[0].startswith("Act: "):
+            return names[0]
         assert isinstance(request.may_say, DecisionGrammar)
         offers = {offer.skill.name: offer for offer in request.may_say.offers}
         goes = [name for name, offer in offers.items() if "at" in offer.skill.effect]
