@@ -253,8 +253,8 @@ def _suite_tasks(settings: WebShopSuiteSettings) -> Mapping[int, WebShopTask]:
     return tasks_of(settings, range(settings.first, settings.first + settings.number))
 
 
-SUITE = SuiteSpec(
-    name="webshop",
+SUITE = SuiteSpec.in_world(
+    SPEC,
     summary="purchases in WebShop, at AgentGym's server, in the world `webshop`",
     settings=WebShopSuiteSettings,
     tasks=_suite_tasks,
