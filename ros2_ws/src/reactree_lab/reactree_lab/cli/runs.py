@@ -274,7 +274,7 @@ def bootstrap(
         open_memory(seed_memory) if seed_memory else nullcontext() as other,
     ):
         one = Bootstrap(episodic, spec, model=model, make_world=suite.spec.make_world)
-        begun_with = one.begin_with(other) if other is not None else 0
+        begun_with = episodic.keep(other) if other is not None else 0
         before, attempts = len(episodic), []
         with progress("Bootstrapping") as advance:
             for attempt in one.attempts(todo):

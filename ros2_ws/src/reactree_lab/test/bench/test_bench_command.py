@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -154,10 +153,10 @@ class StruckDown(LocalWorkers):
     """The first worker dies over the jobs that it gets."""
 
     def send(self, slot: Slot, job: Job) -> None:
-        pids, first = self.pids, self._started == 1
+        (process, *_), first = [one.process for one in self._processes], self._started == 1
         super().send(slot, job)
         if first and len(slot.jobs) == self.at_once:
-            os.kill(pids[0], signal.SIGKILL)
+            process.kill()
 
 
 @pytest.mark.slow

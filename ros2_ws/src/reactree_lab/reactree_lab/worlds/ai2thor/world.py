@@ -21,7 +21,6 @@ from reactree_lab.worlds.ai2thor.wording import ALFRED, RECALLABLE, WORDS, Thing
 from reactree_lab.worlds.running import LineProcess, WorkerWorld
 from reactree_ros.agent.observation import Spot
 from reactree_ros.agent.picture import picture_of
-from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.plugins.settings import Harmless, plain
 from reactree_ros.world.port import GONE, Observation, Outcome, Score, WorldError
@@ -107,9 +106,6 @@ class Ai2ThorWorld(WorkerWorld):
         self._simulator: Simulator | None = None
         self._navigation: Navigation | None = None  # None: the scene is not set
         super().__init__("ai2thor", scored=scored and trial is not None)
-
-    def at_rest(self) -> Pending[None]:
-        return self._worker.at_rest()
 
     # ------------------------------------------------------------------ in the worker's thread
 

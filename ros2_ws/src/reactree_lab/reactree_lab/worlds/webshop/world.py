@@ -110,9 +110,6 @@ class WebShop(WorkerWorld):
     def canonical(self, skill: str) -> Pending[str | Observation]:
         return self._worker.do(lambda: self._meant(skill))
 
-    def at_rest(self) -> Pending[None]:
-        return self._worker.at_rest()
-
     # ------------------------------------------------------------------ in the worker's thread
 
     def _let_go(self) -> None:
