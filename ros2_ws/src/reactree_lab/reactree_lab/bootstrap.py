@@ -63,9 +63,6 @@ class Bootstrap:
         self._make_world = make_world
         self._record = memory.path.with_name(f"{memory.path.name}.bootstrap.jsonl")
 
-    def begin_with(self, other: EpisodicMemory) -> int:
-        return self._memory.keep(other)
-
     def attempts(self, tasks: Mapping[int, Task]) -> Iterator[Attempt]:
         """Carry out every task; yield the results, earlier ones first.
 

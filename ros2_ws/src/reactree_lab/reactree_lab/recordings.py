@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from reactree_lab.worlds.ai2thor.wording import ALFRED
 from reactree_ros.agent.decision import MalformedDecision
@@ -23,12 +23,13 @@ from reactree_ros.episode import Episode
 from reactree_ros.episode.assembly import assemble
 from reactree_ros.episode.run_spec import RunSpec
 from reactree_ros.errors import UserError
-from reactree_ros.files.read_back import read_json
+from reactree_ros.files.read_back import read_json, text_of
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import ROOMS, Task
 from reactree_ros.household.vocabulary import class_of_word
 from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, RequestRejected
+from reactree_ros.plugins.settings import or_nearest
 from reactree_ros.tree.goal import Goal
 from reactree_ros.tree.options import AS_RECORDED
 from reactree_ros.world.port import World
@@ -38,10 +39,6 @@ from reactree_ros.world.recorded import RecordedWorld
 VARIANTS = ("react", "react_wm", "reactree", "reactree_wm")
 #: Limits on decisions and steps during the recording; the ALFRED runs only had a limit on decisions.
 _LIMITS = {WAH_NL.name: (199, 99), ALFRED.name: (100, 100)}
-
-
-class ReplayError(UserError, ValueError):
-    """A recording cannot be replayed; the message says which and why."""
 
 
 @dataclass(frozen=True)
@@ -100,26 +97,21 @@ class _Line(BaseModel):
 def load_recording(path: str | Path) -> list[RecordedRun]:
     """Read recorded trajectories: JSON lines with ``file, task_id`` (or ``trial``)``, decision, depth, text``."""
     nodes: dict[int | str, list[RecordedNode]] = defaultdict(list)
-    adapter = TypeAdapter(_Line)
-    try:
-        with Path(path).open(encoding="utf-8-sig") as file:
-            for number, text in enumerate(file, 1):
-                if not text.strip():
-                    continue
-                try:
-                    line = adapter.validate_json(text)
-                    transcript = parse_transcript(line.text)
-                except ValidationError as error:
-                    first = error.errors()[0]
-                    where = ".".join(map(str, first["loc"])) or "the line"
-                    raise ReplayError(f"{path}, line {number}: {where}: {first['msg']}") from None
-                except TranscriptError as error:
-                    raise ReplayError(f"{path}, line {number}: text: {error}") from None
-                nodes[line.run].append(RecordedNode(line.file, line.decision, line.depth, line.text, transcript))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ReplayError(f"{path}: cannot be read: {error}") from None
+    for number, text in enumerate(text_of(Path(path)).split("\n"), 1):
+        if not text.strip():
+            continue
+        try:
+            line = _Line.model_validate_json(text)
+            transcript = parse_transcript(line.text)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"])) or "the line"
+            raise UserError(f"{path}, line {number}: {where}: {first['msg']}") from None
+        except TranscriptError as error:
+            raise UserError(f"{path}, line {number}: text: {error}") from None
+        nodes[line.run].append(RecordedNode(line.file, line.decision, line.depth, line.text, transcript))
     if not nodes:
-        raise ReplayError(f"{path}: holds no recorded agent node")
+        raise UserError(f"{path}: holds no recorded agent node")
     runs = [RecordedRun(run, tuple(sorted(of_run, key=_order))) for run, of_run in nodes.items()]
     return [_as_wah_nl(run) if run.household is ALFRED else run for run in runs]
 
@@ -139,6 +131,14 @@ def _as_wah_nl(run: RecordedRun) -> RecordedRun:
     return RecordedRun(run.run, tuple(nodes))
 
 
+def variant_of(path: Path, named: str | None) -> str:
+    """Return the variant that a file of trajectories is of: the named one, or that of the file's name."""
+    if (variant := named or path.stem) not in VARIANTS:
+        known = f"{', '.join(VARIANTS)}{or_nearest(variant, VARIANTS)}"
+        raise UserError(f"{path}: --variant {variant}: is none of {known}")
+    return variant
+
+
 def _order(node: RecordedNode) -> tuple[int, bool, int, str]:
     # After a limit, the remaining agent nodes start at the same decision count, the deepest first.
     only_header = not node.transcript.said_turns
@@ -147,14 +147,11 @@ def _order(node: RecordedNode) -> tuple[int, bool, int, str]:
 
 def load_outcomes(path: str | Path, variant: str) -> dict[int, bool]:
     """Read which runs of a variant were kept as successes: ``{task id: {variant: bool}}``."""
-    try:
-        return read_json(
-            Path(path),
-            "file of outcomes",
-            lambda document: {int(task): bool(kept[variant]) for task, kept in document.items() if variant in kept},
-        )
-    except UserError as error:
-        raise ReplayError(str(error)) from None
+    return read_json(
+        Path(path),
+        "file of outcomes",
+        lambda document: {int(task): bool(kept[variant]) for task, kept in document.items() if variant in kept},
+    )
 
 
 class RecordingModel(LanguageModel):
@@ -256,9 +253,9 @@ class Replay:
 
     def _task(self, recorded: RecordedRun) -> Task:
         if isinstance(recorded.run, str):
-            raise ReplayError(f"the recording is of {recorded.name} of ALFRED, which the symbolic world cannot replay")
+            raise UserError(f"the recording is of {recorded.name} of ALFRED, which the symbolic world cannot replay")
         if recorded.run not in self._tasks:
-            raise ReplayError(f"the recording has task {recorded.run}, the task file does not")
+            raise UserError(f"the recording has task {recorded.run}, the task file does not")
         return self._tasks[recorded.run]
 
     def _compare(self, recorded: RecordedRun, nodes: Sequence[Goal]) -> None:

@@ -9,21 +9,16 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import pickle
-import threading
 import traceback
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from itertools import islice
 from multiprocessing import connection
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
-from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from reactree_ros.background.worker_process import end_workers, serve_the_parent, start_worker
 from reactree_ros.errors import UserError
-
-#: Calls that a worker has at the same time, so that it never waits for the next one.
-AHEAD = 2
 
 Call = TypeVar("Call")
 Answer = TypeVar("Answer")
@@ -42,16 +37,17 @@ def call_in_workers(
         for first in islice(left, workers):
             started.append(_Worker(*start_worker(_serve, begin, given)))
             started[-1].send(first)
-        while True:
-            for one in started:
-                for call in islice(left, AHEAD - one.calls):
-                    one.send(call)
-            busy = [one for one in started if one.calls]
-            if not busy:
-                break
+        while busy := [one for one in started if one.busy]:
             connection.wait([end for one in busy for end in (one.pipe, one.process.sentinel)])
             for one in busy:
-                yield from one.answers()
+                if (said := one.said()) is None:
+                    continue
+                number, answer, problem = said
+                if problem is not None:
+                    raise problem from (RuntimeError(answer) if answer else None)
+                for call in islice(left, 1):
+                    one.send(call)
+                yield number, answer
     except BaseException:  # Ctrl-C, or nobody wants the rest: do not wait for unfinished work
         for one in started:
             one.process.kill()
@@ -64,26 +60,19 @@ def call_in_workers(
 class _Worker:
     process: SpawnProcess
     pipe: Connection
-    calls: int = 0
+    busy: bool = False  # whether it has a call
 
     def send(self, call: tuple[int, Any]) -> None:
         with contextlib.suppress(OSError):  # it died; the next look for answers finds it
             self.pipe.send(call)
-        self.calls += 1
+        self.busy = True
 
-    def answers(self) -> Iterator[tuple[int, Any]]:
-        while (said := self._said()) is not None:
-            number, answer, problem = said
-            if problem is not None:
-                raise problem from (RuntimeError(answer) if answer else None)
-            self.calls -= 1
-            yield number, answer
-
-    def _said(self) -> tuple[int, Any, Exception | None] | None:
+    def said(self) -> tuple[int, Any, Exception | None] | None:
         alive = self.process.is_alive()  # before the look: what it said last counts
         try:
             if self.pipe.poll():
                 said: tuple[int, Any, Exception | None] = self.pipe.recv()
+                self.busy = False
                 return said
         except (EOFError, OSError):
             alive = False
@@ -94,26 +83,16 @@ class _Worker:
 
 def _serve(pipe: Connection, begin: Callable[..., Any], given: tuple[Any, ...]) -> None:
     serve_the_parent()
-    calls: SimpleQueue[tuple[int, Any] | None] = SimpleQueue()
-    # A thread of its own: the parent's next call never waits for this one's answer, which may wait for the parent.
-    threading.Thread(target=_receive, args=(pipe, calls), daemon=True).start()
     function: Any = None
-    with contextlib.suppress(ConnectionError):  # the parent wants no more
-        while (call := calls.get()) is not None:
-            number, argument = call
+    with contextlib.suppress(EOFError, OSError):  # the parent wants no more
+        while True:
+            number, argument = pipe.recv()
             try:
                 function = function or begin(*given)
                 answer, problem = function(argument), None
             except Exception as error:
                 answer, problem = "" if isinstance(error, UserError) else traceback.format_exc(), _that_travels(error)
             pipe.send((number, answer, problem))
-
-
-def _receive(pipe: Connection, calls: SimpleQueue[tuple[int, Any] | None]) -> None:
-    with contextlib.suppress(EOFError, OSError):
-        while True:
-            calls.put(pipe.recv())
-    calls.put(None)
 
 
 def _that_travels(error: Exception) -> Exception:

@@ -195,7 +195,7 @@ def test_the_seed_is_taken_over_once(memory: SqliteMemory, tmp_path: Path) -> No
     with SqliteMemory(tmp_path / "seed.db", WordHashEmbedder()) as seed:
         list(bootstrap(seed, "react").attempts(first(2)))
         one = bootstrap(memory)
-        assert (one.begin_with(seed), one.begin_with(seed)) == (2, 0)
+        assert (memory.keep(seed), memory.keep(seed)) == (2, 0)
     list(one.attempts({THIRD.task_id: THIRD}))
     assert isinstance(one._model, Counting)
     assert f"Your task is to: {FIRST.instruction}\n" in one._model.prompts[0]

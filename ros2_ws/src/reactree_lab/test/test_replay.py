@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from reactree_lab.recordings import VARIANTS, RecordedRun, Replay, ReplayError, load_outcomes, load_recording
+from reactree_lab.recordings import VARIANTS, RecordedRun, Replay, load_outcomes, load_recording
+from reactree_ros.errors import UserError
 from reactree_ros.household.tasks import Task, load_tasks
 
 TREES = ("reactree", "reactree_wm")
@@ -85,7 +86,7 @@ def node(**changes: object) -> dict[str, object]:
 def test_a_bad_recording_is_refused_with_its_line(tmp_path: Path, line: str, message: str) -> None:
     path = tmp_path / "bad.jsonl"
     path.write_text(line + "\n", encoding="utf-8")
-    with pytest.raises(ReplayError) as refused:
+    with pytest.raises(UserError) as refused:
         load_recording(path)
     assert message in str(refused.value)
     assert str(path) in str(refused.value)
@@ -95,7 +96,7 @@ def test_a_recording_of_another_task_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "one.jsonl"
     path.write_text(json.dumps(node()) + "\n", encoding="utf-8")
     (run,) = load_recording(path)
-    with pytest.raises(ReplayError, match="the recording has task 1, the task file does not"):
+    with pytest.raises(UserError, match="the recording has task 1, the task file does not"):
         Replay(tasks={}, variant="react", symbolic=True).replay(run)
 
 
@@ -110,7 +111,7 @@ def test_the_alfred_recordings_drive_the_tree_identically(alfred: Path) -> None:
     assert (report.runs, report.runs_identical) == (120, 120)
     assert report.nodes == report.nodes_identical == 502
     assert report.lines == report.lines_identical
-    with pytest.raises(ReplayError, match="of ALFRED, which the symbolic world cannot replay"):
+    with pytest.raises(UserError, match="of ALFRED, which the symbolic world cannot replay"):
         Replay(tasks={}, variant="reactree_wm", symbolic=True).replay(runs[0])
 
 
@@ -118,7 +119,7 @@ def test_the_alfred_recordings_drive_the_tree_identically(alfred: Path) -> None:
 def test_a_bad_file_of_outcomes_is_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "outcomes.json"
     path.write_text(content, encoding="utf-8")
-    with pytest.raises(ReplayError, match="is no file of outcomes"):
+    with pytest.raises(UserError, match="is no file of outcomes"):
         load_outcomes(path, "react")
 
 

@@ -35,6 +35,7 @@ from reactree_ros.background.pending import Pending, after, asked, followed, giv
 from reactree_ros.errors import UserError
 from reactree_ros.files.secrecy import redacted
 from reactree_ros.person.desk import Open
+from reactree_ros.person.port import NobodyAnswers
 from reactree_ros.plugins.settings import Settings, did_you_mean, read_settings
 from reactree_ros.record.verdict import Verdict
 from reactree_ros.world.port import Observation, Outcome
@@ -486,14 +487,11 @@ class Door:
                 self._decline(one, "the person gave no answer")
 
     def _decline(self, one: Open, why: str) -> None:
-        from reactree_ros.person.port import NobodyAnswers
-
         one.answer.fail(NobodyAnswers(why))
 
     def _again(self, job: Job, one: Open, call: Call) -> types.InputRequiredResult:
         token = secrets.token_urlsafe(16)
         self._waiting[token] = job, one.number, call.params.name
-        one.answer.add_done_callback(lambda _: None)
         self._expect(job, one, token)
         message, schema = _form(one)
         form = types.ElicitRequest(params=types.ElicitRequestFormParams(message=message, requested_schema=schema))

@@ -9,13 +9,14 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from reactree_lab.bench.folder import BenchFolder
 from reactree_lab.bench.jobs import BenchSettings, Job
 from reactree_lab.bench.results import RunLine, grouped_by_end
-from reactree_lab.bench.workers import Died, Workers, carry_out
+from reactree_lab.bench.workers import Died, LocalWorkers, RayWorkers, Workers, carry_out
 from reactree_ros.memory.spec import NamedMemory
 
 
@@ -45,16 +46,14 @@ class _Tally:
         return f"GSR {self.achieved / self.done:.2f}{claimed}{broken}" if self.done else f"GSR –{broken}"
 
 
-def bench(
-    settings: BenchSettings, out: Path, *, workers: int, ray: str | None, console: Console, at_once: int = 1
-) -> bool:
+def bench(settings: BenchSettings, out: Path, *, workers: int, ray: str | None, at_once: int = 1) -> bool:
     """Carry out the remaining runs of a bench; return whether every run is done.
 
     ``ray`` is the address of a Ray cluster, ``local`` for a new one on this machine; without it, processes work. Each
     worker carries out ``at_once`` runs at the same time.
     """
     for said in settings.strange():
-        Console(stderr=True).print(said, style="yellow", markup=False, highlight=False, soft_wrap=True)
+        typer.secho(said, fg="yellow", err=True)
     tasks = settings.tasks()
     runs = len(tasks) * len(settings.planners) * settings.seeds
     begun = time.monotonic()
@@ -65,27 +64,22 @@ def bench(
             jobs = settings.jobs(tasks, done=folder.done)
             count = min(workers, math.ceil(left / at_once))
             _carry_out(jobs, runs, folder, lambda: _workers(settings, count, at_once, ray), tally)
-    lines = [f"{tally.done} of {runs} runs done in {out}, {tally.text}"]
+    typer.echo(f"{tally.done} of {runs} runs done in {out}, {tally.text}")
     if tally.done < runs:
-        lines.append("Repeat the command to run the rest again.")
+        typer.echo("Repeat the command to run the rest again.")
     if tally.new:
         each = f", {at_once} runs at once each" if at_once > 1 else ""
-        lines.append(
+        typer.echo(
             f"{tally.new} runs in {time.monotonic() - begun:.1f} s with {workers} worker{'s' * (workers > 1)}{each}, "
             f"busy for {tally.busy:.1f} s together"
         )
-    lines.append(f"Compare the planners: reactree lab report {out}")
-    console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
+    typer.echo(f"Compare the planners: reactree lab report {out}")
     return tally.done == runs
 
 
 def _workers(settings: BenchSettings, count: int, at_once: int, ray: str | None) -> Workers:
     if ray is not None:
-        from reactree_lab.bench.workers import RayWorkers
-
         return RayWorkers(settings, count, at_once, address=ray)
-    from reactree_lab.bench.workers import LocalWorkers
-
     return LocalWorkers(settings, count, at_once)
 
 

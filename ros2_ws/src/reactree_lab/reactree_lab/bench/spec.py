@@ -10,7 +10,7 @@ from reactree_lab.bench.published import Published
 from reactree_ros.household.tasks import GoalCondition
 from reactree_ros.plugins import Registry, Spec
 from reactree_ros.world.port import World
-from reactree_ros.world.spec import Task
+from reactree_ros.world.spec import Task, WorldSpec
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +29,11 @@ class SuiteSpec(Spec):
     ssr: str = ""  # the SSR's name in its papers, e.g. ``progress rate``; empty if it is the same
     published: tuple[Published, ...] = ()  # figures for its tasks
     flags: tuple[str, ...] = ()  # settings that are options of their own; the others are ``--suite-option NAME=VALUE``
+
+    @classmethod
+    def in_world(cls, world: WorldSpec, **more: Any) -> SuiteSpec:
+        """Return a suite of a world's name, which needs what the world needs."""
+        return cls(name=world.name, extra=world.extra, needs=world.needs, **more)
 
 
 SUITES: Registry[SuiteSpec] = Registry(

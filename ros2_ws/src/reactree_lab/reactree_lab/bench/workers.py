@@ -192,10 +192,6 @@ class LocalWorkers(Workers):
             raise
 
     @property
-    def pids(self) -> list[int]:
-        return [one.process.pid for one in self._processes if one.process.pid is not None]
-
-    @property
     def slots(self) -> Sequence[Slot]:
         return self._processes
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from reactree_lab.dataset.settings import DatasetSettings, Recipe
 from reactree_lab.training.settings import TrainSettings, read_recipe
@@ -47,9 +46,8 @@ def house(
 ) -> None:
     """Make up a house with tasks, in the WAH-NL schema or as pyrobosim's worlds."""
     write = _write_pyrobosim if written_as is Format.PYROBOSIM else _write_wah_nl
-    console = Console(soft_wrap=True)
     for number, name, instruction in write(out, seed=seed, rooms=rooms, tasks=tasks, varied=varied):
-        console.print(f"{number} {name}: {' '.join(instruction.split())}", markup=False, highlight=False)
+        typer.echo(f"{number} {name}: {' '.join(instruction.split())}")
 
 
 def _write_wah_nl(out: Path, *, seed: int, rooms: int, tasks: int, varied: bool) -> Iterator[tuple[int, str, str]]:
@@ -88,8 +86,7 @@ def examples(
 
     with progress("Making examples") as advance:
         chosen = make_examples(planner_of(planner).name, advance)
-    count = export_experiences(chosen, out)
-    Console().print(f"{count} experiences written to {out}", markup=False, highlight=False, soft_wrap=True)
+    typer.echo(f"{export_experiences(chosen, out)} experiences written to {out}")
 
 
 dataset_app = typer.Typer(add_completion=False)
@@ -143,13 +140,12 @@ def dataset(
                 make_dataset(folder, len(parts), made, advance=advance)
         about = folder.finished or {}
     counts = about["counts"]
-    console = Console(soft_wrap=True)
     for name in ("train", "held_out"):
         of = {what: counts.get(f"{name}_{what}", 0) for what in ("houses", "nodes", "decisions", "learnt")}
         text = "{decisions} decisions ({learnt} learnt) of {nodes} nodes in {houses} houses".format(**of)
-        console.print(f"{out / name}.jsonl: {text}", markup=False, highlight=False)
+        typer.echo(f"{out / name}.jsonl: {text}")
     others = f"{counts['left_out']} of {counts['runs']} runs did not reach their goal and are left out"
-    console.print(f"{others}; {counts.get('duplicate_nodes', 0)} nodes said nothing new", markup=False, highlight=False)
+    typer.echo(f"{others}; {counts.get('duplicate_nodes', 0)} nodes said nothing new")
 
 
 def _recipe(
@@ -199,7 +195,7 @@ def train(
 
     if recipe is not None:
         settings = read_recipe(recipe, settings.model_dump(exclude_unset=True))
-    carry_out(data, out, settings, Console())
+    carry_out(data, out, settings)
 
 
 eval_app = typer.Typer(add_completion=False)
@@ -221,11 +217,11 @@ def evaluate(
 
     with progress("Deciding") as shown:
         looked = evaluation.look(model, data, limit=decisions, shown=shown)
-    lines = ["held-out decisions equal word for word:"]
+    typer.echo("held-out decisions equal word for word:")
     for kind, (right, count) in evaluation.exact_by_kind(looked).items():
         low, high = wilson(right / count, count)
-        lines.append(f"  {kind:8} {right / count:.3f} [{low:.3f}, {high:.3f}] of {count}")
+        typer.echo(f"  {kind:8} {right / count:.3f} [{low:.3f}, {high:.3f}] of {count}")
     error, bins = evaluation.calibration(looked)
-    lines.append(f"calibration error {error:.3f}; confidence, and share of correct decisions:")
-    lines += [f"  {one.sure:.2f} {one.right:.2f} of {one.count}" for one in bins]
-    Console().print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
+    typer.echo(f"calibration error {error:.3f}; confidence, and share of correct decisions:")
+    for one in bins:
+        typer.echo(f"  {one.sure:.2f} {one.right:.2f} of {one.count}")

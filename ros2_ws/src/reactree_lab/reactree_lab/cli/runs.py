@@ -29,7 +29,6 @@ from reactree_ros.cli.run import UNNAMED, Planner
 from reactree_ros.errors import UserError
 from reactree_ros.llm.spec import as_trained, model_to_dict
 from reactree_ros.memory.spec import NamedMemory
-from reactree_ros.plugins.settings import or_nearest
 from reactree_ros.tree.options import RunOptions, TreeOptions
 
 recordings_app = typer.Typer(add_completion=False)
@@ -65,12 +64,10 @@ def recordings(
     The symbolic world reproduces the simulator's quirks that the task file records.
     Exit code 1 if a run in the recorded world is not identical.
     """
-    from reactree_lab.recordings import VARIANTS, Replay, load_outcomes, load_recording
+    from reactree_lab.recordings import Replay, load_outcomes, load_recording, variant_of
     from reactree_ros.household.tasks import load_tasks
 
-    variant = variant or trajectories.stem
-    if variant not in VARIANTS:
-        raise UserError(f"--variant {variant}: is none of {', '.join(VARIANTS)}{or_nearest(variant, VARIANTS)}")
+    variant = variant_of(trajectories, variant)
     if tasks is None and world is ReplayWorld.SYMBOLIC:
         raise UserError("--world symbolic needs --tasks: the recordings' task file")
     if outcomes is None and tasks is not None and (beside := tasks.with_name("recorded_outcomes.json")).exists():
@@ -90,23 +87,19 @@ def recordings(
     if as_json:
         print(json.dumps(dataclasses.asdict(report)))  # noqa: T201
     else:
-        console = Console()
         table = Table("kind of line", "lines", "identical", "%")
         for kind, (lines, identical) in [*report.by_kind.items(), ("all", [report.lines, report.lines_identical])]:
             table.add_row(kind, str(lines), str(identical), f"{100 * identical / lines:.1f}" if lines else "")
-        console.print(table)
+        Console().print(table)
         for line in [*report.differences, *report.overwritten]:
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
-        console.print(
+            typer.echo(line)
+        typer.echo(
             f"{report.runs_identical} of {report.runs} runs identical ({report.runs_overwritten} of them with "
-            f"overwritten files), {report.nodes_identical} of {report.nodes} agent nodes",
-            highlight=False,
+            f"overwritten files), {report.nodes_identical} of {report.nodes} agent nodes"
         )
         if report.successes_recorded is not None:
-            console.print(
-                f"{report.successes_reproduced} of {report.successes_recorded} recorded successes reach their goal",
-                highlight=False,
-            )
+            said = f"{report.successes_reproduced} of {report.successes_recorded} recorded successes"
+            typer.echo(f"{said} reach their goal")
     if world is ReplayWorld.RECORDED and report.runs_identical < report.runs:
         raise typer.Exit(NOT_ACHIEVED)
 
@@ -126,16 +119,12 @@ def import_(
     ] = None,
 ) -> None:
     """Convert recorded trajectories to records, one per run, by repeating each in the recorded world."""
-    from reactree_lab.recordings import VARIANTS, episode_of, load_recording
+    from reactree_lab.recordings import episode_of, load_recording, variant_of
     from reactree_ros.record.writer import RecordFile
 
     if out.exists():
         raise UserError(f"--out {out}: exists already; name a new folder")
-    chosen = {path: variant or path.stem for path in trajectories}
-    for path, name in chosen.items():
-        if name not in VARIANTS:
-            known = f"{', '.join(VARIANTS)}{or_nearest(name, VARIANTS)}"
-            raise UserError(f"{path}: --variant {name}: is none of {known}")
+    chosen = {path: variant_of(path, variant) for path in trajectories}
     recorded = [(path, run) for path in trajectories for run in load_recording(path)]
     with progress("Importing") as advance:
         for number, (path, run) in enumerate(recorded, 1):
@@ -145,7 +134,7 @@ def import_(
             if file.problem:
                 raise UserError(file.problem)
             advance(number / len(recorded))
-    Console().print(f"{len(recorded)} runs in {out}", markup=False, highlight=False, soft_wrap=True)
+    typer.echo(f"{len(recorded)} runs in {out}")
 
 
 bench_app = typer.Typer(add_completion=False)
@@ -221,7 +210,7 @@ def bench(
         contenders=named,
         person=read_person(person),
     )
-    if not commands.bench(settings, out, workers=workers, at_once=at_once, ray=ray, console=Console()):
+    if not commands.bench(settings, out, workers=workers, at_once=at_once, ray=ray):
         raise typer.Exit(NOT_ACHIEVED)
 
 
@@ -285,7 +274,7 @@ def bootstrap(
         open_memory(seed_memory) if seed_memory else nullcontext() as other,
     ):
         one = Bootstrap(episodic, spec, model=model, make_world=suite.spec.make_world)
-        begun_with = one.begin_with(other) if other is not None else 0
+        begun_with = episodic.keep(other) if other is not None else 0
         before, attempts = len(episodic), []
         with progress("Bootstrapping") as advance:
             for attempt in one.attempts(todo):
@@ -295,13 +284,10 @@ def bootstrap(
     done = [attempt.achieved for attempt in attempts if not attempt.broken]
     half, broken = len(done) // 2, len(attempts) - len(done)
     again = f"{broken} runs broke off; repeat the command to run them again.\n" if broken else ""
-    Console().print(
+    typer.echo(
         f"{sum(done)} of {len(done)} tasks reached their goal ({sum(done[:half])} of the first {half}, "
         f"{sum(done[half:])} of the rest).\n{again}"
-        f"{memory}: {total} experiences; {begun_with} from --seed-memory, {total - before} new ones from these runs.",
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
+        f"{memory}: {total} experiences; {begun_with} from --seed-memory, {total - before} new ones from these runs."
     )
     if broken or not total:
         raise typer.Exit(NOT_ACHIEVED)

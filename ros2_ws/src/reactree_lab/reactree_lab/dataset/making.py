@@ -6,12 +6,12 @@ import json
 import os
 import random
 import re
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -111,8 +111,6 @@ class Exercise:
     seed: int
 
 
-#: Sources that wait for each thread, or are made in it.
-_AHEAD = 4
 #: Shares of the houses of people: that call their things by other names, that say tasks in many words; share of their
 #: impossible requests that are made by rule.
 _RENAMED, _SAID, _BY_PEOPLE = 0.5, 0.85, 0.9
@@ -124,6 +122,8 @@ _MOVING, _TEAMS = 0.3, 0.1
 _QUESTIONS = 8
 #: A record, the seed of a generated house, or an exercise.
 Source = Path | int | Exercise
+#: Parts that are made together, by number, with the sources of each.
+Call = Sequence[tuple[int, Sequence[Source]]]
 
 
 @dataclass(frozen=True)
@@ -132,6 +132,12 @@ class DatasetPart:
     runs: int
     left_out: int  # number of runs left out because they did not reach their goal
     houses: set[str]  # the houses of the others
+
+    @classmethod
+    def whole(cls, parts: Sequence[DatasetPart]) -> DatasetPart:
+        lines = [line for part in parts for line in part.lines]
+        houses = {house for part in parts for house in part.houses}
+        return cls(lines, sum(part.runs for part in parts), sum(part.left_out for part in parts), houses)
 
 
 @dataclass(frozen=True)
@@ -148,7 +154,6 @@ class Maker:
 
     def __init__(self, recipe: Recipe, at_once: int = 1) -> None:
         self.recipe = recipe
-        self._at_once = at_once
         self._threads = ThreadPoolExecutor(at_once, thread_name_prefix="dataset")
         self._runs = Runs()
         self._pupil: LanguageModel | None = None
@@ -160,15 +165,11 @@ class Maker:
             self.close()
             raise
 
-    def parts(self, jobs: Iterable[tuple[int, Sequence[Source]]]) -> Iterator[tuple[int, DatasetPart]]:
+    def parts(self, jobs: Call) -> Iterator[tuple[int, DatasetPart]]:
         """Make numbered parts in order; sources of the next ones are begun before a part is done."""
-        ahead: deque[tuple[int, list[Future[DatasetPart]]]] = deque()
+        made = self._threads.map(self._part, [source for _, sources in jobs for source in sources])
         for number, sources in jobs:
-            ahead.append((number, [self._threads.submit(self._part, source) for source in sources]))
-            while sum(len(made) for _, made in ahead) >= _AHEAD * self._at_once:
-                yield _first(ahead)
-        while ahead:
-            yield _first(ahead)
+            yield number, DatasetPart.whole(list(islice(made, len(sources))))
 
     def _part(self, source: Source) -> DatasetPart:
         lines: list[str] = []
@@ -337,14 +338,6 @@ class Maker:
         )
 
 
-def _first(ahead: deque[tuple[int, list[Future[DatasetPart]]]]) -> tuple[int, DatasetPart]:
-    number, made = ahead.popleft()
-    parts = [one.result() for one in made]
-    lines = [line for part in parts for line in part.lines]
-    houses = {house for part in parts for house in part.houses}
-    return number, DatasetPart(lines, sum(p.runs for p in parts), sum(p.left_out for p in parts), houses)
-
-
 def whole(record: Record) -> bool:
     """Return whether a run reached its goal, or claims so as a whole where nothing could check it, as on a robot."""
     return record.end is not None and verdict_of(record.end["result"]).whole
@@ -371,8 +364,6 @@ def house_of(record: Record) -> str:
 #: Sources of a call for each that is made at the same time: at a call's end fewer and fewer are.
 _EACH = 4
 
-Call = Sequence[tuple[int, Sequence[Source]]]
-
 
 def made_parts(
     recipe: Recipe, jobs: Mapping[int, Sequence[Source]], *, workers: int, at_once: int = 1
@@ -383,7 +374,8 @@ def made_parts(
     """
     if workers == 1 or len(jobs) < 2:
         with closing(Maker(recipe, at_once)) as maker:
-            yield from maker.parts(jobs.items())
+            for call in _calls(jobs, at_once):
+                yield from maker.parts(call)
         return
     threads = max(1, len(os.sched_getaffinity(0)) // workers)
     calls = call_in_workers(_begin, (recipe, at_once, threads), _calls(jobs, at_once), workers=min(workers, len(jobs)))

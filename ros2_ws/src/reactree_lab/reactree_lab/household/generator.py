@@ -174,42 +174,25 @@ def generate_house(
         about=frozenset(filter(None, check_subjects(about).split(","))),
     )
     said = _Said(_names_in(seed, rooms, nouns), people)
-    if varied:
-        return _varied_house(seed, rooms, tasks, choice, said)
-    rng = random.Random(f"apartment {seed} {rooms}")
-    apartment = _make_apartment(rng, rooms)
-    names = list(_KINDS)
-    rng.shuffle(names)
+    apartment, errands = (_varied if varied else _plain)(seed, rooms)
+    house = replace(apartment, clutter=()) if varied else apartment  # each varied task places it anew
     documents: list[Task] = []
-    for number, rng, errand in choice.first(tasks, _plain_errands(seed, rooms, names)):
-        kind = _KINDS[errand.name]
-        needed = {thing: count for (thing, _), count in errand.wanted.items()}
+    for number, rng, drawn in choice.first(tasks, errands):
         room = rng.choice(list(apartment.rooms))
-        asked = list(needed.items())
-        rng.shuffle(asked)
-        in_order = replace(errand, wanted={(name, kind.receptacle): count for name, count in asked})
-        plain = _instruct(rng, errand.name, dict(asked), said.names)
-        things = _place_things(rng, apartment, kind, needed)
-        goal = _goal_keys(kind, dict(asked))
-        text = said.as_people(apartment, in_order, things, f"{seed} {rooms} {number}") or plain
-        graph = _graph(apartment, things, room)
-        documents.append(_document(number, seed, errand.name, text, goal, apartment.rooms[room], graph, said))
+        errand, things, plain = (_arrange_varied if varied else _arrange_plain)(rng, apartment, drawn, said.names)
+        text = said.as_people(apartment, errand, things, f"{seed} {rooms} {number}") or plain
+        goal = {f"{_relation(place)}_{thing}_{place}": count for (thing, place), count in errand.wanted.items()}
+        document = {
+            "task_id": number,
+            "task_name": errand.name,
+            "nl_instructions": [text],
+            "task_goal": goal | {f"turnOn_{name}": 1 for name in errand.switches},
+            "env_id": seed,
+            "init_room": apartment.rooms[room],
+            "init_graph": _graph(house, things, room),
+        }
+        documents.append(document | ({"names": dict(said.names)} if said.names else {}))
     return documents
-
-
-def _document(
-    number: int, seed: int, name: str, text: str, goal: dict[str, int], room: str, graph: dict[str, Any], said: _Said
-) -> Task:
-    return {
-        "task_id": number,
-        "task_name": name,
-        "nl_instructions": [text],
-        "task_goal": goal,
-        "env_id": seed,
-        "init_room": room,
-        "init_graph": graph,
-        **({"names": dict(said.names)} if said.names else {}),
-    }
 
 
 @dataclass(frozen=True)
@@ -270,33 +253,53 @@ class _Choice:
         )
 
 
-def _plain_errands(seed: int, rooms: int, names: Sequence[str]) -> Iterator[tuple[random.Random, Errand]]:
-    for index in itertools.count():
-        rng = random.Random(f"task {seed} {rooms} {index}")
-        yield rng, _errand_of(rng, names[index % len(names)])
+#: Errands without an end, each with its random generator.
+_Errands = Iterator[tuple[random.Random, Errand]]
 
 
-def _varied_errands(seed: int, rooms: int, classes: Collection[str]) -> Iterator[tuple[random.Random, Errand]]:
-    for index in itertools.count():
-        rng = random.Random(f"varied task {seed} {rooms} {index}")
-        yield rng, _errand_of(rng, rng.choice(list(_KINDS))) if rng.random() < _USUAL else draw_errand(rng, classes)
+def _plain(seed: int, rooms: int) -> tuple[_Apartment, _Errands]:
+    rng = random.Random(f"apartment {seed} {rooms}")
+    apartment = _make_apartment(rng, rooms)
+    names = list(_KINDS)
+    rng.shuffle(names)
+
+    def errands() -> _Errands:
+        for index in itertools.count():
+            rng = random.Random(f"task {seed} {rooms} {index}")
+            yield rng, _errand_of(rng, names[index % len(names)])
+
+    return apartment, errands()
 
 
-def _varied_house(seed: int, rooms: int, tasks: int, choice: _Choice, said: _Said) -> list[Task]:
+def _varied(seed: int, rooms: int) -> tuple[_Apartment, _Errands]:
     rng = random.Random(f"varied apartment {seed} {rooms}")
     apartment = _make_apartment(rng, rooms, plenty=rng.choice((1, 1, 2)))
     classes = {item.class_name for item in apartment.furniture}
-    documents: list[Task] = []
-    for number, rng, errand in choice.first(tasks, _varied_errands(seed, rooms, classes)):
-        room = rng.choice(list(apartment.rooms))
-        things = _place_varied(rng, apartment, errand)
-        plain = say_errands(rng, _wishes(rng, apartment, errand, things), errand.switches, said.names)
-        goal = {f"{_relation(place)}_{thing}_{place}": count for (thing, place), count in errand.wanted.items()}
-        goal |= {f"turnOn_{name}": 1 for name in errand.switches}
-        text = said.as_people(apartment, errand, things, f"{seed} {rooms} {number}") or plain
-        graph = _graph(replace(apartment, clutter=()), things, room)
-        documents.append(_document(number, seed, errand.name, text, goal, apartment.rooms[room], graph, said))
-    return documents
+
+    def errands() -> _Errands:
+        for index in itertools.count():
+            rng = random.Random(f"varied task {seed} {rooms} {index}")
+            usual = rng.random() < _USUAL
+            yield rng, _errand_of(rng, rng.choice(list(_KINDS))) if usual else draw_errand(rng, classes)
+
+    return apartment, errands()
+
+
+#: An errand in the order of its words, the things of its task, and its instruction.
+_Arranged = tuple[Errand, tuple[_Thing, ...], str]
+
+
+def _arrange_plain(rng: random.Random, apartment: _Apartment, errand: Errand, names: Mapping[str, str]) -> _Arranged:
+    wanted = list(errand.wanted.items())
+    rng.shuffle(wanted)
+    asked = {thing: count for (thing, _), count in wanted}
+    plain = _instruct(rng, errand.name, asked, names)
+    return replace(errand, wanted=dict(wanted)), _place_things(rng, apartment, _KINDS[errand.name], asked), plain
+
+
+def _arrange_varied(rng: random.Random, apartment: _Apartment, errand: Errand, names: Mapping[str, str]) -> _Arranged:
+    things = _place_varied(rng, apartment, errand)
+    return errand, things, say_errands(rng, _wishes(rng, apartment, errand, things), errand.switches, names)
 
 
 def _relation(place: str) -> str:
@@ -483,13 +486,6 @@ def _draw_goal(rng: random.Random, kind: _Kind) -> dict[str, int]:
     if countable and total < 5 and rng.random() < 0.1:
         needed[rng.choice(countable)] = 2
     return needed
-
-
-def _goal_keys(kind: _Kind, needed: Mapping[str, int]) -> dict[str, int]:
-    goal = {f"{kind.relation}_{name}_{kind.receptacle}": count for name, count in needed.items()}
-    if kind.turn_on:
-        goal[f"turnOn_{kind.receptacle}"] = 1
-    return goal
 
 
 # ---- graph --------------------------------------------------------------------------------------------------------

@@ -313,10 +313,7 @@ class _Opener:
         return str(self.rng.choice(PEOPLES["open"]["somewhere"])).format(**words)
 
     def _group(self, some: Sequence[GoalCondition]) -> str:
-        classes = {one.item for one in some}
-        fitting = [group for group in PEOPLES["open"]["groups"] if classes <= set(group[0].split()) or not group[0]]
-        _, one, several = self.rng.choice(fitting)
-        return str(self.rng.choice((several if sum(each.count for each in some) > 1 else one).split("|")))
+        return _draw_kind(self.rng, PEOPLES["open"]["groups"], some)
 
     def _names_anything(self, text: str) -> bool:
         """Return whether a text's name for things may be that of any: "some items"."""
@@ -326,6 +323,13 @@ class _Opener:
     def _like(self, name: str) -> Iterator[str]:
         groups = [group[0].split() for group in PEOPLES["open"]["groups"]]
         return iter(next((group for group in groups if name in group), list(_THINGS)))
+
+
+def _draw_kind(rng: random.Random, kinds: Sequence[Sequence[str]], some: Sequence[GoalCondition]) -> str:
+    """Draw a common name of things: of the kinds that all of them are of, for one thing or for several."""
+    classes = {one.item for one in some}
+    _, one, several = rng.choice([kind for kind in kinds if classes <= set(kind[0].split()) or not kind[0]])
+    return rng.choice((several if sum(each.count for each in some) > 1 else one).split("|"))
 
 
 def _where(place: str, *, inside: bool) -> str:
@@ -348,7 +352,9 @@ def say_vaguely(rng: random.Random, goal: Sequence[GoalCondition]) -> str:
     parts += [] if switched else ["place"]
     left_out = {part for part in parts if rng.random() < 0.5} or {rng.choice(parts)}
     things = _vague_things(rng, moved, left_out)
-    place = _vague_somewhere(rng, moved[0], several) if "place" in left_out else _vague_where(moved[0])
+    first = moved[0]
+    there = _where(first.target, inside=first.relation == "inside")
+    place = _vague_somewhere(rng, first, several) if "place" in left_out else there
     before, put = rng.choice(VAGUE["before"]), rng.choice(VAGUE["put"])
     text = f"{before}{put} {things} {place}{' and turn it on' if switched else ''}"
     return f"{text[:1].upper()}{text[1:]}{'?' if text.startswith(('could', 'can', 'would')) else '.'}"
@@ -356,20 +362,13 @@ def say_vaguely(rng: random.Random, goal: Sequence[GoalCondition]) -> str:
 
 def _vague_things(rng: random.Random, moved: Sequence[GoalCondition], left_out: set[str]) -> str:
     if "things" in left_out and (len(moved) == 1 or rng.random() < 0.6):
-        return _vague_kind(rng, moved)
+        return _draw_kind(rng, VAGUE["kinds"], moved)
     kept = list(moved)
     hidden = kept.pop(rng.randrange(len(kept))) if "things" in left_out else None
     phrases = [_vague_phrase(rng, one, open_number="number" in left_out) for one in kept]
     if hidden is not None:
-        phrases.append(_vague_kind(rng, [hidden]))
+        phrases.append(_draw_kind(rng, VAGUE["kinds"], [hidden]))
     return listed(phrases)
-
-
-def _vague_kind(rng: random.Random, moved: Sequence[GoalCondition]) -> str:
-    classes = {one.item for one in moved}
-    fitting = [kind for kind in VAGUE["kinds"] if classes <= set(kind[0].split()) or not kind[0]]
-    _, one, several = rng.choice(fitting)
-    return str(rng.choice(several if sum(each.count for each in moved) > 1 else one))
 
 
 def _vague_phrase(rng: random.Random, one: GoalCondition, *, open_number: bool) -> str:
@@ -377,10 +376,6 @@ def _vague_phrase(rng: random.Random, one: GoalCondition, *, open_number: bool) 
     if one.count == 1:
         return f"{rng.choice(('the', 'one'))} {word}"
     return f"{rng.choice(VAGUE['some']) if open_number else one.count} {plural(word)}"
-
-
-def _vague_where(one: GoalCondition) -> str:
-    return f"{'in' if one.relation == 'inside' else 'on'} the {CLASSES[one.target].word}"
 
 
 def _vague_somewhere(rng: random.Random, one: GoalCondition, several: bool) -> str:

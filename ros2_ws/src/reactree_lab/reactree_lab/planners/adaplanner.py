@@ -294,6 +294,7 @@ class AdaPlannerNode(_PlanCode):
     _set = OfAttempt[dict[str, None]](lambda _: {})  # variables that the plans may have set
 
     def __init__(self, instruction: str, context: RunContext, settings: AdaPlannerSettings) -> None:
+        check_skills("adaplanner", context.household)
         shared = PlanShared(
             depth=2, corrections=settings.refinements, functions=_FUNCTIONS, questions=settings.questions
         )
@@ -347,16 +348,11 @@ class AdaPlannerNode(_PlanCode):
         )
 
 
-def adaplanner(instruction: str, context: RunContext, settings: AdaPlannerSettings) -> AdaPlannerNode:
-    check_skills("adaplanner", context.household)
-    return AdaPlannerNode(instruction, context, settings)
-
-
 SPEC = PlannerSpec(
     name="adaplanner",
     summary="the whole plan as code with assertions; if one fails, the plan is rewritten and resumes from a step",
     settings=AdaPlannerSettings,
     extra="reactree_lab[recode]",
     needs=("pydantic_monty",),
-    build=adaplanner,
+    build=AdaPlannerNode,
 )

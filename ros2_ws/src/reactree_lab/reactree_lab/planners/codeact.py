@@ -46,7 +46,8 @@ class CodeActNode(CodeRunner):
     step.
     """
 
-    def __init__(self, instruction: str, context: RunContext) -> None:
+    def __init__(self, instruction: str, context: RunContext, settings: PlannerSettings) -> None:
+        check_skills("codeact", context.household)
         super().__init__(instruction, context, shared=Shared(depth=1, corrections=0), targets=(), name="", parent=None)
 
     def program(self) -> Program:
@@ -113,15 +114,10 @@ def _end_of(said: str) -> Act | None:
     return Act(ends[0].casefold())
 
 
-def codeact(instruction: str, context: RunContext, settings: PlannerSettings) -> CodeActNode:
-    check_skills("codeact", context.household)
-    return CodeActNode(instruction, context)
-
-
 SPEC = PlannerSpec(
     name="codeact",
     summary="one node whose actions are pieces of code; their output is its observation",
     extra="reactree_lab[recode]",
     needs=("pydantic_monty",),
-    build=codeact,
+    build=CodeActNode,
 )

@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -33,7 +34,7 @@ from reactree_lab.training.loop import (
 )
 from reactree_lab.training.loop import Progress as TrainProgress
 from reactree_lab.training.model import begun_with
-from reactree_lab.training.prepared import Prepared, prepare
+from reactree_lab.training.prepared import prepare
 from reactree_lab.training.settings import ADAPTER, CSV, PLOT, TrainSettings
 from reactree_lab.training.vocabulary import END, Words, make_tokenizer, names_in
 from reactree_ros.errors import UserError
@@ -46,7 +47,7 @@ SETTINGS, _LOCK = "settings.json", "lock"
 _FOR_THE_TOKENIZER = 20000
 
 
-def train(data: Sequence[Path], out: Path, settings: TrainSettings, console: Console) -> Path:
+def train(data: Sequence[Path], out: Path, settings: TrainSettings) -> Path:
     """Train a model from datasets' folders, or resume an interrupted training; return the model's folder."""
     planners = dataset.planners_of(data)
     if settings.parts and len(settings.parts) != len(data):
@@ -57,7 +58,7 @@ def train(data: Sequence[Path], out: Path, settings: TrainSettings, console: Con
     out.mkdir(parents=True, exist_ok=True)
     with opened_alone(out, out / _LOCK):
         _check_settings(out, settings, data)
-        _prepare(data, out, settings, console)
+        _prepare(data, out, settings)
         with _shown(out, settings) as shown:
             progress = train_in_processes(out, settings, shown)
         write_curves(out, progress.points)
@@ -65,12 +66,9 @@ def train(data: Sequence[Path], out: Path, settings: TrainSettings, console: Con
     last = progress.points[-1]
     kinds = ", ".join(f"{name[6:]} {value:.3f}" for name, value in last.items() if name.startswith("exact_"))
     tried = f"\nTry it: reactree lab eval {folder} --data {data[0]}" if not settings.base else ""
-    console.print(
+    typer.echo(
         f"{folder}: trained on {progress.tokens:,} tokens in {progress.seconds:.0f} s\n"
-        f"decisions on held-out houses equal word for word: {last['exact']:.3f} ({kinds}){tried}",
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
+        f"decisions on held-out houses equal word for word: {last['exact']:.3f} ({kinds}){tried}"
     )
     return folder
 
@@ -95,7 +93,7 @@ def fingerprint(data: Path) -> str:
     return hashlib.sha256(content + " ".join(sizes).encode()).hexdigest()
 
 
-def _prepare(data: Sequence[Path], out: Path, settings: TrainSettings, console: Console) -> None:
+def _prepare(data: Sequence[Path], out: Path, settings: TrainSettings) -> None:
     processes = settings.processes or len(os.sched_getaffinity(0))
     with Console(stderr=True).status("Making the tokenizer"):
         words = _words(data, out / TOKENIZER, settings)
@@ -114,7 +112,11 @@ def _prepare(data: Sequence[Path], out: Path, settings: TrainSettings, console: 
             except UserError as error:
                 raise UserError(f"--data {' '.join(map(str, data))}: {file}: {error}") from error
             prepared.save(out / name)
-        _say(prepared, file, console)
+        refused = f"; {prepared.refused} are not allowed at their places, and are not learnt"
+        typer.echo(
+            f"{file}: {len(prepared)} nodes, {len(prepared.first)} decisions, {len(prepared.tokens):,} tokens"
+            f"{refused if prepared.refused else ''}"
+        )
 
 
 def _words(data: Sequence[Path], path: Path, settings: TrainSettings) -> Words:
@@ -141,16 +143,6 @@ def _tokenizer(data: Sequence[Path], settings: TrainSettings) -> str:
     if not texts:
         raise UserError(f"--data {data[0]}: {dataset.TRAIN} holds no decision, so there is nothing to learn")
     return str(make_tokenizer(texts, names_in(skills), settings.vocabulary).to_str())
-
-
-def _say(prepared: Prepared, file: str, console: Console) -> None:
-    refused = f"; {prepared.refused} are not allowed at their places, and are not learnt" if prepared.refused else ""
-    console.print(
-        f"{file}: {len(prepared)} nodes, {len(prepared.first)} decisions, {len(prepared.tokens):,} tokens{refused}",
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
-    )
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count, islice
@@ -78,32 +78,13 @@ def prepare(texts: Iterable[NodeText], words: Words, *, context: int, masked: bo
     """Write nodes of at most ``context`` tokens as tokens, ``masked`` with the allowed ones if these are known."""
     given = (replace(words, chat=None), words.chat is not None, context, masked)  # no process needs the template
     if processes == 1:
-        parts = list(map(_encoder(*given), _chunks(texts)))
+        parts = list(map(_Encoder(*given), _chunks(texts)))
     else:
-        numbered = dict(call_in_workers(_encoder, given, _chunks(texts), workers=processes))
+        numbered = dict(call_in_workers(_Encoder, given, _chunks(texts), workers=processes))
         parts = [numbered[number] for number in sorted(numbered)]
-    if not any(part.lengths for part in parts):
+    if not any(part["lengths"].any() for part in parts):
         raise UserError("the dataset holds no decision, so there is nothing to learn; check how it was made")
-    for part in parts:
-        if part.problem:
-            raise UserError(part.problem)
     return _joined(parts)
-
-
-@dataclass(frozen=True)
-class _Part:
-    tokens: Any
-    lengths: Sequence[int]
-    source: Sequence[int]
-    first: Sequence[int]
-    length: Sequence[int]
-    kind: Sequence[str]
-    targets: Any
-    learn: Sequence[int]
-    allowed: Any
-    allowed_counts: Sequence[int]
-    refused: int
-    problem: str = ""
 
 
 def _chunks(texts: Iterable[NodeText]) -> Iterator[list[NodeText]]:
@@ -112,67 +93,68 @@ def _chunks(texts: Iterable[NodeText]) -> Iterator[list[NodeText]]:
         yield chunk
 
 
-_worker: dict[str, Any] = {}  # shared by all chunks in a process
+class _Encoder:
+    """Returns the arrays of some nodes: those of :class:`Prepared`, with lengths in place of positions."""
 
+    def __init__(self, words: Words, chat: bool, context: int, masked: bool) -> None:
+        from tokenizers import Tokenizer
 
-def _encoder(words: Words, chat: bool, context: int, masked: bool) -> Callable[[Sequence[NodeText]], _Part]:
-    from tokenizers import Tokenizer
+        self._tokenizer = Tokenizer.from_str(words.tokenizer)
+        self._tokenizer.encode_special_tokens = not chat  # only a chat template means its markers
+        self._texts = token_texts(self._tokenizer)
+        self._number = np.uint16 if self._tokenizer.get_vocab_size() <= 1 << 16 else np.uint32
+        self._begins, self._context = not chat, context
+        known = masked and self._texts and not chat
+        self._vocabulary = Vocabulary(self._texts, words.end) if known and self._texts else None
 
-    read = Tokenizer.from_str(words.tokenizer)
-    read.encode_special_tokens = not chat  # only a chat template means its markers
-    texts = token_texts(read)
-    number = np.uint16 if read.get_vocab_size() <= 1 << 16 else np.uint32
-    _worker.update(tokenizer=read, begins=not chat, context=context, texts=texts, number=number, vocabulary=None)
-    if masked and texts and not chat:
-        _worker["vocabulary"] = Vocabulary(texts, words.end)
-    return _encoded
+    def __call__(self, texts: Sequence[NodeText]) -> dict[str, Any]:
+        tokens, lengths, first, length, allowed, counts, targets = ([] for _ in range(7))  # type: ignore[var-annotated]
+        kind, learn, refused = list[str](), list[int](), 0
+        for node in texts:
+            begin = len(tokens)
+            for text, decision in pieces(node):
+                ids = self._ids(text, begins=len(tokens) == begin)
+                if decision is not None:
+                    wanted = self._ids(f"{decision.instead}{decision.end}") if decision.instead else ids
+                    count = _same(ids, wanted) + 1 if decision.instead else len(ids)
+                    may = self._allowed(decision, wanted)
+                    refused += may is None
+                    first.append(len(tokens))
+                    length.append(len(ids))
+                    kind.append(decision.kind)
+                    learn.append(count if may is not None and (decision.learn or decision.instead) else 0)
+                    targets += wanted[:count] + ids[count:]
+                    for those in [*(may or ())][:count] + [()] * (len(ids) - (count if may else 0)):
+                        allowed.extend(those)
+                        counts.append(len(those))
+                tokens.extend(ids)
+            lengths.append(len(tokens) - begin)
+            if lengths[-1] > self._context:
+                raise UserError(
+                    f"a node has {lengths[-1]} tokens, and the model's context {self._context}: "
+                    f"'{node.text[:80]} …'; set a longer context"
+                )
+        return {
+            "tokens": np.array(tokens, self._number),
+            "lengths": np.array(lengths, np.int64),
+            "source": np.array([node.source for node in texts], np.int16),
+            "first": np.array(first, np.int64),
+            "length": np.array(length, np.int64),
+            "kind": np.array(kind, str),
+            "targets": np.array(targets, self._number),
+            "learn": np.array(learn, np.int64),
+            "allowed": np.array(allowed, self._number),
+            "allowed_counts": np.array(counts, np.int64),
+            "refused": np.array([refused]),
+        }
 
+    def _ids(self, text: str, *, begins: bool = False) -> list[int]:
+        return list(self._tokenizer.encode(text, add_special_tokens=begins and self._begins).ids)
 
-def _encoded(texts: Sequence[NodeText]) -> _Part:
-    tokens, lengths, first, length, allowed, counts, targets = ([] for _ in range(7))  # type: ignore[var-annotated]
-    kind, learn, refused = list[str](), list[int](), 0
-    for node in texts:
-        begin = len(tokens)
-        for text, decision in pieces(node):
-            ids = _ids(text, begins=len(tokens) == begin)
-            if decision is not None:
-                wanted = _ids(f"{decision.instead}{decision.end}") if decision.instead else ids
-                count = _same(ids, wanted) + 1 if decision.instead else len(ids)
-                may = _allowed(decision, wanted)
-                refused += may is None
-                first.append(len(tokens))
-                length.append(len(ids))
-                kind.append(decision.kind)
-                learn.append(count if may is not None and (decision.learn or decision.instead) else 0)
-                targets += wanted[:count] + ids[count:]
-                for those in [*(may or ())][:count] + [()] * (len(ids) - (count if may else 0)):
-                    allowed.extend(those)
-                    counts.append(len(those))
-            tokens.extend(ids)
-        lengths.append(len(tokens) - begin)
-        if lengths[-1] > _worker["context"]:
-            problem = (
-                f"a node has {lengths[-1]} tokens, and the model's context {_worker['context']}: "
-                f"'{node.text[:80]} …'; set a longer context"
-            )
-            return _Part((), lengths, (), (), (), (), (), (), (), (), 0, problem)
-    return _Part(
-        np.array(tokens, _worker["number"]),
-        lengths,
-        [node.source for node in texts],
-        first,
-        length,
-        kind,
-        np.array(targets, _worker["number"]),
-        learn,
-        np.array(allowed, _worker["number"]),
-        counts,
-        refused,
-    )
-
-
-def _ids(text: str, *, begins: bool = False) -> list[int]:
-    return list(_worker["tokenizer"].encode(text, add_special_tokens=begins and _worker["begins"]).ids)
+    def _allowed(self, decision: Decision, ids: Sequence[int]) -> Sequence[Sequence[int]] | None:
+        if self._vocabulary is None or self._texts is None or decision.may_say is None:
+            return [()] * len(ids)
+        return self._vocabulary.allowed(decision.may_say, ids, [self._texts[token] for token in ids])
 
 
 def _same(ids: Sequence[int], others: Sequence[int]) -> int:
@@ -192,36 +174,19 @@ def pieces(node: NodeText) -> Iterator[tuple[str, Decision | None]]:
         yield node.text[at:], None
 
 
-def _allowed(decision: Decision, ids: Sequence[int]) -> Sequence[Sequence[int]] | None:
-    if _worker["vocabulary"] is None or decision.may_say is None:
-        return [()] * len(ids)
-    found: Sequence[Sequence[int]] | None = _worker["vocabulary"].allowed(
-        decision.may_say, ids, [_worker["texts"][token] for token in ids]
-    )
-    return found
-
-
-def _joined(parts: Sequence[_Part]) -> Prepared:
-    kinds = sorted({kind for part in parts for kind in part.kind})
-    starts = np.cumsum([0, *(len(part.tokens) for part in parts)])
-    first = [np.array(part.first, np.int64) + start for part, start in zip(parts, starts, strict=False)]
-
-    def all_of(name: str, kind: Any = None) -> Any:
-        return np.concatenate([np.asarray(getattr(part, name), kind) for part in parts])
-
+def _joined(parts: Sequence[dict[str, Any]]) -> Prepared:
+    starts = np.cumsum([0, *(len(part["tokens"]) for part in parts)])
+    first = [part["first"] + start for part, start in zip(parts, starts, strict=False)]
+    whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    kinds, kind = np.unique(whole["kind"], return_inverse=True)
     return Prepared(
-        tokens=all_of("tokens"),
-        nodes=np.cumsum(np.concatenate([[0], all_of("lengths", np.int64)])),
-        source=all_of("source", np.int16),
+        **{name: whole[name] for name in ("tokens", "source", "length", "targets", "learn", "allowed")},
+        nodes=np.cumsum(np.concatenate([[0], whole["lengths"]])),
         first=np.concatenate(first),
-        length=all_of("length", np.int64),
-        kind=np.array([kinds.index(kind) for part in parts for kind in part.kind], np.int16),
-        targets=all_of("targets"),
-        learn=all_of("learn", np.int64),
-        allowed=all_of("allowed"),
-        allowed_ends=np.cumsum(all_of("allowed_counts", np.int64)),
-        kinds=tuple(kinds),
-        refused=sum(part.refused for part in parts),
+        kind=kind.astype(np.int16),
+        allowed_ends=np.cumsum(whole["allowed_counts"]),
+        kinds=tuple(map(str, kinds)),
+        refused=int(whole["refused"].sum()),
     )
 
 
@@ -312,22 +277,17 @@ def make_pass(prepared: Prepared, nodes: Sequence[int], *, learnt: bool = False)
     """Make a batch of nodes; with ``learnt``, only of the tokens to learn among those of decisions."""
     longest = _filled_up(prepared.lengths[nodes].max())
     tokens = np.full((len(nodes), longest), FILLING, np.int64)
-    before, numbers, decisions = [], [], []  # numbers: indices of a decision's tokens among those of all decisions
     for row, node in enumerate(nodes):
         begin, end = int(prepared.nodes[node]), int(prepared.nodes[node + 1])
         tokens[row, : end - begin] = prepared.tokens[begin:end]
-        first, last = np.searchsorted(prepared.first, (begin, end))
-        for decision in range(first, last):
-            at = int(prepared.first[decision]) - begin + row * longest
-            length, last_number = int(prepared.length[decision]), int(prepared.ends[decision])
-            before.append(np.arange(at - 1, at - 1 + length))
-            numbers.append(np.arange(last_number - length, last_number))
-            decisions.append(decision)
-    places, chosen = (np.concatenate(parts) if parts else np.zeros(0, np.int64) for parts in (before, numbers))
-    lengths = prepared.length[decisions] if decisions else np.zeros(0, np.int64)
-    learn = prepared.learn[decisions] if decisions else np.zeros(0, np.int64)
+    decisions, rows = _decisions(prepared, nodes)
+    lengths, learn = prepared.length[decisions], prepared.learn[decisions]
+    first = prepared.first[decisions] - prepared.nodes[nodes][rows] + rows * longest
     ends = np.cumsum(lengths)
-    learns = np.arange(len(places)) - np.repeat(ends - lengths, lengths) < np.repeat(learn, lengths)
+    number = np.arange(lengths.sum()) - np.repeat(ends - lengths, lengths)  # of each token in its decision
+    places = np.repeat(first - 1, lengths) + number
+    chosen = np.repeat(prepared.ends[decisions] - lengths, lengths) + number  # among the tokens of all decisions
+    learns = number < np.repeat(learn, lengths)
     if learnt:
         places, chosen, learns = places[learns], chosen[learns], learns[learns]
     to = prepared.allowed_ends[chosen]
@@ -341,15 +301,18 @@ def make_pass(prepared: Prepared, nodes: Sequence[int], *, learnt: bool = False)
         learn=learns,
         held=counts > 0,
         may=np.stack([np.repeat(np.arange(len(places)), counts), np.concatenate([[], *allowed])]).astype(np.int64),
-        kinds=prepared.kind[decisions] if decisions else np.zeros(0, np.int16),
+        kinds=prepared.kind[decisions],
         ends=ends,
         wanted=learn > 0,
     )
 
 
+def _decisions(prepared: Prepared, nodes: Sequence[int]) -> tuple[Any, Any]:
+    """Return the numbers of the decisions in some nodes, and the row of each one's node."""
+    first, last = (np.searchsorted(prepared.first, prepared.nodes[np.add(nodes, end)]) for end in (0, 1))
+    rows = np.repeat(np.arange(len(nodes)), last - first)
+    return np.concatenate([np.arange(*those) for those in zip(first, last, strict=True)]), rows
+
+
 def learnt_tokens(prepared: Prepared, nodes: Sequence[int]) -> int:
-    learnt = 0
-    for node in nodes:
-        first, last = np.searchsorted(prepared.first, (prepared.nodes[node], prepared.nodes[node + 1]))
-        learnt += int(prepared.learn[first:last].sum())
-    return learnt
+    return int(prepared.learn[_decisions(prepared, nodes)[0]].sum())

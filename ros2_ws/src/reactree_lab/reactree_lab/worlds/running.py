@@ -244,6 +244,9 @@ class WorkerWorld(World):
     def score(self) -> Pending[Score | None]:
         return self._worker.do(lambda: self._rate() if self._scored else None)
 
+    def at_rest(self) -> Pending[None]:
+        return self._worker.at_rest()
+
     def close(self) -> None:
         ended = self._worker.close(self._let_go)
         with contextlib.suppress(Exception):  # a second close, or what could not be let go of

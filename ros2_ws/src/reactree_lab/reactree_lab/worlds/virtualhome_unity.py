@@ -302,9 +302,6 @@ class VirtualHomeUnityWorld(WorkerWorld):
     def judge(self, goal: Mapping[str, int]) -> Pending[Score | None]:
         return self._worker.do(lambda: replace(rules.score(conditions_of(goal), self._now()), goal=goal))
 
-    def at_rest(self) -> Pending[None]:
-        return self._worker.at_rest()
-
     # ------------------------------------------------------------------ in the worker's thread
 
     def _begin(self, seed: int | None) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import io
-import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -26,7 +24,6 @@ from bench_runs import (
     line,
 )
 from command_line import Cli
-from rich.console import Console
 
 from reactree_lab.bench import commands
 from reactree_lab.bench import folder as bench_folder
@@ -156,10 +153,10 @@ class StruckDown(LocalWorkers):
     """The first worker dies over the jobs that it gets."""
 
     def send(self, slot: Slot, job: Job) -> None:
-        pids, first = self.pids, self._started == 1
+        (process, *_), first = [one.process for one in self._processes], self._started == 1
         super().send(slot, job)
         if first and len(slot.jobs) == self.at_once:
-            os.kill(pids[0], signal.SIGKILL)
+            process.kill()
 
 
 @pytest.mark.slow
@@ -331,13 +328,12 @@ def test_a_context_that_is_full_is_a_result_and_is_not_carried_out_again(
 
 
 def test_what_broke_off_is_told_in_the_summary_and_is_exit_code_1(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("reactree_lab.bench.job_runner.make_model", lambda spec, settings: Dying())
     monkeypatch.setattr(commands, "_workers", lambda settings, count, at_once, ray: InlineWorkers(settings))
-    console = Console(file=io.StringIO(), width=200)
-    assert not commands.bench(SETTINGS, tmp_path, workers=1, ray=None, console=console)
-    said = console.file.getvalue()  # type: ignore[attr-defined]
+    assert not commands.bench(SETTINGS, tmp_path, workers=1, ray=None)
+    said = capsys.readouterr().out
     assert f"0 of 4 runs done in {tmp_path}, GSR –, 4 broke off (4 model_gone)" in said
     assert "Repeat the command to run the rest again." in said
 

@@ -53,8 +53,8 @@ SWEEP = int(os.environ.get("SWEEP", "1"))
 def gold_path(task: ScienceTask) -> list[str]:
     """The actions of the simulator's own way."""
     with engines.borrowed() as engine:
-        engine.load(task.task_name, task.variation, task.simplifications, gold=True)
-        return engine.gold()
+        engine._server.load(task.task_name, task.variation, task.simplifications, True)
+        return list(engine._server.getGoldActionSequence())
 
 
 @pytest.mark.parametrize("name", ["boil", "lifespan-longest-lived"])

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from reactree_lab.training.settings import TrainSettings
 from reactree_ros.plugins.settings import read_settings
 
@@ -21,5 +19,5 @@ def train(data: Path, out: Path, options: Sequence[object]) -> Path:
 
     names = [str(name).removeprefix("--").replace("-", "_") for name in options[::2]]
     values = dict(zip(names, options[1::2], strict=True))
-    carry_out([data], out, read_settings(TrainSettings, values, where="test"), Console())
+    carry_out([data], out, read_settings(TrainSettings, values, where="test"))
     return out

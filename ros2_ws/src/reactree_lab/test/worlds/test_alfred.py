@@ -72,7 +72,6 @@ def test_the_trials_of_valid_seen_are_read_and_their_goals_are_built() -> None:
         TaskType.STACK: 34,
     }
     assert sum(trial.goal.sliced for trial in trials) == 40
-    assert {trial.split for trial in trials} == {"valid_seen"}
     totals = Counter(trial.goal.conditions_met(HouseState(()))[1] for trial in trials)
     assert all(met == 0 for met in (trial.goal.conditions_met(HouseState(()))[0] for trial in trials))
     assert totals == {1: 46, 2: 32 + 29, 3: 33 + 20 + 27 + 24, 4: 4 + 14 + 11 + 10 + 1}
@@ -94,7 +93,7 @@ def test_a_folder_of_the_original_is_searched_and_its_path_says_the_split(tmp_pa
     (folder / "traj_data.json").write_text(json.dumps(TRAJ_DATA), encoding="utf-8")
     for path in (tmp_path, folder, folder / "traj_data.json"):
         [trial] = load_trials(path)
-        assert (trial.split, trial.task, trial.trial) == ("valid_unseen", folder.parent.name, "trial_T1")
+        assert (trial.task, trial.trial) == (folder.parent.name, "trial_T1")
         assert trial.instructions == LINE["task_descs"]
         assert trial.goal == Goal(TaskType.PLACE, "Apple", "Fridge")
 

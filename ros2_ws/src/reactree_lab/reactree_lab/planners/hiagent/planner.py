@@ -121,6 +121,13 @@ class HiAgentNode(GoalNode):
     _offers = OfAttempt[Sequence[Offer]](lambda _: ())  # its declared skills among them
 
     def __init__(self, instruction: str, context: RunContext, settings: HiAgentSettings) -> None:
+        try:
+            _prompt(context.household, "system")
+        except FileNotFoundError as error:
+            raise UserError(
+                f"hiagent has no prompts for the household {context.household.name}; use another planner, or add "
+                f"hiagent_system.txt to {context.household.prompts or 'a prompt folder of the household'}"
+            ) from error
         super().__init__(instruction, context)
         self._settings = settings
 
@@ -257,22 +264,11 @@ def _prompt(household: Household, name: str) -> str:
     return prompt(PROMPTS, f"{name}.txt" if household.rules else f"{household.name}/{name}.txt")
 
 
-def hiagent(instruction: str, context: RunContext, settings: HiAgentSettings) -> HiAgentNode:
-    try:
-        _prompt(context.household, "system")
-    except FileNotFoundError as error:
-        raise UserError(
-            f"hiagent has no prompts for the household {context.household.name}; use another planner, or add "
-            f"hiagent_system.txt to {context.household.prompts or 'a prompt folder of the household'}"
-        ) from error
-    return HiAgentNode(instruction, context, settings)
-
-
 SPEC = PlannerSpec(
     name="hiagent",
     summary="one node that summarises finished subgoals, and shows their details again by retrieve(k)",
     settings=HiAgentSettings,
-    build=hiagent,
+    build=HiAgentNode,
     remembers=True,
 )
 
@@ -331,21 +327,18 @@ class ChunkMemory:
 
     def begin(self, subgoal: str) -> ChunkMemory:
         """Begin a subgoal; hide the details retrieved for the one before."""
-        if self.current is not None:
-            raise ValueError(f"subgoal {len(self.chunks)} is not finished: '{self.current.subgoal}'")
         before = self.chunks[-1].last_observation if self.chunks else self.start
         return ChunkMemory(self.start, (*self.chunks, Chunk(subgoal, before, last_observation=before)))
 
     def add(self, action: str, observation: str) -> ChunkMemory:
-        turns = (*self._the_current().turns, *acted(action, observation))
-        return self._with(turns=turns, last_observation=observation)
+        return self._with(acted(action, observation), last_observation=observation)
 
     def refuse(self, said: str, reason: str) -> ChunkMemory:
         """Add a reply that was not carried out, with or without a subgoal."""
         turns = refused(said, reason)
         if self.current is None:
             return replace(self, refused=(*self.refused, *turns))
-        return self._with(turns=(*self.current.turns, *turns))
+        return self._with(turns)
 
     def finish(self, summary: str) -> ChunkMemory:
         """Hide the current subgoal's actions behind a summarised observation (section 3.1, point 3)."""
@@ -353,8 +346,6 @@ class ChunkMemory:
 
     def retrieve(self, number: int) -> ChunkMemory:
         """Show the details of a finished subgoal again (section 3.4)."""
-        if number not in self.retrievable:
-            raise ValueError(f"subgoal {number} cannot be retrieved; can be: {self.retrievable}")
         return replace(self, retrieved=self.retrieved | {number})
 
     def hide(self) -> ChunkMemory:
@@ -376,10 +367,7 @@ class ChunkMemory:
                 turns.append(Told(f"Observation: {chunk.summary}{note}", About.SUMMARY))
         return (*turns, *self.refused)
 
-    def _the_current(self) -> Chunk:
-        if self.current is None:
-            raise ValueError("there is no current subgoal; begin one")
-        return self.current
-
-    def _with(self, **changes: object) -> ChunkMemory:
-        return replace(self, chunks=(*self.chunks[:-1], replace(self._the_current(), **changes)))  # type: ignore[arg-type]
+    def _with(self, turns: tuple[Turn, ...] = (), **changes: Any) -> ChunkMemory:
+        assert self.current is not None  # a subgoal has begun
+        changed = replace(self.current, turns=(*self.current.turns, *turns), **changes)
+        return replace(self, chunks=(*self.chunks[:-1], changed))

@@ -20,8 +20,6 @@ from reactree_ros.world.port import Score
 
 #: File name of each trial in the original data set.
 TRAJ_DATA = "traj_data.json"
-#: The splits of ALFRED; a folder of the original data set has one of these names in its path.
-SPLITS = ("train", "valid_seen", "valid_unseen", "tests_seen", "tests_unseen")
 
 
 class TaskType(str, enum.Enum):
@@ -121,7 +119,6 @@ class Trial(_Task):
 
     task: str  # its name, e.g. ``look_at_obj_in_light-Book-None-DeskLamp-302``
     trial: _Text  # its name, e.g. ``trial_T20190909_085137_911990``
-    split: str  # e.g. ``valid_seen``; empty if unknown
     #: The task in words, by several people.
     instructions: Annotated[list[_Text], Field(min_length=1, alias="task_descs")]
 
@@ -289,7 +286,6 @@ def _original(path: Path) -> Trial:
         {
             "task": folders[-2] if len(folders) > 1 else "",
             "trial": data.task_id,
-            "split": next((folder for folder in reversed(folders) if folder in SPLITS), ""),
             "task_descs": [annotation.task_desc for annotation in data.turk_annotations.anns],
             "task_type": data.task_type,
             "pddl_params": data.pddl_params,

@@ -21,7 +21,6 @@ from reactree_lab.worlds.ai2thor.wording import ALFRED, RECALLABLE, WORDS, Thing
 from reactree_lab.worlds.running import LineProcess, WorkerWorld
 from reactree_ros.agent.observation import Spot
 from reactree_ros.agent.picture import picture_of
-from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.plugins.settings import Harmless, plain
 from reactree_ros.world.port import GONE, Observation, Outcome, Score, WorldError
@@ -108,9 +107,6 @@ class Ai2ThorWorld(WorkerWorld):
         self._navigation: Navigation | None = None  # None: the scene is not set
         super().__init__("ai2thor", scored=scored and trial is not None)
 
-    def at_rest(self) -> Pending[None]:
-        return self._worker.at_rest()
-
     # ------------------------------------------------------------------ in the worker's thread
 
     def _begin(self, seed: int | None = None) -> None:
@@ -120,25 +116,12 @@ class Ai2ThorWorld(WorkerWorld):
         self._stand = ""  # the place in working memory for things seen now
         self._treated: dict[str, set[str]] = defaultdict(set)  # ids of objects that were cleaned, heated, cooled
         if self._simulator is None or self._simulator.lost:
-            self._simulator = self._made()
+            self._simulator = Simulator(self._settings, self.port)
         self._simulator.load(self.scene)
         navigation = Navigation(self._step, interactable_poses=self._settings.interactable_poses)
         if self._trial is not None:
             restore(self._trial, self._simulator.metadata, self._step, navigation)
         self._navigation = navigation
-
-    def _made(self) -> Simulator:
-        settings = self._settings
-        arguments: dict[str, Any] = {"start_unity": settings.start_simulator}
-        if settings.start_simulator:
-            arguments |= {"local_executable_path": settings.executable or None, "x_display": settings.display or None}
-        return Simulator(
-            (settings.host, self.port),
-            arguments,
-            time_limit=settings.time_limit,
-            headless=settings.headless and settings.start_simulator,
-            pictures=settings.pictures,
-        )
 
     def _let_go(self) -> None:
         if self._simulator is not None:
@@ -383,39 +366,29 @@ class Simulator(LineProcess):
     module = "reactree_lab.worlds.ai2thor.player"
     fragile = True
 
-    def __init__(
-        self,
-        address: tuple[str, int],
-        arguments: dict[str, Any],
-        *,
-        time_limit: float,
-        headless: bool = False,
-        pictures: bool = False,
-    ) -> None:
-        host, port = address
-        self.name = f"AI2-THOR at {host}:{port}"
+    def __init__(self, settings: Ai2ThorSettings, port: int) -> None:
+        self.name = f"AI2-THOR at {settings.host}:{port}"
         super().__init__()
         self.metadata: dict[str, Any] = {}  # what the simulator said last
         self.picture = b""  # its last picture, as PNG; empty for none
-        self._time_limit, self._started = time_limit, False
-        self._start = (
-            {**arguments, "host": host, "port": port, "gridSize": GRID_SIZE, "visibilityDistance": VISIBILITY_DISTANCE},
-            headless,
-            pictures,
-        )
+        self._settings, self._port, self._started = settings, port, False
 
     def load(self, scene: str) -> dict[str, Any]:
         """Load a scene and return the metadata; the first call starts the simulator."""
-        limit = _RESET_ACTIONS * self._time_limit
+        settings, begins = self._settings, self._settings.start_simulator
+        limit = _RESET_ACTIONS * settings.time_limit
         if self._started:
             return self._do(limit, "load", scene)
-        arguments, *how = self._start
         self._started = True
-        return self._do(START_LIMIT + limit, "start", {**arguments, "scene": scene}, *how)
+        arguments: dict[str, Any] = {"scene": scene, "start_unity": begins, "host": settings.host, "port": self._port}
+        arguments |= {"gridSize": GRID_SIZE, "visibilityDistance": VISIBILITY_DISTANCE}
+        if begins:
+            arguments |= {"local_executable_path": settings.executable or None, "x_display": settings.display or None}
+        return self._do(START_LIMIT + limit, "start", arguments, settings.headless and begins, settings.pictures)
 
     def step(self, action: str, **arguments: Any) -> dict[str, Any]:
         """Take one simulator action and return the metadata; ``lastActionSuccess`` says whether it was possible."""
-        return self._do(self._time_limit, "step", action, arguments)
+        return self._do(self._settings.time_limit, "step", action, arguments)
 
     def end(self) -> None:
         if not self.lost and self._started:

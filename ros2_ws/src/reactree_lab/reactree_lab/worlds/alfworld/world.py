@@ -319,12 +319,10 @@ SPEC = WorldSpec(
 )
 
 
-SUITE = SuiteSpec(
-    name="alfworld",
+SUITE = SuiteSpec.in_world(
+    SPEC,
     summary="games of ALFWorld's six types, made up from seeds or your own, in the world `alfworld`",
     settings=AlfworldGames,
-    extra="reactree_lab[alfworld]",
-    needs=("alfworld", "textworld", "fast_downward"),
     tasks=games_of,
     make_world=AlfworldWorld,
     ssr="goal conditions",

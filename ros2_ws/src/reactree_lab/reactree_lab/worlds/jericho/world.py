@@ -326,12 +326,10 @@ def _suite_tasks(settings: JerichoSuiteSettings) -> Mapping[int, StoryTask]:
     return numbered(stories_in(settings.stories), settings.instruction, settings.seed)
 
 
-SUITE = SuiteSpec(
-    name="jericho",
+SUITE = SuiteSpec.in_world(
+    SPEC,
     summary="the text adventures of a folder of story files, by name, in the world `jericho`",
     settings=JerichoSuiteSettings,
-    extra="reactree_lab[jericho]",
-    needs=("jericho",),
     tasks=_suite_tasks,
     make_world=JerichoWorld,
     ssr="score",

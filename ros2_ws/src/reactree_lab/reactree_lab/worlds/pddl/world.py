@@ -168,12 +168,10 @@ def _suite_tasks(settings: PddlSuiteSettings) -> Mapping[int, PddlTask]:
     return TasksOnDemand.by_kind(MAKERS, DOMAIN_STRIDE, dict.fromkeys(settings.domains.split(","), seeds), made_up)
 
 
-SUITE = SuiteSpec(
-    name="pddl",
+SUITE = SuiteSpec.in_world(
+    SPEC,
     summary="problems of Blocksworld, Gripper, Tyreworld and Barman, made up from seeds, in the world `pddl`",
     settings=PddlSuiteSettings,
-    extra="reactree_lab[pddl]",
-    needs=("unified_planning",),
     tasks=_suite_tasks,
     make_world=PddlWorld,
     ssr="progress rate",

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from reactree_lab.worlds.pyrobosim.scene import properties_of
 from reactree_ros.errors import UserError
-from reactree_ros.household.vocabulary import class_of_word
 from reactree_ros.plugins.installation import check_modules
 from reactree_ros.plugins.settings import or_nearest
 from reactree_ros.robot.made_maps import rounded
@@ -41,7 +41,7 @@ def map_of_pyrobosim(path: Path, *, robot: str = "") -> dict[str, Any]:
     words = {word: ["GRABBABLE"] for word in classes.values()}
     for location, spawn in spawns:
         word, opens = _word(location, spawn), not (location.is_open and location.is_locked)
-        words[word] = sorted({*words.get(word, ()), *_properties(word, opens=opens)})
+        words[word] = sorted({*words.get(word, ()), *properties_of(word, opens=opens)})
     document = {
         "frame": FRAME,
         "start": rooms[_start(world, source, robot)]["name"],
@@ -137,17 +137,6 @@ def _footprint(spawn: Any) -> tuple[Pose, tuple[float, float]]:
     middle = own.placed(Pose(FRAME, (left + right) / 2, (low + high) / 2))
     size = tuple(max(0.01, rounded(side)) for side in (right - left, high - low))
     return Pose(FRAME, rounded(middle.x), rounded(middle.y)), (size[0], size[1])
-
-
-def _properties(word: str, *, opens: bool) -> Iterator[str]:
-    try:
-        known = class_of_word(word).properties & {"SURFACES", "CONTAINERS"}
-    except ValueError:
-        known = frozenset()
-    inside = "CONTAINERS" in known and (opens or "SURFACES" not in known)
-    yield "CONTAINERS" if inside or (opens and not known) else "SURFACES"
-    if opens:
-        yield "CAN_OPEN"
 
 
 def _numbered(word: str, numbers: Counter[str]) -> str:

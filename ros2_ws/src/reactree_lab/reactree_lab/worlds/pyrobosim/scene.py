@@ -106,7 +106,7 @@ class HouseScene(Scene):
 
     def _add_place(self, one: Mapping[str, Any]) -> None:
         word, opens = _word_of_place(one), not (one["open"] and one["locked"])
-        place = self._add(one["name"], word, {*_takes(word, opens), *({"CAN_OPEN"} if opens else ())})
+        place = self._add(one["name"], word, properties_of(word, opens=opens))
         self.called.setdefault(one["furniture"], place.name)
         place.rooms = (self.own[one["room"]],)
         place.room_item = True
@@ -204,11 +204,12 @@ def _word_of_place(one: Mapping[str, Any]) -> str:
     return in_words(f"{one['category']} {one['part']}")
 
 
-def _takes(word: str, opens: bool) -> set[str]:
+def properties_of(word: str, *, opens: bool) -> set[str]:
+    """Return whether things are put on or in a place, by its word, and whether it opens."""
     known = properties_of_word(word) & {"SURFACES", "CONTAINERS"}
-    if "CONTAINERS" in known and (opens or "SURFACES" not in known):
-        return {"CONTAINERS"}
-    return {"SURFACES"} if known or not opens else {"CONTAINERS"}
+    inside = "CONTAINERS" in known and (opens or "SURFACES" not in known)
+    takes = "CONTAINERS" if inside or (opens and not known) else "SURFACES"
+    return {takes, "CAN_OPEN"} if opens else {takes}
 
 
 #: Pixels of a metre in the robot's own picture, and the side of a thing in either picture.

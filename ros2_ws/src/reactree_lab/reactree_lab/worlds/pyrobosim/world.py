@@ -115,12 +115,10 @@ def _suite_world(task: PyrobosimTask) -> PyrobosimRobot:
     return PyrobosimRobot(house, first, goal=task.goal, seed=task.seed, others=others)
 
 
-SUITE = SuiteSpec(
-    name="pyrobosim",
+SUITE = SuiteSpec.in_world(
+    SPEC,
     summary="tasks of houses made up from seeds, in the world `pyrobosim`",
     settings=PyrobosimSuiteSettings,
-    extra="reactree_lab[pyrobosim]",
-    needs=("pyrobosim",),
     tasks=_suite_tasks,
     make_world=_suite_world,
     flags=("houses",),

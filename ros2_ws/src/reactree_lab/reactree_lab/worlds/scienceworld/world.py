@@ -282,12 +282,10 @@ def _suite_tasks(settings: ScienceWorldSuiteSettings) -> Mapping[int, ScienceTas
     return TasksOnDemand.by_kind(VARIATIONS, TYPE_STRIDE, variations, task)
 
 
-SUITE = SuiteSpec(
-    name="scienceworld",
+SUITE = SuiteSpec.in_world(
+    SPEC,
     summary="variations of the thirty types of experiments of ScienceWorld, in the world `scienceworld`",
     settings=ScienceWorldSuiteSettings,
-    extra="reactree_lab[scienceworld]",
-    needs=("scienceworld", "py4j"),
     tasks=_suite_tasks,
     make_world=ScienceWorld,
     ssr="score",
@@ -342,15 +340,12 @@ class ScienceWorldProcess:
         self._gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, read_timeout=ANSWER_LIMIT))
         self._server: Any = self._call(self._gateway.jvm.scienceworld.runtime.pythonapi.PythonInterface)
 
-    def load(self, task: str, variation: int, simplifications: str = "", *, gold: bool = False) -> None:
-        """Start a task's variation, with simplifications separated by commas; ``gold`` prepares :meth:`gold`."""
-        self._call(lambda: self._server.load(task, variation, simplifications, gold))
+    def load(self, task: str, variation: int, simplifications: str) -> None:
+        """Start a task's variation, with simplifications separated by commas."""
+        self._call(lambda: self._server.load(task, variation, simplifications, False))
 
     def description(self) -> str:
         return self._call(lambda: str(self._server.getTaskDescription()))
-
-    def gold(self) -> list[str]:
-        return self._call(lambda: list(self._server.getGoldActionSequence()))
 
     def look(self) -> str:
         return self._call(lambda: f"{self._server.freeActionLook().strip()}\n{self._server.freeActionInventory()}")

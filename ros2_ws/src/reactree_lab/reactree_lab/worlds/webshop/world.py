@@ -110,9 +110,6 @@ class WebShop(WorkerWorld):
     def canonical(self, skill: str) -> Pending[str | Observation]:
         return self._worker.do(lambda: self._meant(skill))
 
-    def at_rest(self) -> Pending[None]:
-        return self._worker.at_rest()
-
     # ------------------------------------------------------------------ in the worker's thread
 
     def _let_go(self) -> None:
@@ -253,8 +250,8 @@ def _suite_tasks(settings: WebShopSuiteSettings) -> Mapping[int, WebShopTask]:
     return tasks_of(settings, range(settings.first, settings.first + settings.number))
 
 
-SUITE = SuiteSpec(
-    name="webshop",
+SUITE = SuiteSpec.in_world(
+    SPEC,
     summary="purchases in WebShop, at AgentGym's server, in the world `webshop`",
     settings=WebShopSuiteSettings,
     tasks=_suite_tasks,
