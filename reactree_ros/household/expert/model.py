@@ -302,25 +302,18 @@ class ExpertModel(LanguageModel):
         Raises:
             RequestRejected: The request asks for reasoning or code.
         """
-        with with_own(own_classes_of(request, self._naming)):
-            return self._consider(request)
-
-    def _consider(self, request: DecisionRequest) -> Decided:
         may_say = request.may_say
         if isinstance(may_say, DecisionGrammar) and NOTHING in may_say.skills:  # it knows no words but the statements'
             return Decided(f"Act: {NOTHING}")
         if isinstance(may_say, FreeText) and may_say.thinks:
             raise RequestRejected("the expert decides, it does not write code; name another --llm")
         prompt = self._naming.with_words(_with_abilities(request))
-        for answer in self._others:
-            if said := answer(request, prompt, self._goals):
-                return Decided(self._naming.with_names(said))
-        decided = consider(
-            prompt,
-            self._goals,
-            may_ask=isinstance(may_say, DecisionGrammar) and bool(may_say.questions),
-            begin=partial(self.begin, request),
-        )
+        may_ask = isinstance(may_say, DecisionGrammar) and bool(may_say.questions)
+        with with_own(own_classes_of(request, self._naming)):
+            for answer in self._others:
+                if said := answer(request, prompt, self._goals):
+                    return Decided(self._naming.with_names(said))
+            decided = consider(prompt, self._goals, may_ask=may_ask, begin=partial(self.begin, request))
         return replace(decided, text=self._naming.with_names(decided.text))
 
     def begin(self, request: DecisionRequest, situation: Situation) -> str:
