@@ -171,7 +171,7 @@ class WayBack:
             self.episode = along_script(
                 spec,
                 self._script,
-                world=ScriptedWorld(self._script, record, lambda: Pending.ready(None), beside),
+                world=ScriptedWorld(self._script, record, beside),
                 model=ScriptedModel(self._script, SaysFirst(says, model) if says else model),
                 memory=memory,
                 examples=examples_from(memory, model, spec.options),
