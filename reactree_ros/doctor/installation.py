@@ -214,10 +214,8 @@ def _torch() -> Iterator[Diagnosis]:
         yield Diagnosis("CUDA", RIGHT, f"{found['cuda']}: {'; '.join(found['gpus'])}")
         return
     if found["cuda"] is None:
-        state, remedy = (
-            "this build of torch is for the CPU",
-            "install a build for CUDA: https://pytorch.org/get-started",
-        )
+        state = "this build of torch is for the CPU"
+        remedy = "install a build for CUDA: https://pytorch.org/get-started"
     else:
         state = f"torch is built for {found['cuda']} and sees no GPU"
         remedy = "check nvidia-smi: this torch may be too new for the driver"

@@ -171,7 +171,7 @@ class WayBack:
             self.episode = along_script(
                 spec,
                 self._script,
-                world=ScriptedWorld(self._script, record, lambda: Pending.ready(None), beside),
+                world=ScriptedWorld(self._script, record, beside),
                 model=ScriptedModel(self._script, SaysFirst(says, model) if says else model),
                 memory=memory,
                 examples=examples_from(memory, model, spec.options),
@@ -272,15 +272,13 @@ def carry_out_again(
             if not asked:  # it was refused before the world was asked
                 continue
             try:
-                now = _again(world, asked, event["of"], timeout).result(timeout=timeout).text
+                if event["of"] == "execute":
+                    again = world.execute(asked)
+                else:
+                    (correction,) = stated_in(asked, world.corrections().result(timeout=timeout))
+                    again = world.correct(correction)
+                now = again.result(timeout=timeout).text
             except (Exception, NotInTime) as error:
                 raise UserError(f"'{asked}' could not be carried out again: {error or 'no answer in time'}") from error
             if now != event["text"]:
                 differs(asked, event["text"], now)
-
-
-def _again(world: World, asked: str, of: str, timeout: float) -> Pending[Observation]:
-    if of == "execute":
-        return world.execute(asked)
-    (correction,) = stated_in(asked, world.corrections().result(timeout=timeout))
-    return world.correct(correction)

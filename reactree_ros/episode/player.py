@@ -334,7 +334,6 @@ class ScriptedWorld(SharedWorld):
         self,
         script: Script,
         record: Record,
-        score: Callable[[], Pending[Score | None]],
         live: World | None = None,
         robot: str = "",
     ) -> None:
@@ -344,7 +343,7 @@ class ScriptedWorld(SharedWorld):
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             what = f"{type(error).__name__}: {error}"
             raise RecordError(f"{record.name}: its household cannot be used: {what}") from error
-        self._script, self._record, self._score, self._live, self._robot = script, record, score, live, robot
+        self._script, self._record, self._live, self._robot = script, record, live, robot
 
     def team(self) -> Mapping[str, SharedWorld]:
         names = self._record.run.get("robots", ())
@@ -354,10 +353,10 @@ class ScriptedWorld(SharedWorld):
             raise UserError(
                 f"{self._record.name}: has the robots {', '.join(names) or '(one)'}, and the world has {has}"
             )
-        return {name: ScriptedWorld(self._script, self._record, self._score, live.get(name), name) for name in names}
+        return {name: ScriptedWorld(self._script, self._record, live.get(name), name) for name in names}
 
     def beside(self, part: str) -> World:
-        return ScriptedWorld(self._script, self._record, self._score, self._live, part)
+        return ScriptedWorld(self._script, self._record, self._live, part)
 
     def use(self, skill: str) -> Use:
         """Say what a skill needs; nothing along the record, which already fixes the order."""
@@ -392,7 +391,7 @@ class ScriptedWorld(SharedWorld):
         return self._script.ask((of, self._robot), lambda: ask(_live(self._live)), beside=beside)
 
     def score(self) -> Pending[Score | None]:
-        return _live(self._live).score() if self._script.live else self._score()
+        return _live(self._live).score() if self._script.live else _recorded_score(self._script.events)
 
     def judge(self, goal: Mapping[str, int]) -> Pending[Score | None]:
         return _live(self._live).judge(goal) if self._script.live else super().judge(goal)
@@ -423,7 +422,7 @@ def replay(record: Record, *, builder: Builder | None = None) -> Replayed:
     script = Script(events)
     model, episode = ScriptedModel(script), None
     with suppress(Departure):
-        world = ScriptedWorld(script, record, recorded_score(events))
+        world = ScriptedWorld(script, record)
         episode = along_script(RunSpec.of_record(record), script, world=world, model=model, builder=builder)
         for works in follow_script(episode, script):
             if works:
@@ -508,18 +507,14 @@ def follow_script(episode: Episode, script: Script) -> Iterator[bool]:
     script.ended = True
 
 
-def recorded_score(events: Sequence[Event]) -> Callable[[], Pending[Score | None]]:
-
-    def score() -> Pending[Score | None]:
-        for event in events[-2:]:
-            if event["e"] == "failed" and event["of"] == "score":
-                return Pending.failed(error_from_dict(event))
-            if event["e"] == "end" and event["result"]["gsr"] is not None:
-                recorded = event["result"]
-                return Pending.ready(Score(recorded["gsr"], recorded["ssr"], recorded.get("goal", {})))
-        return Pending.ready(None)
-
-    return score
+def _recorded_score(events: Sequence[Event]) -> Pending[Score | None]:
+    for event in events[-2:]:
+        if event["e"] == "failed" and event["of"] == "score":
+            return Pending.failed(error_from_dict(event))
+        if event["e"] == "end" and event["result"]["gsr"] is not None:
+            recorded = event["result"]
+            return Pending.ready(Score(recorded["gsr"], recorded["ssr"], recorded.get("goal", {})))
+    return Pending.ready(None)
 
 
 def _who(event: Event) -> str:

@@ -101,14 +101,14 @@ def checked(kind: type[T], values: Any) -> T:
             raise ValueError(f"there is no field {shown(strange[0])}")
     declared: Any = kind
     try:
-        made: T = _adapter(declared).validate_json(json.dumps(values), strict=True)
+        made: T = adapter_of(declared).validate_json(json.dumps(values), strict=True)
     except ValidationError as error:
         raise ValueError(problem_of(error)) from None
     return made
 
 
 @cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
+def adapter_of(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 

@@ -108,20 +108,16 @@ class SymbolicWorld(SharedWorld):
         if not self._has_camera:
             return []
         things = (thing.name for thing in (*self.scene.visible(), *rules.held(self.scene)))
-        return [
-            pictures.LOOK,
-            *(f"{pictures.LOOK_AT} {name}" for name in dict.fromkeys(things)),
-            pictures.TAKE_A_PICTURE,
-        ]
+        looks_at = (f"{pictures.LOOK_AT} {name}" for name in dict.fromkeys(things))
+        return [pictures.LOOK, *looks_at, pictures.TAKE_A_PICTURE]
 
     def pictures(self, camera: str = "") -> Pending[Sequence[Picture]]:
         if not self._has_camera:
             return Pending.ready(())
-        own = () if camera == pictures.ABOVE else (self._picture(),)
-        above = (
-            () if camera == pictures.OWN else (pictures.drawing_of(self.scene, self.scene.visible(), pictures.ABOVE),)
-        )
-        return Pending.ready((*own, *above))
+        taken = [] if camera == pictures.ABOVE else [self._picture()]
+        if camera != pictures.OWN:
+            taken.append(pictures.drawing_of(self.scene, self.scene.visible(), pictures.ABOVE))
+        return Pending.ready(taken)
 
     def _picture(self) -> Picture:
         near = list(self._next_to_agent()) or rules.room_items(self.scene)
@@ -157,9 +153,8 @@ class SymbolicWorld(SharedWorld):
         if full := rules.hands_full(self.scene, correction):
             return Pending.ready(rules.not_taken_in(full))
         self._correct(correction, self.scene.by_name[next(rules.named_in(correction))])
-        return Pending.ready(
-            self._with_others(rules.around_after(self.scene, correction, rules.look_around(self.scene)))
-        )
+        around = rules.around_after(self.scene, correction, rules.look_around(self.scene))
+        return Pending.ready(self._with_others(around))
 
     def _correct(self, correction: SkillCall, thing: Thing) -> None:
         effect, place = correction.skill.effect, self.scene.by_name.get(correction.value("place"))

@@ -157,13 +157,11 @@ def load_tasks(path: str | Path) -> list[Task]:
     """
     content = bytes_of(Path(path))
     try:
-        document = parse_json(content)
-    except ValueError as error:
-        raise UserError(f"{path}: is not JSON: {error}") from None
-    try:
-        return parse_tasks(document)
+        return parse_tasks(parse_json(content))
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
+    except ValueError as error:
+        raise UserError(f"{path}: is not JSON: {error}") from None
 
 
 def parse_tasks(document: Any) -> list[Task]:

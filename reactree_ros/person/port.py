@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from reactree_ros.background.pending import Pending, asked, give_up_after, mapped
+from reactree_ros.background.pending import Pending, asked, in_time, mapped
 
 #: Most characters of a person's words that a model sees.
 LONGEST = 500
@@ -102,11 +102,8 @@ def confirmed_by(person: Person | None, seconds: float) -> Callable[[str, str], 
         if person is None:
             return Pending.ready(f"{reason}, and nobody can be asked")
         question = Question(f"May '{skill}' be carried out?", seconds, goal=reason, skill=skill)
-        answer = asked(person.ask, question)
-        refusal = mapped(answer, refused)
-        refusal.add_done_callback(lambda _: answer.cancel())
-        give_up_after(refusal, seconds, lambda: NobodyAnswers(f"no answer within {seconds:g} s"))
-        return refusal
+        late = NobodyAnswers(f"no answer within {seconds:g} s")
+        return in_time(mapped(asked(person.ask, question), refused), seconds, late)
 
     return confirm
 

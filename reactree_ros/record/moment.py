@@ -67,13 +67,10 @@ class Moment:
     rooms: tuple[str, ...] = ()  # rooms that are known
     decisions: int = 0  # decisions taken
     steps: int = 0  # steps taken
-    prompt_tokens: int = 0  # tokens of all prompts; likewise the other counts
-    cached_tokens: int = 0
-    output_tokens: int = 0
-    reasoning_tokens: int = 0
+    prompt_tokens: int = 0  # tokens of all prompts
+    cached_tokens: int = 0  # how many of them a prefix cache served
     held: str = ""  # why the run holds; empty: it does not
     result: Event | None = None  # what came of it; None before its end
-    failures: list[Event] = field(default_factory=list)  # what ended goal nodes before their programs did
     pictures: dict[str, str] = field(default_factory=dict)  # the bytes of pictures in base64, by their ids
     _seen: dict[int, list[Event]] = field(default_factory=dict, repr=False)  # of nodes, before the turn that says it
 
@@ -187,8 +184,6 @@ class Moment:
     def _took(self, reply: Reply) -> None:
         self.prompt_tokens += reply.prompt_tokens or 0
         self.cached_tokens += reply.cached_tokens or 0
-        self.output_tokens += reply.output_tokens or 0
-        self.reasoning_tokens += reply.reasoning_tokens or 0
 
     def _on_turn(self, event: Event) -> None:
         node = self.nodes[event["node"]]
@@ -224,4 +219,4 @@ class Moment:
         node.lesson = [turn_from_dict(turn) for turn in event["lesson"]] if "lesson" in event else None
 
     def _on_end(self, event: Event) -> None:
-        self.result, self.failures = event["result"], event["failures"]
+        self.result = event["result"]

@@ -9,12 +9,11 @@ import base64
 import binascii
 import dataclasses
 from collections.abc import Mapping, Sequence
-from functools import cache
 from itertools import compress, count
 from operator import ne
 from typing import Any, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from reactree_ros.agent.grammar import DecisionGrammar, Grammar
 from reactree_ros.agent.household import Household
@@ -24,7 +23,7 @@ from reactree_ros.agent.skill import Offered, offered_of, skill_of
 from reactree_ros.agent.skill import as_data as offers_as_data
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import turn_from_dict, turn_to_dict
-from reactree_ros.files.read_back import problem_of
+from reactree_ros.files.read_back import adapter_of, problem_of
 from reactree_ros.files.secrecy import redacted
 from reactree_ros.llm.port import (
     Choice,
@@ -59,22 +58,17 @@ _ERRORS: Mapping[FailureKind, type[Exception]] = {
 }
 
 
-@cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
-
-
 def value_to_dict(value: Any) -> Event:
     """Return a reply, a picture or another dataclass without the fields that have their default."""
     kind: Any = type(value)
-    return dict(_adapter(kind).dump_python(value, mode="json", exclude_defaults=True))
+    return dict(adapter_of(kind).dump_python(value, mode="json", exclude_defaults=True))
 
 
 def value_from_dict(kind: type[T], values: Event) -> T:
     """Read a dataclass back, also from an event that has it; a ValueError if a field is not what it must be."""
     declared: Any = kind
     try:
-        made: T = _adapter(declared).validate_python(values)
+        made: T = adapter_of(declared).validate_python(values)
     except ValidationError as error:
         raise ValueError(problem_of(error)) from None
     return made

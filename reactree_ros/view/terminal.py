@@ -270,8 +270,7 @@ def show_result(result: EpisodeResult, console: Console) -> None:
     console.print(Text(f"{mark} {_cut(str(verdict))}", style=style))
     if verdict.score:
         console.print(Text(SCORES, style="dim"))
-    counts = {what: getattr(result, name) for name, what in COUNTS.items()}
-    decisions, steps, nodes = (f"{count} {what}" for what, count in counts.items())
+    decisions, steps, nodes = (f"{getattr(result, name)} {what}" for name, what in COUNTS.items())
     robots = f" by {result.robots} robots ({result.makespan} one after the other)" if result.robots > 1 else ""
     plural = "" if result.questions == 1 else "s"
     questions = f", {result.questions} question{plural}" if result.questions else ""

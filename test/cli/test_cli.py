@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 from command_line import Cli
+from llm.asked import decide
 from openai_peer import Exchange, Peer, fails
 from small_questions import options, understood
 
 from reactree_lab.recordings import load_recording
 from reactree_ros.cli.options import OWN_OPTIONS, kinds
-from reactree_ros.household.expert.model import decide
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.tasks import load_tasks
 from reactree_ros.plugins import Registry, Spec

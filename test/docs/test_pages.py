@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 from docs.blocks import ROOT, RUN, Block, Place, blocks_of, pages
+from llm.asked import decide
 from openai_peer import Peer
 from small_questions import understood
-
-from reactree_ros.household.expert.model import decide
 
 
 def run_here(block: Block) -> bool:

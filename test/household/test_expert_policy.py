@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from llm.asked import decide
 
 from reactree_lab.bench.lapses import LapsingModel, LapsingSettings
 from reactree_lab.household.generator import generate_house
@@ -18,7 +19,7 @@ from reactree_ros.agent.transcript import Example
 from reactree_ros.agent.turns import Place, Searched, Tried, told_failed, told_searched
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
-from reactree_ros.household.expert.model import ExpertModel, decide
+from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, parse_tasks

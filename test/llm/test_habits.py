@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import pytest
 from clients import clients
 from habits import AS_ASKED, HABITS, Habit, Plain
+from llm.asked import decide
 from openai_peer import Peer, says
 
 from reactree_lab.household.generator import generate_house
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.reading import Unreadable, read
 from reactree_ros.episode import Episode, EpisodeResult
-from reactree_ros.household.expert.model import decide
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, load_tasks, parse_tasks

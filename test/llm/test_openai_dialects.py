@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from clients import PATIENCE, Model, Serve, ask, decided, refusal, serving
 from doubles import Clock
+from llm.asked import decide
 from openai_peer import (
     GRAMMAR,
     JSON_SCHEMA,
@@ -39,7 +40,7 @@ from reactree_ros.agent.turns import About, Said, Saw, Told, ToldStart
 from reactree_ros.background.pending import Pending
 from reactree_ros.cli.llm import lesson
 from reactree_ros.episode import Episode, EpisodeResult
-from reactree_ros.household.expert.model import ExpertModel, decide
+from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import load_tasks

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray
+from llm.asked import decide
 from openai_peer import Peer
 from processes import Process, Processes, need_in_nodes
 from rclpy.lifecycle import TransitionCallbackReturn
@@ -18,7 +19,6 @@ from reactree_local.small import PACKAGED
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.turns import Told
 from reactree_ros.background.pending import Pending
-from reactree_ros.household.expert.model import decide
 from reactree_ros.llm.port import (
     FAILED,
     Attempt,

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import pytest
+from llm.asked import decide
 from openai_peer import Peer
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
-from reactree_ros.household.expert.model import decide
 from reactree_ros.person import desk as desks
 from reactree_ros.person.desk import Desk, at_the_terminal
 from reactree_ros.person.port import Answer, NobodyAnswers, Question

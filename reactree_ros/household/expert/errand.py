@@ -159,7 +159,13 @@ def take_known(
 ) -> str | None:
 
     def wanted(instance: str) -> bool:
-        return _wanted(instance, thing, situation) and (only is None or instance in only)
+        return (
+            word_of(instance) == thing
+            and (only is None or instance in only)
+            and instance not in situation.held
+            and instance not in situation.settled
+            and not _refused(f"pick up {instance}", situation)
+        )
 
     if len(situation.held) >= situation.hands or not can_be_held(thing):
         return None
@@ -174,15 +180,6 @@ def take_known(
     if recall and situation.can_recall and thing not in situation.recalled:
         return f"recall location of {thing}"
     return None
-
-
-def _wanted(instance: str, thing: str, situation: Situation) -> bool:
-    return (
-        word_of(instance) == thing
-        and instance not in situation.held
-        and instance not in situation.settled
-        and not any(skill == f"pick up {instance}" for skill, _ in situation.refused)
-    )
 
 
 def _follow(sighting: Sighting, situation: Situation) -> str | None:

@@ -41,18 +41,15 @@ from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.plugins import Registry
 
 DONE_SAID, FAILURE_SAID = str(Act(DONE)), str(Act(FAILURE))
-_NO_HOUSEHOLD = "I do not understand this task: it does not start in a house of rooms that I know how to read."
+_NO_HOUSEHOLD = str(
+    Think("I do not understand this task: it does not start in a house of rooms that I know how to read.")
+)
 
 
 @dataclass(frozen=True)
 class Decided:
     text: str
     understood: bool = True  # whether it follows from the task; else the expert says that it knows nothing to do
-
-
-def decide(prompt: str, known: Mapping[str, Sequence[Goal]] | None = None) -> str:
-    """Return the next decision for a prompt; only its own last task, and the actions of the system text, matter."""
-    return consider(prompt, known).text
 
 
 def consider(
@@ -62,7 +59,9 @@ def consider(
     may_ask: bool = False,
     begin: Callable[[Situation], str] = lambda situation: "",
 ) -> Decided:
-    """Return the next decision like :func:`decide`, and whether the task was understood.
+    """Return the next decision for a prompt, and whether the task was understood.
+
+    Only the prompt's own last task, and the actions of the system text, matter.
 
     Args:
         may_ask: Whether a person may be asked now; answers in the prompt count anyway.
@@ -71,7 +70,7 @@ def consider(
     system, lines = split_prompt(prompt)
     situation = read_prompt(system, lines)
     if situation is None:
-        said = FAILURE_SAID if think(_NO_HOUSEHOLD) in prompt else think(_NO_HOUSEHOLD)
+        said = FAILURE_SAID if _NO_HOUSEHOLD in prompt else _NO_HOUSEHOLD
         return Decided(said, understood=False)
     if decision := begin(situation):
         return Decided(decision)
@@ -79,7 +78,7 @@ def consider(
     if (may_ask or situation.answers) and not _is_known(situation.task, known):
         clarified = clarify(situation.task, situation.answers)
         if may_ask and clarified.question:
-            return Decided(ask(clarified.question))
+            return Decided(str(Ask(clarified.question)))
         instruction = clarified.instruction
     if not instruction.goals:
         return Decided(after(instruction.not_understood, FAILURE_SAID, situation.thoughts), understood=False)
@@ -98,7 +97,7 @@ def _pursue(goals: Sequence[Goal], situation: Situation) -> str:
     """
     situation.settle((goal.thing, goal.place) for goal in goals if isinstance(goal, Move | PutDown))
     if skill := errand.put_away(goals, situation):
-        return act(skill)
+        return str(Act(skill))
     if situation.fallen:
         return _go_on(goals, situation)
     if not situation.control_flows:
@@ -177,7 +176,7 @@ def _search_rooms(goal: Take, situation: Situation) -> str:
         return DONE_SAID
     skill = errand.take_known(goal.thing, situation)
     if skill is not None:
-        return act(skill)
+        return str(Act(skill))
     rooms = errand.rooms_for(goal.thing, situation.rooms)
     subgoals = [str(replace(goal, room=room)) for room in rooms]
     subgoals.append(str(replace(goal, closer=True)))
@@ -197,7 +196,7 @@ def _expand(control_flow: str, subgoals: Sequence[str], situation: Situation) ->
 def _plan(subgoals: Sequence[str], how: str) -> str:
     plan = _listed(subgoals, "and")
     number = f"{len(subgoals)} subgoals {how}" if len(subgoals) > 1 else "1 subgoal"
-    return think(f"To solve the task, I need to accomplish {number}. {plan[:1].upper()}{plan[1:]}.")
+    return str(Think(f"To solve the task, I need to accomplish {number}. {plan[:1].upper()}{plan[1:]}."))
 
 
 # ---- acting -------------------------------------------------------------------------------------------------------
@@ -212,7 +211,7 @@ def _work_through(goals: Sequence[Goal], situation: Situation) -> str:
             continue
         skill = errand.next_skill(goal, situation)
         if skill is not None:
-            return act(skill)
+            return str(Act(skill))
         given_up.append(goal)
     if not given_up:
         return DONE_SAID
@@ -256,25 +255,13 @@ def _listed(texts: Sequence[str], conjunction: str) -> str:
 # ---- decisions in words -------------------------------------------------------------------------------------------
 
 
-def think(thought: str) -> str:
-    return str(Think(thought))
-
-
-def act(skill: str) -> str:
-    return str(Act(skill))
-
-
-def ask(question: str) -> str:
-    return str(Ask(question))
-
-
 def expand(control_flow: str, subgoals: Iterable[str]) -> str:
     return f"Expand:\n- control flow: {control_flow}\n- subgoals: {', '.join(subgoals)}"
 
 
 def after(thought: str, decision: str, thoughts: Collection[str]) -> str:
     """Return a decision if its thought has been said, otherwise the thought."""
-    return decision if thought in thoughts else think(thought)
+    return decision if thought in thoughts else str(Think(thought))
 
 
 #: Beginnings of a prompt without a system text.
@@ -315,25 +302,18 @@ class ExpertModel(LanguageModel):
         Raises:
             RequestRejected: The request asks for reasoning or code.
         """
-        with with_own(own_classes_of(request, self._naming)):
-            return self._consider(request)
-
-    def _consider(self, request: DecisionRequest) -> Decided:
         may_say = request.may_say
         if isinstance(may_say, DecisionGrammar) and NOTHING in may_say.skills:  # it knows no words but the statements'
             return Decided(f"Act: {NOTHING}")
         if isinstance(may_say, FreeText) and may_say.thinks:
             raise RequestRejected("the expert decides, it does not write code; name another --llm")
         prompt = self._naming.with_words(_with_abilities(request))
-        for answer in self._others:
-            if said := answer(request, prompt, self._goals):
-                return Decided(self._naming.with_names(said))
-        decided = consider(
-            prompt,
-            self._goals,
-            may_ask=isinstance(may_say, DecisionGrammar) and bool(may_say.questions),
-            begin=partial(self.begin, request),
-        )
+        may_ask = isinstance(may_say, DecisionGrammar) and bool(may_say.questions)
+        with with_own(own_classes_of(request, self._naming)):
+            for answer in self._others:
+                if said := answer(request, prompt, self._goals):
+                    return Decided(self._naming.with_names(said))
+            decided = consider(prompt, self._goals, may_ask=may_ask, begin=partial(self.begin, request))
         return replace(decided, text=self._naming.with_names(decided.text))
 
     def begin(self, request: DecisionRequest, situation: Situation) -> str:

@@ -243,11 +243,7 @@ class Sentence:
             ):
                 self.for_me = True
                 self._read.add(self._at)
-        elif (
-            word in WORDS["wash"]
-            and self._word(-1) not in WORDS["articles"] | NUMBERS.keys()
-            and not self._word(-1).isdigit()
-        ):
+        elif word in WORDS["wash"] and self._word(-1) not in _DETERMINERS and not self._word(-1).isdigit():
             self.washing.append(self._at)
             self._read.add(self._at)
             self._towards = False
@@ -576,7 +572,7 @@ class Sentence:
         """Skip "from the cupboard": every place is searched anyway."""
         before, after = self._at, self._at + length
         self._at = after
-        while self._word() in WORDS["to"] | WORDS["articles"] | _DETERMINERS:
+        while self._word() in WORDS["to"] | _DETERMINERS:
             self._at += 1
         while (
             self._at < len(self.words)

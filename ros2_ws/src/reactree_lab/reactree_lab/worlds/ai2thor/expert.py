@@ -10,8 +10,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from reactree_lab.worlds.ai2thor.instruction import KNIVES, TABLES, Step, read_instruction, read_step
 from reactree_lab.worlds.ai2thor.situation import Situation, class_of, read_prompt
+from reactree_ros.agent.kinds.act import Act
 from reactree_ros.household.expert.goals import Goal
-from reactree_ros.household.expert.model import DONE_SAID, FAILURE_SAID, act, after, expand
+from reactree_ros.household.expert.model import DONE_SAID, FAILURE_SAID, after, expand
 from reactree_ros.household.expert.reading import split_prompt
 from reactree_ros.llm.port import DecisionRequest
 
@@ -44,7 +45,7 @@ def decide_in_thor(situation: Situation) -> str:
     if todo is None:
         return DONE_SAID
     skill = _next_skill(todo, situation)
-    return act(skill) if skill else after(f"I cannot {todo}.", FAILURE_SAID, situation.thoughts)
+    return str(Act(skill)) if skill else after(f"I cannot {todo}.", FAILURE_SAID, situation.thoughts)
 
 
 def _first_open(steps: Sequence[Step], situation: Situation) -> Step | None:
