@@ -538,15 +538,15 @@ def _graph(apartment: _Apartment, things: Sequence[_Thing], start: int) -> dict[
 _ODDLY = 0.1  # share of places that get things of any kind
 
 
-def draw_errand(rng: random.Random, furniture: Collection[str], *, most: int = 5) -> Errand:
-    """Draw an errand: one to ``most`` things in one to three places of these classes, some appliances turned on."""
+def draw_errand(rng: random.Random, furniture: Collection[str]) -> Errand:
+    """Draw an errand: one to five things in one to three places of these classes, some appliances turned on."""
     switches = [name for name in SWITCHES if name in furniture]
     if switches and rng.random() < 0.04:
         name = rng.choice(switches)
         return Errand(name="turn_on", wanted={}, switches=(name,))
     places = [name for name in DESTINATIONS if name in furniture]
     chosen = rng.sample(places, min(len(places), rng.choices((1, 2, 3), weights=(70, 24, 6))[0]))
-    total = max(len(chosen), rng.choices(range(1, most + 1), weights=(20, 25, 25, 17, 13)[:most])[0])
+    total = max(len(chosen), rng.choices(range(1, 6), weights=(20, 25, 25, 17, 13))[0])
     drawn = [*chosen, *(rng.choice(chosen) for _ in range(total - len(chosen)))]
     wanted: dict[tuple[str, str], int] = {}
     for place in chosen:
