@@ -118,6 +118,10 @@ class _Thing:
     inside: bool
     place: _Item
 
+    @property
+    def out_of_reach(self) -> bool:
+        return self.inside and self.place.class_name in NEVER_OPEN
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Apartment:
@@ -313,14 +317,10 @@ def _errand_of(rng: random.Random, name: str) -> Errand:
     return Errand(name=name, wanted=wanted, switches=(kind.receptacle,) if kind.turn_on else ())
 
 
-def _out_of_reach(thing: _Thing) -> bool:
-    return thing.inside and thing.place.class_name in NEVER_OPEN
-
-
 def _wishes(rng: random.Random, apartment: _Apartment, errand: Errand, things: Sequence[_Thing]) -> list[Wish]:
     wishes = []
     for (name, place), count in errand.wanted.items():
-        one = rng.choice([thing for thing in things if thing.class_name == name and not _out_of_reach(thing)])
+        one = rng.choice([thing for thing in things if thing.class_name == name and not thing.out_of_reach])
         at = "in" if one.inside else "on", one.place.class_name, apartment.rooms[one.place.room]
         source = at if rng.random() < _TOLD_WHERE else None
         inside = _relation(place) == "inside"

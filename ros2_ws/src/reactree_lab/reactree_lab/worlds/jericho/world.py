@@ -270,12 +270,9 @@ def _refusal(said: str) -> str:
         return "Games read plain letters, digits and signs only, and no backslash."
     if len(said) > LONGEST:
         return f"Games read {LONGEST} letters at most; these are {len(said)}."
-    beside = next((one for one in map(_bare, _NEXT.split(said)) if _BESIDE.fullmatch(one)), "")
+    bare = (one.strip(" \"'!?") for one in _NEXT.split(said))
+    beside = next((one for one in bare if _BESIDE.fullmatch(one)), "")
     return f"There is no way to {beside} here." if beside else ""
-
-
-def _bare(said: str) -> str:
-    return said.strip(" \"'!?")
 
 
 def _tidy(text: str) -> str:
@@ -322,15 +319,11 @@ class JerichoSuiteSettings(Settings):
     )
 
 
-def _suite_tasks(settings: JerichoSuiteSettings) -> Mapping[int, StoryTask]:
-    return numbered(stories_in(settings.stories), settings.instruction, settings.seed)
-
-
 SUITE = SuiteSpec.in_world(
     SPEC,
     summary="the text adventures of a folder of story files, by name, in the world `jericho`",
     settings=JerichoSuiteSettings,
-    tasks=_suite_tasks,
+    tasks=lambda settings: numbered(stories_in(settings.stories), settings.instruction, settings.seed),
     make_world=JerichoWorld,
     ssr="score",
     published=(published.JERICHO,),
