@@ -26,11 +26,6 @@ def python_module(name: str) -> list[str]:
     return python_command(f"import runpy; runpy.run_module({name!r}, run_name='__main__', alter_sys=True)")
 
 
-def start_safely() -> None:
-    """Keep later multiprocessing processes from importing from the working directory."""
-    os.environ.setdefault(SAFE_PATH, "1")
-
-
 #: Signals to every process of a terminal; the parent ends its workers in order. Windows has no SIGHUP.
 OF_THE_TERMINAL = {signal.Signals[name] for name in ("SIGINT", "SIGHUP") if hasattr(signal, name)}
 #: Seconds that a worker has to end its own child processes.
@@ -41,8 +36,11 @@ CLOSING_TIME = 5.0
 
 @contextmanager
 def deaf_to_the_terminal() -> Iterator[None]:
-    """Start processes that ignore the terminal's signals from their very beginning."""
-    start_safely()
+    """Start processes that ignore the terminal's signals from their very beginning.
+
+    They import nothing from the working directory.
+    """
+    os.environ.setdefault(SAFE_PATH, "1")
     before = signal.pthread_sigmask(signal.SIG_BLOCK, OF_THE_TERMINAL)
     try:
         resource_tracker.ensure_running()  # otherwise the first process unblocks the signals

@@ -185,12 +185,12 @@ def doctor(
     Each line is ok, -- (absent, and only needed if you want it) or !! (wrong, with a remedy). No key is printed: you
     can put the output into an issue report. Exit code 0 if nothing is wrong, else 1.
     """
-    from reactree_ros.doctor import Asked, examine
+    from reactree_ros.doctor import examine
 
     console, found = Console(soft_wrap=True), {}
     with Console(stderr=True).status("Looking") as status:
-        asked = Asked(base_url=base_url, models=models, memory=memory)
-        for title, diagnoses in examine(asked, {"Defaults of options": _defaults}):
+        own = {"Defaults of options": _defaults}
+        for title, diagnoses in examine(own, base_url=base_url, models=models, memory=memory):
             found[title] = diagnoses
             status.update(f"Checked {title}")
     wrong = sum(one.level is Level.WRONG for diagnoses in found.values() for one in diagnoses)

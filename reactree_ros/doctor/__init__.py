@@ -6,7 +6,7 @@ A check changes nothing, has a time limit, and imports heavy libraries and ROS o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from reactree_ros.agent.text import in_one_line
@@ -20,17 +20,13 @@ from reactree_ros.plugins.installation import Diagnosis, Level
 Look = Callable[[], Iterable[Diagnosis]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """Optional subjects of a check; instead of an empty ``base_url``, ``$OPENAI_BASE_URL`` is one, if set."""
+def examine(
+    callers: Mapping[str, Look], *, base_url: str = "", models: Path | None = None, memory: NamedMemory | None = None
+) -> Iterator[tuple[str, list[Diagnosis]]]:
+    """Run all checks, and the caller's own; yields each section's title and what it found, never with a key.
 
-    base_url: str = ""
-    models: Path | None = None
-    memory: NamedMemory | None = None
-
-
-def examine(asked: Asked, callers: Mapping[str, Look]) -> Iterator[tuple[str, list[Diagnosis]]]:
-    """Run all checks, and the caller's own; yields each section's title and what it found, never with a key."""
+    Instead of an empty ``base_url``, ``$OPENAI_BASE_URL`` is checked, if set.
+    """
     sections: dict[str, Look] = {
         "Python": installation.python,
         "reactree_ros": installation.reactree_ros,
@@ -38,8 +34,8 @@ def examine(asked: Asked, callers: Mapping[str, Look]) -> Iterator[tuple[str, li
         "Plug-ins": installation.plug_ins,
         "Language models in a process": installation.local_engines,
         "ROS 2": ros.ros,
-        "Servers": lambda: servers.servers(asked.base_url, asked.models),
-        "Episodic memory": lambda: episodic_memory(asked.memory),
+        "Servers": lambda: servers.servers(base_url, models),
+        "Episodic memory": lambda: episodic_memory(memory),
         "Terminal and disk": installation.surroundings,
         **callers,
     }

@@ -29,7 +29,15 @@ from reactree_ros.background.worker_process import python_command
 from reactree_ros.errors import UserError
 from reactree_ros.llm.spec import MODELS, ModelSpec
 from reactree_ros.plugins import BESIDE, REGISTRIES, misspelt_groups
-from reactree_ros.plugins.installation import Diagnosis, Level, extras, install_line, install_requirements, lacking
+from reactree_ros.plugins.installation import (
+    Diagnosis,
+    Level,
+    extras,
+    install_line,
+    install_requirements,
+    lacking,
+    numbers,
+)
 
 RIGHT, NOTE, WRONG = Level.RIGHT, Level.NOTE, Level.WRONG
 #: The oldest and the newest py_trees that the core is tested with: `.ci/compat`, `requirements.lock`.
@@ -141,14 +149,10 @@ def _py_trees() -> Diagnosis:
     except metadata.PackageNotFoundError:
         return Diagnosis("py_trees", WRONG, "is missing", install_requirements(f"py_trees<={newest}"))
     tested = f"{version} (tested with {oldest} to {newest})"
-    if _numbers(oldest) <= _numbers(version) <= _numbers(newest):
+    if numbers(oldest) <= numbers(version)[:3] <= numbers(newest):
         return Diagnosis("py_trees", RIGHT, tested)
     remedy = f"if trees misbehave: {install_requirements(f'py_trees>={oldest},<={newest}')}"
     return Diagnosis("py_trees", NOTE, tested, remedy)
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".")[:3] if part.isdigit())
 
 
 def installed_extras() -> Iterator[Diagnosis]:

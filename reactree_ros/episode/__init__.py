@@ -147,7 +147,8 @@ class Episode:
             telemetry.begin(self.context, self.instruction, "" if record is None else record.id)
         if record is not None:
             record.begin(self, planner)
-        self._ticked = self._in_tick = self._canceled = False
+        self._ticked = self._in_tick = False
+        self.canceled = False  # whether the episode was cancelled, by a call or by a person's ``stop``
         self._words = SimpleQueue[str]()
         self._begin = self._seconds = 0.0
 
@@ -160,7 +161,7 @@ class Episode:
             self._ticked, self._begin, self._started = True, time.monotonic(), self._clock()
         self._awake.clear()
         self._take_words()
-        if self._canceled:
+        if self.canceled:
             self.interrupt()
             return
         budget = self.context.budget
@@ -179,7 +180,7 @@ class Episode:
         """Tick until the end; an exception on the way (Ctrl-C) cancels the calls in flight."""
         try:
             while not self.finished:
-                if self._canceled:
+                if self.canceled:
                     self.interrupt()
                 else:
                     self.tick()
@@ -227,13 +228,8 @@ class Episode:
 
     def cancel(self) -> None:
         """Let :meth:`run` interrupt the episode before its next tick; from any thread."""
-        self._canceled = True
+        self.canceled = True
         self.context.wake()
-
-    @property
-    def canceled(self) -> bool:
-        """Whether the episode was cancelled, by a call or by a person's ``stop``."""
-        return self._canceled
 
     def tell_of_undecided(self, ended: Callable[[], None]) -> None:
         """Call a function at the end of each skill that no decision asked for, as one of a routine."""
@@ -262,7 +258,7 @@ class Episode:
             words = self._words.get()
             self.context.words.append(words)
             self.context.listener.heard(words)
-            self._canceled |= is_stop(words)  # its speaker may not have reached cancel() yet
+            self.canceled |= is_stop(words)  # its speaker may not have reached cancel() yet
 
     def interrupt(self) -> None:
         """Stop the episode, and cancel all calls in flight.

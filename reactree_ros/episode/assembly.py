@@ -56,9 +56,7 @@ def assemble(
     """Make the episode of a run; nothing else makes one.
 
     Args:
-        spec: What the run is.
         world: The world at the start of the task; the run's policy guards it.
-        model: Decides.
         person: The person who confirms skills, and whom goal nodes ask if the specification allows it.
         builder: The planner; None: that of the specification.
         write: Takes the events of the run's record; None: the run is not recorded.
@@ -199,16 +197,13 @@ def _make_world(spec: RunSpec, place: Place | None) -> World:
     if isinstance(task_id, str):
         raise UserError(f"there is no task {task_id!r}; the tasks of '{chosen.name}' have numbers")
     if not isinstance(chosen, WorldSpec):
-        return _of_suite(chosen, chosen.tasks(settings), task_id)
+        tasks: Mapping[int, Task] = chosen.tasks(settings)
+        if task_id is None or task_id not in tasks:
+            raise UserError(f"there is no task {task_id} in the suite '{chosen.name}' with these settings")
+        return cast("World", chosen.make_world(tasks[task_id]))
     place = place or Place.from_settings(chosen, settings)
     task = place.choose(spec.instruction)[0] if task_id is None else place.task(task_id)
     return place.make(task, scored=task_id is not None)
-
-
-def _of_suite(suite: Any, tasks: Mapping[int, Task], task_id: int | None) -> World:
-    if task_id is None or task_id not in tasks:
-        raise UserError(f"there is no task {task_id} in the suite '{suite.name}' with these settings")
-    return cast("World", suite.make_world(tasks[task_id]))
 
 
 # ---------------------------------------------------------------------- routines tried out

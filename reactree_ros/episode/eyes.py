@@ -10,7 +10,7 @@ from functools import partial
 from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.picture import Glance, Picture, PictureCheck
 from reactree_ros.agent.skill import SkillCall
-from reactree_ros.background.pending import Pending, asked, followed, mapped, settle_as, where_late
+from reactree_ros.background.pending import Pending, asked, followed, mapped, where_late
 from reactree_ros.llm.eyes import Eyes, Sight
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.memory.house_map import HouseMap
@@ -143,10 +143,10 @@ class Remembering(WorldWrapper):
         super().attend(goal)
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
-        return self._with_remembered(self.inner.reset(seed))
+        return followed(self.inner.reset(seed), self._with_remembered)
 
     def observe(self) -> Pending[Observation]:
-        return self._with_remembered(self.inner.observe())
+        return followed(self.inner.observe(), self._with_remembered)
 
     def correct(self, correction: SkillCall) -> Pending[Observation]:
         return mapped(self.inner.correct(correction), self._taken)
@@ -158,30 +158,21 @@ class Remembering(WorldWrapper):
         self._asks(lambda: self._take(observation))
         return observation
 
-    def _with_remembered(self, seen: Pending[Observation]) -> Pending[Observation]:
-        told: Pending[Observation] = Pending(on_cancel=seen.cancel)
+    def _with_remembered(self, seen: Observation) -> Pending[Observation]:
+        goal, told = self._goal, Pending[Observation]()
 
-        def look_up(observation: Observation) -> None:
-            goal = self._goal
+        def work() -> Observation:
+            self._take(seen)
+            return replace(seen, remembered=self._map.remembered(goal))
 
-            def work() -> Observation:
-                self._take(observation)
-                return replace(observation, remembered=self._map.remembered(goal))
+        def without(late: Pending[Observation]) -> None:
+            self._warn(TimeoutError(f"{self._map.path} did not answer within {PATIENCE:g} s"))
+            late.succeed(seen)
 
-            def without(late: Pending[Observation]) -> None:
-                self._warn(TimeoutError(f"{self._map.path} did not answer within {PATIENCE:g} s"))
-                late.succeed(observation)
-
-            self._asks(work).add_done_callback(
-                lambda done: told.succeed(observation if done.cancelled() or done.exception() else done.result())
-            )
-            where_late(told, PATIENCE, without)
-
-        seen.add_done_callback(
-            lambda done: (
-                settle_as(done, told) if done.cancelled() or done.exception() is not None else look_up(done.result())
-            )
+        self._asks(work).add_done_callback(
+            lambda done: told.succeed(seen if done.cancelled() or done.exception() else done.result())
         )
+        where_late(told, PATIENCE, without)
         return told
 
     def _take(self, observation: Observation) -> None:

@@ -161,7 +161,6 @@ class WayBack:
         self._script = Script(
             self._events,
             also=write or (lambda event: None),
-            carries_out=not later,
             goes_live=True,
             looks_anew=not says,
             later=later,

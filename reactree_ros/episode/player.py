@@ -94,21 +94,22 @@ class Script:
 
     Attributes:
         differences: Repeated skills with another result: skill, recorded result, result now.
-        later: Whether it always looks around again, because no skill was repeated. It also breaks off a skill or
-            reply that was under way.
+        later: Whether no skill is carried out alongside, so that it always looks around again. It also breaks off a
+            skill or reply that was under way.
         halted: Why the live run holds before it looks around again. It is empty once every call under way is broken
             off, and the run continues. A person's pause is another hold and serves as well.
     """
 
     events: Sequence[Event]
     also: Callable[[Event], None] = lambda event: None  # receives every event that the run makes
-    carries_out: bool = False  # whether skills are carried out alongside the record
     position: int = 0  # how many events have come
     difference: str = ""  # how the run departs from them; empty as long as it does not
     differences: list[tuple[str, str, str]] = field(default_factory=list)
     now: float = 0.0  # the run's clock
     context: RunContext | None = None  # the run's context, once it has begun
-    goes_live: bool = False  # whether the run continues live at the record's end
+    goes_live: bool = (
+        False  # whether skills are carried out alongside the record, and the run continues live at its end
+    )
     looks_anew: bool = False  # whether it looks around again then, if a repeated skill had another result
     later: bool = False
     interrupted: bool = False  # whether the run has to be interrupted here, as the recorded run was
@@ -246,7 +247,7 @@ class Script:
             self._broken_off.append(Pending())
             return self._broken_off[-1]
         pending: Pending[Any] = Pending()
-        real = live() if beside and self.carries_out else None
+        real = live() if beside and self.goes_live and not self.later else None
         if real is not None:
             pending.add_done_callback(lambda done: real.cancel() if done.cancelled() else None)
         self._asked[key] = _Asked(pending, live, real, beside)

@@ -7,7 +7,7 @@ reading, so there are no entities that grow or name files.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 
@@ -37,18 +37,6 @@ class Element:
         return (child for child in self.children if child.tag == tag)
 
 
-@dataclass
-class _Open:
-    tag: str
-    attributes: dict[str, str]
-    line: int
-    children: list[Element] = field(default_factory=list)
-    words: list[str] = field(default_factory=list)
-
-    def closed(self) -> Element:
-        return Element(self.tag, self.attributes, self.line, tuple(self.children), "".join(self.words).strip())
-
-
 class _Reader:
     def __init__(self) -> None:
         self._parser = parser = expat.ParserCreate("utf-8")
@@ -56,7 +44,8 @@ class _Reader:
         parser.StartElementHandler = self._begin
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._words
-        self._open = [_Open("", {}, 0)]
+        #: The elements that are not complete, each with those in it and its words so far.
+        self._open: list[tuple[Element, list[Element], list[str]]] = [(Element(""), [], [])]
         self._count = 0
 
     def read(self, text: str) -> Element:
@@ -64,7 +53,7 @@ class _Reader:
             self._parser.Parse(well_formed(text).encode(), True)
         except expat.ExpatError as error:
             raise NoXml(expat.ErrorString(error.code), error.lineno) from None
-        return self._open[0].children[0]
+        return self._open[0][1][0]
 
     def _doctype(self, *_: object) -> None:
         raise NoXml("a document type and its entities are not read; take <!DOCTYPE …> out", self._line)
@@ -75,14 +64,14 @@ class _Reader:
             raise NoXml(f"elements are nested more than {DEEPEST} levels deep", self._line)
         if self._count > MOST_XML:
             raise NoXml(f"there are more than {MOST_XML:,} elements and attributes", self._line)
-        self._open.append(_Open(tag, attributes, self._line))
+        self._open.append((Element(tag, attributes, self._line), [], []))
 
     def _end(self, _: str) -> None:
-        element = self._open.pop().closed()
-        self._open[-1].children.append(element)
+        element, children, words = self._open.pop()
+        self._open[-1][1].append(replace(element, children=tuple(children), text="".join(words).strip()))
 
     def _words(self, words: str) -> None:
-        self._open[-1].words.append(words)
+        self._open[-1][2].append(words)
 
     @property
     def _line(self) -> int:

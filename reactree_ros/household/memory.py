@@ -45,13 +45,9 @@ class HouseholdMemorySettings(Settings):
 PLANNERS: tuple[str, ...] = get_args(HouseholdMemorySettings.model_fields["planner"].annotation)
 
 
-def file_of(planner: str, folder: Path = FOLDER) -> Path:
-    return folder / f"{planner}.jsonl"
-
-
 def _open(settings: HouseholdMemorySettings) -> FixedMemory:
     embedder = WordEmbedder() if settings.chosen == "words" else embedding.default_embedder()
-    return FixedMemory(file_of(settings.planner), embedder, name=f"{NAME}:planner={settings.planner}")
+    return FixedMemory(FOLDER / f"{settings.planner}.jsonl", embedder, name=f"{NAME}:planner={settings.planner}")
 
 
 def _prepare(settings: HouseholdMemorySettings) -> None:

@@ -231,10 +231,10 @@ def arrival_text(thing: Thing) -> str:
 def survey(scene: Scene) -> Observation:
     """Return the description of the whole house for planners without observations (paper, listing 3)."""
     listed = [f"You are in the house, and there are {len(scene.rooms)} rooms: {merged(scene.rooms)}."]
-    known: list[tuple[Thing, Thing]] = []
+    seen: list[Seen] = []
     for room in scene.rooms:
         things = [thing for thing in _of_house(scene) if scene.room_of(thing) is room]
-        known += ((thing, room) for thing in things)
+        seen += (seen_as(thing, room.name) for thing in things)
         if items := [thing for thing in things if thing.room_item]:
             listed.append(f"In the {room.name}, there are {merged(items)}.")
     carried = [thing for thing in _of_house(scene) if "GRABBABLE" in thing.properties]
@@ -242,8 +242,7 @@ def survey(scene: Scene) -> Observation:
         listed.append(f"The objects in the house are {merged(carried)}.")
     here = scene.agent_room
     listed.append(f"You are in the middle of {here.worded('a')}. {look_text(room_items(scene))}")
-    seen = tuple(seen_as(thing, room.name) for thing, room in known)
-    return Observation(" ".join(listed), seen=seen, rooms=tuple(room.name for room in scene.rooms))
+    return Observation(" ".join(listed), seen=tuple(seen), rooms=tuple(room.name for room in scene.rooms))
 
 
 def _of_house(scene: Scene) -> Iterator[Thing]:

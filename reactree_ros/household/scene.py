@@ -179,17 +179,17 @@ class Scene:
         return (thing for thing in self._near[here] if not self.hidden(thing))
 
     def take(self, thing: Thing) -> None:
-        self._leave(thing)
+        self.lose(thing)
         self.held.append(thing.id)
 
     def place(self, thing: Thing, receptacle: Thing, *, inside: bool) -> None:
-        self._leave(thing)
+        self.lose(thing)
         (self._container if inside else self._surface)[thing.id] = receptacle.id
         room = self.room_of(receptacle)
         if not inside and room is not None:
             self._room[thing.id] = room.id
 
-    def _leave(self, thing: Thing) -> None:
+    def lose(self, thing: Thing) -> None:
         self._near.clear()
         for where in (self._room, self._container, self._surface):
             where.pop(thing.id, None)
@@ -198,11 +198,8 @@ class Scene:
             self.held.remove(thing.id)
 
     def hand(self, thing: Thing, person: str) -> None:
-        self._leave(thing)
+        self.lose(thing)
         self.borne[thing.id] = person
-
-    def lose(self, thing: Thing) -> None:
-        self._leave(thing)
 
     def related(self, relation: str, item: str, target: Thing) -> int:
         where = self._surface if relation == "on" else self._container

@@ -69,11 +69,9 @@ class SymbolicWorld(SharedWorld):
             if edge.relation_type == "CLOSE" and edge.to_id not in self._neighbours[edge.from_id]:
                 self._neighbours[edge.from_id].append(edge.to_id)
         self._team: dict[str, SymbolicWorld] = {}
-        if robots > 1:
+        if robots > 1:  # they share one team
+            self._team["robot_1"] = self
             self._team |= {f"robot_{number}": copy.copy(self) for number in range(2, robots + 1)}
-            self._team = {"robot_1": self, **self._team}
-            for other in self._team.values():
-                other._team = self._team
         self._start()
 
     def _start(self) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import enum
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -167,26 +167,16 @@ class Naming:
 
     def __init__(self, names: Mapping[str, str]) -> None:
         words = {known.word: names.get(name, known.word) for name, known in CLASSES.items()}
-        self._to_names = _Table(words) if names else None
-        self._to_words = _Table({name: word for word, name in words.items()}) if names else None
-
-    def with_names(self, text: str) -> str:
-        """Return a text of the vocabulary's words with the house's names."""
-        return self._to_names.applied_to(text) if self._to_names else text
-
-    def with_words(self, text: str) -> str:
-        """Return a text of the house's names with the vocabulary's words."""
-        return self._to_words.applied_to(text) if self._to_words else text
+        #: Returns a text of the vocabulary's words with the house's names.
+        self.with_names = _replacing(words) if names else str
+        #: Returns a text of the house's names with the vocabulary's words.
+        self.with_words = _replacing({name: word for word, name in words.items()}) if names else str
 
 
-class _Table:
-    def __init__(self, words: Mapping[str, str]) -> None:
-        self._words = words
-        any_of = "|".join(sorted(map(re.escape, words), key=len, reverse=True))
-        self._pattern = re.compile(rf"\b(?:{any_of})\b")
-
-    def applied_to(self, text: str) -> str:
-        return self._pattern.sub(lambda match: self._words[match[0]], text)
+def _replacing(words: Mapping[str, str]) -> Callable[[str], str]:
+    any_of = "|".join(sorted(map(re.escape, words), key=len, reverse=True))
+    pattern = re.compile(rf"\b(?:{any_of})\b")
+    return lambda text: pattern.sub(lambda match: words[match[0]], text)
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -243,11 +233,6 @@ def _all_phrases() -> Iterator[tuple[str, Entry]]:
     for words, others in _LEXICON["groups"]:
         for phrase in others.split(", "):
             yield phrase, Entry(Topic.GROUP, tuple(words))
-    yield TABLE, Entry(Topic.PLACE, (TABLE,))
-    yield WASHER, Entry(Topic.PLACE, (WASHER,))
-    yield "glass of wine", Entry(Topic.THING, (GLASS_OF_WINE,))
-    yield "glass wine", Entry(Topic.THING, (GLASS_OF_WINE,))
-    yield "glasses", Entry(Topic.THING, (GLASSES,))
 
 
 _ENTRIES = {phrase.replace(" ", ""): entry for phrase, entry in _all_phrases()}
@@ -359,10 +344,10 @@ def named(text: str) -> Iterator[tuple[str, ...]]:
         start += length
 
 
-def listed(phrases: Sequence[str], conjunction: str = "and") -> str:
+def listed(phrases: Sequence[str]) -> str:
     """List phrases: ``the plate, the mug and the bowl``."""
     *first, last = phrases
-    return f"{', '.join(first)} {conjunction} {last}" if first else last
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def plural(name: str) -> str:

@@ -82,7 +82,7 @@ def _requirements(extra: str) -> list[str]:
         requirement, _, marker = line.partition(";")
         extras = re.findall(r"""extra\s*==\s*["']([^"']+)""", marker)
         before = re.search(r"""python_version\s*<\s*["']([\d.]+)""", marker)
-        is_for_this_python = before is None or list(sys.version_info[:2]) < _numbers(before[1])
+        is_for_this_python = before is None or list(sys.version_info[:2]) < numbers(before[1])
         if extras == ([chosen] if chosen else []) and is_for_this_python:
             found |= dict.fromkeys(_whole(requirement.replace(" ", "").strip("()")))
     return list(found) or [extra]
@@ -103,11 +103,11 @@ def _unfit(requirement: str) -> str | None:
         there = metadata.version(name)
     except metadata.PackageNotFoundError:
         return ""
-    too_old = least is not None and _numbers(there) < _numbers(least[1])
-    return there if too_old or (below is not None and _numbers(there) >= _numbers(below[1])) else None
+    too_old = least is not None and numbers(there) < numbers(least[1])
+    return there if too_old or (below is not None and numbers(there) >= numbers(below[1])) else None
 
 
-def _numbers(version: str) -> list[int]:
+def numbers(version: str) -> list[int]:
     return [int(part) for part in re.findall(r"\d+", version)]
 
 

@@ -56,7 +56,6 @@ _ERRORS: Mapping[FailureKind, type[Exception]] = {
     FailureKind.WORLD_GONE: WorldError,
     FailureKind.MEMORY_GONE: MemoryGone,
     FailureKind.HELD: Held,
-    FailureKind.BUG: Exception,
 }
 
 

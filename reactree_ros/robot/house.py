@@ -142,7 +142,7 @@ class House(Scene):
 
     def meet(self, person: MapPerson, pose: Pose, seen: float) -> None:
         person.pose, person.seen = pose, seen
-        self._leave(person)
+        self.lose(person)
         if room := self.room_around(pose):
             self.stand(person, room)
 
@@ -234,7 +234,7 @@ class House(Scene):
         if place is not None:
             self._put(item, place, inside="CONTAINERS" in place.properties and "CLOSED" not in place.states)
             return
-        self._leave(item)
+        self.lose(item)
         if item.pose is not None and (room := self.room_around(item.pose)):
             self._room[item.id] = room.id
 

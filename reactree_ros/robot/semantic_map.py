@@ -361,7 +361,7 @@ class SemanticMap(House):
                 self._drop(item)
 
     def _drop(self, item: Item) -> None:
-        self._leave(item)
+        self.lose(item)
         del self.things[item.id], self.by_name[item.name]
         if self.anchor is item:
             self.leave()
@@ -411,7 +411,7 @@ class SemanticMap(House):
         elif target is not None:
             self._put(item, target)
         else:
-            self._leave(item)
+            self.lose(item)
             if isinstance(room, Room):
                 self.stand(item, room)
 

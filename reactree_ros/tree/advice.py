@@ -11,12 +11,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
-from reactree_ros.agent.household import Household
 from reactree_ros.agent.needs import NUMBER, Need
 from reactree_ros.agent.parameters import Choice, List, Named, ParameterError, Thing
 from reactree_ros.agent.skill import Offer, Skill, helping
 from reactree_ros.agent.text import names, without_articles, words
-from reactree_ros.memory.knowledge import GO_TO, UNTOLD, Knowledge, Known, Sighting, word_of
+from reactree_ros.memory.knowledge import UNTOLD, Knowledge, Known, Sighting, word_of
 
 #: Places, or instances of a thing, that one sentence names at most.
 MOST_NAMED = 8
@@ -171,8 +170,8 @@ def _not_searched(missing: Iterable[str], known: Knowledge, robot: Known) -> str
     return said
 
 
-def line(goal: str, things: Iterable[str], skills: Sequence[str], known: Knowledge, robot: Known) -> str:
-    """Return what a robot knows that matters for a goal, and which of the possible skills do, in one line."""
+def line(goal: str, things: Iterable[str], known: Knowledge, robot: Known) -> str:
+    """Return what a robot knows that matters for a goal, in one line."""
     where = f"at {robot.at}" if robot.at else ""
     if robot.room and robot.room != robot.at:
         where = f"{where} in {robot.room}".strip()
@@ -182,21 +181,16 @@ def line(goal: str, things: Iterable[str], skills: Sequence[str], known: Knowled
     words = [word for word in whole_names(goal, things) if not known.is_room(word)]
     named = {word: [one for one in known.sightings(word) if not one.held] for word in words}
     each_seen = [one for each in named.values() for one in each]
-    if seen := [one for one in each_seen if one.name in known.there]:
+    near = [one.name for one in each_seen if one.name in robot.near and one.name != robot.at]
+    if near:
+        said.append(f"Within reach: {', '.join(near[:MOST_NAMED])}.")
+    if seen := [one for one in each_seen if one.name in known.there and one.name not in near]:
         said.append(f"Seen: {', '.join(map(_placed, seen[:MOST_NAMED]))}.")
     if left := [f"{_placed(one)} any more" for one in each_seen if one.name not in known.there]:
         said.append(f"Not there: {', '.join(left[:MOST_NAMED])}.")
     if missing := [word for word, each in named.items() if not each and not known.sightings(word)]:
         said.append(f"No {' and no '.join(missing)} has been seen.{_not_searched(missing, known, robot)}")
-    near = {one.name for one in each_seen if one.name in robot.near}
-    if can := [skill for skill in skills if near and _is_done_to(skill, near, known.household)]:
-        said.append(f"You can {' or '.join(can[:MOST_NAMED])}.")
     return " ".join(filter(None, said))
-
-
-def _is_done_to(skill: str, near: Collection[str], household: Household) -> bool:
-    verb, name = household.split_skill(skill)
-    return verb != GO_TO and name in near
 
 
 def whole_names(goal: str, things: Iterable[str]) -> list[str]:

@@ -221,7 +221,7 @@ class AgentNode(GoalNode):
     def prompt(self) -> Sequence[Turn]:
         context, known = self.context, ""
         if context.options.told("line"):
-            known = line(self.subgoal, context.nameable, self._skills, context.known, self.post.robot.known)
+            known = line(self.subgoal, context.nameable, context.known, self.post.robot.known)
         last = (Told(known, About.KNOWN),) if known else ()
         return Prompt(self.prompt_head, self._window.shown(self.turns), last)
 

@@ -56,10 +56,6 @@ def sign_of(kind: str) -> str:
     return flows().get(kind, ("", ""))[0]
 
 
-def decisions() -> dict[str, dict[str, str]]:
-    return {name: kind.look._asdict() for name, kind in kinds().items()}
-
-
 def as_script() -> str:
     shared = {
         "STATUSES": STATUSES,
@@ -67,6 +63,6 @@ def as_script() -> str:
         "MARKS": MARKS,
         "COUNTS": COUNTS,
         "SCORES": SCORES,
-        "KINDS": decisions(),
+        "KINDS": {name: kind.look._asdict() for name, kind in kinds().items()},
     }
     return "".join(f"export const {name} = {json.dumps(value)};\n" for name, value in shared.items())

@@ -17,7 +17,7 @@ from reactree_ros.agent.turns import About, Prompt, Said, Saw, Told, Turn
 from reactree_ros.episode import Episode, EpisodeResult
 from reactree_ros.household.expert.goals import describe, goals_of
 from reactree_ros.household.expert.instruction import clarify, read_instruction
-from reactree_ros.household.expert.model import ExpertModel, ExpertSettings
+from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task
@@ -26,18 +26,18 @@ from reactree_ros.person.port import Question
 from reactree_ros.planners.spec import planner
 
 
-def question(text: str, answers: Mapping[str, str] | None = None, *, checks: bool = False) -> str:
-    return clarify(text, answers or {}, checks=checks).question
+def question(text: str, answers: Mapping[str, str] | None = None) -> str:
+    return clarify(text, answers or {}).question
 
 
-def goals(text: str, *said: str, checks: bool = False) -> str:
+def goals(text: str, *said: str) -> str:
     """The goals of an instruction, where its questions are answered one after the other."""
     answers: dict[str, str] = {}
     for one in said:
-        asked = clarify(text, answers, checks=checks).question
+        asked = clarify(text, answers).question
         assert asked, f"nothing more is asked before {one!r}"
         answers[asked] = one
-    clarified = clarify(text, answers, checks=checks)
+    clarified = clarify(text, answers)
     assert not clarified.question, clarified.question
     return describe(clarified.instruction.goals)
 
@@ -156,18 +156,6 @@ def test_where_no_answer_tells_it_does_as_without_one(answer: str) -> None:
         assert 1 <= len(answers) <= 4
 
 
-def test_it_asks_whether_anything_else_is_wanted_where_it_is_to() -> None:
-    text = "Put the apple on the sofa"
-    assert question(text) == ""
-    assert question(text, checks=True) == "Should anything else go on the sofa than the apple?"
-    assert goals(text, "Yes: the pear", checks=True) == "move the apple and the pear on the sofa"
-    assert goals(text, "No, that is all.", checks=True) == "move the apple on the sofa"
-    two = "Put the apple on the sofa and the mug in the sink"
-    assert goals(two, "The pear, please", "On the bed", checks=True) == (
-        "move the apple on the sofa and move the mug in the sink and move the pear on the bed"
-    )
-
-
 def test_it_asks_only_where_it_may() -> None:
     asked = "Ask: Which snack should I put on the sofa?"
     assert decided("Put a snack on the sofa", questions=1) == asked
@@ -203,10 +191,9 @@ def decided(task: str, *answered: tuple[str, str], questions: int | None) -> str
     return ExpertModel().consider(DecisionRequest(Prompt(START, turns), may_say)).text
 
 
-def run(task: Task, name: str, person: SimulatedPerson | None, *, checks: bool = False) -> EpisodeResult:
-    model = ExpertModel(settings=ExpertSettings(checks=checks))
+def run(task: Task, name: str, person: SimulatedPerson | None) -> EpisodeResult:
     with SymbolicWorld(task) as world:
-        return Episode(task.instruction, world=world, model=model, planner=planner(name), person=person).run()
+        return Episode(task.instruction, world=world, model=ExpertModel(), planner=planner(name), person=person).run()
 
 
 @pytest.mark.slow

@@ -12,9 +12,8 @@ from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import Told
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode, EpisodeResult
-from reactree_ros.household.expert import decide
 from reactree_ros.household.expert.goals import Move, Operate, goals_of
-from reactree_ros.household.expert.model import Decided, ExpertModel
+from reactree_ros.household.expert.model import Decided, ExpertModel, decide
 from reactree_ros.household.expert.reading import TRIES
 from reactree_ros.household.household import ONE_HAND
 from reactree_ros.household.symbolic import SymbolicWorld

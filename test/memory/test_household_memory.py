@@ -14,7 +14,7 @@ from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.prompt import flow_told
 from reactree_ros.agent.text import approximate_tokens
 from reactree_ros.agent.turns import Said
-from reactree_ros.household.memory import FOLDER, HouseholdMemorySettings, file_of
+from reactree_ros.household.memory import FOLDER, HouseholdMemorySettings
 from reactree_ros.memory.embedding import EmbeddingUnavailable, WordEmbedder
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.port import EpisodicMemory, EpisodicMemoryError
@@ -121,7 +121,7 @@ def _not_installed(name: str) -> object:
 def test_the_command_makes_the_file_that_ships_again_byte_for_byte(planner: str, tmp_path: Path) -> None:
     made = tmp_path / "made.jsonl"
     export_experiences(make_examples(planner), made)
-    assert made.read_bytes() == file_of(planner).read_bytes()
+    assert made.read_bytes() == (FOLDER / f"{planner}.jsonl").read_bytes()
 
 
 @pytest.mark.parametrize("planner", PLANNERS)

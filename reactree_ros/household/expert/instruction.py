@@ -273,15 +273,14 @@ class Clarified:
     question: str = ""  # the next question; empty if nothing is open, or every question was asked
 
 
-def clarify(text: str, answers: Mapping[str, str], *, checks: bool = False) -> Clarified:
+def clarify(text: str, answers: Mapping[str, str]) -> Clarified:
     """Return an instruction's contents with a person's answers, and the next question.
 
-    ``answers`` are those so far, by question, empty if nobody answered. ``checks`` asks at the end if anything else is
-    wanted.
+    ``answers`` are those so far, by question, empty if nobody answered.
     """
     sentence = read_sentence(text)
     clarifying = _Clarifying(sentence, answers)
-    question = clarifying.next_question(checks=checks)
+    question = clarifying.next_question()
     errands = [errand for errand in clarifying.errands if errand.items]
     accounted = {at for at in sentence.unread if sentence.words[at] in clarifying.explained}
     if clarifying.explained and any(errand.place == sentence.open_place for errand in errands):
@@ -296,7 +295,7 @@ def clarify(text: str, answers: Mapping[str, str], *, checks: bool = False) -> C
         explained = _explained(text, part, answers[asked])
         if explained not in ("", text):
             others = {question: answer for question, answer in answers.items() if question != asked}
-            understood = clarify(explained, others, checks=checks)
+            understood = clarify(explained, others)
             if understood.question != asked:  # else the answer holds the same words, and explains nothing
                 return understood
     return Clarified(instruction, question)
@@ -329,13 +328,14 @@ class _Clarifying:
             by_place.setdefault(errand.place, []).extend(errand.items)
         self.errands = [Errand(_without_summaries(items), place) for place, items in by_place.items()]
 
-    def next_question(self, *, checks: bool) -> str:
-        steps = [self._nothing_named, self._groups, self._twice, self._and_more, self._places, self._numbers]
-        if checks:
-            steps += [self._anything_else, self._places, self._numbers]
+    def next_question(self) -> str:
         try:
-            for step in steps:
-                step()
+            self._nothing_named()
+            self._groups()
+            self._twice()
+            self._and_more()
+            self._places()
+            self._numbers()
         except _Open as question:
             return str(question)
         return ""
@@ -384,34 +384,19 @@ class _Clarifying:
         if errand is not None and self.sentence.named and _AND_MORE.search(" ".join(self.sentence.words)):
             things = _named_things(errand)
             which = f"What else should I put{_where(errand.place)} than {things}?"
-            self._ask_for_more(errand, which, f"Do you want anything else than {things}?")
-
-    def _anything_else(self) -> None:
-        """Nothing seems open, but the speaker may have forgotten something."""
-        moved = [errand for errand in self.errands if errand.items and errand.place is not None]
-        if not moved:
-            return
-        things = listed([_named_things(errand) for errand in moved])
-        if len(moved) == 1:
-            self._ask_for_more(moved[0], f"Should anything else go{_where(moved[0].place)} than {things}?")
-        else:
-            self.errands.append(errand := Errand([], None))
-            self._ask_for_more(errand, f"Do you want anything else than {things}?")
+            for answer in self._answers(which, f"Do you want anything else than {things}?"):
+                if named := _things_in(answer, None):
+                    known = {item.entry.words for one in self.errands for item in one.items}
+                    errand.items.extend(item for item in named if item.entry.words not in known)
+                if named or WORDS["no"] & set(re.findall("[a-z]+", answer.casefold())):
+                    self.explained |= _OPEN_THINGS
+                    return
 
     def _ask_for_things(self, errand: Errand, item: Item | None, *questions: str) -> None:
         for answer in self._answers(*questions):
             if named := _things_in(answer, item):
                 at = errand.items.index(item) if item else 0
                 errand.items[at : at + 1 if item else len(errand.items)] = named
-                self.explained |= _OPEN_THINGS
-                return
-
-    def _ask_for_more(self, errand: Errand, *questions: str) -> None:
-        for answer in self._answers(*questions):
-            if named := _things_in(answer, None):
-                known = {item.entry.words for one in self.errands for item in one.items}
-                errand.items.extend(item for item in named if item.entry.words not in known)
-            if named or WORDS["no"] & set(re.findall("[a-z]+", answer.casefold())):
                 self.explained |= _OPEN_THINGS
                 return
 
@@ -424,7 +409,7 @@ class _Clarifying:
             errand = left.pop(0)
             if not errand.items or not self._is_place_open(errand):
                 continue
-            things = listed([f"the {_word(item)}" for item in errand.items])
+            things = _named_things(errand)
             asks = (f"Where should I put {things}?", f"On or in what should I put {things}?")
             if errand.place == TABLE:
                 asks = (f"On which table should I put {things}?", f"Where should {things} go?")

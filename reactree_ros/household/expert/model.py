@@ -13,8 +13,6 @@ from functools import partial
 from itertools import filterfalse
 from types import FunctionType, MappingProxyType
 
-from pydantic import Field
-
 from reactree_ros.agent.corrections import NOTHING
 from reactree_ros.agent.decision import DONE, FAILURE, RECALL
 from reactree_ros.agent.grammar import DecisionGrammar, Grammar
@@ -41,7 +39,6 @@ from reactree_ros.household.vocabulary import (
 from reactree_ros.llm.port import DecisionRequest, FreeText, LanguageModel, Reply, RequestRejected
 from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.plugins import Registry
-from reactree_ros.plugins.settings import Settings
 
 DONE_SAID, FAILURE_SAID = str(Act(DONE)), str(Act(FAILURE))
 _NO_HOUSEHOLD = "I do not understand this task: it does not start in a house of rooms that I know how to read."
@@ -63,14 +60,12 @@ def consider(
     known: Mapping[str, Sequence[Goal]] | None = None,
     *,
     may_ask: bool = False,
-    checks: bool = False,
     begin: Callable[[Situation], str] = lambda situation: "",
 ) -> Decided:
     """Return the next decision like :func:`decide`, and whether the task was understood.
 
     Args:
         may_ask: Whether a person may be asked now; answers in the prompt count anyway.
-        checks: Whether to ask at the end if anything else is wanted.
         begin: Changes the knowledge about the house before the decision, or returns the decision.
     """
     system, lines = split_prompt(prompt)
@@ -82,7 +77,7 @@ def consider(
         return Decided(decision)
     instruction = understand(situation.in_words, known)
     if (may_ask or situation.answers) and not _is_known(situation.task, known):
-        clarified = clarify(situation.task, situation.answers, checks=checks)
+        clarified = clarify(situation.task, situation.answers)
         if may_ask and clarified.question:
             return Decided(ask(clarified.question))
         instruction = clarified.instruction
@@ -291,12 +286,6 @@ OTHERS: Registry[Callable[[DecisionRequest, str, Mapping[str, Sequence[Goal]]], 
 )
 
 
-class ExpertSettings(Settings):
-    checks: bool = Field(
-        default=False, description="ask if anything else is wanted when nothing in an instruction is open"
-    )
-
-
 class ExpertModel(LanguageModel):
     """A deterministic rule-based household policy; it is no language model.
 
@@ -307,10 +296,9 @@ class ExpertModel(LanguageModel):
     def __init__(
         self,
         goals: Mapping[str, Sequence[Goal]] = MappingProxyType({}),
-        settings: ExpertSettings = ExpertSettings(),  # noqa: B008 (it is frozen)
         names: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        self._settings, self._naming, self._others = settings, Naming(names), tuple(OTHERS)
+        self._naming, self._others = Naming(names), tuple(OTHERS)
         self._goals = {self._naming.with_words(instruction): one for instruction, one in goals.items()}
 
     def decide(self, request: DecisionRequest) -> Pending[Reply]:
@@ -344,7 +332,6 @@ class ExpertModel(LanguageModel):
             prompt,
             self._goals,
             may_ask=isinstance(may_say, DecisionGrammar) and bool(may_say.questions),
-            checks=self._settings.checks,
             begin=partial(self.begin, request),
         )
         return replace(decided, text=self._naming.with_names(decided.text))
@@ -366,8 +353,7 @@ def _with_abilities(request: DecisionRequest) -> str:
 SPEC = ModelSpec(
     name="expert",
     summary="rules, no language model",
-    settings=ExpertSettings,
-    make=lambda settings: ExpertModel(settings=settings),
+    make=lambda settings: ExpertModel(),
     examples=False,
 )
 

@@ -109,10 +109,7 @@ class Situation:
         return task
 
     def start(self, line: str) -> None:
-        match = _START.match(line)
-        if match is not None:
-            self.rooms = instances(match["rooms"])
-            self._look_up(line)
+        self._look_up(line)
         if introduced := _INTRODUCED.search(line):
             self.me, self.crew = introduced["me"], (*introduced["others"].split(", "), introduced["last"])
 
@@ -120,6 +117,7 @@ class Situation:
         match = _START.match(line)
         if match is None:
             return
+        self.rooms = instances(match["rooms"])
         here = instances(line[match.end() :])
         self.room, self.near, self.at = here[0] if here else "", (), ""
         self._look_around(line)

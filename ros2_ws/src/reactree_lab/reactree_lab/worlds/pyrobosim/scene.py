@@ -155,7 +155,7 @@ class HouseScene(Scene):
         there, found = self.own[place], [self.own[name] for name in detected]
         for thing in self.known():
             if self.place_of(thing) is there and thing not in found:
-                self._leave(thing)
+                self.lose(thing)
         for thing in found:
             if thing.id not in self.held:
                 self.put(thing, there)
@@ -172,7 +172,7 @@ class HouseScene(Scene):
             self.own[name].set_open(is_open)
         thing = self.own.get(held)
         for id in [id for id in self.held if thing is None or id != thing.id]:
-            self._leave(self.things[id])
+            self.lose(self.things[id])
         if thing is not None and thing.id not in self.held:
             self.things[thing.id] = self.by_name[thing.name] = thing
             self.take(thing)
