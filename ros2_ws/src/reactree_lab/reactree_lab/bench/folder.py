@@ -90,14 +90,11 @@ class BenchFolder:
 
 
 def read_settings(path: Path) -> BenchSettings:
-    return _read_settings(path)[0]
+    return read_planned(path)[0]
 
 
-def read_planned(path: Path) -> int:
-    return _read_settings(path)[1]
-
-
-def _read_settings(path: Path) -> tuple[BenchSettings, int]:
+def read_planned(path: Path) -> tuple[BenchSettings, int]:
+    """Read the settings of a bench, and the number of its runs."""
     file = path / SETTINGS
     if not file.exists():
         raise UserError(f"{path}: holds no {SETTINGS}; name the --out folder of `reactree lab bench`")

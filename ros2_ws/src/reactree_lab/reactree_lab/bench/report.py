@@ -35,9 +35,9 @@ from reactree_lab.bench.comparison import (
     pairings,
 )
 from reactree_lab.bench.failures import RULES, Verdict, verdict
-from reactree_lab.bench.folder import read_broken, read_planned, read_results, read_settings
+from reactree_lab.bench.folder import read_broken, read_planned, read_results
 from reactree_lab.bench.job_runner import GOAL, RECORD
-from reactree_lab.bench.jobs import BenchSettings, Key
+from reactree_lab.bench.jobs import Key
 from reactree_lab.bench.results import Event, Goal, RunLine, grouped_by_end, read_goal, told_by
 from reactree_ros.errors import UserError
 from reactree_ros.files.whole_file import write_whole
@@ -98,7 +98,7 @@ class Failure:
 class BenchReport:
     def __init__(self, folder: Path, prices: Prices | None = None) -> None:
         self.folder = folder
-        self.settings: BenchSettings = read_settings(folder)
+        self.settings, self.planned = read_planned(folder)  # and the number of runs of the whole bench
         asked = ASKED if self.settings.person else ()
         results, self.broken = read_results(folder), read_broken(folder)
         cost = [COST] if any(run.cost is not None for run in results) else []
@@ -106,8 +106,6 @@ class BenchReport:
         if not results:
             why = f" ({_broke_off(self.broken)})" if self.broken else ""
             raise UserError(f"{folder}: no run is done yet{why}; continue `reactree lab bench`")
-        #: Number of runs of the whole bench.
-        self.planned = read_planned(folder)
         #: The plots by file name, once :meth:`parts` has made them.
         self.pictures: dict[str, bytes] = {}
         by_planner = {name: [run for run in results if run.planner == name] for name in self.settings.planners}

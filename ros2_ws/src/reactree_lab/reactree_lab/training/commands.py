@@ -181,7 +181,10 @@ def make_model_folder(out: Path, settings: TrainSettings, planners: str) -> Path
             write_base(new, settings, weights)
         else:
             _write_own(new, settings, out / TOKENIZER, weights)
-        write_about(new, settings, planners)
+        said = settings.model_dump(mode="json")
+        named = {name: Path(said[name]).name for name in ("base", "start")}  # not where they lie on this machine
+        about = {"planner": planners, "settings": {**said, **named}}
+        write_whole(new / TRAINED, f"{json.dumps(about, indent=1)}\n".encode())
         shutil.rmtree(folder, ignore_errors=True)
     return folder
 
@@ -211,14 +214,6 @@ def _compute_in_full(config: Path) -> None:
     """Make engines compute in 32 bits with 16-bit weights, so that all of them decide alike."""
     values = json.loads(config.read_text(encoding="utf-8"))
     write_whole(config, json.dumps({**values, "dtype": "float32"}, indent=2).encode())
-
-
-def write_about(folder: Path, settings: TrainSettings, planners: str) -> None:
-    """Write into a model's folder for which planners and how it was trained."""
-    said = settings.model_dump(mode="json")
-    named = {name: Path(said[name]).name for name in ("base", "start")}  # not where they lie on this machine
-    trained = {"planner": planners, "settings": {**said, **named}}
-    write_whole(folder / TRAINED, f"{json.dumps(trained, indent=1)}\n".encode())
 
 
 def write_curves(folder: Path, points: Sequence[Mapping[str, float]]) -> None:

@@ -292,13 +292,9 @@ class _Trainer:
             "optimiser": self._optimiser.state_dict(),
             "progress": vars(self._progress),
         }
-        save_checkpoint(self._path, state)
-
-
-def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
-    content = io.BytesIO()
-    torch.save(state, content)
-    write_whole(path, content.getvalue())
+        content = io.BytesIO()
+        torch.save(state, content)
+        write_whole(self._path, content.getvalue())
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:

@@ -59,12 +59,15 @@ class Player:
             self._over, self._won = env.game_over() or env.victory(), env.victory()
             score, maximum = env.get_score(), env.get_max_score()
         else:
-            end = _END.search(text)
-            if end and _ASKS.search(text, end.end()):
-                self._over, self._won = True, bool(_WON.search(end[1]))
+            self._notice_end(text)
             score, maximum = self._score_told(text)
         standing = {"score": score, "maximum": maximum, "over": self._over, "won": self._won}
         return {"text": text, "known": _recognized(text), **standing}
+
+    def _notice_end(self, text: str) -> None:
+        end = _END.search(text)
+        if end and _ASKS.search(text, end.end()):
+            self._over, self._won = True, bool(_WON.search(end[1]))
 
     def _score_told(self, text: str) -> tuple[int, int]:
         """Return the score and the highest score; 0 for both if the game does not tell."""
