@@ -49,7 +49,7 @@ _FOR_THE_TOKENIZER = 20000
 
 def train(data: Sequence[Path], out: Path, settings: TrainSettings) -> Path:
     """Train a model from datasets' folders, or resume an interrupted training; return the model's folder."""
-    planners = dataset.planners_of(data)
+    planners = ",".join(dict.fromkeys(str(dataset.about(folder)["planner"]) for folder in data))
     if settings.parts and len(settings.parts) != len(data):
         raise UserError(
             f"--shares {settings.shares}: {len(settings.parts)} shares for {len(data)} --data; name one for each"
@@ -217,15 +217,12 @@ def _compute_in_full(config: Path) -> None:
 
 
 def write_curves(folder: Path, points: Sequence[Mapping[str, float]]) -> None:
-    if points:
-        write_whole(folder / CSV, as_csv(points))
-        write_whole(folder / PLOT, curves(points))
-
-
-def as_csv(points: Sequence[Mapping[str, float]]) -> bytes:
+    if not points:
+        return
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(points[0]), lineterminator="\n")
     writer.writeheader()
     for point in points:
         writer.writerow({name: f"{value:.6g}" if name != "tokens" else int(value) for name, value in point.items()})
-    return text.getvalue().encode()
+    write_whole(folder / CSV, text.getvalue().encode())
+    write_whole(folder / PLOT, curves(points))
