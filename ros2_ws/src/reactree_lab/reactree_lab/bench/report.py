@@ -110,10 +110,12 @@ class BenchReport:
         self.pictures: dict[str, bytes] = {}
         by_planner = {name: [run for run in results if run.planner == name] for name in self.settings.planners}
         self.runs: dict[str, list[RunLine]] = {name: runs for name, runs in by_planner.items() if runs}
-
-    @property
-    def done(self) -> int:
-        return sum(len(runs) for runs in self.runs.values())
+        every = [run for runs in self.runs.values() for run in runs]
+        self.done = len(every)
+        #: Whether some tokens were not counted by the model's tokenizer.
+        self.approximate = any(run.approximate_tokens for run in every)
+        #: Number of runs that are done by the planner's word only; they do not count as reached.
+        self.claimed = sum(run.verdict.claimed for run in every)
 
     @cached_property
     def events(self) -> dict[str, list[Sequence[Event]]]:
@@ -196,16 +198,6 @@ class BenchReport:
             *self._plots(),
             *self._failures(),
         ]
-
-    @property
-    def approximate(self) -> bool:
-        """Whether some tokens were not counted by the model's tokenizer."""
-        return any(run.approximate_tokens for runs in self.runs.values() for run in runs)
-
-    @property
-    def claimed(self) -> int:
-        """Number of runs that are done by the planner's word only; they do not count as reached."""
-        return sum(run.verdict.claimed for runs in self.runs.values() for run in runs)
 
     def _events(self, run: RunLine) -> Sequence[Event]:
         path = next((self.folder / run.folder).glob(f"{Path(RECORD).stem}*"), None)  # packed or not

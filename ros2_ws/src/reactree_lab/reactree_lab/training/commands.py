@@ -14,15 +14,19 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import torch
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from tokenizers import Tokenizer
+from transformers import PreTrainedTokenizerFast
 
 from reactree_lab.bench.plots import curves
 from reactree_lab.dataset.settings import ABOUT
 from reactree_lab.out_folder import check_place, check_same, opened_alone, write_whole, writing
 from reactree_lab.training import dataset
 from reactree_lab.training.base import base_words, write_base
+from reactree_lab.training.graph import write_graph
 from reactree_lab.training.loop import (
     CHECKPOINT,
     HELD_OUT,
@@ -33,7 +37,7 @@ from reactree_lab.training.loop import (
     train_in_processes,
 )
 from reactree_lab.training.loop import Progress as TrainProgress
-from reactree_lab.training.model import begun_with
+from reactree_lab.training.model import begun_with, make_model
 from reactree_lab.training.prepared import prepare
 from reactree_lab.training.settings import ADAPTER, CSV, PLOT, TrainSettings
 from reactree_lab.training.vocabulary import END, Words, make_tokenizer, names_in
@@ -191,13 +195,6 @@ def make_model_folder(out: Path, settings: TrainSettings, planners: str) -> Path
 
 def _write_own(folder: Path, settings: TrainSettings, tokenizer: Path, weights: Mapping[str, Any]) -> None:
     """Write a model from scratch: weights in 16 bits, tokenizer, graph."""
-    import torch
-    from tokenizers import Tokenizer
-    from transformers import PreTrainedTokenizerFast
-
-    from reactree_lab.training.graph import write_graph
-    from reactree_lab.training.model import make_model
-
     words = Tokenizer.from_file(str(tokenizer))
     model = make_model(settings, words.get_vocab_size())
     model.load_state_dict(weights)

@@ -21,6 +21,7 @@ from reactree_lab.worlds.running import LineProcess, Spare, WorkerWorld
 from reactree_ros.agent.household import Household
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
+from reactree_ros.files.read_back import bytes_of
 from reactree_ros.plugins.settings import Harmless, Settings
 from reactree_ros.world.port import Observation, Outcome, Score, WorldError
 from reactree_ros.world.spec import TasksOnDemand, WorldSettings, WorldSpec
@@ -72,11 +73,7 @@ def numbered(stories: list[Path], instruction: str = "", seed: int = 0) -> Mappi
 
 def check_story(story: Path) -> None:
     """Check that a file is a story for the interpreter, as far as its header says."""
-    try:
-        content = story.read_bytes()
-    except OSError as error:
-        raise UserError(f"{story}: the story file cannot be read: {error.strerror}") from error
-    if problem := _problem_of(content):
+    if problem := _problem_of(bytes_of(story)):
         raise UserError(f"{story}: {problem}; jericho runs story files of the Z-machine, versions 1 to 8")
 
 

@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from reactree_lab.worlds.pyrobosim.player import BROKEN
 from reactree_lab.worlds.pyrobosim.scene import HALLWAY, HouseScene, HouseThing, drawn_floor
 from reactree_lab.worlds.pyrobosim.simulator import Body, Ended, House, UnderWay
 from reactree_lab.worlds.running import WorkerWorld
@@ -106,6 +105,8 @@ class _End:
     reason: str = ""
 
 
+#: Ending of an action that pyrobosim itself ended with an error.
+BROKEN = "BROKEN"
 _DONE = _End(Outcome.DONE)
 
 
