@@ -62,7 +62,7 @@ class Verdict:
     reason: str  # the evidence in the run, in one sentence
 
 
-def verdict(*, instruction: str, end: str, goal: Goal | None, events: Sequence[Event]) -> Verdict:
+def verdict(instruction: str, end: str, goal: Goal | None, events: Sequence[Event]) -> Verdict:
     """Return why a run failed, by :data:`RULES`; ``end`` is a value of :class:`EpisodeEnd`."""
     if end == EpisodeEnd.CONTEXT_FULL.value:
         decisions = max((event.decision for event in events), default=0)

@@ -129,7 +129,7 @@ class BenchReport:
     @cached_property
     def failures(self) -> list[Failure]:
         return [
-            Failure(run, self._verdict(run, events))
+            Failure(run, verdict(run.instruction, run.end, self.goals.get(run.key), events))
             for planner, runs in self.runs.items()
             for run, events in zip(runs, self.events[planner], strict=True)
             if not run.whole
@@ -202,9 +202,6 @@ class BenchReport:
     def _events(self, run: RunLine) -> Sequence[Event]:
         path = next((self.folder / run.folder).glob(f"{Path(RECORD).stem}*"), None)  # packed or not
         return told_by(read_record(path).events).events if path else ()
-
-    def _verdict(self, run: RunLine, events: Sequence[Event]) -> Verdict:
-        return verdict(instruction=run.instruction, end=run.end, goal=self.goals.get(run.key), events=events)
 
     def _what_was_run(self) -> str:
         one = self.settings
