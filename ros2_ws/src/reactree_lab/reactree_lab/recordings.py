@@ -60,10 +60,6 @@ class RecordedRun:
         return ALFRED if isinstance(self.run, str) else WAH_NL
 
     @property
-    def limits(self) -> tuple[int, int]:
-        return _LIMITS[self.household.name]
-
-    @property
     def name(self) -> str:
         return f"{'trial' if isinstance(self.run, str) else 'task'} {self.run}"
 
@@ -187,7 +183,7 @@ def episode_of(
 ) -> Episode:
     """Make the episode of a recorded run, which repeats the recorded decisions."""
     transcripts = [node.transcript for node in recorded.nodes]
-    decisions, steps = recorded.limits
+    decisions, steps = _LIMITS[recorded.household.name]
     spec = RunSpec(
         instruction=recorded.instruction,
         planner=f"{variant}:fixed_example=false",

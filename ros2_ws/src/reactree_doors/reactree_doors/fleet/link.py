@@ -134,17 +134,14 @@ class Link:
             if isinstance(error, EpisodicMemoryError) and not isinstance(error, Refused):
                 raise  # it is not about this run
             if not again:
-                self._set_aside(name, error)
+                self._own.refuses(name)
+                _log.warning(
+                    "the fleet does not get run %s: %s; this robot keeps it in %s, goes on with it, and offers it once "
+                    "more whenever it starts; `reactree memory export` reads it from that file",
+                    *(name, error, self._own.path),
+                )
         else:
             self._own.delivered(name)
-
-    def _set_aside(self, name: str, error: Exception) -> None:
-        self._own.refuses(name)
-        _log.warning(
-            "the fleet does not get run %s: %s; this robot keeps it in %s, goes on with it, and offers it once more "
-            "whenever it starts; `reactree memory export` reads it from that file",
-            *(name, error, self._own.path),
-        )
 
     def _copy(self, server: Server | None) -> bool:
         assert server is not None

@@ -122,7 +122,8 @@ class Server:
             new = f"INSERT INTO {NAME}.run (id, experiences) VALUES (%s, %s) ON CONFLICT DO NOTHING"
             if execute(new, (run.id, len(run.rows))).rowcount == 0:
                 return
-            self._add_subgoals({key: row.subgoal for key, row in subgoals.items()})
+            add = f"INSERT INTO {NAME}.subgoal SELECT * FROM unnest(%s::uuid[], %s::text[]) ON CONFLICT DO NOTHING"
+            execute(add, (list(subgoals), [json.dumps(row.subgoal) for row in subgoals.values()]))
             self._add_vectors({key: row.vector for key, row in subgoals.items()})
             execute("SELECT pg_advisory_xact_lock(%s)", (schema.LOCK,))
             with self._connection.cursor() as cursor:
@@ -147,10 +148,6 @@ class Server:
         with explained(self._where, "write to"), self._connection.transaction():
             self._connection.execute(self._locally, ())
             yield
-
-    def _add_subgoals(self, subgoals: dict[UUID, str]) -> None:
-        add = f"INSERT INTO {NAME}.subgoal SELECT * FROM unnest(%s::uuid[], %s::text[]) ON CONFLICT DO NOTHING"
-        self._connection.execute(add, (list(subgoals), [json.dumps(text) for text in subgoals.values()]))
 
     def _add_vectors(self, vectors: dict[UUID, NDArray[np.float32]]) -> None:
         add = (

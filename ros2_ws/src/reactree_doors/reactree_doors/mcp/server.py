@@ -244,7 +244,9 @@ class Status(Tool):
 
     async def do(self, door: Door, call: Call) -> Answer:
         report = door.report()
-        lines = [f"{name}: {_as_text(value)}" for name, value in {**report.data, **report.observed}.items()]
+        lines = []
+        for name, value in {**report.data, **report.observed}.items():
+            lines.append(f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}")
         return _result(replace(report, seen="\n".join(lines)))
 
 
@@ -690,10 +692,6 @@ def _visible(value: Any) -> Any:
     if isinstance(value, list):
         return [_visible(one) for one in value]
     return {name: _visible(one) for name, one in value.items()} if isinstance(value, dict) else value
-
-
-def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _end_of(data: bytes) -> str:

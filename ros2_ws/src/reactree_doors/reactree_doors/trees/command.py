@@ -18,7 +18,6 @@ from reactree_ros.world.spec import WORLDS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reactree_ros.agent.household import Household
     from reactree_ros.agent.skill import Skill
 
 
@@ -61,7 +60,7 @@ def routine_export(
     memory.check_exists()
     with memory.open() as episodic:
         kept = Kept(episodic).named(name)
-    household = _household(world)
+    household = WORLDS.get(world).household
     skills = household.skills if kept.origin.household == household.name else ()  # else they are said in whole
     _put(xml_of(kept, skills) if kind is Kind.XML else python_of(kept), out)
 
@@ -69,14 +68,14 @@ def routine_export(
 @routine.command("import")
 def routine_import(file: Tree, memory: Memory, goal: Goal = "", world: World = WORLDS.default) -> None:
     """Keep a routine that a person wrote as XML; what cannot be carried over is said with node and line."""
-    household = _household(world)
+    household = WORLDS.get(world).household
     _keep(file, household.skills, memory, goal=goal, household=household.name)
 
 
 @routine.command("nodes")
 def routine_nodes(out: Out = None, world: World = WORLDS.default) -> None:
     """Write the nodes model for Groot2: this package's nodes, and the skills of a world with their ports."""
-    _put_nodes(_household(world).skills, out)
+    _put_nodes(WORLDS.get(world).household.skills, out)
 
 
 @robot.command("nodes")
@@ -121,10 +120,6 @@ def _put_nodes(skills: Sequence[Skill], out: Path | None) -> None:
     from reactree_doors.trees.xml_out import nodes_model
 
     _put(nodes_model(skills), out)
-
-
-def _household(world: str) -> Household:
-    return WORLDS.get(world).household
 
 
 def _put(text: str, out: Path | None) -> None:

@@ -17,7 +17,6 @@ from reactree_lab.bench.folder import BenchFolder
 from reactree_lab.bench.jobs import BenchSettings, Job
 from reactree_lab.bench.results import RunLine, grouped_by_end
 from reactree_lab.bench.workers import Died, LocalWorkers, RayWorkers, Workers, carry_out
-from reactree_ros.memory.spec import NamedMemory
 
 
 @dataclass
@@ -110,12 +109,3 @@ def _carry_out(
             raise
     for key in given_up:
         say(f"given up, because every worker died over it: {key}", "red")
-
-
-def checked_memory(memory: NamedMemory | None) -> tuple[str, int]:
-    """Return the name of an episodic memory for workers anywhere on this machine, and its number of experiences."""
-    if memory is None:
-        return "", 0
-    memory.check_exists()
-    with memory.open() as opened:
-        return memory.absolute(), len(opened)

@@ -62,10 +62,11 @@ class Verdict:
     reason: str  # the evidence in the run, in one sentence
 
 
-def verdict(*, instruction: str, end: str, goal: Goal | None, events: Sequence[Event]) -> Verdict:
+def verdict(instruction: str, end: str, goal: Goal | None, events: Sequence[Event]) -> Verdict:
     """Return why a run failed, by :data:`RULES`; ``end`` is a value of :class:`EpisodeEnd`."""
     if end == EpisodeEnd.CONTEXT_FULL.value:
-        return Verdict(Cause.CONTEXT_FULL, f"the prompt did not fit any more after {_decisions(events)} decisions")
+        decisions = max((event.decision for event in events), default=0)
+        return Verdict(Cause.CONTEXT_FULL, f"the prompt did not fit any more after {decisions} decisions")
     if not any(event.is_action for event in events):
         return Verdict(Cause.NOTHING_DONE, "the run asked for no action")
     if goal is None:
@@ -152,10 +153,6 @@ def _arrivals(events: Iterable[Event]) -> Iterator[str]:
         verb, name = WAH_NL.split_skill(event.skill)
         if verb == "go to" and event.executable:
             yield name
-
-
-def _decisions(events: Iterable[Event]) -> int:
-    return max((event.decision for event in events), default=0)
 
 
 def _words(texts: Iterable[str]) -> set[str]:

@@ -14,7 +14,7 @@ from reactree_lab.bench.results import RunLine
 from reactree_lab.out_folder import check_place, check_same, opened_alone
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import append_line, checked, cut_torn_line, read_json, read_lines
-from reactree_ros.files.whole_file import write_whole
+from reactree_ros.files.whole_file import whole_folder, write_whole
 
 SETTINGS, RESULTS = "settings.json", "results.jsonl"
 #: Runs without a result: they broke off because the model or the world was gone, or by a bug.
@@ -58,16 +58,10 @@ class BenchFolder:
         """Save a run, then write its line. After this returns, the run is done for good, unless it broke off."""
         line = finished.line
         place = self.path / line.folder
-        unfinished = place.with_name(f"{place.name}{_UNFINISHED}")
-        for folder in (unfinished, place):  # left by a killed bench
-            if folder.exists():
-                shutil.rmtree(folder)
-        unfinished.mkdir(parents=True)
-        for name, content in finished.files.items():
-            file = unfinished / name
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(content)
-        unfinished.rename(place)
+        shutil.rmtree(place, ignore_errors=True)  # left by a killed bench
+        with whole_folder(place) as new:
+            for name, content in finished.files.items():
+                (new / name).write_bytes(content)
         if line.broken:
             with (self.path / BROKEN).open("ab") as broken:
                 append_line(broken, line.as_json())
@@ -90,14 +84,11 @@ class BenchFolder:
 
 
 def read_settings(path: Path) -> BenchSettings:
-    return _read_settings(path)[0]
+    return read_planned(path)[0]
 
 
-def read_planned(path: Path) -> int:
-    return _read_settings(path)[1]
-
-
-def _read_settings(path: Path) -> tuple[BenchSettings, int]:
+def read_planned(path: Path) -> tuple[BenchSettings, int]:
+    """Read the settings of a bench, and the number of its runs."""
     file = path / SETTINGS
     if not file.exists():
         raise UserError(f"{path}: holds no {SETTINGS}; name the --out folder of `reactree lab bench`")

@@ -9,7 +9,9 @@ import threading
 import time
 import traceback
 from collections.abc import Mapping
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from typing import Any
 
 from reactree_lab.bench.jobs import BenchSettings, Job
 from reactree_lab.bench.results import RunLine, broken_line, goal_as_json, line_of, told_by
@@ -39,6 +41,18 @@ class Finished:
     files: Mapping[str, bytes]  # its saved files: content by name, in the run's folder
 
 
+def ready_model(llm: Mapping[str, Any], *, where: str) -> LanguageModel:
+    """Make a language model as :func:`~reactree_ros.llm.spec.model_to_dict` writes it, and wait until it is ready."""
+    with ExitStack() as made:
+        try:
+            model = made.enter_context(closing(make_model(*model_from_dict(llm, where=where))))
+            model.ready().result()
+        except LanguageModelError as error:
+            raise UserError(str(error)) from error
+        made.pop_all()
+    return model
+
+
 class JobRunner:
     """Carries out runs, also several at the same time in threads, which share its language models.
 
@@ -54,12 +68,9 @@ class JobRunner:
         self._runs = Runs()
         try:
             for name in settings.planners:
-                self._model_of(name).ready().result()
+                self._model_of(name)
                 if (named := settings.memory_of(name)) and named not in self._memories:
                     self._memories[named] = memory(named).open()
-        except LanguageModelError as error:
-            self.close()
-            raise UserError(str(error)) from error
         except BaseException:
             self.close()
             raise
@@ -96,7 +107,7 @@ class JobRunner:
         llm = self._settings.llm_of(name)
         key = json.dumps(llm, sort_keys=True)
         if key not in self._models:
-            self._models[key] = make_model(*model_from_dict(llm, where="settings of the bench"))
+            self._models[key] = ready_model(llm, where="settings of the bench")
         return self._models[key]
 
     def _carry_out(self, job: Job, instruction: str) -> Finished:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from reactree_lab.bench.spec import SUITES, SuiteSpec
 from reactree_lab.household.person import person_from_dict, person_to_dict
 from reactree_ros.errors import UserError
-from reactree_ros.files.read_back import read_yaml
+from reactree_ros.files.read_back import bytes_of, read_yaml
 from reactree_ros.files.secrecy import without_credentials
 from reactree_ros.llm.spec import MODELS, model_from_dict, model_to_dict, strange
 from reactree_ros.memory.spec import memory
@@ -175,7 +175,4 @@ def read_contenders(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def digest(path: Path) -> str:
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from error
+    return hashlib.sha256(bytes_of(path)).hexdigest()

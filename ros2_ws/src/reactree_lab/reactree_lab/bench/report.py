@@ -35,9 +35,9 @@ from reactree_lab.bench.comparison import (
     pairings,
 )
 from reactree_lab.bench.failures import RULES, Verdict, verdict
-from reactree_lab.bench.folder import read_broken, read_planned, read_results, read_settings
+from reactree_lab.bench.folder import read_broken, read_planned, read_results
 from reactree_lab.bench.job_runner import GOAL, RECORD
-from reactree_lab.bench.jobs import BenchSettings, Key
+from reactree_lab.bench.jobs import Key
 from reactree_lab.bench.results import Event, Goal, RunLine, grouped_by_end, read_goal, told_by
 from reactree_ros.errors import UserError
 from reactree_ros.files.whole_file import write_whole
@@ -98,7 +98,7 @@ class Failure:
 class BenchReport:
     def __init__(self, folder: Path, prices: Prices | None = None) -> None:
         self.folder = folder
-        self.settings: BenchSettings = read_settings(folder)
+        self.settings, self.planned = read_planned(folder)  # and the number of runs of the whole bench
         asked = ASKED if self.settings.person else ()
         results, self.broken = read_results(folder), read_broken(folder)
         cost = [COST] if any(run.cost is not None for run in results) else []
@@ -106,16 +106,16 @@ class BenchReport:
         if not results:
             why = f" ({_broke_off(self.broken)})" if self.broken else ""
             raise UserError(f"{folder}: no run is done yet{why}; continue `reactree lab bench`")
-        #: Number of runs of the whole bench.
-        self.planned = read_planned(folder)
         #: The plots by file name, once :meth:`parts` has made them.
         self.pictures: dict[str, bytes] = {}
         by_planner = {name: [run for run in results if run.planner == name] for name in self.settings.planners}
         self.runs: dict[str, list[RunLine]] = {name: runs for name, runs in by_planner.items() if runs}
-
-    @property
-    def done(self) -> int:
-        return sum(len(runs) for runs in self.runs.values())
+        every = [run for runs in self.runs.values() for run in runs]
+        self.done = len(every)
+        #: Whether some tokens were not counted by the model's tokenizer.
+        self.approximate = any(run.approximate_tokens for run in every)
+        #: Number of runs that are done by the planner's word only; they do not count as reached.
+        self.claimed = sum(run.verdict.claimed for run in every)
 
     @cached_property
     def events(self) -> dict[str, list[Sequence[Event]]]:
@@ -129,7 +129,7 @@ class BenchReport:
     @cached_property
     def failures(self) -> list[Failure]:
         return [
-            Failure(run, self._verdict(run, events))
+            Failure(run, verdict(run.instruction, run.end, self.goals.get(run.key), events))
             for planner, runs in self.runs.items()
             for run, events in zip(runs, self.events[planner], strict=True)
             if not run.whole
@@ -199,22 +199,9 @@ class BenchReport:
             *self._failures(),
         ]
 
-    @property
-    def approximate(self) -> bool:
-        """Whether some tokens were not counted by the model's tokenizer."""
-        return any(run.approximate_tokens for runs in self.runs.values() for run in runs)
-
-    @property
-    def claimed(self) -> int:
-        """Number of runs that are done by the planner's word only; they do not count as reached."""
-        return sum(run.verdict.claimed for runs in self.runs.values() for run in runs)
-
     def _events(self, run: RunLine) -> Sequence[Event]:
         path = next((self.folder / run.folder).glob(f"{Path(RECORD).stem}*"), None)  # packed or not
         return told_by(read_record(path).events).events if path else ()
-
-    def _verdict(self, run: RunLine, events: Sequence[Event]) -> Verdict:
-        return verdict(instruction=run.instruction, end=run.end, goal=self.goals.get(run.key), events=events)
 
     def _what_was_run(self) -> str:
         one = self.settings

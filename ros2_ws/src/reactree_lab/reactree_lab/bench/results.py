@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from reactree_lab.bench.jobs import Job, Key
-from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.turns import decision_from_dict
 from reactree_ros.episode import EpisodeResult
 from reactree_ros.files.read_back import checked, read_json
@@ -240,7 +239,8 @@ class _Teller:
             if request.took is not None and request.took.prompt_tokens != 0:  # it used something
                 self.sizes.append(size_of(request))
         elif kind == "decided" and (decision := decision_from_dict(event)) is not None:
-            self._decided(decision, event, moment)
+            self._add(event, moment, decision.tallied, decision.gist, subgoals=decision.subgoals_named)
+            self._acting = bool(decision.skill_asked)
         elif kind == "refused":
             decision = decision_from_dict(event)
             if decision is not None and decision.counts.steps:
@@ -252,10 +252,6 @@ class _Teller:
             # A look around instead of a result means that a hold interrupted the skill.
             halted = event["of"] == "observe"
             self._came(observation_from_dict(event), Outcome.HALTED.value if halted else event["outcome"])
-
-    def _decided(self, decision: Decision, event: Recorded, moment: Moment) -> None:
-        self._add(event, moment, decision.tallied, decision.gist, subgoals=decision.subgoals_named)
-        self._acting = bool(decision.skill_asked)
 
     def _came(self, observation: Observation, outcome: str) -> None:
         near = [seen for seen in observation.seen if not seen.held]

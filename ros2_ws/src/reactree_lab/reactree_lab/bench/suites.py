@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -118,34 +118,26 @@ def conditions_of(task: Task) -> Sequence[GoalCondition]:
     return task.goal
 
 
-WAH_NL = SuiteSpec(
+_in_houses = partial(SuiteSpec, make_world=SymbolicWorld, goal=goal_at_the_end, conditions=conditions_of)
+WAH_NL = _in_houses(
     name="wah_nl",
     summary="tasks of a file in the WAH-NL schema, in the symbolic VirtualHome",
     settings=WahNlSettings,
     tasks=_recorded,
-    make_world=SymbolicWorld,
-    goal=goal_at_the_end,
-    conditions=conditions_of,
     published=(published.WAH_NL, published.WAH_NL_MEMORIES, published.WAH_NL_CONTROL_FLOWS),
     flags=("tasks",),
 )
-GENERATED = SuiteSpec(
+GENERATED = _in_houses(
     name="generated",
     summary="tasks of houses made up from seeds, in the symbolic VirtualHome",
     settings=GeneratedSettings,
     tasks=_generated,
-    make_world=SymbolicWorld,
-    goal=goal_at_the_end,
-    conditions=conditions_of,
     flags=("houses",),
 )
-VAGUE = SuiteSpec(
+VAGUE = _in_houses(
     name="vague",
     summary="tasks of such houses, with instructions that leave things, numbers or places open",
     settings=VagueSettings,
     tasks=_vague,
-    make_world=SymbolicWorld,
-    goal=goal_at_the_end,
-    conditions=conditions_of,
     flags=("houses",),
 )

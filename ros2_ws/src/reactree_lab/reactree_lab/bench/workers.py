@@ -204,10 +204,7 @@ class LocalWorkers(Workers):
 
     def wait(self) -> list[Finished | Died]:
         if not any(one.gone for one in self._processes):
-            watched: list[Any] = []
-            for one in self._processes:
-                watched += (one.connection, one.process.sentinel)
-            connection.wait(watched)
+            connection.wait([end for one in self._processes for end in (one.connection, one.process.sentinel)])
         happened: list[Finished | Died] = []
         for one in list(self._processes):
             try:

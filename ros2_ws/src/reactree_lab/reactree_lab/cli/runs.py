@@ -194,7 +194,11 @@ def bench(
     if contenders is not None and planner:
         raise UserError(f"--planner {planner} and --contenders {contenders} exclude each other; write it into the file")
     named = read_contenders(contenders) if contenders is not None else {}
-    where, experiences = commands.checked_memory(memory)
+    where, experiences = "", 0
+    if memory is not None:
+        memory.check_exists()
+        with memory.open() as opened:  # by its name for workers anywhere on this machine
+            where, experiences = memory.absolute(), len(opened)
     trained = llm.spec.trained_for(llm.settings)
     asked = [as_trained(one.strip(), trained) for one in planner.split(",") if one.strip()]
     settings = BenchSettings(

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from reactree_lab.bench.job_runner import Runs
+from reactree_lab.bench.job_runner import Runs, ready_model
 from reactree_lab.bench.suites import HOUSE_STRIDE, GeneratedSettings
 from reactree_lab.dataset.exercises import exercise
 from reactree_lab.dataset.lines import Line, Run, bare, in_order, lines_of
@@ -49,8 +49,7 @@ from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, parse_tasks
 from reactree_ros.household.vocabulary import NEVER_OPEN
 from reactree_ros.llm.chat import chat_messages
-from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, LanguageModelError, MaySay, Reply
-from reactree_ros.llm.spec import make_model, model_from_dict
+from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, LanguageModel, MaySay, Reply
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.memory.spec import memory
 from reactree_ros.plugins.settings import read_settings
@@ -159,7 +158,8 @@ class Maker:
         self._pupil: LanguageModel | None = None
         self._memory: EpisodicMemory | None = None
         try:
-            self._pupil = self._ready_pupil()
+            if recipe.pupil:
+                self._pupil = ready_model(recipe.pupil, where="--on-policy")
             self._examples = self._found_examples()
         except BaseException:
             self.close()
@@ -291,17 +291,6 @@ class Maker:
         if chance < _MOVING:
             return LivedInHouse(task, drawn, scored=scored)
         return SymbolicWorld(task, scored=scored, robots=drawn.choice((2, 2, 3)) if chance > 1 - _TEAMS else 1)
-
-    def _ready_pupil(self) -> LanguageModel | None:
-        if not self.recipe.pupil:
-            return None
-        model = make_model(*model_from_dict(self.recipe.pupil, where="--on-policy"))
-        try:
-            model.ready().result()
-        except LanguageModelError as error:
-            model.close()
-            raise UserError(str(error)) from error
-        return model
 
     def _found_examples(self) -> Examples | None:
         most = self.recipe.settings.examples

@@ -118,6 +118,10 @@ class _Thing:
     inside: bool
     place: _Item
 
+    @property
+    def out_of_reach(self) -> bool:
+        return self.inside and self.place.class_name in NEVER_OPEN
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Apartment:
@@ -168,19 +172,18 @@ def generate_house(
         raise ValueError(f"an apartment has 3 to 8 rooms, not {rooms!r}")
     if tasks < 1:
         raise ValueError(f"an apartment needs at least 1 task, not {tasks!r}")
-    choice = _Choice(
-        house=f"house {seed} of {rooms} rooms",
-        without=frozenset(filter(None, check_subjects(without).split(","))),
-        about=frozenset(filter(None, check_subjects(about).split(","))),
-    )
-    said = _Said(_names_in(seed, rooms, nouns), people)
+    none, some = (frozenset(filter(None, check_subjects(given).split(","))) for given in (without, about))
+    names = _names_in(seed, rooms, nouns)
     apartment, errands = (_varied if varied else _plain)(seed, rooms)
     house = replace(apartment, clutter=()) if varied else apartment  # each varied task places it anew
     documents: list[Task] = []
-    for number, rng, drawn in choice.first(tasks, errands):
+    fitting = _fitting(errands, without=none, about=some, house=f"house {seed} of {rooms} rooms")
+    for number, (rng, drawn) in enumerate(itertools.islice(fitting, tasks), 1):
         room = rng.choice(list(apartment.rooms))
-        errand, things, plain = (_arrange_varied if varied else _arrange_plain)(rng, apartment, drawn, said.names)
-        text = said.as_people(apartment, errand, things, f"{seed} {rooms} {number}") or plain
+        errand, things, text = (_arrange_varied if varied else _arrange_plain)(rng, apartment, drawn, names)
+        if people:
+            own = random.Random(f"people {seed} {rooms} {number}")
+            text = say_as_people(own, _wishes(own, apartment, errand, things), errand.switches, names)
         goal = {f"{_relation(place)}_{thing}_{place}": count for (thing, place), count in errand.wanted.items()}
         document = {
             "task_id": number,
@@ -191,21 +194,8 @@ def generate_house(
             "init_room": apartment.rooms[room],
             "init_graph": _graph(house, things, room),
         }
-        documents.append(document | ({"names": dict(said.names)} if said.names else {}))
+        documents.append(document | ({"names": dict(names)} if names else {}))
     return documents
-
-
-@dataclass(frozen=True)
-class _Said:
-    names: Mapping[str, str]  # names of classes that the house calls otherwise
-    people: bool  # whether instructions are said as people do
-
-    def as_people(self, apartment: _Apartment, errand: Errand, things: Sequence[_Thing], of: str) -> str:
-        """Return a task's instruction as people say it, which draws nothing else; empty if they do not."""
-        if not self.people:
-            return ""
-        rng = random.Random(f"people {of}")
-        return say_as_people(rng, _wishes(rng, apartment, errand, things), errand.switches, self.names)
 
 
 def _names_in(seed: int, rooms: int, nouns: str) -> Mapping[str, str]:
@@ -215,46 +205,24 @@ def _names_in(seed: int, rooms: int, nouns: str) -> Mapping[str, str]:
     return draw_names(rng, nouns, first=first, share=1.0 if nouns == KEPT else 0.7) if nouns else {}
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Choice:
-    house: str
-    without: frozenset[str]
-    about: frozenset[str]
-
-    def first(
-        self, tasks: int, drawn: Iterable[tuple[random.Random, Errand]]
-    ) -> Iterator[tuple[int, random.Random, Errand]]:
-        """Yield the first fitting errands, numbered from 1, each with its random generator.
-
-        Raises:
-            UserError: Too many in a row do not fit.
-        """
-        number = others = 0
-        for rng, errand in drawn:
-            if self._fits(errand.subjects):
-                number, others = number + 1, 0
-                yield number, rng, errand
-            else:
-                others += 1
-            if number == tasks:
-                return
-            if others == _MOST_DRAWN:
-                raise UserError(self._nothing())
-
-    def _fits(self, subjects: frozenset[str]) -> bool:
-        return not subjects & self.without and (not self.about or bool(subjects & self.about))
-
-    def _nothing(self) -> str:
-        given = (("about", self.about), ("without", self.without))
-        asked = " ".join(f"{name}={','.join(sorted(words))}" for name, words in given if words)
-        return (
-            f"{self.house}: {_MOST_DRAWN} tasks were drawn and none of them fits {asked}; "
-            "name fewer things in without or more in about, or take another first_seed, rooms or varied"
-        )
-
-
 #: Errands without an end, each with its random generator.
 _Errands = Iterator[tuple[random.Random, Errand]]
+
+
+def _fitting(drawn: _Errands, *, without: frozenset[str], about: frozenset[str], house: str) -> _Errands:
+    """Yield the fitting errands; a UserError if too many in a row do not fit."""
+    others = 0
+    for rng, errand in drawn:
+        if not errand.subjects & without and (not about or errand.subjects & about):
+            others = 0
+            yield rng, errand
+        elif (others := others + 1) == _MOST_DRAWN:
+            given = (("about", about), ("without", without))
+            asked = " ".join(f"{name}={','.join(sorted(words))}" for name, words in given if words)
+            raise UserError(
+                f"{house}: {_MOST_DRAWN} tasks were drawn and none of them fits {asked}; "
+                "name fewer things in without or more in about, or take another first_seed, rooms or varied"
+            )
 
 
 def _plain(seed: int, rooms: int) -> tuple[_Apartment, _Errands]:
@@ -313,14 +281,10 @@ def _errand_of(rng: random.Random, name: str) -> Errand:
     return Errand(name=name, wanted=wanted, switches=(kind.receptacle,) if kind.turn_on else ())
 
 
-def _out_of_reach(thing: _Thing) -> bool:
-    return thing.inside and thing.place.class_name in NEVER_OPEN
-
-
 def _wishes(rng: random.Random, apartment: _Apartment, errand: Errand, things: Sequence[_Thing]) -> list[Wish]:
     wishes = []
     for (name, place), count in errand.wanted.items():
-        one = rng.choice([thing for thing in things if thing.class_name == name and not _out_of_reach(thing)])
+        one = rng.choice([thing for thing in things if thing.class_name == name and not thing.out_of_reach])
         at = "in" if one.inside else "on", one.place.class_name, apartment.rooms[one.place.room]
         source = at if rng.random() < _TOLD_WHERE else None
         inside = _relation(place) == "inside"
@@ -538,15 +502,15 @@ def _graph(apartment: _Apartment, things: Sequence[_Thing], start: int) -> dict[
 _ODDLY = 0.1  # share of places that get things of any kind
 
 
-def draw_errand(rng: random.Random, furniture: Collection[str], *, most: int = 5) -> Errand:
-    """Draw an errand: one to ``most`` things in one to three places of these classes, some appliances turned on."""
+def draw_errand(rng: random.Random, furniture: Collection[str]) -> Errand:
+    """Draw an errand: one to five things in one to three places of these classes, some appliances turned on."""
     switches = [name for name in SWITCHES if name in furniture]
     if switches and rng.random() < 0.04:
         name = rng.choice(switches)
         return Errand(name="turn_on", wanted={}, switches=(name,))
     places = [name for name in DESTINATIONS if name in furniture]
     chosen = rng.sample(places, min(len(places), rng.choices((1, 2, 3), weights=(70, 24, 6))[0]))
-    total = max(len(chosen), rng.choices(range(1, most + 1), weights=(20, 25, 25, 17, 13)[:most])[0])
+    total = max(len(chosen), rng.choices(range(1, 6), weights=(20, 25, 25, 17, 13))[0])
     drawn = [*chosen, *(rng.choice(chosen) for _ in range(total - len(chosen)))]
     wanted: dict[tuple[str, str], int] = {}
     for place in chosen:

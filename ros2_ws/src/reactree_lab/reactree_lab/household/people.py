@@ -51,7 +51,7 @@ def say_as_people(
     rng: random.Random, wishes: Sequence[Wish], switches: Sequence[str], names: Mapping[str, str] = MappingProxyType({})
 ) -> str:
     """Draw an instruction like :func:`~reactree_lab.household.wording.say_errands`, from many more ways to say it."""
-    return _Somebody(rng=rng, words=_WORDS, things=_THINGS, places=_PLACES, names=names).say(wishes, switches)
+    return _Somebody(rng=rng, names=names).say(wishes, switches)
 
 
 def say_impossible(rng: random.Random) -> str:
@@ -82,6 +82,8 @@ def _filled(rng: random.Random, slot: str, slots: Mapping[str, Sequence[str]]) -
 
 
 class _Somebody(Speaker):
+    words, things, places = _WORDS, _THINGS, _PLACES
+
     def _draw_name(self, names: Sequence[str]) -> str:
         return names[0] if self.rng.random() < 0.3 else self.rng.choice(names)
 

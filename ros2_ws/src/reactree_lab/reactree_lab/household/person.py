@@ -54,10 +54,6 @@ class Answered:
     facts: tuple[Fact, ...] = ()  # the parts of the goal that the answer told
     denied: bool = False  # whether the answer was no to something in the question, which is information, too
 
-    def is_needless(self, instruction: str) -> bool:
-        """Return whether the answer told nothing beyond the instruction."""
-        return not self.denied and all(_is_named(fact, instruction) for fact in self.facts)
-
 
 class SimulatedPerson(Person):
     """Answers at once, by its settings; even a missing answer is reported at once."""
@@ -92,7 +88,8 @@ class SimulatedPerson(Person):
 
     def needless(self, instruction: str) -> int:
         """Return how many questions were needless: their answers told nothing beyond the instruction."""
-        return sum(one.is_needless(instruction) for one in self.told)
+        told = [one.facts for one in self.told if not one.denied]
+        return sum(all(_is_named(fact, instruction) for fact in facts) for facts in told)
 
 
 def read_person(text: str) -> dict[str, str]:

@@ -10,10 +10,10 @@ import json
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 from reactree_ros.household.vocabulary import CLASSES, plural
 
@@ -72,11 +72,11 @@ def say_nonsense(rng: random.Random) -> str:
 class Speaker:
     """Says what somebody wants, in the words of tables."""
 
+    words: ClassVar[Mapping[str, Any]] = WORDS  # the tables
+    things: ClassVar[Mapping[str, Sequence[str]]] = THINGS
+    places: ClassVar[Mapping[str, Sequence[str]]] = PLACES
     rng: random.Random  # draws the words
-    words: Mapping[str, Any] = field(default_factory=lambda: WORDS)  # the tables, as in ``wording.json``
-    things: Mapping[str, Sequence[str]] = field(default_factory=lambda: THINGS)
-    places: Mapping[str, Sequence[str]] = field(default_factory=lambda: PLACES)
-    names: Mapping[str, str] = field(default_factory=dict)  # names of classes that the house calls otherwise
+    names: Mapping[str, str]  # names of classes that the house calls otherwise
 
     def say(self, wishes: Sequence[Wish], switches: Sequence[str]) -> str:
         """Draw an instruction that asks for some things somewhere, and last for appliances to be turned on."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -153,8 +152,6 @@ _MATRICES = {
     "mlp.down_proj": "ffn_down",
 }
 _NAME = re.compile(r"base_model\.model\.model\.layers\.(\d+)\.([a-z_.]+)\.lora_([AB])\.weight")
-#: Settings of peft that change what an adapter adds, and that GGUF cannot say.
-_UNSAID = ("use_dora", "rank_pattern", "alpha_pattern", "modules_to_save", "lora_bias", "layer_replication")
 
 
 def write_gguf_adapter(folder: Path, path: Path, *, heads: int, key_heads: int) -> None:
@@ -166,7 +163,8 @@ def write_gguf_adapter(folder: Path, path: Path, *, heads: int, key_heads: int) 
     writer = GGUFWriter(path, "llama")
     writer.add_type("adapter")
     writer.add_string("adapter.type", "lora")
-    writer.add_float32("adapter.lora.alpha", _alpha(folder / "adapter_config.json"))
+    config = parse_json(text_of(folder / "adapter_config.json"))
+    writer.add_float32("adapter.lora.alpha", float(config["lora_alpha"]))
     for name in sorted(weights):
         tensor, its = _renamed(folder, name), weights[name]
         if tensor.endswith("attn_q.weight.lora_b"):
@@ -178,14 +176,6 @@ def write_gguf_adapter(folder: Path, path: Path, *, heads: int, key_heads: int) 
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-
-
-def _alpha(path: Path) -> float:
-    config = parse_json(text_of(path))
-    if unsaid := [name for name in _UNSAID if config.get(name)]:
-        raise UserError(f"{path}: {unsaid[0]} is {config[unsaid[0]]!r}, which GGUF cannot say; train without it")
-    alpha = float(config["lora_alpha"])
-    return alpha * math.sqrt(config["r"]) if config.get("use_rslora") else alpha
 
 
 def _renamed(folder: Path, name: str) -> str:

@@ -14,15 +14,19 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import torch
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from tokenizers import Tokenizer
+from transformers import PreTrainedTokenizerFast
 
 from reactree_lab.bench.plots import curves
 from reactree_lab.dataset.settings import ABOUT
 from reactree_lab.out_folder import check_place, check_same, opened_alone, write_whole, writing
 from reactree_lab.training import dataset
 from reactree_lab.training.base import base_words, write_base
+from reactree_lab.training.graph import write_graph
 from reactree_lab.training.loop import (
     CHECKPOINT,
     HELD_OUT,
@@ -33,7 +37,7 @@ from reactree_lab.training.loop import (
     train_in_processes,
 )
 from reactree_lab.training.loop import Progress as TrainProgress
-from reactree_lab.training.model import begun_with
+from reactree_lab.training.model import begun_with, make_model
 from reactree_lab.training.prepared import prepare
 from reactree_lab.training.settings import ADAPTER, CSV, PLOT, TrainSettings
 from reactree_lab.training.vocabulary import END, Words, make_tokenizer, names_in
@@ -49,7 +53,7 @@ _FOR_THE_TOKENIZER = 20000
 
 def train(data: Sequence[Path], out: Path, settings: TrainSettings) -> Path:
     """Train a model from datasets' folders, or resume an interrupted training; return the model's folder."""
-    planners = dataset.planners_of(data)
+    planners = ",".join(dict.fromkeys(str(dataset.about(folder)["planner"]) for folder in data))
     if settings.parts and len(settings.parts) != len(data):
         raise UserError(
             f"--shares {settings.shares}: {len(settings.parts)} shares for {len(data)} --data; name one for each"
@@ -181,20 +185,16 @@ def make_model_folder(out: Path, settings: TrainSettings, planners: str) -> Path
             write_base(new, settings, weights)
         else:
             _write_own(new, settings, out / TOKENIZER, weights)
-        write_about(new, settings, planners)
+        said = settings.model_dump(mode="json")
+        named = {name: Path(said[name]).name for name in ("base", "start")}  # not where they lie on this machine
+        about = {"planner": planners, "settings": {**said, **named}}
+        write_whole(new / TRAINED, f"{json.dumps(about, indent=1)}\n".encode())
         shutil.rmtree(folder, ignore_errors=True)
     return folder
 
 
 def _write_own(folder: Path, settings: TrainSettings, tokenizer: Path, weights: Mapping[str, Any]) -> None:
     """Write a model from scratch: weights in 16 bits, tokenizer, graph."""
-    import torch
-    from tokenizers import Tokenizer
-    from transformers import PreTrainedTokenizerFast
-
-    from reactree_lab.training.graph import write_graph
-    from reactree_lab.training.model import make_model
-
     words = Tokenizer.from_file(str(tokenizer))
     model = make_model(settings, words.get_vocab_size())
     model.load_state_dict(weights)
@@ -213,24 +213,13 @@ def _compute_in_full(config: Path) -> None:
     write_whole(config, json.dumps({**values, "dtype": "float32"}, indent=2).encode())
 
 
-def write_about(folder: Path, settings: TrainSettings, planners: str) -> None:
-    """Write into a model's folder for which planners and how it was trained."""
-    said = settings.model_dump(mode="json")
-    named = {name: Path(said[name]).name for name in ("base", "start")}  # not where they lie on this machine
-    trained = {"planner": planners, "settings": {**said, **named}}
-    write_whole(folder / TRAINED, f"{json.dumps(trained, indent=1)}\n".encode())
-
-
 def write_curves(folder: Path, points: Sequence[Mapping[str, float]]) -> None:
-    if points:
-        write_whole(folder / CSV, as_csv(points))
-        write_whole(folder / PLOT, curves(points))
-
-
-def as_csv(points: Sequence[Mapping[str, float]]) -> bytes:
+    if not points:
+        return
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(points[0]), lineterminator="\n")
     writer.writeheader()
     for point in points:
         writer.writerow({name: f"{value:.6g}" if name != "tokens" else int(value) for name, value in point.items()})
-    return text.getvalue().encode()
+    write_whole(folder / CSV, text.getvalue().encode())
+    write_whole(folder / PLOT, curves(points))

@@ -39,10 +39,6 @@ class NodeText:
     source: int = 0  # number of its dataset among those that are learnt together
 
 
-def planners_of(folders: Sequence[Path]) -> str:
-    return ",".join(dict.fromkeys(str(about(folder)["planner"]) for folder in folders))
-
-
 def about(folder: Path) -> Mapping[str, Any]:
     if not (folder / ABOUT).is_file():
         raise UserError(f"--data {folder}: holds no {ABOUT} of a dataset; `reactree lab dataset` makes one")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -54,7 +54,9 @@ def look(model: Path, data: Path, *, limit: int, shown: Callable[[float], None] 
         words = engine.load()
     except LanguageModelError as error:
         raise UserError(str(error)) from error
-    lines = list(islice(_learnable(data / dataset.HELD_OUT), limit or None))
+    read = (line for line in dataset.read_lines(data / dataset.HELD_OUT) if line.get("learn", True))
+    learnable = (line for line in read if line.get("may_say") and dataset.in_agents_words(line))
+    lines = list(islice(learnable, limit or None))
     if not lines:
         raise UserError(f"--data {data}: {dataset.HELD_OUT} holds no decision that is to be learnt")
     found = []
@@ -71,12 +73,6 @@ def look(model: Path, data: Path, *, limit: int, shown: Callable[[float], None] 
         found.append(Looked(line["kind"], right, text.sure))
         shown(number / len(lines))
     return found
-
-
-def _learnable(path: Path) -> Iterator[dict[str, Any]]:
-    for line in dataset.read_lines(path):
-        if line.get("learn", True) and line.get("may_say") and dataset.in_agents_words(line):
-            yield line
 
 
 def regex_of(may_say: Mapping[str, Any]) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.distributed as dist
+from tokenizers import Tokenizer
 
 from reactree_lab.out_folder import write_whole
 from reactree_lab.training.base import adapter_weights, base_model, learnt_weights, put_back
@@ -148,8 +149,6 @@ class _Trainer:
             self._begin_with(settings.start)
 
     def _model(self, tokenizer: Path) -> Any:
-        from tokenizers import Tokenizer
-
         if self._settings.base:
             return base_model(self._settings)
         return make_model(self._settings, Tokenizer.from_file(str(tokenizer)).get_vocab_size())
@@ -292,13 +291,9 @@ class _Trainer:
             "optimiser": self._optimiser.state_dict(),
             "progress": vars(self._progress),
         }
-        save_checkpoint(self._path, state)
-
-
-def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
-    content = io.BytesIO()
-    torch.save(state, content)
-    write_whole(path, content.getvalue())
+        content = io.BytesIO()
+        torch.save(state, content)
+        write_whole(self._path, content.getvalue())
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:

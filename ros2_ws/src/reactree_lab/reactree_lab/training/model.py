@@ -10,7 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import load_file
 from torch import nn
+from transformers import AttentionInterface, AttentionMaskInterface, LlamaConfig, LlamaForCausalLM
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import sdpa_mask
+from transformers.models.llama.modeling_llama import LlamaRMSNorm
 
 from reactree_lab.training.prepared import FILLING, Pass
 from reactree_lab.training.settings import PRESETS, TrainSettings
@@ -38,8 +43,6 @@ def make_model(settings: TrainSettings, vocabulary: int) -> Any:
     Half of the heads of the inner layers start by looking for tokens like their own (equal keys and queries; Trockman
     and Kolter 2023, "Mimetic Initialization of Self-Attention Layers"), and no layer adds anything yet.
     """
-    from transformers import LlamaConfig, LlamaForCausalLM
-
     shape = PRESETS[settings.preset]
     torch.manual_seed(settings.seed)
     config = LlamaConfig(
@@ -84,8 +87,6 @@ class Begun:
 
 
 def begun_with(model: str) -> Begun:
-    from safetensors.torch import load_file
-
     folder = Path(model)
     try:
         return Begun((folder / TOKENIZER).read_text(encoding="utf-8"), load_file(folder / WEIGHTS))
@@ -121,8 +122,6 @@ def with_layers(weights: Mapping[str, Any], count: int) -> dict[str, Any]:
 
 def attend(module: Any, query: Any, keys: Any, values: Any, attention_mask: Any, **given: Any) -> tuple[Any, None]:
     """Attend as PyTorch does; on the CPU with matrix products, whose backward pass takes a fraction of the time."""
-    from transformers.integrations.sdpa_attention import sdpa_attention_forward
-
     rows, heads, length, size = query.shape
     quick = values.device.type == "cpu" and values.dtype is torch.bfloat16 and length <= _LONGEST
     if not quick or attention_mask is not None:
@@ -158,9 +157,6 @@ class Learner:
     """
 
     def __init__(self, model: Any, precision: torch.dtype) -> None:
-        from transformers import AttentionInterface, AttentionMaskInterface
-        from transformers.masking_utils import sdpa_mask
-
         AttentionInterface.register(_ATTENTION, attend)
         AttentionMaskInterface.register(_ATTENTION, sdpa_mask)
         model.set_attn_implementation(_ATTENTION)
@@ -237,8 +233,6 @@ def _with_lora(layer: Any) -> torch.Tensor:
 
 def _normalize_at_once(model: Any) -> None:
     """Have the norms of a Llama computed by one kernel instead of by six."""
-    from transformers.models.llama.modeling_llama import LlamaRMSNorm
-
     for one in model.modules():
         if type(one) is LlamaRMSNorm:
             one.forward = partial(_normalized, one)

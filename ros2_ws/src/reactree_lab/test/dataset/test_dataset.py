@@ -255,7 +255,7 @@ class Thinking(ExpertModel):
 def test_several_runs_at_once_of_one_model_make_the_same_dataset(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reactree_lab.dataset.making.make_model", lambda spec, settings: Thinking())
+    monkeypatch.setattr("reactree_lab.bench.job_runner.make_model", lambda spec, settings: Thinking())
     monkeypatch.setattr(dataset_command, "PART", 2)
     settings = ("--houses", 7, "--rooms", 3, "--on-policy", "expert", "--workers", 1, "--exercises", 2)
     for name, at_once in (("one", 1), ("several", 5)):

@@ -246,7 +246,7 @@ def test_it_runs_from_the_command_line(tmp_path: Path) -> None:
     assert json.loads(run.stdout)["instruction"] == greywater().instruction
     wrong = reactree("run", "--world", "jericho", "--llm", "expert", "--world-option", "story=no.z5")
     assert (wrong.returncode, len(wrong.stderr.splitlines())) == (2, 1), wrong.stderr
-    assert "no.z5: the story file cannot be read: No such file or directory" in wrong.stderr
+    assert "no.z5: cannot be read: No such file or directory" in wrong.stderr
 
 
 def test_a_bench_goes_on_past_a_story_that_breaks_and_a_resume_repeats_it(tmp_path: Path) -> None:

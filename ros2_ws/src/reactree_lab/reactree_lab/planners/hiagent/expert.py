@@ -23,13 +23,8 @@ _NOT_UNDERSTOOD = "understand a task that does not start in a house of rooms tha
 
 def answer(request: DecisionRequest, prompt: str, known: Mapping[str, Sequence[Goal]]) -> str:
     """Return the continuation of HiAgent's prompt: ``Action: …``, ``2 Subgoal: …`` with its action, or a summary."""
-    if isinstance(request.may_say, SubgoalGrammar) or is_by_subgoals(prompt):
-        return say(prompt, known)
-    return ""
-
-
-def is_by_subgoals(prompt: str) -> bool:
-    return prompt.endswith(_OUTPUT) or '"Subgoal: subgoal"' in split_prompt(prompt)[0]
+    by_subgoals = prompt.endswith(_OUTPUT) or '"Subgoal: subgoal"' in split_prompt(prompt)[0]
+    return say(prompt, known) if by_subgoals or isinstance(request.may_say, SubgoalGrammar) else ""
 
 
 def say(prompt: str, known: Mapping[str, Sequence[Goal]] | None = None) -> str:

@@ -246,7 +246,8 @@ class _Taker(ast.NodeTransformer):
     def visit(self, node: ast.AST) -> ast.AST:
         if isinstance(node, _ONCE_OR_NOT):
             if hidden := sorted(called_functions(node) & frozenset(self._unknown)):
-                raise BlockError(f"NameError: {_own_statement(hidden[0])}")
+                said = f"'{hidden[0]}' has no code yet; give its call a statement of its own"
+                raise BlockError(f"NameError: {said}, outside of other expressions")
             return node
         self.generic_visit(node)
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in self._unknown):
@@ -259,10 +260,6 @@ class _Taker(ast.NodeTransformer):
 def assignment(name: str, value: ast.expr) -> ast.stmt:
     made = ast.Assign(targets=[ast.Name(name, ast.Store())], value=value)
     return ast.fix_missing_locations(ast.copy_location(made, value))
-
-
-def _own_statement(function: str) -> str:
-    return f"'{function}' has no code yet; give its call a statement of its own, outside of other expressions"
 
 
 def not_inside(statement: ast.stmt, unknown: Collection[str]) -> BlockError:

@@ -80,7 +80,9 @@ def _next_skill(step: Step, situation: Situation) -> str | None:
     if step.verb == "slice":
         return _slice(step, situation)
     if class_of(situation.held) in step.thing:
-        return _bring(step, situation) if step.verb == "place" else _put_to_treat(step, situation)
+        if step.verb != "place":
+            step = Step("place", step.thing, _APPLIANCES[step.verb])
+        return _bring(step, situation)
     if step.verb in _APPLIANCES and (skill := _treat(step, situation)):
         return skill
     return _free_hand(situation, step.thing) or _find(step.thing, "pick up", situation)
@@ -180,10 +182,6 @@ def _reach(place: str, situation: Situation) -> str | None:
     if place in situation.closed and not _refused(f"open {place}", situation):
         return f"open {place}"
     return None
-
-
-def _put_to_treat(step: Step, situation: Situation) -> str | None:
-    return _bring(Step("place", step.thing, _APPLIANCES[step.verb]), situation)
 
 
 def _treat(step: Step, situation: Situation) -> str | None:

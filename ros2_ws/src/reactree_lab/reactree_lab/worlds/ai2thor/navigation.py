@@ -48,7 +48,7 @@ class Navigation:
             metadata = self._step("TeleportFull", **pose)
             if not metadata["lastActionSuccess"]:
                 continue
-            if _visible(metadata, thing):
+            if any(other["visible"] for other in metadata["objects"] if other["objectId"] == thing["objectId"]):
                 return True
             first = first or pose
         return first is not None and bool(self._step("TeleportFull", **first)["lastActionSuccess"])
@@ -97,10 +97,6 @@ def _towards(position: Pose, target: Pose) -> tuple[float, float]:
 
 def _distance(one: Pose, other: Pose) -> float:
     return math.hypot(one["x"] - other["x"], one["z"] - other["z"])
-
-
-def _visible(metadata: dict[str, Any], thing: Thing) -> bool:
-    return any(other["visible"] for other in metadata["objects"] if other["objectId"] == thing["objectId"])
 
 
 _log = logging.getLogger(__name__)

@@ -332,10 +332,6 @@ def _port_for(settings: Ai2ThorSettings) -> int:
         ) from None
 
 
-def _tasks_of(settings: Ai2ThorSettings) -> dict[int, Trial]:
-    return dict(enumerate(load_trials(settings.tasks))) if settings.tasks else {}
-
-
 SPEC = WorldSpec(
     name="ai2thor",
     summary="AI2-THOR: ALFRED trials, or a scene without a goal",
@@ -343,7 +339,7 @@ SPEC = WorldSpec(
     extra="reactree_lab[ai2thor]",
     needs=("ai2thor",),
     household=ALFRED,
-    load_tasks=_tasks_of,
+    load_tasks=lambda settings: dict(enumerate(load_trials(settings.tasks))) if settings.tasks else {},
     make=Ai2ThorWorld,
     flags=("tasks", "task_id"),
 )

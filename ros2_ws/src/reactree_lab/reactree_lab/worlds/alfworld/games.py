@@ -34,7 +34,7 @@ from reactree_lab.worlds.alfworld.rooms import (
     room_of,
 )
 from reactree_ros.errors import UserError
-from reactree_ros.files.read_back import bytes_of, parse_json
+from reactree_ros.files.read_back import checked, parse_json, read_json
 from reactree_ros.plugins.settings import fault_of
 
 #: The types of tasks, in ALFWorld's order.
@@ -319,10 +319,4 @@ def _beside(file: Path) -> _TrajData | None:
 
 
 def _read_json(file: Path) -> dict[str, Any]:
-    try:
-        read = parse_json(bytes_of(file))
-    except ValueError as error:
-        raise UserError(f"{file}: cannot be read: {' '.join(str(error).split())}") from None
-    if not isinstance(read, dict):
-        raise UserError(f"{file}: holds no object")
-    return read
+    return read_json(file, "game of ALFWorld", lambda values: checked(dict[str, Any], values))

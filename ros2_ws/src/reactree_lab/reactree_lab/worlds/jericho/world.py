@@ -21,6 +21,7 @@ from reactree_lab.worlds.running import LineProcess, Spare, WorkerWorld
 from reactree_ros.agent.household import Household
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
+from reactree_ros.files.read_back import bytes_of
 from reactree_ros.plugins.settings import Harmless, Settings
 from reactree_ros.world.port import Observation, Outcome, Score, WorldError
 from reactree_ros.world.spec import TasksOnDemand, WorldSettings, WorldSpec
@@ -72,11 +73,7 @@ def numbered(stories: list[Path], instruction: str = "", seed: int = 0) -> Mappi
 
 def check_story(story: Path) -> None:
     """Check that a file is a story for the interpreter, as far as its header says."""
-    try:
-        content = story.read_bytes()
-    except OSError as error:
-        raise UserError(f"{story}: the story file cannot be read: {error.strerror}") from error
-    if problem := _problem_of(content):
+    if problem := _problem_of(bytes_of(story)):
         raise UserError(f"{story}: {problem}; jericho runs story files of the Z-machine, versions 1 to 8")
 
 
@@ -270,12 +267,9 @@ def _refusal(said: str) -> str:
         return "Games read plain letters, digits and signs only, and no backslash."
     if len(said) > LONGEST:
         return f"Games read {LONGEST} letters at most; these are {len(said)}."
-    beside = next((one for one in map(_bare, _NEXT.split(said)) if _BESIDE.fullmatch(one)), "")
+    bare = (one.strip(" \"'!?") for one in _NEXT.split(said))
+    beside = next((one for one in bare if _BESIDE.fullmatch(one)), "")
     return f"There is no way to {beside} here." if beside else ""
-
-
-def _bare(said: str) -> str:
-    return said.strip(" \"'!?")
 
 
 def _tidy(text: str) -> str:
@@ -322,15 +316,11 @@ class JerichoSuiteSettings(Settings):
     )
 
 
-def _suite_tasks(settings: JerichoSuiteSettings) -> Mapping[int, StoryTask]:
-    return numbered(stories_in(settings.stories), settings.instruction, settings.seed)
-
-
 SUITE = SuiteSpec.in_world(
     SPEC,
     summary="the text adventures of a folder of story files, by name, in the world `jericho`",
     settings=JerichoSuiteSettings,
-    tasks=_suite_tasks,
+    tasks=lambda settings: numbered(stories_in(settings.stories), settings.instruction, settings.seed),
     make_world=JerichoWorld,
     ssr="score",
     published=(published.JERICHO,),

@@ -217,7 +217,7 @@ def _document(house: Sequence[_Room], start: str, widths: Mapping[str, float], r
     begin = next(room for room in rooms if room["name"].rpartition("_")[0] == _category(start))
     return {
         "params": {"name": "house", "object_radius": 0.0, "wall_height": 2.0},
-        "robots": [_robot_entry(name, begin, number, robots) for number, name in enumerate(_names(robots))],
+        "robots": [_robot_entry(begin, number, robots) for number in range(robots)],
         "rooms": rooms,
         "hallways": hallways,
         "locations": sorted(locations, key=_in_order),
@@ -287,14 +287,10 @@ def _object_entries(piece: _Piece, x: float, y: float, width: float) -> Iterator
         }
 
 
-def _names(robots: int) -> list[str]:
-    return ["robot"] if robots == 1 else [f"robot_{number}" for number in range(1, robots + 1)]
-
-
-def _robot_entry(name: str, room: Mapping[str, Any], number: int, robots: int) -> dict[str, Any]:
+def _robot_entry(room: Mapping[str, Any], number: int, robots: int) -> dict[str, Any]:
     x, y = room["nav_poses"][0]
     return {
-        "name": name,
+        "name": "robot" if robots == 1 else f"robot_{number + 1}",
         "radius": _RADIUS,
         "location": room["name"],
         "pose": {"position": {"x": round(x + 3 * _RADIUS * (number - (robots - 1) / 2), 3), "y": y}},

@@ -221,9 +221,9 @@ class PyrobosimRobot(WorkerWorld, SharedWorld):
         description = self._house.description(self._seed)
         if self._scene is None or self._beginning != self._house.beginnings:
             self._gone = ""
-            self._words = tuple(dict.fromkeys((*WORDS, *description.words())))
-            self._recallable = tuple(dict.fromkeys((*RECALLABLE, *description.words_of_things())))
-            self._places = description.words_of_places()
+            self._places, things = description.words_of_places(), description.words_of_things()
+            self._words = tuple(dict.fromkeys((*WORDS, *self._places, *things)))
+            self._recallable = tuple(dict.fromkeys((*RECALLABLE, *things)))
             self._beginning = self._house.beginnings
             self._scene = HouseScene(description)
         if self._gone:

@@ -34,9 +34,6 @@ class Description:
     def read(cls, told: Mapping[str, Any]) -> Description:
         return cls(**{name: tuple(entries) for name, entries in told.items()})
 
-    def words(self) -> tuple[str, ...]:
-        return self.words_of_places() + self.words_of_things()
-
     def words_of_places(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*map(_word_of_place, self.places), HALLWAY)))
 

@@ -29,12 +29,8 @@ def check_factor(factor: float) -> float:
     return factor
 
 
-def _is_seed(house: str) -> bool:
-    return number_of(house) is not None
-
-
 class PyrobosimSettings(WorldSettings):
-    house: Annotated[str, Harmless(_is_seed)] = Field(
+    house: Annotated[str, Harmless(lambda house: number_of(house) is not None)] = Field(
         default="0",
         description="a world file of pyrobosim, a folder of `reactree lab house --as pyrobosim`, or a house's seed",
     )

@@ -203,21 +203,23 @@ def _household(simplifications: str) -> Household:
     return replace(HOUSEHOLD, actions=(*HOUSEHOLD.actions, _TELEPORT), rules=f"{RULES}\n{_TELEPORT_RULE}")
 
 
-def check_simplifications(given: str) -> str:
-    return check_names("simplification", given, SIMPLIFICATIONS) if given else ""
+class Simplified(Settings):
+    simplifications: Annotated[str, Harmless(plain)] = Field(
+        default="", description="simplifications, separated by commas, e.g. easy or openDoors"
+    )
+
+    @field_validator("simplifications")
+    @classmethod
+    def _known(cls, given: str) -> str:
+        return check_names("simplification", given, SIMPLIFICATIONS) if given else ""
 
 
-class ScienceWorldSettings(WorldSettings):
+class ScienceWorldSettings(WorldSettings, Simplified):
     """The type of task; the number of a task is its variation."""
 
     task: Annotated[str, Harmless(plain)] = Field(
         default=next(iter(VARIATIONS)), description="type of task, e.g. boil or grow-fruit"
     )
-    simplifications: Annotated[str, Harmless(plain)] = Field(
-        default="", description="simplifications, separated by commas, e.g. easy or openDoors"
-    )
-
-    _known = field_validator("simplifications")(check_simplifications)
 
     @field_validator("task")
     @classmethod
@@ -253,17 +255,12 @@ SPEC = WorldSpec(
 TYPE_STRIDE = 10_000
 
 
-class ScienceWorldSuiteSettings(Settings):
+class ScienceWorldSuiteSettings(Simplified):
     task_types: Annotated[str, Harmless(plain)] = Field(
         default="", description="types of tasks, separated by commas; empty: all thirty"
     )
     part: Literal["train", "dev", "test"] = Field(default="test", description="part of the variations")
     variations: int = Field(default=1, ge=1, description="variations of each type, from the first of the part")
-    simplifications: Annotated[str, Harmless(plain)] = Field(
-        default="", description="simplifications, separated by commas, e.g. easy"
-    )
-
-    _known = field_validator("simplifications")(check_simplifications)
 
     @field_validator("task_types")
     @classmethod

@@ -45,11 +45,11 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Annotated, Any, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, Field, TypeAdapter
+from pydantic import BaseModel, Field
 
 from reactree_ros.background.pending import Pending, where_late
 from reactree_ros.errors import UserError
-from reactree_ros.files.read_back import parse_json
+from reactree_ros.files.read_back import checked, parse_json
 from reactree_ros.world.port import WorldError
 
 T = TypeVar("T")
@@ -74,11 +74,6 @@ class Step(BaseModel):
     done: bool  # whether a purchase was made
 
 
-_TEXT, _NUMBER, _NUMBERS = TypeAdapter(str), TypeAdapter(int), TypeAdapter(list[int])
-_ACTIONS, _STEP = TypeAdapter(Actions), TypeAdapter(Step)
-_RESET, _ANYTHING = TypeAdapter(list[str | None]), TypeAdapter[object](object)
-
-
 class Refused(WorldError):
     """The server answered with an HTTP status other than success."""
 
@@ -96,7 +91,7 @@ def read_address(server: str) -> str:
 
 def check_server(server: str, time_limit: float) -> None:
     try:
-        said = _Server(server, time_limit).ask("GET", "/", _ANYTHING)
+        said = _Server(server, time_limit).ask("GET", "/", object)
     except WorldError as error:
         raise UserError(str(error)) from None
     if said != "ok":
@@ -110,36 +105,36 @@ class Shop:
         self.lost = ""  # why it is useless
         self.place = server, time_limit
         self._server = _Server(server, time_limit)
-        self._id = self._server.ask("POST", "/create", _NUMBER)
+        self._id = self._server.ask("POST", "/create", int)
 
     def begin(self, session: int) -> None:
-        self._ask("POST", "/reset", _RESET, session_id=session)
+        self._ask("POST", "/reset", list[str | None], session_id=session)
 
     def is_known(self) -> bool:
         """Return whether the server still has it; a restarted server has not."""
-        return self._id in self._server.ask("GET", "/list_envs", _NUMBERS)
+        return self._id in self._server.ask("GET", "/list_envs", list[int])
 
     def page(self) -> str:
-        return tidy(self._ask("GET", "/observation", _TEXT))
+        return tidy(self._ask("GET", "/observation", str))
 
     def instruction(self) -> str:
-        said = " ".join(self._ask("GET", "/instruction_text", _TEXT).split())
+        said = " ".join(self._ask("GET", "/instruction_text", str).split())
         return said.removeprefix(_INSTRUCTION).strip()
 
     def actions(self) -> Actions:
-        return self._ask("GET", "/available_actions", _ACTIONS)
+        return self._ask("GET", "/available_actions", Actions)
 
     def step(self, action: str) -> Step:
-        step = self._ask("POST", "/step", _STEP, action=action)
+        step = self._ask("POST", "/step", Step, action=action)
         return step.model_copy(update={"state": tidy(step.state)})
 
     def close(self) -> None:
         self.lost = self.lost or "the shop was closed"
         self._server.time_limit = min(CLOSE_LIMIT, self._server.time_limit)
         with contextlib.suppress(WorldError):
-            self._server.ask("POST", "/close", _ANYTHING, env_idx=self._id)
+            self._server.ask("POST", "/close", object, env_idx=self._id)
 
-    def _ask(self, method: str, path: str, kind: TypeAdapter[T], **values: Any) -> T:
+    def _ask(self, method: str, path: str, kind: type[T], **values: Any) -> T:
         if self.lost:
             raise WorldError(self.lost)
         try:
@@ -159,7 +154,7 @@ class _Server:
         self._connection = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         self._host, self._port, self._folder = str(parts.hostname), parts.port, parts.path
 
-    def ask(self, method: str, path: str, kind: TypeAdapter[T], **values: Any) -> T:
+    def ask(self, method: str, path: str, kind: type[T], **values: Any) -> T:
         for _ in range(BUSY_TRIES):
             status, body = self._exchange(method, path, values)
             if status != _BUSY:
@@ -172,7 +167,7 @@ class _Server:
             answer: object = parse_json(text)
             if isinstance(answer, Mapping) and answer.get("error"):  # AgentGym's servers for other worlds do this
                 raise Refused(f"{self._where} answers {path} with an error: {_line(str(answer['error']))}")
-            return kind.validate_python(answer, strict=True)
+            return checked(kind, answer)
         except ValueError:  # of JSON or pydantic
             said = f"answers {path} with what is no answer of AgentGym's WebShop"
             raise WorldError(f"{self._where} {said}: {_line(text)}") from None
