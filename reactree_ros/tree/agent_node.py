@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from reactree_ros.agent.decision import ASKS_MEMORY, OK, RECALL, Decision
 from reactree_ros.agent.grammar import LONGEST_LINE, LONGEST_THOUGHT, DecisionGrammar
 from reactree_ros.agent.kinds.expand import Expand, normal
 from reactree_ros.agent.kinds.think import Summarise
+from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.prompt import ContextWindow, Siblings, reply_rule, system_text, task_turn
 from reactree_ros.agent.skill import Offer, apart
 from reactree_ros.agent.transcript import Example
@@ -270,8 +272,18 @@ class AgentNode(GoalNode):
     def _offered(self) -> Sequence[str]:
         breaks, household = self._abilities.break_rounds, self.context.household
         breaks = not self.context.options.is_trained if breaks is None else breaks
-        again = {skill for skill in fruitless(self._done) if not household.waits(skill)} if breaks else ()
+        if not breaks:
+            return self._skills
+        again = {skill for skill in fruitless(self._done) if not household.waits(skill)} | self._undoing()
         return [skill for skill in self._skills if skill not in again] if again else self._skills
+
+    def _undoing(self) -> set[str]:
+        """Return what puts down where it was what has just been taken: whoever takes it means to bring it."""
+        household = self.context.household
+        with suppress(ParameterError):
+            taken = household.call(self._done[-1][0]).value("held") if self._done else ""
+            return {f"{one.verb} {taken}" for one in household.skills if taken and one.does("released")}
+        return set()
 
     def _questions_left(self) -> int | None:
         if self.context.person is None or not self._abilities.questions:
