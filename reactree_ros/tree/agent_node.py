@@ -58,7 +58,8 @@ class Abilities:
             half of them summarised there, as HiAgent does; its turns stay whole. A summary counts as a decision. 0:
             never.
         break_rounds: A skill that was done again and brought nothing new is not offered until something new is seen or
-            told by a person, unless it only waits. None: unless the model is trained.
+            told by a person, unless it only waits; nor is what puts down at once what has just been taken. None:
+            unless the model is trained.
     """
 
     control_flows: tuple[type[ControlFlow], ...]  # what an expansion may use; empty: they cannot expand (ReAct)
@@ -281,7 +282,8 @@ class AgentNode(GoalNode):
         """Return what puts down where it was what has just been taken: whoever takes it means to bring it."""
         household = self.context.household
         with suppress(ParameterError):
-            taken = household.call(self._done[-1][0]).value("held") if self._done else ""
+            is_done = self._done and not self._last_failed
+            taken = household.call(self._done[-1][0]).value("held") if is_done else ""
             return {f"{one.verb} {taken}" for one in household.skills if taken and one.does("released")}
         return set()
 
