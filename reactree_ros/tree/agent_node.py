@@ -17,12 +17,14 @@ from reactree_ros.agent.kinds.think import Summarise
 from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.prompt import ContextWindow, Siblings, reply_rule, system_text, task_turn
 from reactree_ros.agent.skill import Offer, apart
+from reactree_ros.agent.text import without_excluded
 from reactree_ros.agent.transcript import Example
 from reactree_ros.agent.turns import About, Prompt, Said, Saw, Told, Turn, told_failed
 from reactree_ros.llm.port import A_PERSON, PromptTooLong, Reply
 from reactree_ros.memory.experience import End
+from reactree_ros.memory.knowledge import word_of
 from reactree_ros.person.port import quoted
-from reactree_ros.tree.advice import about_thought, line, why_not
+from reactree_ros.tree.advice import about_thought, line, whole_names, why_not
 from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.goal import OfAttempt
 from reactree_ros.tree.goal_node import GoalNode
@@ -40,9 +42,10 @@ SHORTEST_SUMMARY = 32
 #: How many expansions in a row may be refused before none is offered.
 MOST_REFUSED = 2
 
-#: What a node is told that says it is done: of a skill that failed just before, and of what its goal names and no skill
-#: was done with, of which at most so many are named. It may say so again.
+#: What a node is told that says it is done: of a skill that failed just before, of what its goal names and no skill was
+#: done with, and of what it names beside something else and is held. So many are named at most; it may say so again.
 FAILED, UNTOUCHED, MOST_NAMED = "What you did last failed: {}", "Nothing was done with {}, which your task names.", 5
+HELD = "You still hold {}, which your task names."
 SURE = "Say that you are done only if your task is done all the same."
 
 #: What follows the answer to the last question.
@@ -343,8 +346,15 @@ class AgentNode(GoalNode):
         doubts = [FAILED.format(self._last_failed)] if self._last_failed else []
         if self._checks and (untouched := self.context.untouched(self.subgoal)):
             doubts.append(UNTOUCHED.format(" and ".join(f"'{name}'" for name in untouched[:MOST_NAMED])))
+        if self._checks and (held := self._still_held()):
+            doubts.append(HELD.format(" and ".join(held[:MOST_NAMED])))
         self._last_failed, self._checks = "", False
         return " ".join((*doubts, SURE)) if doubts else ""
+
+    def _still_held(self) -> list[str]:
+        named = whole_names(without_excluded(self.subgoal), self.context.nameable)
+        held = [one for one in self.post.robot.known.held if word_of(one) in named]
+        return held if {*named} - {*map(word_of, held)} else []
 
     def refuse(self, said: str, reason: str, decision: Decision | None = None) -> None:
         if self.context.options.check_done and decision is not None and decision.skill_asked:

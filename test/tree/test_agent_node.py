@@ -206,6 +206,11 @@ def test_what_has_just_been_taken_is_not_put_down_at_once() -> None:
             "Nothing was done with 'apple', which",
         ),
         ("Pick up an apple", ["Act: pick up apple 1", "Act: done"], ""),
+        (
+            "Put an apple beside the juice",
+            ["Act: pick up apple 1", "Act: done", "Act: done"],
+            "You still hold apple 1, which your task names. Say",
+        ),
         ("Find an apple", [expand("sequence", "pick up an apple"), "Act: pick up apple 1", "Act: done"], ""),
         ("Wait", ["Act: done"], ""),
         ("Wait", ["Act: fly to mars", "Act: done", "Act: done"], "What you did last failed: 'fly to mars' is not"),
