@@ -118,7 +118,7 @@ class Home:
             self.episode.tick()
             if self.episode.finished:
                 return self.episode.conclude()
-            if self.episode._canceled:
+            if self.episode.canceled:
                 self.episode.interrupt()
                 return self.episode.conclude()
             if (one := self.desk.next) is not None:

@@ -65,8 +65,8 @@ class AgentNodeSettings(PlannerSettings):
 
     break_rounds: bool | None = Field(
         default=None,
-        description="do not offer a skill whose repetition brought nothing new, until something new is seen, nor to "
-        "put down at once what has just been taken; auto: unless the model is trained for the planner",
+        description="do not offer a skill whose repetition brought nothing new, until something new is seen; "
+        "auto: unless the model is trained for the planner",
     )
     questions: int = Field(default=0, ge=0, description="most questions to a person in a run, by `Ask:`; 0: ask nobody")
     more_decisions: Annotated[str, Harmless(plain), known_in(DECISIONS)] = Field(

@@ -17,7 +17,7 @@ from reactree_ros.agent.kinds.think import Summarise
 from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.prompt import ContextWindow, Siblings, reply_rule, system_text, task_turn
 from reactree_ros.agent.skill import Offer, apart
-from reactree_ros.agent.text import without_excluded
+from reactree_ros.agent.text import names, without_excluded
 from reactree_ros.agent.transcript import Example
 from reactree_ros.agent.turns import About, Prompt, Said, Saw, Told, Turn, told_failed
 from reactree_ros.llm.port import A_PERSON, PromptTooLong, Reply
@@ -61,8 +61,7 @@ class Abilities:
             half of them summarised there, as HiAgent does; its turns stay whole. A summary counts as a decision. 0:
             never.
         break_rounds: A skill that was done again and brought nothing new is not offered until something new is seen or
-            told by a person, unless it only waits; nor is what puts down at once what has just been taken. None:
-            unless the model is trained.
+            told by a person, unless it only waits. None: unless the model is trained.
     """
 
     control_flows: tuple[type[ControlFlow], ...]  # what an expansion may use; empty: they cannot expand (ReAct)
@@ -276,9 +275,8 @@ class AgentNode(GoalNode):
     def _offered(self) -> Sequence[str]:
         breaks, household = self._abilities.break_rounds, self.context.household
         breaks = not self.context.options.is_trained if breaks is None else breaks
-        if not breaks:
-            return self._skills
-        again = {skill for skill in fruitless(self._done) if not household.waits(skill)} | self._undoing()
+        again = {skill for skill in fruitless(self._done) if not household.waits(skill)} if breaks else set()
+        again |= set() if self.context.options.offers_all else self._undoing()
         return [skill for skill in self._skills if skill not in again] if again else self._skills
 
     def _undoing(self) -> set[str]:
@@ -352,9 +350,10 @@ class AgentNode(GoalNode):
         return " ".join((*doubts, SURE)) if doubts else ""
 
     def _still_held(self) -> list[str]:
-        named = whole_names(without_excluded(self.subgoal), self.context.nameable)
+        household, named = self.context.household, whole_names(without_excluded(self.subgoal), self.context.nameable)
         held = [one for one in self.post.robot.known.held if word_of(one) in named]
-        return held if {*named} - {*map(word_of, held)} else []
+        takes = any(skill.does("held") and names(self.subgoal, skill.verb) for skill in household.skills)
+        return held if not takes and {*named} - {*map(word_of, held)} else []
 
     def refuse(self, said: str, reason: str, decision: Decision | None = None) -> None:
         if self.context.options.check_done and decision is not None and decision.skill_asked:

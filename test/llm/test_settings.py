@@ -89,7 +89,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     ),
     "nearly a setting": ("llm: openai\nbase-url: x", "there is no setting 'base-url'; did you mean 'base_url'?"),
     "of another model": ("llm: openai\nengine_args: {}", "there is no setting 'engine_args'; use one of"),
-    "of a model with none but one": ("model: a/b", "there is no setting 'model'; use one of checks"),
+    "of a model with none but one": ("model: a/b", "there is no setting 'model'; use one of llm"),
     "a number for a name": ("llm: openai\n7: 8", "there is no setting '7'"),
     "a key": (f"llm: openai\napi_key: {SECRET}", "there is no setting 'api_key'; did you mean 'api_key_file'?"),
     "a key further in": (

@@ -188,10 +188,10 @@ def test_what_was_done_again_and_brought_nothing_new_is_not_offered_until_someth
 def test_what_has_just_been_taken_is_not_put_down_at_once() -> None:
     take, put = "pick up apple 1", "put down apple 1"
     script = [f"Act: {take}", "Act: go to kitchen 1", f"Act: {put}", f"Act: {take}", "Act: done"]
-    for refused, offered in (((), [True, False, True, True, False]), ((take,), [True] * 5)):
-        world = ScriptedWorld(skills=(take, put, "go to kitchen 1"), refused=refused)
+    for offers, offered in (("possible", [True, False, True, True, False]), ("all", [True] * 5)):
+        world = ScriptedWorld(skills=(take, put, "go to kitchen 1"))
         model = ScriptedModel({"root": script})
-        options = TreeOptions(thoughts_in_a_row=1, offers="all")
+        options = TreeOptions(thoughts_in_a_row=1, offers=offers)
         scripted_episode({}, model=model, world=world, options=options, abilities=Abilities(())).run()
         assert [put in request.may_say.skills for request in model.requests][:5] == offered
 
