@@ -54,7 +54,7 @@ DOORS = {
     "reactree_doors/mcp/command.py _in_process": "reactree_doors/mcp/in_process.py InProcess.__init__",
     "episode/going_on.py WayBack.__init__": "episode/going_on.py WayBack.__init__",
     "episode/going_on.py go_on": "episode/going_on.py go_on",
-    "episode/going_on.py _again": "episode/going_on.py go_on",
+    "episode/going_on.py carry_out_again": "episode/going_on.py go_on",
     "cli/llm.py lesson": OF_THE_RUN,
     "robot/examples.py attempts": OF_THE_RUN,
     "cli/llm.py _moments": OF_THE_RUN,
