@@ -19,7 +19,7 @@ from thor_trials import setup_of, trial_of, world_of
 from reactree_lab.worlds.ai2thor import world as simulator
 from reactree_lab.worlds.ai2thor.alfred import Trial, load_trials
 from reactree_lab.worlds.ai2thor.player import Player
-from reactree_lab.worlds.ai2thor.world import Ai2ThorWorld
+from reactree_lab.worlds.ai2thor.world import Ai2ThorWorld, Simulator
 from reactree_ros.agent.observation import Spot
 from reactree_ros.agent.picture import PICTURES
 from reactree_ros.errors import UserError
@@ -537,8 +537,11 @@ def test_the_simulator_is_started_as_asked_for(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(ai2thor.controller, "Controller", Controller)
     world = world_of(scene="FloorPlan301", start_simulator=True, headless=True, executable=sys.executable, display=":1")
+    simulator = Simulator(world._settings, world.port)
+    monkeypatch.setattr(simulator, "_do", lambda limit, *request: request)
+    _, *arguments = simulator.load(world.scene)
     with pytest.raises(RuntimeError, match=r"^there is no simulator in this test$"):
-        Player().start(*world._made()._start)
+        Player().start(*arguments)
     world.close()
     assert asked["platform"] is CloudRendering
     assert asked["start_unity"] is True

@@ -175,7 +175,7 @@ def test_java_that_ends_in_mid_episode_is_told_in_one_line_and_the_next_reset_ha
 def test_java_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "ANSWER_LIMIT", 5.0)
     engine = engines.ScienceWorldProcess()
-    engine.load("boil", 0)
+    engine.load("boil", 0, "")
     os.kill(engine._process.pid, signal.SIGSTOP)
     with pytest.raises(WorldError, match="does not answer"):
         engine.look()
