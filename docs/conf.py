@@ -39,6 +39,7 @@ nitpick_ignore_regex = [
     ("py:.*", r"reactree_(ros\.agent\.prompt|lab\.bench\.published|ros\.record\.writer)\..*"),
     ("py:.*", r"reactree_ros\.tree\.(context|failure|goal|growth|listener|options|team)\..*"),
     ("py:.*", r"reactree_ros\.(agent\.reading\.read|episode\.Builder|background\.\w+\.T|plugins\.S|world\.spec\.T)"),
+    ("py:.*", r"reactree_ros\.tree\.asking\.T"),
     ("py:.*", r"reactree_ros\.agent\.(budget|kinds\.expand|notation|reading\.\w+|subgoal_grammar)\..*"),
     ("py:.*", r"reactree_ros\.(plugins\.installation|world\.skill_policy)\..*|reactree_ros\.world\.spec\.Place"),
     ("py:.*", r"reactree_ros\.(household\.tasks\..*|person\.desk\.Open)"),

@@ -17,10 +17,11 @@ from functools import cache
 from importlib import metadata
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from py_trees.behaviour import Behaviour
 from py_trees.common import Status
+from py_trees.trees import BehaviourTree
 from pydantic_core import PydanticSerializationError, to_json
 
 from reactree_ros.agent.control_flow import flow_over
@@ -46,15 +47,14 @@ from reactree_ros.record.schema import (
     value_to_dict,
 )
 from reactree_ros.tree.agent_node import AgentNode
+from reactree_ros.tree.context import RunContext
 from reactree_ros.tree.failure import Failure
 from reactree_ros.tree.flows import Parallel
 from reactree_ros.tree.goal import Goal
+from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.listener import Call, Listener
 from reactree_ros.tree.program_node import SkillLeaf
 from reactree_ros.tree.tried import is_unreached
-
-if TYPE_CHECKING:
-    from reactree_ros.episode import Episode
 
 _log = logging.getLogger(__name__)
 #: The kind of a behaviour that says nothing of what it does.
@@ -121,6 +121,16 @@ class RecordFile:
         self._file.close()
 
 
+class Recorded(Protocol):
+    instruction: str
+    task_id: int | None
+    task_name: str
+    goal: Mapping[str, int]
+    context: RunContext
+    root: GoalNode
+    tree: BehaviourTree
+
+
 class Recorder(Listener):
     """Makes the events of one run's record from what happens; see ``docs/reference/record.md``.
 
@@ -165,7 +175,7 @@ class Recorder(Listener):
         self._picture_bytes = 0
         self._leaves_out = False
 
-    def begin(self, episode: Episode, planner: object) -> None:
+    def begin(self, episode: Recorded, planner: object) -> None:
         context = episode.context
         self._budget, self._root, self._tree = context.budget, episode.root, episode.tree
         options = context.options.model_dump(mode="json")
