@@ -42,8 +42,9 @@ SHORTEST_SUMMARY = 32
 #: How many expansions in a row may be refused before none is offered.
 MOST_REFUSED = 2
 
-#: What a node is told that says it is done: of a skill that failed just before, of what its goal names and no skill was
-#: done with, and of what it names beside something else and is held. So many are named at most; it may say so again.
+#: What a node is told that says it is done. A skill failed just before; no skill was done with something that its goal
+#: names; or it still holds something that its goal names beside a place. So many are named at most.
+#: It may say so again.
 FAILED, UNTOUCHED, MOST_NAMED = "What you did last failed: {}", "Nothing was done with {}, which your task names.", 5
 HELD = "You still hold {}, which your task names."
 SURE = "Say that you are done only if your task is done all the same."
@@ -88,8 +89,7 @@ class AgentNode(GoalNode):
 
     _window = OfAttempt(lambda _: ContextWindow(head=0))
     _thoughts = OfAttempt[list[str]](lambda _: [])  # since it last did something, or something new was told or seen
-    _had = OfAttempt[set[str]](lambda _: set())  # every thought since it began, or something new was told
-    _repeats = OfAttempt(lambda _: False)  # whether one of them came again
+    _had = OfAttempt[list[str]](lambda _: [])  # every thought since it began, or something new was told
     _refused = OfAttempt(lambda _: 0)  # expansions in that time that must not grow
     _last_failed = OfAttempt(lambda _: "")  # what came of the skill that it did last, if that failed
     _checks = OfAttempt[bool](lambda node: node.context.options.check_done)  # until it is said to be done
@@ -184,7 +184,6 @@ class AgentNode(GoalNode):
         self._done.clear()
         self._thoughts.clear()
         self._had.clear()
-        self._repeats = False
         self._refused = 0
 
     def resumed(self, seen: Observation) -> Generator[Step, Any, None]:
@@ -270,7 +269,8 @@ class AgentNode(GoalNode):
         options = self.context.options
         if options.is_trained:
             return LONGEST_LINE
-        return 0 if self._repeats or len(self._thoughts) >= options.thoughts_in_a_row else LONGEST_THOUGHT
+        repeats = len({*self._had}) < len(self._had)
+        return 0 if repeats or len(self._thoughts) >= options.thoughts_in_a_row else LONGEST_THOUGHT
 
     def _offered(self) -> Sequence[str]:
         breaks, household = self._abilities.break_rounds, self.context.household
@@ -306,9 +306,8 @@ class AgentNode(GoalNode):
     def answer_to(self, thought: str) -> str:
         had = normal(thought)
         again = had in self._thoughts
-        self._repeats |= had in self._had
         self._thoughts.append(had)
-        self._had.add(had)
+        self._had.append(had)
         if again and not self.context.options.as_recorded:
             return REPEATED
         known, robot, things = self.context.known, self.post.robot.known, self.context.nameable
