@@ -63,6 +63,11 @@ class ControlFlow(abc.ABC):
         return self.wording.write(vars(self))
 
     @property
+    def value(self) -> Any:
+        """What stands for it in JSON, as :func:`flow_schema` describes it."""
+        return {self.name: dict(vars(self))} if takes(type(self)) else self.name
+
+    @property
     def in_words(self) -> str:
         return self.phrase.format(**vars(self))
 

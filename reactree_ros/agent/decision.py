@@ -274,6 +274,17 @@ class Decision(metaclass=DecisionKind):
         given = {**cls.optional(), **values}
         return cls(*[text_of(given[name]) for name in cls.recorded_fields()])
 
+    @property
+    def value(self) -> Any:
+        """What stands for it in JSON, as :meth:`schema` describes it: its only argument, or all by name."""
+        given = {name: _as_json(one) for name, one in vars(self).items()}
+        return given if len(given) > 1 else next(iter(given.values()))
+
+    @property
+    def called(self) -> dict[str, Any]:
+        """What a call of its :meth:`tool` passes."""
+        return self.value if isinstance(self.value, dict) else {self.arguments()[0]: self.value}
+
     def lines(self) -> Sequence[str]:
         return (str(self),)
 

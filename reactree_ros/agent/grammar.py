@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import abc
+import enum
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,6 +14,7 @@ from reactree_ros.agent.control_flow import ControlFlow, default_flows
 from reactree_ros.agent.decision import Decision, MalformedDecision, as_object, kinds, kinds_by_word
 from reactree_ros.agent.parameters import GBNF, REGEX, Notation
 from reactree_ros.agent.skill import Offer
+from reactree_ros.agent.text import nearest_first
 from reactree_ros.agent.turns import Said
 
 if TYPE_CHECKING:
@@ -27,6 +29,19 @@ LONGEST_SKILL = 500
 _FREE = f"[^\\n]{{1,{LONGEST_SKILL}}}"
 #: The JSON schema of any text.
 TEXT = {"type": "string"}
+#: The most skills that one line lists.
+MOST_LISTED = 200
+
+
+class Form(enum.Enum):
+    """How a decision is written: asked for, shown in what was said before, and spoken of."""
+
+    LINES = "lines"
+    """Lines after a word, e.g. ``Act: go to kitchen 1``."""
+    JSON = "json"
+    """One object, e.g. ``{"decision": {"Act": "go to kitchen 1"}}``."""
+    TOOLS = "tools"
+    """A call of one tool, e.g. ``act`` with ``{"skill": "go to kitchen 1"}``."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +57,7 @@ class Grammar(abc.ABC):
     more: Sequence[str] = ()  # the further kinds of decision that may be said, by their names
     offers: Sequence[Offer] = ()  # declared skills that may be said, too, with what may stand in their places
     longest_thought: int = 0  # the longest thought, in characters; 0: a thought is no decision that may be said
+    form: Form = Form.LINES  # how a decision is written
     by_subgoals: ClassVar[bool] = False  # whether a subgoal comes with its first action, as HiAgent has it
 
     @property
@@ -96,6 +112,15 @@ class Grammar(abc.ABC):
     def thought(self) -> str:
         return f"[^\\n]{{1,{min(self.longest_thought, self.max_characters)}}}"
 
+    def possible(self, goal: str) -> str:
+        """List the skills that may be said now in a sentence; of very many those with most words of a goal."""
+        texts = [*self.skills, *(offer.described for offer in self.offers)]
+        more = f", and {len(texts) - MOST_LISTED} more" if len(texts) > MOST_LISTED else ""
+        kept = texts if not more else {*nearest_first(texts, goal)[:MOST_LISTED]}
+        mark = "; " if any(", " in text for text in texts) else ", "
+        others = ", among others" if self.free else ""
+        return f"Actions that are possible now{others}: {mark.join(one for one in texts if one in kept)}{more}."
+
     def skill_regex(self) -> str:
         return _FREE if self.free else self._skill(REGEX)
 
@@ -125,6 +150,11 @@ class DecisionGrammar(Grammar):
     def allowed(self) -> tuple[type[Decision], ...]:
         return tuple(kind for kind in self.kinds if kind.may_be_said(self))
 
+    @cached_property
+    def steady(self) -> DecisionGrammar:
+        """The same with what may not be said just now, as after a thought: what a prefix cache is to keep."""
+        return replace(self, longest_thought=LONGEST_LINE, questions=None if self.questions is None else 1)
+
     def regex(self) -> str:
         return f"(?:{'|'.join([kind.regex(self) for kind in self.allowed])})\\n?"
 
@@ -139,9 +169,16 @@ class DecisionGrammar(Grammar):
             decision={"anyOf": [as_object(**{kind.word: kind.schema(self, skill)}) for kind in self.allowed]}
         )
 
+    def one_schema(self) -> dict[str, Any]:
+        return self.steady._schema(TEXT)
+
     def tools(self) -> list[dict[str, Any]]:
-        tools = [kind.tool(self, self.skill_schema()) for kind in self.allowed]
-        return [*tools, *(offer.tool() for offer in self.offers)]
+        """Render as tools, one for each kind, that stay the same while the skills change."""
+        return [kind.tool(self, TEXT) for kind in self.steady.allowed]
+
+    def possible(self, goal: str) -> str:
+        barred = (kind.not_now(self) for kind in self.steady.allowed if kind not in self.allowed)
+        return " ".join((*barred, super().possible(goal)))
 
     def read_exactly(self, text: str, *, cut: bool) -> tuple[Said, ...]:
         kind = kinds_by_word().get(text.partition(":")[0])
@@ -159,6 +196,11 @@ class DecisionGrammar(Grammar):
 
     @property
     def expected(self) -> str:
+        if self.form is Form.TOOLS:
+            return f"A decision is made with one call of the tool {listed(kind.name for kind in self.allowed)}"
+        if self.form is Form.JSON:
+            samples = ({"decision": {kind.word: _sample(kind.schema(self, TEXT), kind.noun)}} for kind in self.allowed)
+            return f"A decision is made with one object in JSON, {' or '.join(map(json.dumps, samples))}"
         return f"A decision starts with {listed(kind.opening for kind in self.allowed)}"
 
 
@@ -198,6 +240,17 @@ def chosen_of_json(text: str) -> str:
         return str(json.loads(text)["choice"])
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"Not of the JSON schema that was asked for: {text[:200]!r}") from error
+
+
+def _sample(schema: Mapping[str, Any], noun: str) -> Any:
+    """Return what a schema describes, with a noun for a text."""
+    if "anyOf" in schema:
+        return _sample(schema["anyOf"][0], noun)
+    if "properties" in schema:
+        return {name: _sample(one, noun) for name, one in schema["properties"].items()}
+    if "items" in schema:
+        return [_sample(schema["items"], noun)]
+    return next(iter(schema.get("enum", ())), noun if schema["type"] == "string" else schema.get("minimum", 1))
 
 
 def listed(openings: Iterable[str]) -> str:

@@ -314,9 +314,12 @@ class Offer:
     def schema(self) -> dict[str, Any]:
         return self.words.schema(self.now)
 
-    def tool(self) -> dict[str, Any]:
-        function = {"name": self.skill.name.replace(" ", "_"), "description": self.skill.wording}
-        return {"type": "function", "function": {**function, "parameters": self.schema()}}
+    @property
+    def described(self) -> str:
+        """Its wording, with what may stand in its places now."""
+        each = self.skill.parameters.items()
+        said = [f"{name}: {' / '.join(self.now[name]) if name in self.now else one.words()}" for name, one in each]
+        return f"{self} ({'; '.join(said)})" if said else str(self)
 
     @property
     def names(self) -> list[str]:

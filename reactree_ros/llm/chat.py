@@ -6,6 +6,7 @@ breaks a marker up, so that it is spelled out and never a control token. Texts w
 
 from __future__ import annotations
 
+import enum
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,17 +15,29 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, Literal
 
+from reactree_ros.agent.decision import OK
 from reactree_ros.agent.labels import framed
 from reactree_ros.agent.turns import About, Said, Told, ToldStart, Turn
+from reactree_ros.llm.engine import ToolCall
 from reactree_ros.llm.port import RequestRejected
 from reactree_ros.llm.reasoning import split_reasoning
 from reactree_ros.llm.seeing import Showing, Shown
 
-#: A message: role (``system``, ``user``, ``assistant``) and content: a text, or with pictures a list of parts, each
+#: A message: role (``system``, ``user``, ``assistant``, ``tool``) and content: a text, or a list of parts, each
 #: ``{"type": "text", "text": …}`` or ``{"type": "image_url", "image_url": {"url": …}}``, whose address holds its bytes.
+#: An assistant's may be a call of a tool instead; then what follows it is the tool's.
 Message = dict[str, Any]
-#: What somebody says in one go: a text, a picture, or both one after the other.
-_Content = str | Shown | list[str | Shown]
+
+
+class _Mark(enum.Enum):
+    """Where a prompt's part ends that is to be kept in the server's cache."""
+
+    KEPT = "kept"
+
+
+#: What somebody says in one go: a text, a picture, or both one after the other; or a call.
+_Piece = str | Shown | ToolCall | _Mark
+_Content = _Piece | list[_Piece]
 
 #: How in-context examples stand in a chat: as turns of it, or as text in its system message.
 Examples = Literal["turns", "text"]
@@ -85,6 +98,8 @@ class ChatLayout:
     system: bool = True  # whether the system text is its own message; otherwise it begins the user's first message
     thoughts: bool = True
     examples: bool = True
+    calls: bool = False  # whether decisions are calls of tools, and what follows each is the tool's message
+    marks: bool = False  # whether ``cache_control`` marks what a prompt has in common with the next ones
 
     def in_words(self) -> str:
         what = "the system text" if self.examples else "the system text with the examples"
@@ -102,10 +117,15 @@ def chat_messages(
     """
     layout = layout or ChatLayout()
     spoken: list[tuple[str, _Content]] = []
+    kept = max((at for at, turn in enumerate(turns) if not _is_told_once(turn)), default=None)
     for number, turn in enumerate(turns):
         spoken += _spoken(turn, layout)
         if showing and number in showing:
             spoken += (("user", picture) for picture in showing[number])
+        if layout.marks and spoken[-1][0] != "assistant" and (isinstance(turn, ToldStart) or number == kept):
+            spoken.append((spoken[-1][0], _Mark.KEPT))
+    if layout.calls:
+        spoken = _with_results(spoken)
     # Dropping an empty message can leave neighbours of one role.
     spoken = _joined([one for one in [*_joined(spoken), ("assistant", begun.strip("\n"))] if one[1]])
     roles = [role for role, _ in spoken]
@@ -123,24 +143,61 @@ def with_texts(message: Message, change: Callable[[str], str]) -> Message:
 
 def _exchange(spoken: Iterable[tuple[str, _Content]]) -> list[Message]:
     told = _joined([("user" if role == "system" else role, content) for role, content in spoken])
-    return [_message(role, content) for role, content in told]
+    messages = [_message(role, content) for role, content in told]
+    for number, message in enumerate(messages):
+        # Its place names it: nine letters and digits, which Mistral asks for.
+        if "tool_calls" in message:
+            message["tool_calls"][0]["id"] = f"call{number:05}"
+        if message["role"] == "tool":
+            message["tool_call_id"] = f"call{number - 1:05}"
+    return messages
+
+
+def _with_results(spoken: Iterable[tuple[str, _Content]]) -> list[tuple[str, _Content]]:
+    """Return what was said with what follows a call as the tool's, all in one: some servers take no user after it."""
+    told: list[tuple[str, _Content]] = []
+    for role, content in spoken:
+        after = told[-1][0] == "tool" or isinstance(told[-1][1], ToolCall) if told else False
+        if isinstance(content, ToolCall):
+            told += [("tool", OK)] if told and isinstance(told[-1][1], ToolCall) else []
+        answers = after and role == "user" and not isinstance(content, Shown)
+        told.append(("tool" if answers else role, content))
+    return told
 
 
 def _message(role: str, content: _Content) -> Message:
-    return {"role": role, "content": [*map(_part, content)] if isinstance(content, list) else content}
+    if isinstance(content, ToolCall):
+        called = {"type": "function", "function": {"name": content.name, "arguments": content.arguments}}
+        return {"role": role, "content": None, "tool_calls": [called]}
+    if not isinstance(content, list):
+        return {"role": role, "content": content}
+    parts: list[dict[str, Any]] = []
+    for one in content:
+        if one is not _Mark.KEPT:
+            parts.append(_part(one))
+        elif parts and "text" in parts[-1]:
+            parts[-1]["cache_control"] = {"type": "ephemeral"}
+    return {"role": role, "content": parts}
 
 
-def _part(one: str | Shown) -> dict[str, Any]:
-    if isinstance(one, str):
-        return {"type": "text", "text": one}
-    return {"type": "image_url", "image_url": {"url": one.url}}
+def _part(one: _Piece) -> dict[str, Any]:
+    if isinstance(one, Shown):
+        return {"type": "image_url", "image_url": {"url": one.url}}
+    return {"type": "text", "text": one}
 
 
-def _spoken(turn: Turn, layout: ChatLayout) -> Iterator[tuple[str, str]]:
+def _is_told_once(turn: Turn) -> bool:
+    return isinstance(turn, Told) and turn.about is About.KNOWN
+
+
+def _spoken(turn: Turn, layout: ChatLayout) -> Iterator[tuple[str, _Content]]:
     """Yield who says what in a turn; the start of a prompt is an exchange if its examples are.
 
     The most similar example comes last: models go by what stands next to their own task.
     """
+    if layout.calls and isinstance(turn, Said) and turn.decision is not None:
+        yield "assistant", ToolCall(turn.decision.name, _text(turn, layout))
+        return
     if not (isinstance(turn, ToldStart) and layout.examples and turn.is_exchange):
         yield _role(turn), _text(turn, layout)
         return
@@ -148,7 +205,8 @@ def _spoken(turn: Turn, layout: ChatLayout) -> Iterator[tuple[str, str]]:
     for example in reversed(turn.examples):
         yield "user", AN_EXAMPLE
         for one in example:
-            yield "assistant" if isinstance(one, Said) else "user", framed(_text(one, layout))
+            is_a_turn = isinstance(one, Said) and not layout.calls
+            yield "assistant" if is_a_turn else "user", framed(_text(one, layout))
     if turn.examples:
         yield "user", OWN_TASK
 
@@ -173,7 +231,8 @@ def _content(said: Sequence[_Content]) -> _Content:
     joined = [("\n".join(map(str, some)).strip("\n"),) if is_text else some for is_text, some in runs]
     if len(runs) == 1 and runs[0][0]:
         return joined[0][0]
-    return [part for some in joined for part in some if part]
+    parts = [part for some in joined for part in some if part]
+    return parts if any(part is not _Mark.KEPT for part in parts) else ""
 
 
 async def find_layout(render: Callable[[list[Message]], Awaitable[str | None]]) -> tuple[str, ChatLayout] | None:

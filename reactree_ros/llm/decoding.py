@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from reactree_ros.agent.grammar import DecisionGrammar, Grammar, choice_schema, chosen_of_json
+from reactree_ros.agent.grammar import DecisionGrammar, Form, Grammar, choice_schema, chosen_of_json
 from reactree_ros.agent.reading import Unreadable, own_words, read, read_call, read_choice, says_exactly, whole_part
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import About, Said, Told, Turn
 from reactree_ros.llm.engine import Constraint, ConstraintKind, Engine, Generated, Generation, chosen
+from reactree_ros.llm.forms import in_form
 from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, InvalidReply, MaySay, Reply, RequestRejected
 from reactree_ros.llm.usage import Noticed, Usage
 
@@ -27,6 +28,7 @@ _WHOLE = (ConstraintKind.REGEX, ConstraintKind.GRAMMAR, ConstraintKind.JSON_SCHE
 _SELECT = (ConstraintKind.CHOICE, *_WHOLE)
 #: Beginnings of what follows a decision, with which a base model goes on; no reply begins with them.
 _NEXT = ("\nOK.", "\nObservation:", "\nYou")
+_AS_JSON = Told('Answer with one object in JSON, {"choice": …}.', About.KNOWN)
 _BLANK_LINES = re.compile(r"\A(?:[ \t]*\n)+")
 
 
@@ -37,6 +39,8 @@ class Method(enum.Enum):
     """One request with the grammar of the whole decision."""
     ONE_SCHEMA = "one_schema"
     """One request with a JSON schema that is the same at every step; the skills are checked here."""
+    TOOLS = "tools"
+    """One request with tools that are the same at every step, one for each kind; the skills are checked here."""
     ROUNDS = "rounds"
     """Two or three requests (the authors' way): select the kind, then generate or select the rest."""
     UNCONSTRAINED = "unconstrained"
@@ -51,9 +55,12 @@ class Method(enum.Enum):
 _NEEDED = {
     Method.ONE_REQUEST: frozenset(_WHOLE),
     Method.ONE_SCHEMA: frozenset({ConstraintKind.JSON_SCHEMA}),
+    Method.TOOLS: frozenset({ConstraintKind.TOOLS}),
     Method.ROUNDS: frozenset(_SELECT) - {ConstraintKind.JSON_SCHEMA},
     Method.FORM_FIRST: frozenset(_WHOLE),
 }
+#: With these, nothing holds a reply to the skills that are possible; a chat is told of them in its last line.
+_NOT_HELD = (Method.ONE_SCHEMA, Method.TOOLS, Method.UNCONSTRAINED)
 
 
 @dataclass(frozen=True)
@@ -77,7 +84,17 @@ def method_for(constraints: frozenset[ConstraintKind]) -> Method:
     whole = constraints.intersection(_WHOLE)
     if whole:
         return Method.ONE_SCHEMA if whole == {ConstraintKind.JSON_SCHEMA} else Method.ONE_REQUEST
+    if ConstraintKind.TOOLS in constraints:
+        return Method.TOOLS
     return Method.ROUNDS if ConstraintKind.CHOICE in constraints else Method.UNCONSTRAINED
+
+
+def form_of(method: Method, constraints: frozenset[ConstraintKind], may_say: MaySay) -> Form:
+    """Return the form in which an engine is asked for a decision; what is no agent node's is in lines."""
+    if not isinstance(may_say, DecisionGrammar):
+        return Form.LINES
+    held = method in (Method.ONE_REQUEST, Method.FORM_FIRST) and {*_WHOLE} & constraints == {ConstraintKind.JSON_SCHEMA}
+    return Form.TOOLS if method is Method.TOOLS else Form.JSON if held or method is Method.ONE_SCHEMA else Form.LINES
 
 
 async def decode(
@@ -107,15 +124,20 @@ async def decode(
         kinds = ", ".join(sorted(kind.value for kind in needed))
         raise RequestRejected(f"{engine.name} obeys none of {kinds}; the method '{method.value}' needs one of them")
     usage, begin = usage or Usage(engine, Noticed()), time.monotonic()
-    grammar = request.may_say if isinstance(request.may_say, Grammar) else DecisionGrammar(())
-    refused: list[Turn] = []
+    may_say, refused = request.may_say, list[Turn]()
+    grammar: Grammar = DecisionGrammar(())
     words, objection, earlier = "", "", set[str]()
     again, how, hotter = False, None, 0
     for tries in range(retries + 1):
         before, how = how, _method_of_try(method, engine, tries, held=again or tries == retries)
         hotter = hotter + 1 if how is before else 0
+        if isinstance(may_say, Grammar):
+            may_say = grammar = replace(may_say, form=form_of(how, engine.constraints, may_say))
+        turns = in_form((*request.turns, *refused), grammar)
+        if may_say is grammar and engine.chat and how in _NOT_HELD and method is not Method.FREE_FIRST:
+            turns += (_possible(request.turns, grammar),)
         generation = Generation(
-            turns=(*request.turns, *refused),
+            turns=turns,
             begun=request.begun,
             max_tokens=request.max_tokens,
             temperature=max(request.temperature, min(_HOTTEST, _HOTTER * hotter)),
@@ -123,9 +145,9 @@ async def decode(
             seed=request.seed + tries,
             id=request.id,
         )
-        uttered = await _ask(usage, generation, request.may_say, how)
+        uttered = await _ask(usage, generation, may_say, how)
         try:
-            text, said = _read(uttered, request.may_say)
+            text, said = _read(uttered, may_say)
             return usage.reply(text, said, time.monotonic() - begin)
         except Unreadable as error:
             objection, said = _STILL_THINKING if usage.unfinished else str(error), error.said_turns
@@ -135,10 +157,15 @@ async def decode(
         usage.refused(objection)
         earlier.add(words.strip())
         shown = words if len(words) <= _LONGEST_SHOWN else f"{words[:_LONGEST_SHOWN].rstrip()} …"
-        refused += (Said(request.begun + shown), Told(objection, About.REFUSAL))
-    if isinstance(request.may_say, Grammar):
-        return usage.reply(words, said, time.monotonic() - begin, objection)
+        refused += (Said(request.begun + shown, said[-1].decision if said else None), Told(objection, About.REFUSAL))
+    if isinstance(may_say, Grammar):
+        return usage.reply(_in_words(words, said, may_say), said, time.monotonic() - begin, objection)
     raise InvalidReply(f"{objection} ({engine.name} was asked {retries + 1} times)")
+
+
+def _possible(turns: Sequence[Turn], grammar: Grammar) -> Turn:
+    goal = next((turn.text for turn in turns if isinstance(turn, Told) and turn.about is About.TASK), "")
+    return Told(grammar.possible(goal), About.KNOWN)
 
 
 def _method_of_try(method: Method, engine: Engine, tries: int, *, held: bool) -> Method:
@@ -157,9 +184,10 @@ def _read(uttered: _Uttered, may_say: MaySay) -> tuple[str, tuple[Said, ...]]:
     text, calls = uttered.text, uttered.generated.calls
     if isinstance(may_say, Grammar):
         if calls:
-            named = [(call.name, call.arguments) for call in calls]
-            return uttered.words, read_call(named, may_say, text=text)
-        return text.strip("\n"), read(text, may_say, cut=uttered.cut)
+            said = read_call([(call.name, call.arguments) for call in calls], may_say, text=text)
+        else:
+            said = read(text, may_say, cut=uttered.cut)
+        return _in_words(uttered.words if calls else text.strip("\n"), said, may_say), said
     if isinstance(may_say, FreeText):
         return text, ()
     if calls:
@@ -172,13 +200,19 @@ def _read(uttered: _Uttered, may_say: MaySay) -> tuple[str, tuple[Said, ...]]:
     return read_choice(text, may_say.options, cut=uttered.cut), ()
 
 
+def _in_words(words: str, said: Sequence[Said], grammar: Grammar) -> str:
+    """Return a reply as planners and records have it: in lines, whatever it was asked for in."""
+    return words if grammar.form is Form.LINES else "\n".join(one.text for one in said) or words
+
+
 async def _ask(usage: Usage, generation: Generation, may_say: MaySay, method: Method) -> _Uttered:
     if isinstance(may_say, FreeText):
         return await _free(usage, generation, may_say)
     if isinstance(may_say, Choice):
         return await _select(usage, generation, may_say.options, method)
     allows = partial(says_exactly, grammar=may_say)
-    if method is Method.UNCONSTRAINED or (method is Method.ROUNDS and isinstance(may_say, SubgoalGrammar)):
+    in_lines = method is not Method.ROUNDS and {*_WHOLE[:2]} & usage.engine.constraints
+    if method is Method.UNCONSTRAINED or (isinstance(may_say, SubgoalGrammar) and not in_lines):
         free = replace(generation, stops=_NEXT, until=partial(whole_part, grammar=may_say))
         return await _uttered(usage, free, allows)
     if method is Method.ROUNDS:
@@ -191,6 +225,8 @@ async def _ask(usage: Usage, generation: Generation, may_say: MaySay, method: Me
 def _constraint(engine: Engine, grammar: DecisionGrammar | SubgoalGrammar, method: Method) -> Constraint:
     if method is Method.ONE_SCHEMA:
         return Constraint(ConstraintKind.JSON_SCHEMA, grammar.one_schema())
+    if method is Method.TOOLS and isinstance(grammar, DecisionGrammar):
+        return Constraint(ConstraintKind.TOOLS, grammar.tools())
     grammar = replace(grammar, free=True) if method is Method.FORM_FIRST else grammar
     kind = next(kind for kind in _WHOLE if kind in engine.constraints)
     if kind is ConstraintKind.REGEX:
@@ -261,6 +297,8 @@ async def _select(usage: Usage, generation: Generation, options: Sequence[str], 
         held = Constraint(ConstraintKind.JSON_SCHEMA, choice_schema(None))
     else:
         held = Constraint.choice(kind, options)
+    if held.kind is ConstraintKind.JSON_SCHEMA:
+        generation = replace(generation, turns=(*generation.turns, _AS_JSON))
     uttered = await _uttered(usage, _with_room(generation, options, held), allows)
     if held.kind is ConstraintKind.JSON_SCHEMA:
         return uttered

@@ -27,11 +27,13 @@ class ConstraintKind(enum.Enum):
     """A JSON schema, as a dict."""
     CHOICE = "choice"
     """A list of texts; the reply is one of them."""
+    TOOLS = "tools"
+    """A list of tools, each with name, description and JSON schema; the reply is a call of one."""
 
 
 @dataclass(frozen=True)
 class Constraint:
-    """The constraint of one generation: a str for GRAMMAR and REGEX, a dict for JSON_SCHEMA, a list for CHOICE."""
+    """The constraint of one generation: a str for GRAMMAR and REGEX, a dict for JSON_SCHEMA, a list for the others."""
 
     kind: ConstraintKind
     value: Any
@@ -44,13 +46,15 @@ class Constraint:
             ConstraintKind.REGEX: choice_regex,
             ConstraintKind.JSON_SCHEMA: choice_schema,
             ConstraintKind.CHOICE: list,
+            ConstraintKind.TOOLS: lambda options: [{"name": "choose", "parameters": choice_schema(options)}],
         }
         return cls(kind, render[kind](options))
 
 
 def chosen(kind: ConstraintKind, text: str) -> str:
     """Return the chosen option; raises :class:`ValueError` for another JSON."""
-    return chosen_of_json(text) if kind is ConstraintKind.JSON_SCHEMA else text.removesuffix("\n")
+    in_json = kind in (ConstraintKind.JSON_SCHEMA, ConstraintKind.TOOLS)
+    return chosen_of_json(text) if in_json else text.removesuffix("\n")
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,7 @@ class Generation:
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A tool that the model called instead of answering, although it was given none, with arguments in JSON."""
+    """A tool that the model called, with arguments in JSON."""
 
     name: str
     arguments: str

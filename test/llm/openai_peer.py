@@ -23,7 +23,7 @@ from reactree_ros.agent.grammar import parse_decision
 from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.llm.engine import ConstraintKind
 
-GRAMMAR, REGEX, JSON_SCHEMA, CHOICE = ConstraintKind
+GRAMMAR, REGEX, JSON_SCHEMA, CHOICE, TOOLS = ConstraintKind
 NO_TEMPLATE = "default chat template is no longer allowed, so you must provide a chat template"
 #: Longest time for which a request that is never answered is held, in seconds.
 HELD = 60.0

@@ -68,6 +68,7 @@ class Expand(Decision):
         "Expand: Decompose the current goal condition into more detailed subgoals. When expanding, generate "
         "appropriate control flow and subgoals. Control flow can be {control_flows}."
     )
+    noun = "a subgoal"
     spellings = "expand|expansion|decompose|decomposition"
     keys = ("expand", "expansion", "decompose", "decomposition")
     of_lines = True
@@ -171,6 +172,10 @@ class Expand(Decision):
     @property
     def subgoals_named(self) -> tuple[str, ...]:
         return self.subgoals
+
+    @property
+    def value(self) -> Any:
+        return {"control_flow": self.control_flow.value, "subgoals": list(self.subgoals)}
 
     def objection(self, node: Node) -> str:
         return node.objection_to(self)

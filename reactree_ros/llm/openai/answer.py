@@ -170,7 +170,6 @@ def _words(message: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _calls(message: Mapping[str, Any]) -> Iterator[ToolCall]:
-    functions = [call["function"] for call in message.get("tool_calls") or []]
-    for function in [*functions, *([message["function_call"]] if message.get("function_call") else [])]:
+    for function in [call["function"] for call in message.get("tool_calls") or []]:
         arguments = function.get("arguments") or {}
         yield ToolCall(str(function["name"]), arguments if isinstance(arguments, str) else json.dumps(arguments))

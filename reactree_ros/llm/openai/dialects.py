@@ -6,19 +6,17 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from reactree_ros.llm.engine import ConstraintKind
 from reactree_ros.llm.openai.refusal import LIMIT, NEWER_LIMIT
 
 #: The dialects that a user may name. ``auto`` takes the one whose name the server gives itself, or else tries it.
-DialectName = Literal["auto", "vllm", "llamacpp", "sglang", "tgi", "openai", "ollama", "none"]
+DialectName = Literal[
+    "auto", "vllm", "llamacpp", "sglang", "tgi", "openai", "ollama", "openrouter", "anthropic", "none"
+]  # fmt: skip
 
-_GRAMMAR, _REGEX, _JSON, _CHOICE = (
-    ConstraintKind.GRAMMAR,
-    ConstraintKind.REGEX,
-    ConstraintKind.JSON_SCHEMA,
-    ConstraintKind.CHOICE,
-)
+_GRAMMAR, _REGEX, _JSON, _CHOICE, _TOOLS = ConstraintKind
 #: The fields of a request that hold a text to a constraint, by the kind of constraint.
 Fields = Mapping[ConstraintKind, Callable[[Any], dict[str, Any]]]
 
@@ -35,8 +33,11 @@ class Dialect:
     """
 
     owners: tuple[str, ...] = ()  # what the server calls itself (``owned_by`` of its models)
+    host: str = ""  # where it is, if it is a service
     constraints: Fields = field(default_factory=dict)  # its fields for the constraints that it obeys
     limit: str = LIMIT  # its name of the token limit of a chat
+    cache_key: bool = False  # whether a key sends requests with the same beginning to the same cache
+    cache_marks: bool = False  # whether ``cache_control`` has to mark what is to be kept in a cache
     streams: Mapping[str, Any] = field(default_factory=dict)
     continues: bool = False  # whether it can continue the last message of a chat; strict servers refuse the fields
     templated: bool = False  # whether it passes arguments on to the chat template
@@ -55,6 +56,10 @@ class Dialect:
 def _named_schema(schema: Any) -> dict[str, Any]:
     named = {"name": "decision", "strict": True, "schema": _strict(schema)}
     return {"response_format": {"type": "json_schema", "json_schema": named}}
+
+
+def _functions(tools: Any) -> dict[str, Any]:
+    return {"tools": [{"type": "function", "function": tool} for tool in tools]}
 
 
 def _strict(schema: Any) -> Any:
@@ -80,6 +85,7 @@ DIALECTS: Mapping[str, Dialect] = {
             _REGEX: lambda value: {"structured_outputs": {"regex": value}},
             _JSON: lambda value: {"structured_outputs": {"json": value}},
             _CHOICE: lambda value: {"structured_outputs": {"choice": value}},
+            _TOOLS: _functions,
         },
         streams={"stream_options": {"continuous_usage_stats": True}},
         continues=True,
@@ -90,7 +96,11 @@ DIALECTS: Mapping[str, Dialect] = {
     ),
     "llamacpp": Dialect(
         owners=("llamacpp",),
-        constraints={_GRAMMAR: lambda value: {"grammar": value}, _JSON: lambda value: {"json_schema": value}},
+        constraints={
+            _GRAMMAR: lambda value: {"grammar": value},
+            _JSON: lambda value: {"json_schema": value},
+            _TOOLS: _functions,
+        },
         streams={"timings_per_token": True},
         templated=True,
         renders=("/apply-template", "prompt"),
@@ -103,6 +113,7 @@ DIALECTS: Mapping[str, Dialect] = {
             _GRAMMAR: lambda value: {"ebnf": value},
             _REGEX: lambda value: {"regex": value},
             _JSON: lambda value: {"json_schema": json.dumps(value)},
+            _TOOLS: _functions,
         },
         continues=True,
         templated=True,
@@ -115,16 +126,24 @@ DIALECTS: Mapping[str, Dialect] = {
         },
     ),
     "openai": Dialect(
-        owners=("openai", "system", "openai-internal"), constraints={_JSON: _named_schema}, limit=NEWER_LIMIT
+        owners=("openai", "system", "openai-internal"),
+        host="api.openai.com",
+        constraints={_JSON: _named_schema, _TOOLS: _functions},
+        limit=NEWER_LIMIT,
+        cache_key=True,
     ),
-    "ollama": Dialect(owners=("library",), constraints={_JSON: _named_schema}),
+    "ollama": Dialect(owners=("library",), constraints={_JSON: _named_schema, _TOOLS: _functions}),
+    # Many models stand behind it: most are called tools with, and some obey a schema.
+    "openrouter": Dialect(host="openrouter.ai", constraints={_TOOLS: _functions}, cache_marks=True),
+    "anthropic": Dialect(owners=("anthropic",), host="api.anthropic.com", constraints={_TOOLS: _functions}),
     "none": Dialect(),
 }
 #: How a server with another name is tried, the most useful constraint first.
-TRIED: Sequence[tuple[str, ConstraintKind]] = (("vllm", _REGEX), ("openai", _JSON))
+TRIED: Sequence[tuple[str, ConstraintKind]] = (("vllm", _REGEX), ("openai", _JSON), ("anthropic", _TOOLS))
 
 
-def dialect_of(name: DialectName, owner: str) -> Dialect | None:
+def dialect_of(name: DialectName, owner: str, url: str) -> Dialect | None:
     if name != "auto":
         return DIALECTS[name]
-    return next((one for one in DIALECTS.values() if owner in one.owners), None)
+    host = urlsplit(url).hostname
+    return next((one for one in DIALECTS.values() if owner in one.owners or host == one.host), None)

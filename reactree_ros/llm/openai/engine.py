@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import logging
 import os
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -24,12 +25,22 @@ from reactree_ros.llm.chat import (
     markers_of_chat,
     spoken_to_server,
 )
-from reactree_ros.llm.engine import Constraint, Engine, Generated, Generation, chosen
+from reactree_ros.llm.engine import Constraint, ConstraintKind, Engine, Generated, Generation, chosen
 from reactree_ros.llm.engine_settings import EngineSettings, SeeingSettings
 from reactree_ros.llm.openai.answer import Parts, Until, read_answer
 from reactree_ros.llm.openai.connection import KEY_IN_URL, Connection, may_hold_a_key, read_key, read_url
 from reactree_ros.llm.openai.dialects import DIALECTS, TRIED, Dialect, DialectName, dialect_of
-from reactree_ros.llm.openai.refusal import LIMIT, OF_PICTURES, OF_ROLES, STREAM, Parameters, Refused
+from reactree_ros.llm.openai.refusal import (
+    CACHE_KEY,
+    LIMIT,
+    MUST_CALL,
+    OF_PICTURES,
+    OF_ROLES,
+    SEVERAL,
+    STREAM,
+    Parameters,
+    Refused,
+)
 from reactree_ros.llm.port import LanguageModelError, PromptTooLong, RequestRejected, ServerUnavailable
 from reactree_ros.llm.reasoning import split_reasoning
 from reactree_ros.llm.seeing import Showing
@@ -37,7 +48,7 @@ from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.plugins.settings import Harmless
 
 #: The most requests for a text that try a server whose dialect nobody knows, and the longest answer in tokens.
-MOST_TRIALS, TRIAL_TOKENS = 3, 32
+MOST_TRIALS, TRIAL_TOKENS = 4, 32
 _WORD = "Zq7kx"  # no model says this unprompted
 #: Shows whether the server chats, with a system text and earlier replies, and how its model thinks.
 _HELLO = Generation(
@@ -86,7 +97,7 @@ class OpenAIEngine(Engine):
         found = await self._find_model()
         self._model = str(found["id"])
         owner = str(found.get("owned_by") or "")
-        named = dialect_of(self._settings.dialect, owner)
+        named = dialect_of(self._settings.dialect, owner, self._connection.url)
         self._dialect = named or Dialect()
         self._held = self._dialect.constraints
         version = await self._aside(*self._dialect.version) if self._dialect.version else None
@@ -100,7 +111,7 @@ class OpenAIEngine(Engine):
         if named is None:
             await self._find_constraints()
         self.constraints = frozenset(self._held)
-        self._layout = replace(self._layout, examples=self._examples != "text")
+        self._layout = replace(self._layout, examples=self._examples != "text", marks=self._dialect.cache_marks)
         sees = self._settings.sees
         if sees is None and self._dialect.sees:
             sees = await self._aside(*self._dialect.sees)
@@ -255,7 +266,8 @@ class OpenAIEngine(Engine):
 
     async def _complete(self, generation: Generation) -> Generated:
         generation = replace(generation, turns=spoken_to_server(generation.turns), begun=broken(generation.begun))
-        values = {"temperature": generation.temperature, "seed": generation.seed, LIMIT: generation.max_tokens}
+        values: dict[str, Any] = {"temperature": generation.temperature, "seed": generation.seed}
+        values[LIMIT] = generation.max_tokens
         if generation.top_p < 1:
             values["top_p"] = generation.top_p
         held: dict[str, Any] = {}
@@ -271,6 +283,11 @@ class OpenAIEngine(Engine):
         thinks = bool(self._thoughts) or bool(self._reasoning.thinking)
         if thinks:
             values[LIMIT] += self._reasoning.tokens
+        calls = generation.constraint is not None and generation.constraint.kind is ConstraintKind.TOOLS
+        if calls:
+            values |= {MUST_CALL: "required", SEVERAL: False}
+        if self._dialect.cache_key:
+            values[CACHE_KEY] = hashlib.blake2b(generation.turns[0].text.encode(), digest_size=8).hexdigest()
         body: dict[str, Any] = {**self._template(), **held}
         if self._reasoning.effort:
             body["reasoning_effort"] = self._reasoning.effort
@@ -281,7 +298,7 @@ class OpenAIEngine(Engine):
         begun = generation.begun if continued else ""
 
         async def ask(showing: Showing) -> Generated:
-            messages = chat_messages(generation.turns, begun, self._layout, showing)
+            messages = chat_messages(generation.turns, begun, replace(self._layout, calls=calls), showing)
             return await self._ask("/chat/completions", {**body, "messages": messages}, values, generation.until)
 
         generated = await self._told_apart(await self._with_pictures(ask, self.shown(generation)))
@@ -418,7 +435,7 @@ class OpenAIEngine(Engine):
 
 
 def _answer(generated: Generated) -> str:
-    return split_reasoning(generated.text).text.strip()
+    return split_reasoning(generated.calls[0].arguments if generated.calls else generated.text).text.strip()
 
 
 def _thoughts(generated: Generated) -> str:
@@ -460,8 +477,9 @@ class OpenAISettings(SeeingSettings, EngineSettings):
     api_key_file: str = Field(default="", description="file with the server's key; empty: $OPENAI_API_KEY, or none")
     dialect: DialectName = Field(
         default="auto",
-        description="what the server takes: vllm, llamacpp, sglang, tgi, openai, ollama; none: no constraint; auto: by "
-        "the name that it gives itself, or else it is tried with at most three requests",
+        description="what the server takes: vllm, llamacpp, sglang, tgi, openai, ollama, openrouter, anthropic; none: "
+        "no constraint; auto: by the name that it gives itself or its address, or else it is tried with at most four "
+        "requests",
     )
     retries: int = Field(
         default=3, ge=0, le=100, description="how often to repeat a request that failed for a passing reason"
