@@ -229,7 +229,7 @@ def _content(said: Sequence[_Content]) -> _Content:
     pieces = [piece for one in said for piece in (one if isinstance(one, list) else [one])]
     runs = [(is_text, [*some]) for is_text, some in groupby(pieces, lambda piece: isinstance(piece, str))]
     joined = [("\n".join(map(str, some)).strip("\n"),) if is_text else some for is_text, some in runs]
-    if len(runs) == 1 and runs[0][0]:
+    if len(runs) == 1 and (runs[0][0] or isinstance(pieces[0], ToolCall)):
         return joined[0][0]
     parts = [part for some in joined for part in some if part]
     return parts if any(part is not _Mark.KEPT for part in parts) else ""

@@ -157,7 +157,7 @@ async def decode(
         usage.refused(objection)
         earlier.add(words.strip())
         shown = words if len(words) <= _LONGEST_SHOWN else f"{words[:_LONGEST_SHOWN].rstrip()} …"
-        refused += (Said(request.begun + shown, said[-1].decision if said else None), Told(objection, About.REFUSAL))
+        refused += (Said(request.begun + _in_words(shown, said, grammar)), Told(objection, About.REFUSAL))
     if isinstance(may_say, Grammar):
         return usage.reply(_in_words(words, said, may_say), said, time.monotonic() - begin, objection)
     raise InvalidReply(f"{objection} ({engine.name} was asked {retries + 1} times)")

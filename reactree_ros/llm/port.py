@@ -149,8 +149,8 @@ class Reply:
     """An answer.
 
     Attributes:
-        text: The model's words, without what ended them and without reasoning. A very long text is truncated as by the
-            token limit.
+        text: The model's words, without what ended them and without reasoning; of a decision in JSON, and of a call of
+            a tool, the words of the decision. A very long text is truncated as by the token limit.
         said: The decisions read from it, in order, with their words in a prompt. Empty for a choice, a free text, an
             objection, or a model whose asker reads the text.
         warning: A problem with how the reply came about, and the way out; empty if none. A run reports it once.

@@ -53,7 +53,7 @@ class Request:
 
     @property
     def _parts(self) -> list[dict[str, Any]]:
-        contents = [message["content"] for message in self.body.get("messages", ())]
+        contents = [message["content"] or "" for message in self.body.get("messages", ())]
         return [part for content in contents if not isinstance(content, str) for part in content]
 
     @property
@@ -138,7 +138,7 @@ def written(messages: Sequence[Mapping[str, str]]) -> str:
 
 
 def _content(message: Mapping[str, Any]) -> str:
-    content = message["content"]
+    content = message["content"] or ""  # a call has none
     if isinstance(content, str):
         return content
     return "\n".join(

@@ -33,12 +33,7 @@ from reactree_ros.llm.port import (
 )
 from reactree_ros.tree.flows import SequenceFlow
 
-GRAMMAR, REGEX, JSON_SCHEMA, CHOICE = (
-    ConstraintKind.GRAMMAR,
-    ConstraintKind.REGEX,
-    ConstraintKind.JSON_SCHEMA,
-    ConstraintKind.CHOICE,
-)
+GRAMMAR, REGEX, JSON_SCHEMA, CHOICE, TOOLS = ConstraintKind
 SKILLS = ("done", "failure", "go to kitchen 1", "go to kitchen 12")
 ALLOWED = DecisionGrammar(SKILLS)
 TASK = Told("Your task is to: x")
@@ -114,7 +109,7 @@ def test_the_whole_decision_is_one_request_with_the_best_constraint(
     engine = ScriptedEngine(text, obeys=obeys)
     reply = get(engine, temperature=0.7, seed=3, id="0.1", max_tokens=100)
     assert reply.said == (Said("Act: done", Act("done")),)
-    assert (reply.text, reply.finish_reason, reply.answered_by) == (text.strip(), "stop", "a script")
+    assert (reply.text, reply.finish_reason, reply.answered_by) == ("Act: done", "stop", "a script")
     (asked,) = engine.asked
     assert asked.constraint is not None
     assert (asked.constraint.kind, asked.constraint.value) == (kind, value)
@@ -135,12 +130,17 @@ def test_the_whole_decision_is_one_request_with_the_best_constraint(
         ),
     ],
 )
-def test_a_reply_in_json_is_the_decision_as_data_and_what_was_said_as_text(
+def test_a_reply_in_json_or_by_a_tool_is_the_decision_as_data_and_in_words(
     said: Any, decision: Decision, text: str, method: Method | None
 ) -> None:
     raw = json.dumps({"decision": said})
     reply = get(ScriptedEngine(raw, obeys=[JSON_SCHEMA]), method=method)
-    assert (reply.text, reply.said) == (raw, (Said(text, decision),))
+    assert (reply.text, reply.said) == (text, (Said(text, decision),))
+    ((name, given),) = said.items()
+    given = given if isinstance(given, dict) else {decision.arguments()[0]: given}
+    call = Generated("", "stop", calls=(ToolCall(name.lower(), json.dumps(given)),))
+    reply = get(ScriptedEngine(call, obeys=[TOOLS]))
+    assert (reply.text, reply.said) == (text, (Said(text, decision),))
 
 
 @pytest.mark.parametrize(
@@ -152,6 +152,9 @@ def test_a_reply_in_json_is_the_decision_as_data_and_what_was_said_as_text(
         ({JSON_SCHEMA, CHOICE}, Method.ONE_SCHEMA),
         ({JSON_SCHEMA, GRAMMAR}, Method.ONE_REQUEST),
         ({CHOICE}, Method.ROUNDS),
+        ({TOOLS, CHOICE}, Method.TOOLS),
+        ({TOOLS, JSON_SCHEMA}, Method.ONE_SCHEMA),
+        ({TOOLS, GRAMMAR}, Method.ONE_REQUEST),
         (set(), Method.UNCONSTRAINED),
     ],
 )
@@ -161,7 +164,7 @@ def test_the_best_method_is_the_one_with_the_fewest_requests(obeys: set[Constrai
 
 @pytest.mark.parametrize(
     ("method", "obeys"),
-    [(Method.ONE_REQUEST, CHOICE), (Method.ROUNDS, JSON_SCHEMA), (Method.ONE_SCHEMA, GRAMMAR)],
+    [(Method.ONE_REQUEST, CHOICE), (Method.ROUNDS, JSON_SCHEMA), (Method.ONE_SCHEMA, GRAMMAR), (Method.TOOLS, CHOICE)],
 )
 def test_a_method_that_the_engine_cannot_do_is_refused_unasked(method: Method, obeys: ConstraintKind) -> None:
     engine = ScriptedEngine(obeys=[obeys])
@@ -299,13 +302,15 @@ def test_form_first_holds_to_a_decision_of_any_skill_and_then_to_those_that_may_
     assert re.fullmatch(second, "Act: failure")
 
 
-def test_what_is_no_json_is_shown_as_it_was_said() -> None:
+def test_what_is_no_json_is_not_shown_where_json_is_asked_for() -> None:
     engine = ScriptedEngine(
         '{"decision": {"Act": "fly"}}', '{"decision"', '{"decision": {"Act": "done"}}', obeys=[JSON_SCHEMA]
     )
     assert get(engine).said == (Said("Act: done", Act("done")),)
     assert engine.asked[1].prompt.startswith(f'{PROMPT}{{"decision": {{"Act": "fly"}}}}\n\'fly\' is not')
-    assert '\n{"decision"\nA decision starts with' in engine.asked[2].prompt
+    asked = engine.asked[2].turns
+    assert [type(turn) for turn in asked] == [Told, Said, Told, Told]
+    assert asked[-1].text.startswith('A decision is made with one object in JSON, {"decision": {"Think": "a thought"}}')
 
 
 def test_a_control_flow_that_is_not_allowed_is_refused() -> None:
@@ -414,10 +419,13 @@ def test_a_choice_is_one_of_its_options_or_asked_for_again(kind: ConstraintKind 
     wrap = (lambda text: json.dumps({"choice": text})) if kind is JSON_SCHEMA else (lambda text: f"{text}\n")
     engine = ScriptedEngine(wrap("grape"), wrap("apple"), obeys=[] if kind is None else [kind])
     assert get(engine, Choice(("apple", "pear"))).text == "apple"
-    assert engine.asked[1].prompt.endswith(
+    assert (
         "'grape' is not among the skills that are available now. Some that are: apple, pear.\n"
+        in engine.asked[1].prompt
     )
-    assert [asked.constraint and asked.constraint.kind for asked in engine.asked] == [kind, kind]
+    held = None if kind is TOOLS else kind
+    assert [asked.constraint and asked.constraint.kind for asked in engine.asked] == [held, held]
+    assert ('{"choice": …}' in engine.asked[0].prompt) == (kind is JSON_SCHEMA)
 
 
 def test_a_cut_choice_is_taken_only_where_it_can_be_no_other() -> None:
@@ -614,7 +622,8 @@ def test_a_reply_is_what_may_be_said_or_comes_with_an_objection(
         assert last.skill in SKILLS
     if isinstance(last, Expand):
         assert last.subgoals
-    assert all(asked.turns[0] == TASK and len(asked.turns) in (1, 3, 5) for asked in engine.asked)
+    lengths = range(1, 6) if kind in (JSON_SCHEMA, TOOLS) else (1, 3, 5)
+    assert all(asked.turns[0] == TASK and len(asked.turns) in lengths for asked in engine.asked)
 
 
 @pytest.mark.slow

@@ -1,0 +1,187 @@
+"""Hosted servers that judge what they are sent, and whose model decides as the expert does, with the lapses of others."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from llm.asked import decide
+from openai_peer import Exchange, Peer, answer, answers, fails, fields_of
+
+from reactree_ros.agent.grammar import Form
+
+#: What a request may have in it, by form; such servers refuse everything else by its name.
+_COMMON = {"model", "messages", "temperature", "max_tokens", "max_completion_tokens", "stop"}
+_FIELDS = {
+    Form.TOOLS: _COMMON | {"tools", "tool_choice", "parallel_tool_calls"},
+    Form.JSON: _COMMON | {"seed", "response_format"},
+    Form.LINES: _COMMON | {"seed", "stream", "stream_options"},
+}
+#: The last line, which a model reads and nobody keeps.
+NOW = re.compile(r"^(?:You have thought already.*? )?Actions that are possible now: (.*)\.$", re.MULTILINE)
+_OPENING = re.compile(r"^(?:Think|Act|Expand|Ask):", re.MULTILINE)
+#: What a model does once in a while, at so many requests; the rest of its replies are as they should be.
+LAPSES = {
+    4: "beside", 7: "made up", 11: "two at once", 15: "refusal", 20: "broken", 25: "beside", 31: "fenced",
+}  # fmt: skip
+
+
+class HostedPeer(Peer):
+    """A server with one form, of a model that decides as the expert does.
+
+    Attributes:
+        faults: What contradicts something else in a request.
+    """
+
+    def __init__(self, form: Form) -> None:
+        self.form, self.faults, self.number = form, list[str](), 0
+        super().__init__(owned_by="somebody", chats=True, completes=False, context=None, models=("hosted",))
+
+    def text(self, exchange: Exchange) -> None:
+        body = exchange.request.body
+        if unknown := next((name for name in body if name not in _FIELDS[self.form]), None):
+            fails(400, f"Unrecognized request argument supplied: '{unknown}'", param=unknown)(exchange)
+        elif wrong := _wrong(body["messages"]):
+            fails(400, wrong)(exchange)
+        elif exchange.request.is_a_trial:
+            answers(answer(self.message("choose", self._word(body))))(exchange)
+        else:
+            self.faults += [f"{len(self.asked)}: {fault}" for fault in contradictions(body, self.form)]
+            answers(answer(self.decided(body["messages"])))(exchange)
+
+    def _word(self, body: Mapping[str, Any]) -> Any:
+        if tools := body.get("tools"):
+            return {"choice": tools[0]["function"]["parameters"]["properties"]["choice"]["enum"][0]}
+        form = body.get("response_format")
+        return {"choice": form["json_schema"]["schema"]["properties"]["choice"]["enum"][0]} if form else "Hello."
+
+    def decided(self, messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        self.number += 1
+        lapse = LAPSES.get(self.number, "")
+        kind, said = fields_of(decide("\n".join(_in_lines(one) for one in messages)))
+        if lapse == "made up":
+            kind, said = "Act", "teleport to the moon"
+        message = self.message(kind, said)
+        if lapse == "refusal":
+            return {"role": "assistant", "content": None, "refusal": "I'm sorry, I can't help with that."}
+        if lapse == "beside" and self.form is Form.TOOLS:
+            message["content"] = "I will do that next."
+        if lapse == "two at once" and self.form is Form.TOOLS:
+            message["tool_calls"] += self.message("Act", "failure")["tool_calls"]
+        if lapse == "broken" and self.form is Form.TOOLS:
+            message["tool_calls"][0]["function"]["arguments"] = '{"skill": "go to'
+        if lapse == "fenced" and self.form is not Form.TOOLS:
+            message["content"] = f"```\n{message['content']}\n```"
+        return message
+
+    def message(self, kind: str, said: Any, thought: str = "") -> dict[str, Any]:
+        if self.form is Form.LINES or said == "Hello.":
+            return {"role": "assistant", "content": _lines(kind, said)}
+        if self.form is Form.JSON:
+            return {"role": "assistant", "content": json.dumps(said if kind == "choose" else {"decision": {kind: said}})}
+        named = {"Think": "thought", "Act": "skill"}
+        function = {"name": kind.lower(), "arguments": json.dumps({named[kind]: said} if kind in named else said)}
+        return {"role": "assistant", "content": None, "tool_calls": [_call(function, self.number)]}
+
+
+def _call(function: Mapping[str, Any], number: int) -> dict[str, Any]:
+    return {"id": f"own_{number}", "type": "function", "function": function}
+
+
+def _lines(kind: str, said: Any) -> str:
+    if kind == "Expand":
+        return f"Expand:\n- control flow: {said['control_flow']}\n- subgoals: {', '.join(said['subgoals'])}"
+    return f"{kind}: {said}" if kind in ("Think", "Act") else str(said)
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    content = message["content"] or ""
+    return content if isinstance(content, str) else "\n".join(part["text"] for part in content)
+
+
+def _in_lines(message: Mapping[str, Any]) -> str:
+    """Return a message as the expert reads it."""
+    if calls := message.get("tool_calls"):
+        given = json.loads(calls[0]["function"]["arguments"])
+        (value,) = given.values() if len(given) == 1 else (given,)
+        return _lines(calls[0]["function"]["name"].capitalize(), value)
+    if message["role"] == "assistant" and message["content"].startswith("{"):
+        ((kind, said),) = json.loads(message["content"])["decision"].items()
+        return _lines(kind, said)
+    return NOW.sub("", _text(message)).strip("\n")
+
+
+def _wrong(messages: Sequence[Mapping[str, Any]]) -> str:
+    """Return what a strict server refuses in messages; empty if there is nothing."""
+    before: Mapping[str, Any] = {"role": "system"}
+    after = {"system": {"user"}, "user": {"assistant"}, "assistant": {"user", "tool"}, "tool": {"assistant"}}
+    for number, message in enumerate(messages):
+        role, calls = message["role"], message.get("tool_calls")
+        if role != "system" and role not in after[before["role"]]:
+            return f"Unexpected role '{role}' after role '{before['role']}'"
+        if role == "system" and number:
+            return "The system message must come first"
+        if not (calls or _text(message)):
+            return f"messages.{number}: text content blocks must be non-empty"
+        if calls and not all(isinstance(json.loads(one["function"]["arguments"]), dict) for one in calls):
+            return f"messages.{number}: arguments are no object"
+        owed = [one["id"] for one in before.get("tool_calls") or ()]
+        if owed != ([message.get("tool_call_id")] if role == "tool" else []):
+            return "An assistant message with 'tool_calls' must be followed by tool messages responding to each id"
+        if any(re.fullmatch("[a-zA-Z0-9]{9}", one["id"]) is None for one in calls or ()):
+            return "Tool call id has to be defined and of nine letters and digits"
+        before = message
+    return "" if messages[-1]["role"] in ("user", "tool") else "Expected last role User or Tool"
+
+
+def contradictions(body: Mapping[str, Any], form: Form) -> list[str]:
+    """Return what in a request speaks of another form than the one that it asks for."""
+    messages = body["messages"]
+    system, said = _text(messages[0]), [one for one in messages if one["role"] == "assistant"]
+    told = [line for one in messages if one["role"] != "assistant" for line in _text(one).split("\n")]
+    check: dict[str, bool] = {
+        "the last line lists what is possible": NOW.search(_text(messages[-1])) is not None,
+        "it is not kept": not any(NOW.search(_text(one)) for one in messages[:-1]),
+        "tools are sent with tools alone": ("tools" in body) == (form is Form.TOOLS),
+        "a schema is sent with JSON alone": ("response_format" in body) == (form is Form.JSON),
+        "the rule speaks of lines with lines alone": ("It starts with" in system or "starts with" in system)
+        == (form is Form.LINES),
+        "nothing that is told is in lines": form is Form.LINES or not any(map(_OPENING.match, told)),
+    }
+    if form is Form.TOOLS:
+        names = [tool["function"]["name"] for tool in body["tools"]]
+        *first, last = (f"'{name}'" for name in names)
+        rule = f"made with one call of the tool {', '.join(first)} or {last}."
+        check["the rule names the tools"] = rule in system
+        check["each earlier decision is a call of one"] = all(
+            one["content"] is None and one["tool_calls"][0]["function"]["name"] in names for one in said
+        )
+    elif form is Form.JSON:
+        kinds = [one["properties"] for one in _decision_in(body["response_format"]["json_schema"]["schema"])["anyOf"]]
+        samples = re.search(r"made with one object in JSON, (.*)\.$", system, re.MULTILINE)
+        shown = [] if samples is None else list(map(json.loads, samples[1].split(" or ")))
+        check["the rule shows what the schema has"] = [one["decision"].keys() for one in shown] == [
+            one.keys() for one in kinds
+        ]
+        check["each earlier decision is of the schema"] = all(
+            any(json.loads(one["content"])["decision"].keys() == kind.keys() for kind in kinds) for one in said
+        )
+    else:
+        answered = zip(messages, messages[1:], strict=False)
+        check["each earlier decision is in lines, or was refused"] = all(
+            _OPENING.match(one["content"]) or "A decision starts with" in after["content"]
+            for one, after in answered
+            if one["role"] == "assistant"
+        )
+    return [what for what, holds in check.items() if not holds]
+
+
+def _decision_in(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    decision: Mapping[str, Any] = schema["properties"]["decision"]
+    return decision
+
+
+#: What makes a peer.
+Host = Callable[[Form], HostedPeer]
