@@ -157,6 +157,11 @@ class Prompt(tuple[Turn, ...]):
         return prompt
 
 
+def is_told_once(turn: Turn) -> bool:
+    """Whether a turn stands in one request only, at its end."""
+    return isinstance(turn, Told) and turn.about is About.KNOWN
+
+
 def render(turns: Iterable[Turn]) -> str:
     return "\n".join([turn.text for turn in turns])
 

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from reactree_ros.agent.decision import OK
 from reactree_ros.agent.labels import framed
-from reactree_ros.agent.turns import About, Said, Told, ToldStart, Turn
+from reactree_ros.agent.turns import About, Said, Told, ToldStart, Turn, is_told_once
 from reactree_ros.llm.engine import ToolCall
 from reactree_ros.llm.port import RequestRejected
 from reactree_ros.llm.reasoning import split_reasoning
@@ -117,7 +117,7 @@ def chat_messages(
     """
     layout = layout or ChatLayout()
     spoken: list[tuple[str, _Content]] = []
-    kept = max((at for at, turn in enumerate(turns) if not _is_told_once(turn)), default=None)
+    kept = max((at for at, turn in enumerate(turns) if not is_told_once(turn)), default=None)
     for number, turn in enumerate(turns):
         spoken += _spoken(turn, layout)
         if showing and number in showing:
@@ -184,10 +184,6 @@ def _part(one: _Piece) -> dict[str, Any]:
     if isinstance(one, Shown):
         return {"type": "image_url", "image_url": {"url": one.url}}
     return {"type": "text", "text": one}
-
-
-def _is_told_once(turn: Turn) -> bool:
-    return isinstance(turn, Told) and turn.about is About.KNOWN
 
 
 def _spoken(turn: Turn, layout: ChatLayout) -> Iterator[tuple[str, _Content]]:

@@ -11,7 +11,6 @@ from math import ceil, comb
 from typing import Any
 
 from reactree_ros.agent.grammar import DecisionGrammar, listed
-from reactree_ros.agent.kinds.act import Act
 from reactree_ros.agent.observation import Observation
 from reactree_ros.agent.picture import Picture, needs_pillow, picture_of
 from reactree_ros.agent.reading import Unreadable, read
@@ -45,6 +44,8 @@ COLOURS = {"red": (220, 0, 0), "green": (0, 160, 0), "blue": (0, 0, 220), "yello
 _METHODS = {
     "one_schema": "it obeys JSON schemas only: the skills are checked here, and a decision with another skill is "
     "asked for again; vLLM, llama.cpp and SGLang take a grammar",
+    "tools": "it is given tools and no grammar: the skills are checked here, and a decision with another skill is "
+    "asked for again; vLLM, llama.cpp and SGLang take a grammar",
     "rounds": "it takes no grammar: each decision costs two or three requests; vLLM takes one",
     "unconstrained": "it obeys no constraint: decisions are parsed, checked and asked for again; vLLM obeys",
 }
@@ -68,8 +69,8 @@ class Moment:
         place = (2 * self.now + 1 + number // len(self.acts)) % len(self.acts)
         first = (self.now - place) % len(self.acts)
         order = (*self.acts[first:], *self.acts[:first])
-        named = listed(f"{Act.opening}{skill}" for skill in order)
-        asked = Told(f"After this, say the one of these that brings your task nearer: {named}.", About.ANSWER)
+        named = f"After this, take the one of these actions that brings your task nearer: {listed(order)}."
+        asked = Told(named, About.ANSWER)
         # What was seen stays last, as it is when a run asks for a decision.
         return (*self.turns[:-1], asked, self.turns[-1]), DecisionGrammar(order, (), longest_thought=0)
 

@@ -14,7 +14,7 @@ from reactree_ros.agent.reading import Unreadable, own_words, read, read_call, r
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
 from reactree_ros.agent.turns import About, Said, Told, Turn
 from reactree_ros.llm.engine import Constraint, ConstraintKind, Engine, Generated, Generation, chosen
-from reactree_ros.llm.forms import in_form
+from reactree_ros.llm.forms import in_form, objection_in
 from reactree_ros.llm.port import Choice, DecisionRequest, FreeText, InvalidReply, MaySay, Reply, RequestRejected
 from reactree_ros.llm.usage import Noticed, Usage
 
@@ -150,7 +150,8 @@ async def decode(
             text, said = _read(uttered, may_say)
             return usage.reply(text, said, time.monotonic() - begin)
         except Unreadable as error:
-            objection, said = _STILL_THINKING if usage.unfinished else str(error), error.said_turns
+            reason, said = objection_in(str(error), grammar), error.said_turns
+            objection = _STILL_THINKING if usage.unfinished else reason
         words = own_words(uttered.words, grammar)
         if words.strip() in earlier:
             again, objection = True, f"{objection} {_AGAIN}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -10,6 +11,9 @@ from reactree_ros.agent.decision import OK, Decision, MalformedDecision
 from reactree_ros.agent.grammar import DecisionGrammar, Form, Grammar, parse_decision
 from reactree_ros.agent.prompt import ONE_DECISION
 from reactree_ros.agent.turns import About, Said, Told, ToldStart, Turn
+
+#: What a refusal quotes of lines: their words, and the marks of a list.
+_OF_LINES = re.compile(r"'(?:- |[A-Z]\w+:)")
 
 
 def in_form(turns: Sequence[Turn], grammar: Grammar) -> tuple[Turn, ...]:
@@ -26,6 +30,12 @@ def in_form(turns: Sequence[Turn], grammar: Grammar) -> tuple[Turn, ...]:
             # One message is one decision; a thought with the act after it was two.
             told += [Told(OK, About.ANSWER), said] if told and isinstance(told[-1], Said) else [said]
     return tuple(told)
+
+
+def objection_in(reason: str, grammar: Grammar) -> str:
+    """Return why a reply was refused, in no words of another form."""
+    in_lines = grammar.form is not Form.LINES and _OF_LINES.search(reason)
+    return f"What was said cannot be read. {grammar.expected}." if in_lines else reason
 
 
 @lru_cache(maxsize=64)  # each request of a node has it

@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 from reactree_ros.agent.text import LONGEST
-from reactree_ros.agent.turns import Said
+from reactree_ros.agent.turns import Said, is_told_once
 from reactree_ros.files.secrecy import redacted
 from reactree_ros.llm.engine import Engine, Generated, Generation
-from reactree_ros.llm.port import FAILED, Attempt, PromptTooLong, Reply, ServerUnavailable
+from reactree_ros.llm.port import FAILED, Attempt, PromptTooLong, Reply, ServerUnavailable, prompt_text
 from reactree_ros.llm.reasoning import Answer, split_reasoning
 from reactree_ros.llm.seeing import pictures_of, why_unseen
 
@@ -32,7 +32,8 @@ class Noticed:
 
     def __init__(self) -> None:
         self._silent = 0
-        self._prompts = deque[tuple[str, int]](maxlen=_REMEMBERED)  # with the engine's count of their tokens
+        # Without what is told once; with the length of all, and the engine's count of their tokens.
+        self._prompts = deque[tuple[str, int, int]](maxlen=_REMEMBERED)
 
     def look_for_silence(self, engine: str, generated: Generated, *, unfinished: bool) -> None:
         """Count empty texts in a row; raises :class:`ServerUnavailable` at the last of too many."""
@@ -53,7 +54,7 @@ class Noticed:
             why = f"empty texts came ({tokens} output tokens); read its log, and try thinking=false or chat=false"
         raise ServerUnavailable(f"{engine} said nothing {MOST_SILENT} times in a row: {why} (--llm-option NAME=VALUE)")
 
-    def cut_of(self, engine: str, prompt: str, generated: Generated) -> str:
+    def cut_of(self, engine: str, generation: Generation, generated: Generated) -> str:
         """Say that the engine silently truncates a prompt; empty if nothing shows that.
 
         It shows if a prompt continues an earlier one and the engine counts no more tokens for it. It cannot show if the
@@ -62,18 +63,19 @@ class Noticed:
         tokens, cached = generated.prompt_tokens or 0, generated.cached_tokens or 0
         if tokens <= 0 or cached > tokens:
             return ""
-        said = ""
-        for earlier, before in self._prompts:
-            grown = len(prompt) - len(earlier)
-            if grown < _GROWN or tokens > before or tokens <= grown // 2 + _GROWN or not prompt.startswith(earlier):
+        said, length = "", len(generation.prompt)
+        kept = prompt_text([turn for turn in generation.turns if not is_told_once(turn)], generation.begun)
+        for earlier, shorter, before in self._prompts:
+            grown = length - shorter
+            if grown < _GROWN or tokens > before or tokens <= grown // 2 + _GROWN or not kept.startswith(earlier):
                 continue
             said = (
-                f"{engine} silently truncates the prompt: it grew from {len(earlier)} to {len(prompt)} characters, "
+                f"{engine} silently truncates the prompt: it grew from {shorter} to {length} characters, "
                 f"and its tokens went from {before} to {tokens} by the server's count; give it a longer context "
                 "(Ollama: OLLAMA_CONTEXT_LENGTH, or num_ctx in a Modelfile; llama.cpp: --ctx-size; vLLM: "
                 "--max-model-len)"
             )
-        self._prompts.append((prompt, tokens))
+        self._prompts.append((kept, length, tokens))
         return said
 
 
@@ -119,7 +121,7 @@ class Usage:
         if not generated.pictures:  # whose number changes the tokens
             engine = self.engine
             unseen = why_unseen(generation.turns, engine.name, sees=engine.sees, side=engine.seeing.side)
-            cut_of = self._noticed.cut_of(engine.name, generation.prompt, generated)
+            cut_of = self._noticed.cut_of(engine.name, generation, generated)
             self._warning = cut_of or unseen or self._warning
         return generated
 

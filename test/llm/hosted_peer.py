@@ -1,10 +1,11 @@
-"""Hosted servers that judge what they are sent, and whose model decides as the expert does, with the lapses of others."""
+"""Hosted servers that judge what they are sent; their model decides as the expert does, with the lapses of others."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from llm.asked import decide
@@ -21,7 +22,7 @@ _FIELDS = {
 }
 #: The last line, which a model reads and nobody keeps.
 NOW = re.compile(r"^(?:You have thought already.*? )?Actions that are possible now: (.*)\.$", re.MULTILINE)
-_OPENING = re.compile(r"^(?:Think|Act|Expand|Ask):", re.MULTILINE)
+_OPENING, _QUOTED = re.compile(r"(?:Think|Act|Expand|Ask):"), re.compile(r"'(?:- |(?:Think|Act|Expand|Ask):)")
 #: What a model does once in a while, at so many requests; the rest of its replies are as they should be.
 LAPSES = {
     4: "beside", 7: "made up", 11: "two at once", 15: "refusal", 20: "broken", 25: "beside", 31: "fenced",
@@ -80,7 +81,10 @@ class HostedPeer(Peer):
         if self.form is Form.LINES or said == "Hello.":
             return {"role": "assistant", "content": _lines(kind, said)}
         if self.form is Form.JSON:
-            return {"role": "assistant", "content": json.dumps(said if kind == "choose" else {"decision": {kind: said}})}
+            return {
+                "role": "assistant",
+                "content": json.dumps(said if kind == "choose" else {"decision": {kind: said}}),
+            }
         named = {"Think": "thought", "Act": "skill"}
         function = {"name": kind.lower(), "arguments": json.dumps({named[kind]: said} if kind in named else said)}
         return {"role": "assistant", "content": None, "tool_calls": [_call(function, self.number)]}
@@ -148,7 +152,8 @@ def contradictions(body: Mapping[str, Any], form: Form) -> list[str]:
         "a schema is sent with JSON alone": ("response_format" in body) == (form is Form.JSON),
         "the rule speaks of lines with lines alone": ("It starts with" in system or "starts with" in system)
         == (form is Form.LINES),
-        "nothing that is told is in lines": form is Form.LINES or not any(map(_OPENING.match, told)),
+        "nothing that is told is in lines": form is Form.LINES
+        or not any(_OPENING.match(one) or _QUOTED.search(one) for one in told),
     }
     if form is Form.TOOLS:
         names = [tool["function"]["name"] for tool in body["tools"]]
@@ -169,7 +174,7 @@ def contradictions(body: Mapping[str, Any], form: Form) -> list[str]:
             any(json.loads(one["content"])["decision"].keys() == kind.keys() for kind in kinds) for one in said
         )
     else:
-        answered = zip(messages, messages[1:], strict=False)
+        answered = itertools.pairwise(messages)
         check["each earlier decision is in lines, or was refused"] = all(
             _OPENING.match(one["content"]) or "A decision starts with" in after["content"]
             for one, after in answered
@@ -181,7 +186,3 @@ def contradictions(body: Mapping[str, Any], form: Form) -> list[str]:
 def _decision_in(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     decision: Mapping[str, Any] = schema["properties"]["decision"]
     return decision
-
-
-#: What makes a peer.
-Host = Callable[[Form], HostedPeer]

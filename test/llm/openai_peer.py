@@ -595,7 +595,7 @@ class Peer:
         named = {"Think": "thought", "Act": "skill"}
         call = {"name": name, "arguments": json.dumps({named[name]: arguments} if name in named else arguments)}
         several = [{"id": "call_1", "type": "function", "function": call}]
-        return {**message, "content": None, self.calls: call if self.calls == "function_call" else several}
+        return {**message, "content": None, self.calls: several}
 
 
 def first_words(text: str, limit: int) -> tuple[str, bool]:

@@ -82,7 +82,7 @@ class Answering(LanguageModel):
 
 def question_in(request: DecisionRequest) -> str:
     """Return what is asked of a small situation; empty in a planner's own prompt."""
-    return next((turn.text for turn in request.turns if turn.text.startswith("After this, say")), "")
+    return next((turn.text for turn in request.turns if turn.text.startswith("After this, take")), "")
 
 
 def understands(request: DecisionRequest) -> str:

@@ -38,7 +38,7 @@ from reactree_ros.episode import Episode
 from reactree_ros.household.houses import HOUSES
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import load_tasks
-from reactree_ros.llm.engine import Generated, ToolCall
+from reactree_ros.llm.engine import Generated, Generation, ToolCall
 from reactree_ros.llm.openai.answer import read_answer
 from reactree_ros.llm.openai.connection import LONGEST_ANSWER
 from reactree_ros.llm.port import DecisionRequest, FreeText, RequestRejected, ServerUnavailable
@@ -106,10 +106,6 @@ ANSWERS: dict[str, tuple[dict[str, Any], Generated]] = {
         answer({"content": "Now.", "tool_calls": [call("Act", {"skill": "x"}), call("Think", None)]}),
         Generated("Now.", "stop", calls=(*CALL.calls, ToolCall("Think", "{}"))),
     ),
-    "a call of the older form": (
-        answer({"content": None, "function_call": {"name": "Act", "arguments": '{"skill": "x"}'}}, "function_call"),
-        CALL,
-    ),
     "half a character": (answer({"content": "\ud83d!", "reasoning": "\udc00"}), Generated("?!", "stop", reasoning="?")),
 }
 
@@ -137,10 +133,9 @@ def test_thoughts_that_are_nested_are_no_reason_to_end() -> None:
     assert read_answer(answer({"content": nested})) == Generated("", "stop")
 
 
-@pytest.mark.parametrize("field", ["tool_calls", "function_call"])
 @pytest.mark.parametrize("text", ["Think: well", ACT, "Expand:\n- control flow: sequence\n- subgoals: a, b"])
-def test_a_decision_may_come_as_the_call_of_a_tool(free: Model, field: str, text: str) -> None:
-    with Peer(chats=True, calls=field, say=lambda prompt: text) as peer:
+def test_a_decision_may_come_as_the_call_of_a_tool(free: Model, text: str) -> None:
+    with Peer(chats=True, calls="tool_calls", say=lambda prompt: text) as peer:
         assert decided(ask(free(peer))) == text
         assert len(peer.asked) == 1
 
@@ -191,7 +186,7 @@ def test_a_model_that_thinks_is_found_out_and_has_room_to_think_and_to_speak(
     assert reply.reasoning == ("" if field == "hidden" else THOUGHT)
     assert reply.output_tokens == WORDS + len(ACT.split())
     assert one.status()["thinks"] == where
-    assert one.status()["constraints"] == "choice, grammar, json_schema, regex"
+    assert one.status()["constraints"] == "choice, grammar, json_schema, regex, tools"
     assert [request.limit for request in peer.asked] == [360]
     hello, *others = [one for one in peer.requests if one.is_a_chat and one.is_a_trial]
     assert hello.limit < WORDS
@@ -500,8 +495,9 @@ def test_the_request_is_closed_once_a_decision_is_whole(peer: Peer, free: Model)
     assert (decided(reply), reply.finish_reason) == (ACT, "stop")
     (asked,) = peer.asked
     assert asked.body["stream"] is True
-    assert (reply.prompt_tokens, reply.output_tokens) == ((1, 6) if counts else (None, None))
-    assert reply.cached_tokens == (0 if counts == "timings" else None)
+    words = len(asked.prompt.split())
+    assert (reply.prompt_tokens, reply.output_tokens) == ((words, 6) if counts else (None, None))
+    assert reply.cached_tokens == (words // 2 if counts == "timings" else None)
 
 
 def test_thoughts_in_the_text_end_no_reply(peer: Peer, free: Model) -> None:
@@ -640,7 +636,7 @@ def warned(
     noticed, said = Noticed(), []
     for text, tokens in counts:
         generated = Generated("Think: well", "stop", prompt_tokens=tokens, cached_tokens=cached(tokens or 0))
-        said.append(noticed.cut_of("a server", text, generated))
+        said.append(noticed.cut_of("a server", Generation((), text), generated))
     return [one for one in said if one]
 
 

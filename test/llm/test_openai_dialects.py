@@ -296,7 +296,7 @@ def test_a_constraint_that_is_refused_is_no_reason_to_leave_parameters_out(serve
     assert one.status()["constraints"] == "none"
     assert "left out" not in one.status()
     tried = [request.body for request in peer.requests if "Say a word:" in request.prompt]
-    assert len(tried) == 2
+    assert len(tried) == 3
     assert all({"temperature", "seed"} <= body.keys() for body in tried)
 
 
@@ -326,7 +326,8 @@ def messages(*contents: tuple[str, str]) -> list[dict[str, str]]:
     return [{"role": role, "content": content} for role, content in contents]
 
 
-REST = messages(("assistant", "Think: a"), ("user", "OK."), ("assistant", "Act: b"), ("user", "You b."))
+POSSIBLE = "Actions that are possible now: done, failure, go to kitchen 1."
+REST = messages(("assistant", "Think: a"), ("user", "OK."), ("assistant", "Act: b"), ("user", f"You b.\n{POSSIBLE}"))
 
 
 @pytest.fixture
@@ -464,13 +465,13 @@ class Server:
 
 CHAT = {"prompts": "chat", "chat layout": OWN_MESSAGE, "thinks": "no"}
 ONE_REQUEST = {**CHAT, "method": "one_request"}
-ONE_SCHEMA = {**CHAT, "method": "one_schema", "constraints": "json_schema"}
+ONE_SCHEMA = {**CHAT, "method": "one_schema", "constraints": "json_schema, tools"}
 FREE = {**CHAT, "method": "unconstrained", "constraints": "none"}
 IN_A_FIELD = {"thinks": "in a field of its own"}
 REASONS = {"temperature": lacks("temperature", "OpenAI, of a value"), "max_tokens": lacks("max_tokens")}
 NO_FIELDS = {name: lacks(name, "Groq") for name in ("structured_outputs", "grammar", "ebnf", "regex")}
 KNOWN_SERVERS = {
-    "vLLM": Server({}, {**ONE_REQUEST, "constraints": "choice, grammar, json_schema, regex"}),
+    "vLLM": Server({}, {**ONE_REQUEST, "constraints": "choice, grammar, json_schema, regex, tools"}),
     "vLLM without a reasoning parser": Server(
         {"thinks": "text"},
         {**ONE_REQUEST, "thinks": "in its text"},
@@ -484,7 +485,7 @@ KNOWN_SERVERS = {
     ),
     "llama.cpp with a template that knows no system role": Server(
         {"owned_by": "llamacpp", "template": takes_no_system_role},
-        {**ONE_REQUEST, "chat layout": JOINED, "constraints": "grammar, json_schema"},
+        {**ONE_REQUEST, "chat layout": JOINED, "constraints": "grammar, json_schema, tools"},
         (NO_CACHE,),
     ),
     "an older vLLM without a chat template": Server({"chats": False}, {"prompts": "completion"}),

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 
-from reactree_ros.agent.grammar import DecisionGrammar, Grammar
+from reactree_ros.agent.grammar import DecisionGrammar, Form, Grammar
 from reactree_ros.agent.labels import label_of, shortened, undressed
 from reactree_ros.agent.reading.reader import COURTESY, Reader, first_turn, object_in, own_words
 from reactree_ros.agent.reading.skills import Skills, said_exactly
@@ -68,6 +68,8 @@ def says_exactly(text: str, grammar: Grammar) -> bool:
 def read_call(calls: Iterable[tuple[str, str]], grammar: Grammar, *, text: str = "") -> tuple[Said, ...]:
     """Read the calls of tools that a model made, with the text around them; refused as by :func:`read`."""
     called = [{"name": name, "arguments": arguments} for name, arguments in calls]
+    if grammar.form is Form.TOOLS and any(object_in(one["arguments"].strip()) is None for one in called):
+        raise Unreadable(f"The arguments of a call are one object in JSON. {grammar.expected}.")
     _check_length("".join([text, *map(str, called)]))
     reader = Reader(grammar)
     parts = reader.parts_of(own_words(text, grammar), called)

@@ -36,7 +36,7 @@ class Dialect:
     host: str = ""  # where it is, if it is a service
     constraints: Fields = field(default_factory=dict)  # its fields for the constraints that it obeys
     limit: str = LIMIT  # its name of the token limit of a chat
-    cache_key: bool = False  # whether a key sends requests with the same beginning to the same cache
+    cache_key: str = ""  # its field that sends requests with the same beginning to the same cache
     cache_marks: bool = False  # whether ``cache_control`` has to mark what is to be kept in a cache
     streams: Mapping[str, Any] = field(default_factory=dict)
     continues: bool = False  # whether it can continue the last message of a chat; strict servers refuse the fields
@@ -130,7 +130,7 @@ DIALECTS: Mapping[str, Dialect] = {
         host="api.openai.com",
         constraints={_JSON: _named_schema, _TOOLS: _functions},
         limit=NEWER_LIMIT,
-        cache_key=True,
+        cache_key="prompt_cache_key",
     ),
     "ollama": Dialect(owners=("library",), constraints={_JSON: _named_schema, _TOOLS: _functions}),
     # Many models stand behind it: most are called tools with, and some obey a schema.

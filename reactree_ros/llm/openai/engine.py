@@ -30,17 +30,7 @@ from reactree_ros.llm.engine_settings import EngineSettings, SeeingSettings
 from reactree_ros.llm.openai.answer import Parts, Until, read_answer
 from reactree_ros.llm.openai.connection import KEY_IN_URL, Connection, may_hold_a_key, read_key, read_url
 from reactree_ros.llm.openai.dialects import DIALECTS, TRIED, Dialect, DialectName, dialect_of
-from reactree_ros.llm.openai.refusal import (
-    CACHE_KEY,
-    LIMIT,
-    MUST_CALL,
-    OF_PICTURES,
-    OF_ROLES,
-    SEVERAL,
-    STREAM,
-    Parameters,
-    Refused,
-)
+from reactree_ros.llm.openai.refusal import LIMIT, OF_PICTURES, OF_ROLES, STREAM, WITH_TOOLS, Parameters, Refused
 from reactree_ros.llm.port import LanguageModelError, PromptTooLong, RequestRejected, ServerUnavailable
 from reactree_ros.llm.reasoning import split_reasoning
 from reactree_ros.llm.seeing import Showing
@@ -284,10 +274,11 @@ class OpenAIEngine(Engine):
         if thinks:
             values[LIMIT] += self._reasoning.tokens
         calls = generation.constraint is not None and generation.constraint.kind is ConstraintKind.TOOLS
-        if calls:
-            values |= {MUST_CALL: "required", SEVERAL: False}
+        values |= WITH_TOOLS if calls else {}
         if self._dialect.cache_key:
-            values[CACHE_KEY] = hashlib.blake2b(generation.turns[0].text.encode(), digest_size=8).hexdigest()
+            values[self._dialect.cache_key] = hashlib.blake2b(
+                generation.turns[0].text.encode(), digest_size=8
+            ).hexdigest()
         body: dict[str, Any] = {**self._template(), **held}
         if self._reasoning.effort:
             body["reasoning_effort"] = self._reasoning.effort

@@ -39,10 +39,10 @@ _NAMED = (
 LIMIT, NEWER_LIMIT = "max_tokens", "max_completion_tokens"
 #: Asks for an answer in parts; the others that are sent for that are left out with it.
 STREAM = "stream"
-#: What goes with tools: that one is called, and only one; and the key of a prompt cache.
-MUST_CALL, SEVERAL, CACHE_KEY = "tool_choice", "parallel_tool_calls", "prompt_cache_key"
+#: What goes with tools: that one is called, and only one.
+WITH_TOOLS = {"tool_choice": "required", "parallel_tool_calls": False}
 #: A request works without these.
-OPTIONAL = ("temperature", "top_p", "seed", "stop", MUST_CALL, SEVERAL, CACHE_KEY)
+OPTIONAL = ("temperature", "top_p", "seed", "stop", *WITH_TOOLS, "prompt_cache_key")
 
 
 class Refused(Exception):
