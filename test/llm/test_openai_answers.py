@@ -636,7 +636,7 @@ def warned(
     noticed, said = Noticed(), []
     for text, tokens in counts:
         generated = Generated("Think: well", "stop", prompt_tokens=tokens, cached_tokens=cached(tokens or 0))
-        said.append(noticed.cut_of("a server", Generation((), text), generated))
+        said.append(noticed.cut_of("a server", Generation((), text[1:]), generated))
     return [one for one in said if one]
 
 

@@ -257,13 +257,12 @@ THOUGHT = "Think: I need to find the apple."
 
 # ---------------------------------------------------------------------- what may be said
 
-#: Each way to tell a model what may be said, as a text in which a thought would show.
+#: Each way to tell a model what may be said, as a text in which a thought would show. Tools, and the one schema, stay as
+#: they are for the prompt's cache; the last line says then that no thought may be said.
 TOLD: dict[str, Callable[[DecisionGrammar], str]] = {
     "regex": lambda grammar: grammar.regex(),
     "ebnf": lambda grammar: grammar.ebnf(),
     "json schema": lambda grammar: json.dumps(grammar.json_schema()),
-    "one schema": lambda grammar: json.dumps(grammar.one_schema()),
-    "tools": lambda grammar: json.dumps(grammar.tools()),
     "rounds": lambda grammar: str([kind.rounds(grammar) for kind in grammar.allowed]),
     "refusals": lambda grammar: grammar.expected,
 }
