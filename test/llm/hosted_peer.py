@@ -47,7 +47,7 @@ class HostedPeer(Peer):
         elif wrong := _wrong(body["messages"]):
             fails(400, wrong)(exchange)
         elif exchange.request.is_a_trial:
-            answers(answer(self.message("choose", self._word(body))))(exchange)
+            answers(answer(self.saying("choose", self._word(body))))(exchange)
         else:
             self.faults += [f"{len(self.asked)}: {fault}" for fault in contradictions(body, self.form)]
             answers(answer(self.decided(body["messages"])))(exchange)
@@ -64,20 +64,20 @@ class HostedPeer(Peer):
         kind, said = fields_of(decide("\n".join(_in_lines(one) for one in messages)))
         if lapse == "made up":
             kind, said = "Act", "teleport to the moon"
-        message = self.message(kind, said)
+        message = self.saying(kind, said)
         if lapse == "refusal":
             return {"role": "assistant", "content": None, "refusal": "I'm sorry, I can't help with that."}
         if lapse == "beside" and self.form is Form.TOOLS:
             message["content"] = "I will do that next."
         if lapse == "two at once" and self.form is Form.TOOLS:
-            message["tool_calls"] += self.message("Act", "failure")["tool_calls"]
+            message["tool_calls"] += self.saying("Act", "failure")["tool_calls"]
         if lapse == "broken" and self.form is Form.TOOLS:
             message["tool_calls"][0]["function"]["arguments"] = '{"skill": "go to'
         if lapse == "fenced" and self.form is not Form.TOOLS:
             message["content"] = f"```\n{message['content']}\n```"
         return message
 
-    def message(self, kind: str, said: Any, thought: str = "") -> dict[str, Any]:
+    def saying(self, kind: str, said: Any) -> dict[str, Any]:
         if self.form is Form.LINES or said == "Hello.":
             return {"role": "assistant", "content": _lines(kind, said)}
         if self.form is Form.JSON:

@@ -31,7 +31,8 @@ METHODS = {Form.TOOLS: "tools", Form.JSON: "one_schema", Form.LINES: "unconstrai
 
 @pytest.mark.parametrize("form", Form)
 def test_a_hosted_model_reaches_a_goal_with_hardly_more_requests_than_decisions(form: Form, model: Model) -> None:
-    with HostedPeer(form) as peer:
+    peer = HostedPeer(form)
+    with peer:
         one = model(peer)
         one.ready().result(20)
         assert one.status()["method"] == METHODS[form]

@@ -20,6 +20,7 @@ from openai_peer import (
     GRAMMAR,
     JSON_SCHEMA,
     REGEX,
+    TOOLS,
     Behaviour,
     Exchange,
     Peer,
@@ -782,7 +783,7 @@ def test_what_a_server_obeys_is_found_out_in_its_own_words(
 ) -> None:
     peer, one = serve(thinking(owned_by=owner, speaks=speaks))
     assert decided(ask(one)) == THOUGHT
-    assert one.status()["constraints"] == ", ".join(sorted(kind.value for kind in obeys))
+    assert one.status()["constraints"] == ", ".join(sorted(kind.value for kind in {*obeys, TOOLS}))
     assert one.status()["method"] == ("one_schema" if obeys == {JSON_SCHEMA} else "one_request")
     assert len(peer.asked) == 1
 
@@ -798,7 +799,7 @@ SOME = {
 @pytest.mark.parametrize("refused", [False, True], ids=["ignored", "refused"])
 @pytest.mark.parametrize("chats", [False, True], ids=["completions", "chat"])
 @pytest.mark.parametrize(("obeys", "speaks", "method"), SOME.values(), ids=SOME)
-def test_a_server_that_nobody_knows_is_tried_with_three_requests_at_most(
+def test_a_server_that_nobody_knows_is_tried_with_four_requests_at_most(
     serve: Serve, obeys: set[ConstraintKind], speaks: str, method: str, chats: bool, refused: bool
 ) -> None:
     act = "Act: go to kitchen 1"
@@ -807,9 +808,9 @@ def test_a_server_that_nobody_knows_is_tried_with_three_requests_at_most(
     assert decided(ask(one)) == act
     told = one.status()
     assert told["prompts"] == ("chat" if chats else "completion")
-    assert told["method"] == (method if chats or speaks == "vllm" else "unconstrained")
+    assert told["method"] == method
     trials = [request for request in peer.requests if request.is_a_trial]
-    assert (len(trials) <= 3, len(peer.asked)) == (True, 1)
+    assert (len(trials) <= 4, len(peer.asked)) == (True, 1)
 
 
 def test_a_server_that_obeys_nothing_is_asked_again_with_the_reason(serve: Serve) -> None:

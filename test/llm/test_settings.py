@@ -134,7 +134,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "none at once": ("llm: vllm\nmax_concurrent: 0", "max_concurrent is '0': input should be greater than or equal to"),
     "method": (
         "llm: vllm\nmethod: magic",
-        "method is 'magic': use one of one_request, one_schema, rounds",
+        "method is 'magic': use one of one_request, one_schema, tools",
     ),
     "dialect": ("llm: openai\ndialect: vlllm", "dialect is 'vlllm': did you mean 'vllm'?"),
     "no mapping": ("llm: vllm\nengine_args: [64]", "engine_args must be like {max_num_seqs: 64}"),

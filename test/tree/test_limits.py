@@ -257,7 +257,7 @@ THOUGHT = "Think: I need to find the apple."
 
 # ---------------------------------------------------------------------- what may be said
 
-#: Each way to tell a model what may be said, as a text in which a thought would show. Tools, and the one schema, stay as
+#: Each way to tell a model what may be said, as a text in which a thought would show. Tools and the one schema stay as
 #: they are for the prompt's cache; the last line says then that no thought may be said.
 TOLD: dict[str, Callable[[DecisionGrammar], str]] = {
     "regex": lambda grammar: grammar.regex(),

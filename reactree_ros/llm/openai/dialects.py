@@ -123,6 +123,7 @@ DIALECTS: Mapping[str, Dialect] = {
         constraints={
             _REGEX: lambda value: {"response_format": {"type": "regex", "value": value}},
             _JSON: lambda value: {"response_format": {"type": "json_object", "value": value}},
+            _TOOLS: _functions,
         },
     ),
     "openai": Dialect(

@@ -177,8 +177,10 @@ class OpenAIEngine(Engine):
             self._held = DIALECTS[name].constraints
             held = Constraint.choice(kind, [_WORD])
             asked = Generation((Told("Say a word:"),), constraint=held, max_tokens=TRIAL_TOKENS)
+            if self._trials == MOST_TRIALS or (kind is ConstraintKind.TOOLS and not self.chat):
+                break
             with contextlib.suppress(RequestRejected, ValueError):
-                if self._trials < MOST_TRIALS and chosen(kind, _answer(await self._try(asked))) == _WORD:
+                if chosen(kind, _answer(await self._try(asked))) == _WORD:
                     return
         self._held = {}
 
