@@ -121,7 +121,7 @@ class Attempt:
     """One request that the model was sent for a reply.
 
     Attributes:
-        constraint: What the text was held to: ``grammar``, ``regex``, ``json_schema``, ``choice``, ``tools``; else empty.
+        constraint: What it was held to: ``grammar``, ``regex``, ``json_schema``, ``choice``, ``tools``; or nothing.
     """
 
     text: str = ""  # the model's words, shortened if they are long; empty if they are in the reply
