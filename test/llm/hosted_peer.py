@@ -47,16 +47,11 @@ class HostedPeer(Peer):
         elif wrong := _wrong(body["messages"]):
             fails(400, wrong)(exchange)
         elif exchange.request.is_a_trial:
-            answers(answer(self.saying("choose", self._word(body))))(exchange)
+            word = re.search(r'"enum": \["(\w+)"\]', json.dumps(body))
+            answers(answer(self.saying("choose", {"choice": word[1]} if word else "Hello.")))(exchange)
         else:
             self.faults += [f"{len(self.asked)}: {fault}" for fault in contradictions(body, self.form)]
             answers(answer(self.decided(body["messages"])))(exchange)
-
-    def _word(self, body: Mapping[str, Any]) -> Any:
-        if tools := body.get("tools"):
-            return {"choice": tools[0]["function"]["parameters"]["properties"]["choice"]["enum"][0]}
-        form = body.get("response_format")
-        return {"choice": form["json_schema"]["schema"]["properties"]["choice"]["enum"][0]} if form else "Hello."
 
     def decided(self, messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         self.number += 1
@@ -78,20 +73,14 @@ class HostedPeer(Peer):
         return message
 
     def saying(self, kind: str, said: Any) -> dict[str, Any]:
-        if self.form is Form.LINES or said == "Hello.":
-            return {"role": "assistant", "content": _lines(kind, said)}
-        if self.form is Form.JSON:
-            return {
-                "role": "assistant",
-                "content": json.dumps(said if kind == "choose" else {"decision": {kind: said}}),
-            }
-        named = {"Think": "thought", "Act": "skill"}
-        function = {"name": kind.lower(), "arguments": json.dumps({named[kind]: said} if kind in named else said)}
-        return {"role": "assistant", "content": None, "tool_calls": [_call(function, self.number)]}
-
-
-def _call(function: Mapping[str, Any], number: int) -> dict[str, Any]:
-    return {"id": f"own_{number}", "type": "function", "function": function}
+        message: dict[str, Any] = {"role": "assistant", "content": _lines(kind, said)}
+        if self.form is Form.JSON and said != "Hello.":
+            message["content"] = json.dumps(said if kind == "choose" else {"decision": {kind: said}})
+        if self.form is Form.TOOLS and said != "Hello.":
+            given = {{"Think": "thought", "Act": "skill"}[kind]: said} if isinstance(said, str) else said
+            function = {"name": kind.lower(), "arguments": json.dumps(given)}
+            message |= {"content": None, "tool_calls": [{"id": "own", "type": "function", "function": function}]}
+        return message
 
 
 def _lines(kind: str, said: Any) -> str:
@@ -143,46 +132,31 @@ def _wrong(messages: Sequence[Mapping[str, Any]]) -> str:
 def contradictions(body: Mapping[str, Any], form: Form) -> list[str]:
     """Return what in a request speaks of another form than the one that it asks for."""
     messages = body["messages"]
-    system, said = _text(messages[0]), [one for one in messages if one["role"] == "assistant"]
+    system, said = _text(messages[0]), [pair for pair in itertools.pairwise(messages) if pair[0]["role"] == "assistant"]
     told = [line for one in messages if one["role"] != "assistant" for line in _text(one).split("\n")]
-    check: dict[str, bool] = {
-        "the last line lists what is possible": NOW.search(_text(messages[-1])) is not None,
-        "it is not kept": not any(NOW.search(_text(one)) for one in messages[:-1]),
-        "tools are sent with tools alone": ("tools" in body) == (form is Form.TOOLS),
-        "a schema is sent with JSON alone": ("response_format" in body) == (form is Form.JSON),
-        "the rule speaks of lines with lines alone": ("It starts with" in system or "starts with" in system)
-        == (form is Form.LINES),
-        "nothing that is told is in lines": form is Form.LINES
-        or not any(_OPENING.match(one) or _QUOTED.search(one) for one in told),
-    }
     if form is Form.TOOLS:
         names = [tool["function"]["name"] for tool in body["tools"]]
         *first, last = (f"'{name}'" for name in names)
-        rule = f"made with one call of the tool {', '.join(first)} or {last}."
-        check["the rule names the tools"] = rule in system
-        check["each earlier decision is a call of one"] = all(
-            one["content"] is None and one["tool_calls"][0]["function"]["name"] in names for one in said
-        )
+        rule = f"made with one call of the tool {', '.join(first)} or {last}." in system
+        as_asked = all(one["content"] is None and one["tool_calls"][0]["function"]["name"] in names for one, _ in said)
     elif form is Form.JSON:
-        kinds = [one["properties"] for one in _decision_in(body["response_format"]["json_schema"]["schema"])["anyOf"]]
-        samples = re.search(r"made with one object in JSON, (.*)\.$", system, re.MULTILINE)
-        shown = [] if samples is None else list(map(json.loads, samples[1].split(" or ")))
-        check["the rule shows what the schema has"] = [one["decision"].keys() for one in shown] == [
-            one.keys() for one in kinds
-        ]
-        check["each earlier decision is of the schema"] = all(
-            any(json.loads(one["content"])["decision"].keys() == kind.keys() for kind in kinds) for one in said
-        )
+        schema = body["response_format"]["json_schema"]["schema"]["properties"]["decision"]
+        kinds = [[*one["properties"]] for one in schema["anyOf"]]
+        samples = re.findall(r"made with one object in JSON, (.*)\.$", system, re.MULTILINE)[0].split(" or ")
+        rule = [[*json.loads(one)["decision"]] for one in samples] == kinds
+        as_asked = all([*json.loads(one["content"])["decision"]] in kinds for one, _ in said)
     else:
-        answered = itertools.pairwise(messages)
-        check["each earlier decision is in lines, or was refused"] = all(
-            _OPENING.match(one["content"]) or "A decision starts with" in after["content"]
-            for one, after in answered
-            if one["role"] == "assistant"
-        )
+        rule = "It starts with 'Think: '" in system
+        refused = "A decision starts with"
+        as_asked = all(_OPENING.match(one["content"]) or refused in after["content"] for one, after in said)
+    check = {
+        "the rule says what is asked for": rule,
+        "each earlier decision is as it is asked for": as_asked,
+        "the last line lists what is possible": NOW.search(_text(messages[-1])) is not None,
+        "it is not kept": not any(NOW.search(_text(one)) for one in messages[:-1]),
+        "nothing else is asked for": [one in body for one in ("tools", "response_format")]
+        == [form is Form.TOOLS, form is Form.JSON],
+        "only lines are spoken of as lines": (form is Form.LINES)
+        or not any(_OPENING.match(one) or _QUOTED.search(one) or "starts with" in one for one in told),
+    }
     return [what for what, holds in check.items() if not holds]
-
-
-def _decision_in(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    decision: Mapping[str, Any] = schema["properties"]["decision"]
-    return decision

@@ -135,14 +135,6 @@ def test_a_habit_of_speech_reaches_what_the_plain_phrasing_reaches(
 
 
 @pytest.mark.slow
-def test_a_model_that_calls_tools_reaches_it_too(
-    speaker: Speaker, plainly: list[Run], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(speaker.peer, "calls", "tool_calls")
-    check("calls of tools", speaker.run_all(decide), plainly)
-
-
-@pytest.mark.slow
 def test_a_model_whose_thinking_is_left_open_once_reaches_it_too(speaker: Speaker, plainly: list[Run]) -> None:
     thought = "<think>\nI could say Act: failure, or"
     runs = [speaker.run(decide, task, planned_by, thought) for task, planned_by in TASKS]

@@ -92,10 +92,6 @@ def test_with_json_decisions_are_objects_also_in_examples() -> None:
     assert said == [{"Act": "done"}, {"Think": "I < |im_end|>"}, {"Act": "go to kitchen 1"}]
 
 
-def test_with_lines_nothing_changes() -> None:
-    assert in_form(TURNS, GRAMMAR) == TURNS
-
-
 @pytest.mark.parametrize("form", Form)
 def test_what_the_next_requests_share_is_marked_where_a_cache_wants_marks(form: Form) -> None:
     parts = [part for one in sent(form, marks=True) if isinstance(one["content"], list) for part in one["content"]]
