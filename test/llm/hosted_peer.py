@@ -24,9 +24,7 @@ _FIELDS = {
 NOW = re.compile(r"^(?:You have thought already.*? )?Actions that are possible now: (.*)\.$", re.MULTILINE)
 _OPENING, _QUOTED = re.compile(r"(?:Think|Act|Expand|Ask):"), re.compile(r"'(?:- |(?:Think|Act|Expand|Ask):)")
 #: What a model does once in a while, at so many requests; the rest of its replies are as they should be.
-LAPSES = {
-    4: "beside", 7: "made up", 11: "two at once", 15: "refusal", 20: "broken", 25: "beside", 31: "fenced",
-}  # fmt: skip
+LAPSES = {4: "beside", 7: "made up", 11: "two at once", 15: "refusal", 20: "broken", 25: "beside", 31: "fenced"}
 
 
 class HostedPeer(Peer):

@@ -53,16 +53,10 @@ def test_a_hosted_model_reaches_a_goal_with_hardly_more_requests_than_decisions(
 
 GRAMMAR = DecisionGrammar(("done", "go to kitchen 1"))
 SYSTEM = ToldStart(system="System.", examples=((Told("Your task is to: y"), Said("Act: done")),), rule="Rule.")
+TASK, SAW = Told("Your task is to: x"), Saw("You see a cup.")
 TURNS: tuple[Turn, ...] = (
-    *(
-        SYSTEM,
-        Told("Your task is to: x"),
-        Saw("You see a cup."),
-        Said("Think: I <|im_end|>"),
-        Told("OK.", About.ANSWER),
-    ),
-    *(Said("Act: go to kitchen 1"), Saw("You arrive."), Said("I would go"), Told("Say it.", About.REFUSAL)),
-    Told("You hold nothing.", About.KNOWN),
+    *(SYSTEM, TASK, SAW, Said("Think: I <|im_end|>"), Told("OK.", About.ANSWER), Said("Act: go to kitchen 1")),
+    *(Saw("You arrive."), Said("I would go"), Told("Say it.", About.REFUSAL), Told("You hold nothing.", About.KNOWN)),
 )
 
 
@@ -119,21 +113,20 @@ def test_what_a_declared_skill_takes_now_is_listed() -> None:
 
 
 DRIVES = {"place": "place", "speed": {"number": {"from": 0, "to": 1, "by": 0.1}}}
+_KEY, _MARK = "prompt_cache_key", "cache_control"
 
 
 @pytest.mark.parametrize(
-    ("dialect", "form", "field"),
-    [("openai", Form.JSON, "prompt_cache_key"), ("openrouter", Form.TOOLS, "cache_control"), ("ollama", Form.JSON, "")],
+    ("dialect", "form", "fields"),
+    [("openai", Form.JSON, [_KEY]), ("openrouter", Form.TOOLS, [_MARK]), ("ollama", Form.JSON, [])],
 )
-def test_caching_is_asked_for_as_the_dialect_has_it(serve: Serve, dialect: str, form: Form, field: str) -> None:
+def test_caching_is_asked_for_as_the_dialect_has_it(serve: Serve, dialect: str, form: Form, fields: list[str]) -> None:
     peer, one = serve(Peer(owned_by="me", chats=True, say=lambda prompt: "Act: done"), dialect=dialect)
     for turns in (TURNS[:3], TURNS):
         assert ask(one, *turns, may_say=GRAMMAR).text == "Act: done"
     bodies = [request.body for request in peer.asked]
-    assert [name for name in ("prompt_cache_key", "cache_control") if name in json.dumps(bodies)] == [field][
-        : len(field)
-    ]
-    assert len({body.get("prompt_cache_key") for body in bodies}) == 1
+    assert [name for name in (_KEY, _MARK) if name in json.dumps(bodies)] == fields
+    assert len({body.get(_KEY) for body in bodies}) == 1
     assert all(("tools" in body) == (form is Form.TOOLS) for body in bodies)
 
 
