@@ -23,6 +23,7 @@ _FIELDS = {
 #: The last line, which a model reads and nobody keeps.
 NOW = re.compile(r"^(?:You have thought already.*? )?Actions that are possible now: (.*)\.$", re.MULTILINE)
 _OPENING, _QUOTED = re.compile(r"(?:Think|Act|Expand|Ask):"), re.compile(r"'(?:- |(?:Think|Act|Expand|Ask):)")
+_OBJECT = re.compile(r'^\{"decision": (.*)\}$', re.MULTILINE)
 #: What a model does once in a while, at so many requests; the rest of its replies are as they should be.
 LAPSES = {4: "beside", 7: "made up", 11: "two at once", 15: "refusal", 20: "broken", 25: "beside", 31: "fenced"}
 
@@ -71,7 +72,7 @@ class HostedPeer(Peer):
         return message
 
     def saying(self, kind: str, said: Any) -> dict[str, Any]:
-        message: dict[str, Any] = {"role": "assistant", "content": _lines(kind, said)}
+        message: dict[str, Any] = {"role": "assistant", "content": in_lines(kind, said)}
         if self.form is Form.JSON and said != "Hello.":
             message["content"] = json.dumps(said if kind == "choose" else {"decision": {kind: said}})
         if self.form is Form.TOOLS and said != "Hello.":
@@ -81,10 +82,15 @@ class HostedPeer(Peer):
         return message
 
 
-def _lines(kind: str, said: Any) -> str:
+def in_lines(kind: str, said: Any) -> str:
     if kind == "Expand":
         return f"Expand:\n- control flow: {said['control_flow']}\n- subgoals: {', '.join(said['subgoals'])}"
     return f"{kind}: {said}" if kind in ("Think", "Act") else str(said)
+
+
+def without_json(prompt: str) -> str:
+    """Return a prompt with decisions in lines instead of objects."""
+    return _OBJECT.sub(lambda said: in_lines(*next(iter(json.loads(said[1]).items()))), prompt)
 
 
 def _text(message: Mapping[str, Any]) -> str:
@@ -97,11 +103,8 @@ def _in_lines(message: Mapping[str, Any]) -> str:
     if calls := message.get("tool_calls"):
         given = json.loads(calls[0]["function"]["arguments"])
         (value,) = given.values() if len(given) == 1 else (given,)
-        return _lines(calls[0]["function"]["name"].capitalize(), value)
-    if message["role"] == "assistant" and message["content"].startswith("{"):
-        ((kind, said),) = json.loads(message["content"])["decision"].items()
-        return _lines(kind, said)
-    return NOW.sub("", _text(message)).strip("\n")
+        return in_lines(calls[0]["function"]["name"].capitalize(), value)
+    return NOW.sub("", without_json(_text(message))).strip("\n")
 
 
 def _wrong(messages: Sequence[Mapping[str, Any]]) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from clients import PATIENCE, Model, Serve, ask, decided, refusal, serving
 from doubles import Clock
+from hosted_peer import without_json
 from llm.asked import decide
 from openai_peer import (
     GRAMMAR,
@@ -530,7 +531,7 @@ def server(request: pytest.FixtureRequest) -> Server:
 @pytest.fixture
 def peer(server: Server) -> Iterator[Peer]:
     """The server; its language model plays the expert."""
-    say = lambda prompt: decide(prompt) if "Your task is to: " in prompt else "Hello there."  # noqa: E731
+    say = lambda prompt: decide(without_json(prompt)) if "Your task is to: " in prompt else "Hello there."  # noqa: E731
     with Peer(**{"chats": True, "say": say, "context": 1_000_000, **server.peer}) as one:
         yield one
 
