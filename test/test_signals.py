@@ -58,10 +58,6 @@ from reactree_lab import bootstrap
 from reactree_lab.bench import folder
 from reactree_ros.cli import main
 from reactree_lab.dataset import making
-from reactree_ros.memory import embedding
-from word_hash_embedder import WordHashEmbedder
-
-embedding.default_embedder = WordHashEmbedder
 
 def after_the_first(generator):
     def disturbed(*given, **named):

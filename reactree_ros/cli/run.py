@@ -23,7 +23,6 @@ from reactree_ros.cli.options import (
 )
 from reactree_ros.errors import UserError
 from reactree_ros.memory.spec import NamedMemory
-from reactree_ros.plugins.installation import install_line
 from reactree_ros.tree.options import RunOptions, TreeOptions
 from reactree_ros.world.spec import WORLDS
 
@@ -113,10 +112,7 @@ def run(
     )
     shown = llm[0].examples and not llm[0].trained_for(llm[1]) and chosen.settings.takes_examples
     if memory is None and shown and not (as_json or result.whole or result.broken):  # examples may have helped
-        say(
-            f"Nothing is remembered of this run: {install_line('reactree_ros[memory]')}, then add --memory FILE.db",
-            "dim",
-        )
+        say("Nothing is remembered of this run: add --memory FILE.db", "dim")
     if not result.whole:
         raise typer.Exit(NOT_ACHIEVED)
 

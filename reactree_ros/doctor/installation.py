@@ -183,7 +183,7 @@ def plug_ins() -> Iterator[Diagnosis]:
 
 def local_engines() -> Iterator[Diagnosis]:
     if importlib.util.find_spec("torch") is None:
-        absent = "not installed; only --llm transformers, vllm, reactree lab train and episodic memory need it"
+        absent = "not installed; only --llm transformers, vllm, reactree lab train and sentence embeddings need it"
         yield Diagnosis("torch", NOTE, absent, install_line("reactree_local[transformers]"))
     else:
         yield from _torch()

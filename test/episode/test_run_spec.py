@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 import pytest
 from doubles import ScriptedModel, ScriptedWorld
-from memory.word_hash_embedder import WordHashEmbedder
 
 from reactree_lab.bench.job_runner import RECORD, Finished, JobRunner
 from reactree_lab.bench.jobs import BenchSettings, Job, Key
@@ -174,9 +173,7 @@ def test_the_same_settings_are_the_same_value_whoever_makes_the_run(
     expected: RunSpec,
     assembled: list[RunSpec],
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("reactree_ros.memory.embedding.default_embedder", WordHashEmbedder)
     record = make(cli, tasks, task, tmp_path)
     spec = [spec for spec in assembled if spec.task_id == TASK_ID][-1]
     own = MAKERS[make](expected)
@@ -355,7 +352,6 @@ def test_a_recorded_memory_is_opened_if_the_user_names_it_or_named_it_then(
     assembled: list[RunSpec],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("reactree_ros.memory.embedding.default_embedder", WordHashEmbedder)
     monkeypatch.chdir(tmp_path)
     world = ("--world-option", f"tasks={tasks}")
     whole = ("run", *world, "--task-id", TASK_ID, "--memory", "own.db", "--json", "--save", "whole.jsonl")

@@ -98,7 +98,7 @@ def test_the_word_index_counts_words_and_neighbours() -> None:
 def test_without_an_embedder_words_do_and_who_asks_for_embeddings_hears_why_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("reactree_ros.household.memory.lacking", lambda extra: {extra: ""})
+    monkeypatch.setattr("reactree_ros.memory.embedding.lacking", lambda extra: {extra: ""})
     monkeypatch.setattr("importlib.import_module", _not_installed)
     named = memory("household")
     named.prepare()

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from word_hash_embedder import WordHashEmbedder
+from word_hash_embedder import WordHashEmbedder, experience
 
 from reactree_ros.errors import UserError
 from reactree_ros.memory import spec
 from reactree_ros.memory.check import check_memory
+from reactree_ros.memory.embedding import SentenceTransformerEmbedder, WordEmbedder
 from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.port import Counts
 from reactree_ros.memory.spec import MEMORIES, MemorySpec, NamedMemory, memory
@@ -99,7 +100,7 @@ def test_an_absolute_name_means_the_same_file_from_every_folder(
         ("server:url=x:ulr=y", "memory 'server': there is no setting 'ulr'; did you mean 'url'?"),
         ("server:x", "memory 'server': write a setting as NAME=VALUE, not 'x'"),
         ("server:port=many", "memory 'server': port is 'many': input should be a valid integer"),
-        ("sqlite:file=m.db", "memory 'sqlite': there is no setting 'file'; use one of path"),
+        ("sqlite:file=m.db", "memory 'sqlite': there is no setting 'file'; use one of index, path"),
     ],
 )
 def test_what_makes_no_sense_is_told_with_the_way_out(name: str, message: str) -> None:
@@ -221,3 +222,25 @@ def test_what_does_not_keep_to_the_port_is_named(tmp_path: Path, kind: type[Sqli
 def test_what_a_spec_says_wrongly_is_named(tmp_path: Path, changes: dict[str, Any], problem: str) -> None:
     problems = check_memory(named(tmp_path / "memory.db", **changes))
     assert any(problem in one for one in problems), problems
+
+
+def test_a_file_keeps_to_the_words_or_embeddings_that_it_was_made_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "m.db"
+    for missing, index, made_with in (({"torch": ""}, "", "words"), ({}, "", "words"), ({}, "embeddings", "")):
+        monkeypatch.setattr("reactree_ros.memory.embedding.lacking", lambda extra, missing=missing: missing)
+        named = memory(f"sqlite:path={path}:index={index}" if index else path)
+        if not made_with:  # who asks for others is told what to do
+            with pytest.raises(UserError, match=r"its embeddings are by 'words'.*export and import"):
+                named.open()
+            continue
+        with named.open() as opened:
+            opened.add_run([experience("find the cup")])
+            assert opened.search("find a cup", 1)[0][1].subgoal == "find the cup"
+    for missing, found in (({"torch": ""}, WordEmbedder), ({}, SentenceTransformerEmbedder)):
+        monkeypatch.setattr("reactree_ros.memory.embedding.lacking", lambda extra, missing=missing: missing)
+        assert isinstance(memory(tmp_path / "new.db").settings.embedder(), found)
+    with SqliteMemory(tmp_path / "sentences.db", SentenceTransformerEmbedder()):
+        pass
+    assert memory(tmp_path / "sentences.db").settings.chosen == "embeddings"

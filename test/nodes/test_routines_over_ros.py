@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from memory.word_hash_embedder import WordHashEmbedder
 from people import Answerer
 from reactree_interfaces.action import ExecuteTask
 from reactree_interfaces.srv import Hear, SayDecision
@@ -21,6 +20,7 @@ from reactree_ros.background.pending import Pending
 from reactree_ros.episode import assembly
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.llm.port import DecisionRequest, Reply
+from reactree_ros.memory.embedding import WordEmbedder
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.nodes.bridge.bridge_node import BridgeNode
 from reactree_ros.nodes.planner.planner_node import PlannerNode
@@ -97,12 +97,6 @@ class House:
         return goal, *under[0]
 
 
-@pytest.fixture(autouse=True)
-def light(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An embedder that needs no torch."""
-    monkeypatch.setattr("reactree_ros.memory.embedding.default_embedder", WordHashEmbedder)
-
-
 @pytest.fixture
 def house(graph: Graph, tmp_path: Path) -> House:
     """A house whose task was carried out once, by the model."""
@@ -132,7 +126,7 @@ def test_what_was_done_once_needs_no_request_and_every_place_says_so(graph: Grap
     viewer = Viewer(graph)
     goal = house.begin()
     assert by_routine(house, goal.result)
-    with SqliteMemory(house.memory, WordHashEmbedder()) as memory:
+    with SqliteMemory(house.memory, WordEmbedder()) as memory:
         (routine,) = Kept(memory).all().values()
     assert (routine.origin.run, routine.counts.uses, routine.counts.successes) == (first, 1, 1)
     named = f"routine '{routine.name}' (learnt from run {first}"

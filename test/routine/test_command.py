@@ -10,15 +10,9 @@ from shutil import rmtree
 
 import pytest
 from command_line import Cli
-from memory.word_hash_embedder import WordHashEmbedder
 
 INSTRUCTION = "Put 1 apple on the coffee table"
 NAME = "put-1-thing-on-the-place"
-
-
-@pytest.fixture(autouse=True)
-def embedder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reactree_ros.memory.embedding.default_embedder", WordHashEmbedder)
 
 
 @pytest.fixture

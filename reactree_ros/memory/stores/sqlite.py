@@ -13,7 +13,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import cache, lru_cache, partial
 from itertools import islice
 from pathlib import Path
@@ -26,14 +26,20 @@ from pydantic import Field
 from reactree_ros.agent.turns import Turn, text_in, turn_from_dict, turn_to_dict
 from reactree_ros.background.pending import Pending, stepwise
 from reactree_ros.files.read_back import parse_json, shown
-from reactree_ros.memory import embedding
-from reactree_ros.memory.embedding import DEFAULT_MODEL, Embedder, ExperienceIndex, checked_vectors, wrong_lengths
+from reactree_ros.memory.embedding import (
+    DEFAULT_MODEL,
+    Embedder,
+    ExperienceIndex,
+    IndexSettings,
+    WordEmbedder,
+    checked_vectors,
+    wrong_lengths,
+)
 from reactree_ros.memory.experience import End, Experience
 from reactree_ros.memory.port import Counts, EpisodicMemory, EpisodicMemoryError
 from reactree_ros.memory.spec import MemorySpec
 from reactree_ros.memory.sqlite_file import SqliteFile
 from reactree_ros.plugins.installation import Diagnosis, Level, install_line, lacking
-from reactree_ros.plugins.settings import Settings
 
 T = TypeVar("T")
 FETCHED_AT_ONCE = 10  # about what fills the token limit, and the one that shows that it is full
@@ -343,8 +349,17 @@ def digest_of(experience: Experience) -> int:
     return int.from_bytes(digest.digest(), "big", signed=True)
 
 
-class SqliteSettings(Settings):
+class SqliteSettings(IndexSettings):
     path: Path = Field(default=Path("memory.db"), description="the database file; made if it is not there")
+
+    @property
+    def chosen(self) -> str:
+        """See :attr:`IndexSettings.chosen`; a file that is there keeps to what it was made with."""
+        if self.index == "auto" and self.path.exists():
+            with suppress(OSError, EpisodicMemoryError, sqlite3.Error), closing(_opened(self.path)) as database:
+                (made_with,) = database.execute("SELECT value FROM meta WHERE key = 'embedder'").fetchone() or ("",)
+                return "words" if made_with == WordEmbedder.name else "embeddings"
+        return super().chosen
 
 
 def diagnose(path: Path) -> Iterator[Diagnosis]:
@@ -364,12 +379,11 @@ def diagnose(path: Path) -> Iterator[Diagnosis]:
     held = f"{path}: {experiences} experiences of {runs} runs, schema {SqliteMemory.version}"
     yield Diagnosis("memory", Level.RIGHT, held)
     vectors = f"{meta.get('embedder')}, {meta.get('dimension')} dimensions"
-    if meta.get("embedder") != DEFAULT_MODEL:
-        remedy = (
-            f"`reactree` embeds with {DEFAULT_MODEL}: export the memory with the embedder that made it, and import that"
-        )
+    if meta.get("embedder") not in (DEFAULT_MODEL, WordEmbedder.name):
+        ours = f"`reactree` embeds with {DEFAULT_MODEL} or by words"
+        remedy = f"{ours}: export the memory with the embedder that made it, and import that"
         yield Diagnosis("embedder", Level.WRONG, vectors, remedy)
-    elif lacking("reactree_ros[memory]"):
+    elif meta["embedder"] == DEFAULT_MODEL and lacking("reactree_ros[memory]"):
         remedy = install_line("reactree_ros[memory]")
         yield Diagnosis("embedder", Level.WRONG, f"{vectors}, which is not installed here", remedy)
     else:
@@ -389,11 +403,10 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 SPEC = MemorySpec(
     name="sqlite",
-    summary="one database file; examples by sentence embeddings",
+    summary="one database file; examples by sentence embeddings or by words",
     settings=SqliteSettings,
-    extra="reactree_ros[memory]",
-    make=lambda settings: SqliteMemory(settings.path, embedding.default_embedder()),
+    make=lambda settings: SqliteMemory(settings.path, settings.embedder()),
     exists=lambda settings: settings.path.exists(),
-    prepare=lambda settings: embedding.default_embedder().encode(["Is the model there?"]),
+    prepare=SqliteSettings.prepare,
     diagnose=lambda settings: diagnose(settings.path),
 )

@@ -20,7 +20,6 @@ from typing import Any
 import pytest
 from command_line import Cli
 from llm.talker import Talker
-from memory.word_hash_embedder import WordHashEmbedder
 
 from reactree_lab.cli import models as dataset_command
 from reactree_lab.dataset import folder as dataset_folder
@@ -38,6 +37,7 @@ from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import parse_tasks
 from reactree_ros.llm.port import DecisionRequest, Reply
+from reactree_ros.memory.embedding import WordEmbedder
 from reactree_ros.memory.stores.sqlite import SqliteMemory
 from reactree_ros.planners.spec import planner
 from reactree_ros.record.export import experiences_of
@@ -329,17 +329,14 @@ def test_layouts_for_trl_hold_what_is_learnt(cli: Cli, tmp_path: Path, layout: s
 
 
 @pytest.mark.slow
-def test_examples_come_from_a_memory_the_most_similar_first(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("reactree_ros.memory.embedding.default_embedder", WordHashEmbedder)
+def test_examples_come_from_a_memory_the_most_similar_first(cli: Cli, tmp_path: Path) -> None:
     moment = Moment()
     (task,) = parse_tasks(generate_house(seed=7, rooms=3, tasks=1))
     with SymbolicWorld(task) as world:
         who = {"model": ExpertModel(), "planner": planner("reactree_wm"), "record": Recorder(moment.apply)}
         assert Episode(task.instruction, world=world, **who).run().achieved
     known = experiences_of(moment)
-    with SqliteMemory(tmp_path / "memory.db", WordHashEmbedder()) as memory:
+    with SqliteMemory(tmp_path / "memory.db", WordEmbedder()) as memory:
         memory.add_run(known)
     settings = ("--houses", 1, "--rooms", 3, "--noise", 0, "--unclear", 0, "--no-may-say", "--workers", 1)
     examples = ("--examples", 2, "--memory", tmp_path / "memory.db")
