@@ -97,6 +97,8 @@ def class_in_graph(name: str, category: str, properties: Iterable[str]) -> Objec
         observed=is_seen,
         room_item=is_seen and "GRABBABLE" not in able,
     )
+
+
 _HOLD = frozenset({"SURFACES", "CONTAINERS"})
 
 

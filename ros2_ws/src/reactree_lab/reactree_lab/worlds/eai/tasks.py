@@ -13,6 +13,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from reactree_lab.worlds.eai.actions import ACTIONS
 from reactree_ros.agent.household import named
 from reactree_ros.household.tasks import AGENT_CLASS, Task
@@ -29,7 +31,7 @@ _HANDS = {"HOLDS_RH": "right", "HOLDS_LH": "left"}
 class EaiTask(Task):
     """A task with its goal as the benchmark has it, and its gold program."""
 
-    task_goal: dict[str, int] = {}  # its goal is no goal of the household's
+    task_goal: dict[str, int] = Field(default_factory=dict)  # the household has no words for its goal
     identifier: str  # of its file, e.g. ``27_2``
     states: list[dict[str, Any]]  # the states that things have to be in
     relations: list[dict[str, Any]]  # the relations that have to hold

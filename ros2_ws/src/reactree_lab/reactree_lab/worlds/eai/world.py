@@ -1,5 +1,7 @@
-"""The world ``eai``: houses of the Embodied Agent Interface by the household's rules for what is seen, and by its own
-simulator's for what can be done."""
+"""The world ``eai``: houses of the Embodied Agent Interface.
+
+What is seen follows the household's rules, what can be done and comes of it those of the benchmark's simulator.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from reactree_lab.bench.spec import SuiteSpec
-from reactree_lab.worlds.eai.actions import KINDS, SKILLS, action_of, to_line
+from reactree_lab.worlds.eai.actions import KINDS, RESTS, SKILLS, action_of, to_line
 from reactree_lab.worlds.eai.tasks import EaiTask, load_tasks, reached
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.parameters import ParameterError
@@ -28,11 +30,6 @@ from reactree_ros.world.spec import TasksOnDemand, WorldSettings, WorldSpec
 EAI = Household(name="eai", skills=SKILLS, hands=2, max_decisions=100, max_steps=100)
 _YOU = "you"
 _HANDS = ("HOLDS_RH", "HOLDS_LH")
-#: How many things may be on what one sits or lies on, by class; else one.
-_ROOM = {
-    "sit on": {"couch": 4, "bed": 4, "loveseat": 2, "sofa": 4, "pianobench": 2, "bench": 2},
-    "lie on": {"couch": 2, "bathtub": 2, "bed": 3, "loveseat": 2, "sofa": 2},
-}
 
 
 class EaiScene(Scene):
@@ -67,6 +64,7 @@ class EaiScene(Scene):
 
     def let_go(self, thing: Thing) -> None:
         self.lose(thing)
+        self._room[thing.id] = self.agent_room.id
         for hand in _HANDS:
             self.to[self.you.id, hand].discard(thing.id)
 
@@ -98,12 +96,16 @@ class EaiScene(Scene):
             on_it = [other for other in self.things.values() if thing.id in self.to[other.id, "ON"]]
             return any("EATABLE" in one.properties for one in (thing, *on_it))
         if what == "roomy":
-            return sum(thing.id in self.to[id, "ON"] for id in self.things) < _ROOM[self.trying].get(thing.class_name, 1)
+            return sum(thing.id in self.to[id, "ON"] for id in self.things) < RESTS[self.trying].get(
+                thing.class_name, 1
+            )
         return what.upper().replace(" ", "_") in thing.states | thing.properties
 
     def _do_so(self, verb: str, name: str) -> bool:
         if verb == "hold":
-            return any(name in ("something", "a knife" if "knife" in one.class_name else "") for one in rules.held(self))
+            return any(
+                name in ("something", "a knife" if "knife" in one.class_name else "") for one in rules.held(self)
+            )
         thing = self.by_name[name]
         if verb == "get":
             return self.reaches(thing) or not self.you.states & {"SITTING", "LYING"}
@@ -197,7 +199,11 @@ class EaiWorld(World):
             now = {}
             for name, one in skill.parameters.items():
                 which = getattr(one, "which", "")
-                fits = places if skill.name == "go to" else [each for each in seen if not which or which in each.properties]
+                fits = (
+                    places
+                    if skill.name == "go to"
+                    else [each for each in seen if not which or which in each.properties]
+                )
                 now[name] = tuple(each.name for each in fits)
             if all(now.values()):
                 offers.append(Offer(skill, now))
@@ -276,8 +282,8 @@ class EaiWorld(World):
                 scene.relate(thing, "ON", scene.you)
             case "PUTOFF":
                 scene.to[thing.id, "ON"].discard(scene.you.id)
-        if action.brings:
-            now, before = action.brings
+        if action.state:
+            now, before = action.state
             thing.states = thing.states - {before} | {now}
 
     def _observation(self, call: SkillCall) -> Observation:
