@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from reactree_lab.bench.spec import SuiteSpec
-from reactree_lab.worlds.eai.actions import KINDS, RESTS, SKILLS, action_of, to_line
+from reactree_lab.worlds.eai.actions import ACTIONS, BY_SKILL, ENDS, KINDS, RESTS, to_line
 from reactree_lab.worlds.eai.tasks import EaiTask, load_tasks, reached
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.parameters import ParameterError
@@ -25,48 +25,39 @@ from reactree_ros.household.scene import Scene, Thing
 from reactree_ros.household.tasks import AGENT_CLASS, Graph
 from reactree_ros.plugins.settings import Harmless, Settings, plain
 from reactree_ros.world.port import Observation, Outcome, Score, World
-from reactree_ros.world.spec import TasksOnDemand, WorldSettings, WorldSpec
+from reactree_ros.world.spec import TasksOnDemand, WorldSpec
 
-EAI = Household(name="eai", skills=SKILLS, hands=2, max_decisions=100, max_steps=100)
-_YOU = "you"
+EAI = Household(name="eai", skills=tuple(one.skill for one in ACTIONS.values()), hands=2, max_steps=100)
 _HANDS = ("HOLDS_RH", "HOLDS_LH")
 
 
 class EaiScene(Scene):
-    """A house with all of its relations, which are what can be done and what the goals are about."""
+    """A house with all of its relations, which are what skills need and change, and what goals are about."""
 
     def __init__(self, graph: Graph, init_room: str) -> None:
         super().__init__(graph, init_room=init_room)
         for thing in self.things.values():
-            able = {word for word, some in KINDS.items() if some & {*thing.properties, thing.class_name}}
-            thing.properties |= able
-        self.you = Thing(next(node for node in graph.nodes if node.class_name == AGENT_CLASS), 0, _YOU)
-        self.by_name[_YOU] = self.things[self.you.id] = self.you
+            thing.properties |= {
+                kind for kind, some in KINDS.items() if {*thing.properties, thing.class_name} & {*some}
+            }
+        self.you = Thing(next(node for node in graph.nodes if node.class_name == AGENT_CLASS), 0, "you")
         self.you.observed = False
+        self.by_name["you"] = self.things[self.you.id] = self.you
         self.to: dict[tuple[int, str], set[int]] = defaultdict(set)
         for edge in graph.edges:
             self.to[edge.from_id, edge.relation_type].add(edge.to_id)
-        self.came_from: dict[int, tuple[str, int]] = {}  # in which relation to what a thing was that was picked up
-        self.trying = ""  # the skill about which conditions are asked
+        self._came_from: dict[int, tuple[str, Thing]] = {}  # what was picked up, and from what in which relation
 
-    def relate(self, of: Thing, relation: str, to: Thing, *, both: bool = False) -> None:
+    def relate(self, of: Thing, relation: str, to: Thing) -> None:
         self.to[of.id, relation].add(to.id)
-        if both:
-            self.relate(to, relation, of)
+        if relation == "CLOSE":
+            self.to[to.id, relation].add(of.id)
 
     def part(self, thing: Thing, *relations: str) -> None:
         """End relations of a thing to any other, and of any other to it."""
         for (of, relation), to in self.to.items():
             if relation in relations:
-                to.discard(thing.id)
-                if of == thing.id:
-                    to.clear()
-
-    def let_go(self, thing: Thing) -> None:
-        self.lose(thing)
-        self._room[thing.id] = self.agent_room.id
-        for hand in _HANDS:
-            self.to[self.you.id, hand].discard(thing.id)
+                to.difference_update(list(to) if of == thing.id else [thing.id])
 
     def reaches(self, thing: Thing) -> bool:
         """Whether a thing is close to the robot, to what is close to it, or on that."""
@@ -77,112 +68,127 @@ class EaiScene(Scene):
         return self.reaches(thing) if fact == "near" else super()._is(thing, fact, about)
 
     def holds(self, fact: str, about: str) -> bool | None:
-        if fact != "condition":
-            return super().holds(fact, about)
-        subject, _, what = re.sub(r" (?:is|are) ", "\n", about, count=1).partition("\n")
-        if what:
-            return self._is_so(self.by_name[subject], what)
-        verb, _, name = about.removeprefix(f"{_YOU} ").removeprefix("can ").partition(" ")
-        return self._do_so(verb, name.removeprefix("to "))
+        return (
+            self._is_so(*re.split(" (?:is|are) ", about, maxsplit=1))
+            if fact == "condition"
+            else super().holds(fact, about)
+        )
 
-    def _is_so(self, thing: Thing, what: str) -> bool:
-        if what == "shut in":
-            return any("CLOSED" in self.things[id].states for id in self.to[thing.id, "INSIDE"])
-        if what == "shut":
-            return "CAN_OPEN" in thing.properties and "OPEN" not in thing.states
-        if what == "in your room":
-            return self.room_of(thing) is self.agent_room
-        if what == "food":
-            on_it = [other for other in self.things.values() if thing.id in self.to[other.id, "ON"]]
-            return any("EATABLE" in one.properties for one in (thing, *on_it))
-        if what == "roomy":
-            return sum(thing.id in self.to[id, "ON"] for id in self.things) < RESTS[self.trying].get(
-                thing.class_name, 1
-            )
+    def _is_so(self, name: str, what: str) -> bool:
+        thing = self.by_name[name]
+        match what:
+            case "within a walk":
+                return self.reaches(thing) or not self.you.states & {"SITTING", "LYING"}
+            case "near its place":
+                return thing.id in self._came_from and self.reaches(self._came_from[thing.id][1])
+            case "shut in":
+                return any("CLOSED" in self.things[id].states for id in self.to[thing.id, "INSIDE"])
+            case "shut":
+                return "CAN_OPEN" in thing.properties and "OPEN" not in thing.states
+            case "in your room":
+                return self.room_of(thing) is self.agent_room
+            case "in front of you":
+                faced = self.to[self.you.id, "FACING"]
+                return thing.id in faced or any(thing.id in self.to[one, "FACING"] for one in faced)
+            case "food":
+                eaten = [thing, *(one for one in self.things.values() if thing.id in self.to[one.id, "ON"])]
+                return any("EATABLE" in one.properties for one in eaten)
+            case "worn":
+                return self.you.id in self.to[thing.id, "ON"]
+            case "holding something" | "holding a knife":
+                return any("knife" in one.class_name or "some" in what for one in rules.held(self))
+            case _ if what in RESTS:
+                return sum(thing.id in self.to[one, "ON"] for one in self.things) < RESTS[what].get(thing.class_name, 1)
         return what.upper().replace(" ", "_") in thing.states | thing.properties
 
-    def _do_so(self, verb: str, name: str) -> bool:
-        if verb == "hold":
-            return any(
-                name in ("something", "a knife" if "knife" in one.class_name else "") for one in rules.held(self)
-            )
-        thing = self.by_name[name]
-        if verb == "get":
-            return self.reaches(thing) or not self.you.states & {"SITTING", "LYING"}
-        if verb == "return":
-            return thing.id in self.came_from and self.reaches(self.things[self.came_from[thing.id][1]])
-        if verb == "wear":
-            return self.you.id in self.to[thing.id, "ON"]
-        faced = self.to[self.you.id, "FACING"]
-        return thing.id in faced or any(thing.id in self.to[one, "FACING"] for one in faced)
+    # ------------------------------------------------------------------ what an action brings
 
-    # ------------------------------------------------------------------ what a skill brings about
+    def bring(self, action: str, thing: Thing, place: Thing) -> None:
+        match action:
+            case "WALK":
+                self._walk(thing)
+            case "FIND":
+                if not self.reaches(thing):
+                    self._walk(thing)
+                self.to[self.you.id, "FACING"].clear()
+                self.relate(self.you, "CLOSE", thing)
+            case "GRAB":
+                self._grab(thing)
+            case "PUTBACK" | "PUTIN":
+                self._put(thing, "ON" if action == "PUTBACK" else "INSIDE", place)
+            case "PUTOBJBACK":
+                self._put(thing, *self._came_from[thing.id])
+            case "DROP" | "PUTON":
+                self._let_go(thing)
+            case "SIT":
+                self.to[self.you.id, "FACING"] |= self.to[thing.id, "FACING"]
+            case "POUR" if thing.class_name == "water":
+                self._let_go(thing)
+        for one, relation, *other in map(str.split, ACTIONS[action].then):
+            of = self.you if one == "you" else thing
+            if not other:
+                of.states = of.states - ENDS[relation] | {relation}
+            elif other == ["nothing"]:
+                self.to[of.id, relation].clear()
+            else:
+                self.relate(of, relation, {"thing": thing, "place": place, "you": self.you}[other[0]])
 
-    def walk(self, thing: Thing) -> None:
-        room, before = self.room_of(thing) or self.agent_room, self.agent_room
-        self.part(self.you, "INSIDE", "CLOSE", "FACING")
-        self.relate(self.you, "INSIDE", room)
-        near = set[int]()
-        if thing is not room:
-            near = {thing.id, *self.to[thing.id, "INSIDE"] - {one.id for one in self.rooms}, *self.to[thing.id, "ON"]}
-            near |= {one.id for one in self.things.values() if "BODY_PART" in one.properties}
-            if "CAN_OPEN" in thing.properties:
-                near |= {id for id in self.things if thing.id in self.to[id, "INSIDE"]}
-        for one in rules.held(self):
+    def _walk(self, thing: Thing) -> None:
+        room, near = self.room_of(thing) or self.agent_room, set(self.held)
+        if not thing.is_room:
+            near |= {thing.id, *self.to[thing.id, "INSIDE"], *self.to[thing.id, "ON"]} - {one.id for one in self.rooms}
+            near |= {id for id, one in self.things.items() if "BODY_PART" in one.properties}
+            near |= {id for id in self.things if thing.id in self.to[id, "INSIDE"] and "CAN_OPEN" in thing.properties}
+        for one in (self.you, *rules.held(self)):
             self.part(one, "INSIDE", "CLOSE", "FACING")
-            self.relate(one, "INSIDE", before)
-            near.add(one.id)
+            self.relate(one, "INSIDE", room)
         for id in near:
-            self.relate(self.you, "CLOSE", self.things[id], both=True)
+            self.relate(self.you, "CLOSE", self.things[id])
         self.agent_room = room
 
-    def grab(self, thing: Thing) -> None:
-        for relation in ("ON", "INSIDE", "CLOSE"):
-            at = [id for id in self.to[thing.id, relation] if not self.things[id].is_room]
-            if at:
-                self.came_from.setdefault(thing.id, (relation, at[0]))
-        self.part(thing, "ON", "INSIDE", "CLOSE", *_HANDS)
+    def _grab(self, thing: Thing) -> None:
+        at = ((one, self.things[id]) for one in ("ON", "INSIDE", "CLOSE") for id in self.to[thing.id, one])
+        came_from = next(((relation, one) for relation, one in at if not one.is_room), None)
         hand = next(hand for hand in _HANDS if not self.to[self.you.id, hand])
+        self.part(thing, "ON", "INSIDE", "CLOSE", *_HANDS)
         self.take(thing)
         self.relate(self.you, hand, thing)
         self.relate(thing, "INSIDE", self.agent_room)
-        for one in (thing, self.things.get(self.came_from.get(thing.id, ("", 0))[1])):
-            if one is not None:
-                self.relate(self.you, "CLOSE", one, both=True)
+        self.relate(self.you, "CLOSE", thing)
+        if came_from is not None:
+            self._came_from[thing.id] = came_from
+            self.relate(self.you, "CLOSE", came_from[1])
 
-    def put(self, thing: Thing, relation: str, place: Thing) -> None:
-        self.let_go(thing)
-        self.came_from.pop(thing.id, None)
+    def _put(self, thing: Thing, relation: str, place: Thing) -> None:
+        self._let_go(thing)
         self.place(thing, place, inside=relation == "INSIDE")
-        for one in (self.you, thing):
-            self.relate(one, "CLOSE", place, both=True)
-        self.relate(thing, relation, place)
+        for of, one in ((self.you, "CLOSE"), (thing, "CLOSE"), (thing, relation)):
+            self.relate(of, one, place)
 
-    def rest(self, thing: Thing, state: str) -> None:
-        self.you.states = {state}
-        self.relate(self.you, "ON", thing)
-        if state == "SITTING":
-            self.to[self.you.id, "FACING"] |= self.to[thing.id, "FACING"]
+    def _let_go(self, thing: Thing) -> None:
+        self.lose(thing)
+        self._came_from.pop(thing.id, None)
+        self._room[thing.id] = self.agent_room.id
+        for hand in _HANDS:
+            self.to[self.you.id, hand].discard(thing.id)
+        self.relate(thing, "INSIDE", self.agent_room)
 
 
 class EaiWorld(World):
-    """A task of the Embodied Agent Interface; its goals are judged by its own evaluator."""
+    """A task of the benchmark; its goal is judged by the benchmark's own evaluator."""
 
     household = EAI
 
     def __init__(self, task: EaiTask, *, scored: bool = True) -> None:
         self._task, self._scored = task, scored
-        self._start()
-        self.words = tuple(dict.fromkeys(one.word for one in self.scene.things.values()))
-        movable = (one.word for one in self.scene.things.values() if "grabbable" in one.properties)
-        self.recallable = tuple(dict.fromkeys(movable))
-
-    def _start(self) -> None:
-        self.scene = EaiScene(self._task.init_graph, self._task.init_room)
-        self.done: list[str] = []  # what was carried out, as lines of its programs
+        self.reset()
+        things = [one for one in self.scene.things.values() if one.observed]
+        self.words = tuple(dict.fromkeys(one.word for one in things))
+        self.recallable = tuple(dict.fromkeys(one.word for one in things if "grabbable" in one.properties))
 
     def reset(self, seed: int | None = None) -> Pending[Observation]:
-        self._start()
+        self.scene = EaiScene(self._task.init_graph, self._task.init_room)
+        self._done: list[str] = []  # what was carried out, as lines of a program
         return self.observe()
 
     def observe(self) -> Pending[Observation]:
@@ -193,145 +199,102 @@ class EaiWorld(World):
 
     def available_skills(self) -> Pending[Sequence[Offered]]:
         seen = list(self.scene.visible())
-        places = [*self.scene.rooms, *seen]
         offers = []
-        for skill in SKILLS:
-            now = {}
-            for name, one in skill.parameters.items():
-                which = getattr(one, "which", "")
-                fits = (
-                    places
-                    if skill.name == "go to"
-                    else [each for each in seen if not which or which in each.properties]
+        for action in ACTIONS.values():
+            there = [*self.scene.rooms, *seen] if action.name == "WALK" else seen
+            each = {
+                place: [one for one in there if not kind or kind in one.properties]
+                for place, kind in action.kinds.items()
+            }
+            if all(each.values()):
+                offers.append(
+                    Offer(action.skill, {place: tuple(one.name for one in some) for place, some in each.items()})
                 )
-                now[name] = tuple(each.name for each in fits)
-            if all(now.values()):
-                offers.append(Offer(skill, now))
         return Pending.ready(offers)
 
     def score(self) -> Pending[Score | None]:
-        return Pending.ready(reached(self._task, self.graph(), self.done) if self._scored else None)
+        return Pending.ready(reached(self._task, self.graph(), self._done) if self._scored else None)
 
     def graph(self) -> dict[str, Any]:
-        """Return the house as it is now in its own form."""
-        nodes = []
-        for node in self._task.init_graph.nodes:
-            nodes.append({**node.model_dump(exclude={"name"}), "states": sorted(self.scene.things[node.id].states)})
-        edges = [
-            {"from_id": of, "relation_type": relation, "to_id": to}
-            for (of, relation), those in self.scene.to.items()
-            for to in those
-        ]
-        return {"nodes": nodes, "edges": edges}
+        """Return the house as it is now in the benchmark's form."""
+        return {
+            "nodes": [
+                {
+                    **node.model_dump(exclude={"name"}),
+                    "states": sorted(self.scene.things[node.id].states - {"STANDING"}),
+                }
+                for node in self._task.init_graph.nodes
+            ],
+            "edges": [
+                {"from_id": of, "relation_type": relation, "to_id": one}
+                for (of, relation), to in self.scene.to.items()
+                for one in to
+            ],
+        }
 
     def execute(self, skill: str) -> Pending[Observation]:
+        return Pending.ready(self._carried_out(skill))
+
+    def _carried_out(self, skill: str) -> Observation:
         try:
             call = self.household.call(skill)
         except ParameterError as error:
-            return Pending.ready(Observation(f"'{skill}' is not carried out: {error}.", Outcome.UNKNOWN_SKILL))
-        if unknown := [name for _, _, name in call.named if name not in self.scene.by_name]:
-            return Pending.ready(Observation(f"There is no {unknown[0]} in the house.", Outcome.UNKNOWN_SKILL))
+            return Observation(f"'{skill}' is not carried out: {error}.", Outcome.UNKNOWN_SKILL)
+        of = {place: self.scene.by_name.get(str(name)) for place, name in call.values.items()}
+        if None in of.values():
+            unknown = next(str(name) for name in call.values.values() if str(name) not in self.scene.by_name)
+            return Observation(f"There is no {unknown} in the house.", Outcome.UNKNOWN_SKILL)
         if why := next(self._objections(call), ""):
-            return Pending.ready(Observation(f"You cannot {call}: {why}.", Outcome.PRECONDITION))
-        self._carry_out(call)
-        ids = {thing.name: (thing.class_name, thing.id) for thing in self.scene.things.values()}
-        self.done.append(to_line(call, ids))
-        return Pending.ready(self._observation(call))
+            return Observation(f"You cannot {call}: {why}.", Outcome.PRECONDITION)
+        thing = of.get("thing") or self.scene.you
+        self.scene.bring(BY_SKILL[call.skill.name].name, thing, of.get("place") or thing)
+        self._done.append(to_line(call, {one.name: (one.class_name, one.id) for one in self.scene.things.values()}))
+        return self._told(call, thing)
 
     def _objections(self, call: SkillCall) -> Iterator[str]:
-        self.scene.trying = call.skill.name
-        for _, kind, name in call.named:
-            if kind.which and kind.which not in self.scene.by_name[name].properties:
-                yield f"{name} is not {kind.which}"
+        for place, kind in BY_SKILL[call.skill.name].kinds.items():
+            if kind and kind not in self.scene.by_name[str(call.values[place])].properties:
+                yield f"{call.values[place]} is not {kind}"
         yield from (need.reason(call.values, self.scene) for need in call.unmet(self.scene))
 
-    def _carry_out(self, call: SkillCall) -> None:
-        scene, action = self.scene, action_of(call)
-        thing, place = (scene.by_name[str(call.values.get(one, _YOU))] for one in ("thing", "place"))
-        match action.name:
-            case "WALK":
-                scene.walk(thing)
-            case "FIND":
-                if not scene.reaches(thing):
-                    scene.walk(thing)
-                scene.to[scene.you.id, "FACING"].clear()
-                scene.relate(scene.you, "CLOSE", thing, both=True)
-            case "GRAB":
-                scene.grab(thing)
-            case "PUTBACK" | "PUTIN":
-                scene.put(thing, "ON" if action.name == "PUTBACK" else "INSIDE", place)
-            case "PUTOBJBACK":
-                relation, at = scene.came_from[thing.id]
-                scene.put(thing, relation, scene.things[at])
-            case "DROP":
-                scene.let_go(thing)
-                scene.came_from.pop(thing.id, None)
-                scene.relate(thing, "INSIDE", scene.agent_room)
-            case "SIT" | "LIE":
-                scene.rest(thing, "SITTING" if action.name == "SIT" else "LYING")
-            case "STANDUP":
-                scene.you.states.clear()
-            case "TURNTO":
-                scene.to[scene.you.id, "FACING"] = {thing.id}
-            case "POUR":
-                scene.relate(thing, "INSIDE", place)
-                if thing.class_name == "water":
-                    scene.let_go(thing)
-            case "PUTON":
-                scene.let_go(thing)
-                scene.relate(thing, "ON", scene.you)
-            case "PUTOFF":
-                scene.to[thing.id, "ON"].discard(scene.you.id)
-        if action.state:
-            now, before = action.state
-            thing.states = thing.states - {before} | {now}
-
-    def _observation(self, call: SkillCall) -> Observation:
-        scene, thing, text, seen = self.scene, self.scene.by_name.get(str(call.values.get("thing"))), f"You {call}.", []
-        if thing is not None and (call.skill.moves or call.skill.name == "open"):
+    def _told(self, call: SkillCall, thing: Thing) -> Observation:
+        scene, text, seen = self.scene, f"You {call}.", list[Thing]()
+        if call.skill.moves or call.skill.name == "open":
             text = rules.arrival_text(thing) if call.skill.moves else text
             seen = [one for one in scene.visible() if (one.room_item if thing.is_room else scene.reaches(one))]
             text = f"{text} {rules.look_text(seen) if thing.is_room else rules.see_text(seen)}".strip()
-        at = None if thing is None or thing.is_room else thing
-        told = tuple(rules.sightings(scene, seen, at))
-        return Observation(text + rules.holding_text(scene), seen=told)
+        told = rules.sightings(scene, seen, None if thing.is_room else thing)
+        return Observation(text + rules.holding_text(scene), seen=tuple(told))
 
 
-class EaiSettings(WorldSettings):
-    also_unreachable: bool = Field(
-        default=False, description="also the tasks whose goals the benchmark's evaluator never takes for reached"
-    )
-
-
-class EaiSuiteSettings(Settings):
-    tasks: Annotated[str, Harmless(plain)] = Field(
+class EaiSettings(Settings):
+    numbers: Annotated[str, Harmless(plain)] = Field(
         default="", description="numbers of tasks, separated by commas, such as 111,272 for 11_1 and 27_2; empty: all"
     )
 
 
-def _chosen(settings: EaiSuiteSettings) -> Mapping[int, EaiTask]:
+def _chosen(settings: EaiSettings) -> Mapping[int, EaiTask]:
     every = load_tasks()
-    ids = [one.strip() for one in settings.tasks.split(",") if one.strip()] or every
-    if strange := [one for one in ids if not str(one).isdecimal() or int(one) not in every]:
-        raise UserError(f"tasks: there is no task '{strange[0]}' that can be reached; see `reactree list tasks`")
-    return TasksOnDemand(map(int, ids), every.__getitem__)
+    ids = [one.strip() for one in settings.numbers.split(",") if one.strip()]
+    if strange := [one for one in ids if not one.isdecimal() or int(one) not in every]:
+        raise UserError(f"numbers: there is no task '{strange[0]}' whose goal can be reached")
+    return TasksOnDemand(map(int, ids or every), every.__getitem__)
 
 
 SPEC = WorldSpec(
     name="eai",
     summary="the VirtualHome part of the Embodied Agent Interface, with its actions and its judge",
-    settings=EaiSettings,
     extra="reactree_lab[eai]",
     needs=("virtualhome_eval",),
     household=EAI,
-    load_tasks=lambda settings: load_tasks(also_unreachable=settings.also_unreachable),
+    load_tasks=lambda settings: load_tasks(),
     make=lambda settings, task, **given: EaiWorld(task, **given),
     flags=("task_id",),
 )
 SUITE = SuiteSpec.in_world(
     SPEC,
-    summary="the Embodied Agent Interface's 305 tasks in VirtualHome that its judge can take for reached",
-    settings=EaiSuiteSettings,
+    summary="the Embodied Agent Interface's tasks in VirtualHome that its judge can take for reached",
+    settings=EaiSettings,
     tasks=_chosen,
     make_world=EaiWorld,
 )
