@@ -317,3 +317,17 @@ def test_a_plan_is_carried_out_as_code_too(name: str, head: str) -> None:
     assert (result.gsr, result.status) == (1, "success")
     assert "{skills}" not in model.prompts[0]
     assert "- move from <room 1> to <room 2>: needs you are in <room 1>;" in model.prompts[0]
+
+
+def test_a_fact_of_the_start_about_other_types_is_left_out_and_named(
+    ferry: tuple[Path, Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    domain, problem = ferry
+    problem.write_text(ACROSS.replace("(ferry-at west)", "(ferry-at west) (ferry-at red)"))
+    settings = PddlSettings(domain=str(domain), problem=str(problem))
+    with PddlWorld(tasks_of(settings)[1]) as world:
+        assert "ferry-at red" not in world.observe().result().text
+    assert "(ferry-at red) is left out" in caplog.text
+    problem.write_text(ACROSS.replace("(aboard red)", "(aboard west)"))
+    with pytest.raises(UserError, match=r"aboard\(west\)"):
+        tasks_of(settings)
