@@ -23,9 +23,8 @@ from reactree_ros.world.spec import TasksOnDemand
 
 _DATA = "dataset/programs_processed_precond_nograb_morepreconds"
 _OF = "TrimmedTestScene1_graph/results_intentions_march-13-18/file"
-_RELATIONS = {"ON": "is on", "INSIDE": "is in", "CLOSE": "is close to", "FACING": "faces"}
-_YOURS = {"ON": "are on", "INSIDE": "are in", "CLOSE": "are close to", "FACING": "face"}
-_HANDS = {"HOLDS_RH": "right", "HOLDS_LH": "left"}
+_RELATIONS = {"ON": "{} on {}", "INSIDE": "{} in {}", "CLOSE": "{} close to {}", "FACING": "{} facing {}"}
+_RELATIONS |= {"HOLDS_RH": "{} holding {} in the right hand", "HOLDS_LH": "{} holding {} in the left hand"}
 
 
 class EaiTask(Task):
@@ -76,8 +75,6 @@ def _task(number: int) -> EaiTask:
     text = (data / f"executable_programs/{_OF}{identifier}.txt").read_text(encoding="utf-8")
     nodes = {node["id"]: node for node in graph["nodes"]}
     you = next(id for id, node in nodes.items() if node["class_name"] == AGENT_CLASS)
-    rooms = {id for id, node in nodes.items() if node["category"] == "Rooms"}
-    at = [edge["to_id"] for edge in graph["edges"] if (edge["from_id"], edge["relation_type"]) == (you, "INSIDE")]
     wanted = [one for at, one in enumerate(goal["goal"]) if one not in goal["goal"][:at]]
     task = EaiTask.model_validate(
         {
@@ -85,7 +82,9 @@ def _task(number: int) -> EaiTask:
             "task_name": name.replace(" ", "_").lower(),
             "nl_instructions": [name],
             "env_id": 1,
-            "init_room": nodes[next(id for id in at if id in rooms)]["class_name"],
+            "init_room": next(
+                node["class_name"] for node in graph["nodes"] if node["category"] == "Rooms"
+            ),  # or as in it
             "init_graph": graph,
             "identifier": identifier,
             "states": [one for one in wanted if "state" in one],
@@ -99,17 +98,11 @@ def _task(number: int) -> EaiTask:
 
 
 def _wanted(task: EaiTask, you: int) -> Iterator[str]:
-    names = {id: named(*of) for id, of in task.init_graph.called({}).items()} | {you: "you"}
-    holding = []
-    for one in task.states:
-        be = "are" if one["id"] == you else "is"
-        holding.append(f"{names[one['id']]} {be} {one['state'].lower().replace('_', ' ')}")
+    names = {id: f"{named(*of)} is" for id, of in task.init_graph.called({}).items()} | {you: "you are"}
+    holding = [f"{names[one['id']]} {one['state'].lower().replace('_', ' ')}" for one in task.states]
     for one in task.relations:
-        of, relation, to = names[one["from_id"]], one["relation_type"], names[one["to_id"]]
-        if hand := _HANDS.get(relation):
-            holding.append(f"you hold {to} in your {hand} hand")
-        else:
-            holding.append(f"{of} {(_YOURS if of == 'you' else _RELATIONS)[relation]} {to}")
+        other = names[one["to_id"]].rpartition(" ")[0]
+        holding.append(_RELATIONS[one["relation_type"]].format(names[one["from_id"]], other))
     if holding:
         yield f"Make this hold: {', '.join(holding)}."
     if task.actions:

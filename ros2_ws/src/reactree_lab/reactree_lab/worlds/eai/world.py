@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from reactree_lab.bench.spec import SuiteSpec
-from reactree_lab.worlds.eai.actions import ACTIONS, BY_SKILL, ENDS, KINDS, RESTS, to_line
+from reactree_lab.worlds.eai.actions import ACTIONS, BY_SKILL, ENDS, KINDS, RESTS, Action, to_line
 from reactree_lab.worlds.eai.tasks import EaiTask, load_tasks, reached
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.parameters import ParameterError
@@ -198,38 +198,28 @@ class EaiWorld(World):
         return Pending.ready(rules.survey(self.scene))
 
     def available_skills(self) -> Pending[Sequence[Offered]]:
+        offers = (
+            Offer(one.skill, {at: self._fits(one, kind) for at, kind in one.kinds.items()}) for one in ACTIONS.values()
+        )
+        return Pending.ready([offer for offer in offers if all(offer.now.values())])
+
+    def _fits(self, action: Action, kind: str) -> tuple[str, ...]:
         seen = list(self.scene.visible())
-        offers = []
-        for action in ACTIONS.values():
-            there = [*self.scene.rooms, *seen] if action.name == "WALK" else seen
-            each = {
-                place: [one for one in there if not kind or kind in one.properties]
-                for place, kind in action.kinds.items()
-            }
-            if all(each.values()):
-                offers.append(
-                    Offer(action.skill, {place: tuple(one.name for one in some) for place, some in each.items()})
-                )
-        return Pending.ready(offers)
+        anywhere = [one for one in self.scene.things.values() if one.observed and not one.is_room]
+        there = {"WALK": [*self.scene.rooms, *seen], "FIND": anywhere}.get(action.name, seen)
+        return tuple(one.name for one in there if not kind or kind in one.properties)
 
     def score(self) -> Pending[Score | None]:
         return Pending.ready(reached(self._task, self.graph(), self._done) if self._scored else None)
 
     def graph(self) -> dict[str, Any]:
         """Return the house as it is now in the benchmark's form."""
+        now = {id: {"states": sorted(one.states - {"STANDING"})} for id, one in self.scene.things.items()}
+        nodes = [node.model_dump(exclude={"name"}) | now[node.id] for node in self._task.init_graph.nodes]
+        each = ((of, relation, one) for (of, relation), to in self.scene.to.items() for one in to)
         return {
-            "nodes": [
-                {
-                    **node.model_dump(exclude={"name"}),
-                    "states": sorted(self.scene.things[node.id].states - {"STANDING"}),
-                }
-                for node in self._task.init_graph.nodes
-            ],
-            "edges": [
-                {"from_id": of, "relation_type": relation, "to_id": one}
-                for (of, relation), to in self.scene.to.items()
-                for one in to
-            ],
+            "nodes": nodes,
+            "edges": [dict(zip(("from_id", "relation_type", "to_id"), one, strict=True)) for one in each],
         }
 
     def execute(self, skill: str) -> Pending[Observation]:
@@ -238,16 +228,15 @@ class EaiWorld(World):
     def _carried_out(self, skill: str) -> Observation:
         try:
             call = self.household.call(skill)
+            for _, _, name in call.named:
+                if name not in self.scene.by_name:
+                    raise ParameterError(f"there is no {name} in the house")
         except ParameterError as error:
             return Observation(f"'{skill}' is not carried out: {error}.", Outcome.UNKNOWN_SKILL)
-        of = {place: self.scene.by_name.get(str(name)) for place, name in call.values.items()}
-        if None in of.values():
-            unknown = next(str(name) for name in call.values.values() if str(name) not in self.scene.by_name)
-            return Observation(f"There is no {unknown} in the house.", Outcome.UNKNOWN_SKILL)
         if why := next(self._objections(call), ""):
             return Observation(f"You cannot {call}: {why}.", Outcome.PRECONDITION)
-        thing = of.get("thing") or self.scene.you
-        self.scene.bring(BY_SKILL[call.skill.name].name, thing, of.get("place") or thing)
+        thing, place = (self.scene.by_name[str(call.values.get(one, "you"))] for one in ("thing", "place"))
+        self.scene.bring(BY_SKILL[call.skill.name].name, thing, place)
         self._done.append(to_line(call, {one.name: (one.class_name, one.id) for one in self.scene.things.values()}))
         return self._told(call, thing)
 
