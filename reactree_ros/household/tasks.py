@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, 
 from reactree_ros.agent.text import same_words
 from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import bytes_of, parse_json
-from reactree_ros.household.vocabulary import CLASSES, NEVER_OPEN
+from reactree_ros.household.vocabulary import CLASSES, NEVER_OPEN, ObjectClass, class_in_graph
 from reactree_ros.plugins.settings import fault_of
 
 AGENT_CLASS = "character"
@@ -35,6 +35,8 @@ def _is_name(text: str) -> str:
     return text
 
 
+_CLASS = re.compile(r"[a-z]+(?:[_-]?[a-z]+)*|[A-Z][a-z]+")
+_WRITE = "write it in small letters, such as floor_lamp"
 #: What people call one thing, room or person.
 Name = Annotated[str, AfterValidator(_is_name)]
 _NUMBERED = re.compile(r"(\D*[^\W\d_]) ([1-9]\d{0,8})")
@@ -62,6 +64,10 @@ class Node(_Document):
     name: Name | None = None
 
     @property
+    def known(self) -> ObjectClass:
+        return class_in_graph(self.class_name, self.category, self.properties)
+
+    @property
     def contains(self) -> bool:
         """Whether things can be inside it; the simulator's INSIDE also puts a curtain inside a curtain."""
         return "CONTAINERS" in self.properties
@@ -84,9 +90,9 @@ class Graph(_Document):
         numbers: Counter[str] = Counter()
         found = {}
         for node in sorted(self.nodes, key=lambda node: node.id):
-            numbers[node.class_name] += node.name is None
-            word = names.get(node.class_name, CLASSES[node.class_name].word)
-            found[node.id] = parts_of(node.name) if node.name else (word, numbers[node.class_name])
+            word = names.get(node.class_name, node.known.word)
+            numbers[word] += node.name is None
+            found[node.id] = parts_of(node.name) if node.name else (word, numbers[word])
         return found
 
 
@@ -194,8 +200,10 @@ def _check(task: Task, start: tuple[int | str, ...]) -> None:
     for index, node in enumerate(task.init_graph.nodes):
         if node.id in nodes:
             raise UserError(f"{_path((*graph, 'nodes', index, 'id'))}: node id {node.id} occurs twice")
-        if node.class_name not in CLASSES:
-            raise UserError(f"{_path((*graph, 'nodes', index, 'class_name'))}: unknown class {node.class_name!r}")
+        if not _CLASS.fullmatch(node.class_name):
+            raise UserError(
+                f"{_path((*graph, 'nodes', index, 'class_name'))}: {node.class_name!r} is no class; {_WRITE}"
+            )
         nodes[node.id] = node
     inside_of: dict[int, int] = {}
     for index, edge in enumerate(task.init_graph.edges):

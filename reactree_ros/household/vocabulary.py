@@ -14,7 +14,7 @@ from __future__ import annotations
 import enum
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -78,6 +78,27 @@ NEVER_OPEN = frozenset({"book", "bookshelf", "closet", "folder", "milk", "nights
 """Classes that the simulator reports as opened, but that stay closed."""
 
 _BY_WORD = {entry.word: entry for entry in CLASSES.values()}
+
+
+def class_in_graph(name: str, category: str, properties: Iterable[str]) -> ObjectClass:
+    """Return the class of a scene graph's node; one that the table lacks has its own name as its word.
+
+    ``water_glass`` is the table's ``waterglass``; ``floor_lamp`` is a floor lamp, which is furniture.
+    """
+    known = CLASSES.get(name) or CLASSES.get(name.replace("_", "")) or _BY_WORD.get(word := name.replace("_", " "))
+    if known is not None:
+        return known
+    able, is_seen = frozenset(properties), category not in _BUILDING
+    return ObjectClass(
+        name=name,
+        word=word,
+        category=category,
+        properties=able,
+        observed=is_seen,
+        room_item=is_seen and "GRABBABLE" not in able,
+    )
+
+
 _HOLD = frozenset({"SURFACES", "CONTAINERS"})
 
 

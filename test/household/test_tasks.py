@@ -52,9 +52,9 @@ BAD: list[tuple[str, Change, str]] = [
     ("empty nodes", lambda t: graph(t).update(nodes=[]), "$[0].init_graph.nodes: list should have at least 1 item"),
     ("node without id", lambda t: graph(t)["nodes"][3].pop("id"), "$[0].init_graph.nodes[3].id: field required"),
     (
-        "unknown class",
-        lambda t: graph(t)["nodes"][3].update(class_name="unicorn"),
-        "nodes[3].class_name: unknown class",
+        "class of signs",
+        lambda t: graph(t)["nodes"][3].update(class_name="a; b"),
+        "class_name: 'a; b' is no class; write",
     ),
     ("no properties", lambda t: graph(t)["nodes"][2].pop("properties"), "nodes[2].properties: field required"),
     ("states a string", lambda t: graph(t)["nodes"][2].update(states="ON"), "nodes[2].states: input should be a valid"),
@@ -75,6 +75,20 @@ def test_a_bad_task_is_refused_with_its_place(change: Change, message: str) -> N
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
     assert len(str(refused.value)) < 250
+
+
+def test_a_class_that_the_vocabulary_lacks_is_called_by_its_own_name() -> None:
+    document = copy.deepcopy(GOOD)
+    lamp = {"category": "Lamps", "properties": ["HAS_SWITCH"], "states": ["OFF"]}
+    graph(document[0])["nodes"] += [
+        {"id": 9001, "class_name": "floor_lamp", **lamp},
+        {"id": 9002, "class_name": "bathroom_counter", **lamp},
+        {"id": 9003, "class_name": "bathroomcounter", **lamp},
+    ]
+    called = parse_tasks(document)[0].init_graph.called({})
+    assert called[9001] == ("floor lamp", 1)
+    assert (called[9002][0], called[9003][0]) == ("bathroom counter", "bathroom counter")
+    assert called[9002][1] + 1 == called[9003][1]
 
 
 def test_things_inside_each_other_are_refused() -> None:

@@ -5,6 +5,7 @@ unified-planning has one environment per process, which is not thread-safe: one 
 
 from __future__ import annotations
 
+import logging
 import random
 import re
 import threading
@@ -25,6 +26,7 @@ from reactree_ros.errors import UserError
 from reactree_ros.files.read_back import read_yaml
 from reactree_ros.plugins.settings import Settings, read_settings
 
+_log = logging.getLogger(__name__)
 #: Folder of the shipped domains, one subfolder each.
 DOMAINS = Path(__file__).parent / "domains"
 #: The files of a domain's folder.
@@ -96,7 +98,8 @@ def read_problem(domain: Path, problem: Problem | Path) -> model.Problem:
             read = _shipped(domain).clone()
             _fill(read, problem)
         else:
-            read = PDDLReader().parse_problem(str(domain), str(problem))
+            text = _fitting(_shipped(domain), problem)
+            read = PDDLReader().parse_problem_string(domain.read_text(encoding="utf-8"), text)
     odd = [fluent.name for fluent in read.fluents if not fluent.type.is_bool_type()]
     odd += [action.name for action in read.actions if not isinstance(action, InstantaneousAction)]
     if odd:
@@ -108,6 +111,40 @@ def read_problem(domain: Path, problem: Problem | Path) -> model.Problem:
     if more := [one for one in wanted if not one.is_fluent_exp()]:
         raise UserError(f"{where}: its goal {more[0]} is more than plain facts; name only facts as its :goal")
     return read
+
+
+def _fitting(domain: model.Problem, problem: Path) -> str:
+    """Read a problem, without the facts of its start about things of types that their predicate does not take.
+
+    No action can ask for such a fact, so nothing changes; each is named in the log.
+    """
+    text = re.sub(r";[^\n]*", "", problem.read_text(encoding="utf-8"))
+    kinds = {one.name: one.type for one in domain.all_objects}
+    for names, kind in re.findall(r"([^()]*?)\s-\s+([\w-]+)", _section(text, ":objects")):
+        if domain.has_type(kind):
+            kinds |= dict.fromkeys(names.split(), domain.user_type(kind))
+    start = _section(text, ":init")
+    fitting = start
+    for fact in re.findall(r"(?<!\(not )\([^():]+\)", start):
+        name, *things = fact[1:-1].split() or [""]
+        taken = [one.type for one in domain.fluent(name).signature] if domain.has_fluent(name) else []
+        if len(taken) == len(things) <= len([one for one in things if one in kinds]) and not all(
+            wanted in kinds[one].ancestors for one, wanted in zip(things, taken, strict=True)
+        ):
+            _log.warning("%s: %s is left out: its predicate takes no things of these types", problem, fact)
+            fitting = fitting.replace(fact, " " * len(fact))
+    return text.replace(start, fitting)
+
+
+def _section(text: str, name: str) -> str:
+    """Return a part of a file from its parenthesis to the closing one; empty if it has none."""
+    at = re.search(rf"\(\s*{name}\b", text)
+    deep = 0
+    for mark in re.finditer(r"[()]", text[at.start() :]) if at else ():
+        deep += 1 if mark[0] == "(" else -1
+        if at and not deep:
+            return text[at.start() : at.start() + mark.end()]
+    return ""
 
 
 @contextmanager
