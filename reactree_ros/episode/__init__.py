@@ -50,8 +50,8 @@ SCORE_TIMEOUT = 30.0
 MOST_NAMED = 5
 
 
-#: Finds in-context examples for a subgoal.
-Examples: TypeAlias = Callable[[str], Pending[tuple[Experience, ...]]]
+#: Finds in-context examples for a subgoal, as :attr:`reactree_ros.tree.context.RunContext.examples` says.
+Examples: TypeAlias = Callable[..., Pending[tuple[Experience, ...]]]
 
 
 class Builder(Protocol):
