@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Sequence
-from contextlib import closing
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -22,6 +21,7 @@ from statistics import fmean
 from typing import Any
 
 from reactree_lab.bench.comparison import read_prices
+from reactree_local.llama import Served
 from reactree_ros.agent.text import approximate_tokens
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
@@ -31,8 +31,7 @@ from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.symbolic import SymbolicWorld
 from reactree_ros.household.tasks import Task, load_tasks
 from reactree_ros.llm.chat import chat_messages
-from reactree_ros.llm.port import DecisionRequest, FreeText, Reply
-from reactree_ros.llm.spec import make_model, model_settings
+from reactree_ros.llm.port import DecisionRequest, Reply
 from reactree_ros.memory.spec import shipped
 from reactree_ros.planners.spec import planner
 from reactree_ros.tree.options import AUTO, TreeOptions
@@ -73,15 +72,15 @@ def perfectly_cached(requests: Iterable[DecisionRequest]) -> tuple[int, int]:
 
 
 def read_by(gguf: Path, runs: Sequence[Run], most: int) -> str:
-    spec, settings = model_settings("llama", {"model": str(gguf), "request_timeout": 3600.0}, where="--gguf")
-    how: dict[str, Any] = {"may_say": FreeText(), "max_tokens": 1, "patience": 3600.0}
-    with closing(make_model(spec, settings)) as model:
-        model.ready().result()
-        read = [model.decide(replace(one, **how)).result() for run in runs for one in run.requests[:most]]
-    counts = ("prompt_tokens", "cached_tokens", "seconds")
-    prompt, cached, seconds = (sum(getattr(one, of) or 0 for one in read) for of in counts)
-    of_run = f"{len(read)} requests, {prompt} prompt tokens, {cached / prompt:.1%} cached"
-    return f"    {gguf.stem}: {of_run}, {seconds:.1f} s"
+    server = Served(str(gguf), context=16384).start()
+    read = prompt = cached = seconds = 0.0
+    for request in (one for run in runs for one in run.requests[:most]):
+        asked = {"messages": chat_messages(request.turns), "max_tokens": 1}
+        took = server.handle_chat_completions(asked)["timings"]
+        read, seconds = read + 1, seconds + took["prompt_ms"] / 1000
+        prompt, cached = prompt + took["prompt_n"] + took["cache_n"], cached + took["cache_n"]
+    counted = f"{read:.0f} requests, {prompt:.0f} prompt tokens, {cached / prompt:.1%} cached"
+    return f"    {gguf.stem}: {counted}, {prompt - cached:.0f} read in {seconds:.1f} s"
 
 
 def main() -> None:
