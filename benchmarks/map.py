@@ -159,7 +159,7 @@ class Way:
             model=ExpertModel({task.instruction: goals_of(task.goal)}),
             planner=planner("reactree_wm"),
             memory=self.memory,
-            examples=lambda goal: Pending.ready(()),
+            examples=lambda goal, **_: Pending.ready(()),
             options=TreeOptions(routines=Routines.OFF if self.memory is None else Routines.ON),
             task_id=task.task_id,
             listener=finding,

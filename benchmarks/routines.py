@@ -205,7 +205,7 @@ def carry_out(
         model=model,
         planner=planner(who),
         memory=memory,
-        examples=lambda goal: Pending.ready(()),
+        examples=lambda goal, **_: Pending.ready(()),
         options=TreeOptions(routines=Routines.OFF if memory is None else Routines.ON),
         task_id=task.task_id,
         listener=harm,

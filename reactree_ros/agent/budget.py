@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
 
 from reactree_ros.agent.decision import ONE, Counts
 
@@ -34,18 +37,21 @@ LIMITS = tuple(name for limit in Limit for name in limit.options)
 COUNTED = (Limit.STEPS, Limit.DECISIONS)
 
 
+_Price = Annotated[float, Field(ge=0)]
+
+
 @dataclass(frozen=True)
 class Prices:
     """What a language model costs, for a million tokens, in whatever money."""
 
-    input: float = 0.0  # of prompts
-    cached: float = 0.0  # of what a prefix cache served of them; 0: as the others
-    output: float = 0.0  # of replies, with what the model thought before them
+    input: _Price = 0.0  # of prompts
+    cached: _Price = 0.0  # of what a prefix cache served of them; 0: as the others
+    output: _Price = 0.0  # of replies, with what the model thought before them
 
     def __bool__(self) -> bool:
         return bool(self.input or self.output)
 
-    def cost_of(self, prompt: int, cached: int, output: int) -> float:
+    def cost_of(self, prompt: float, cached: float, output: float) -> float:
         new = (prompt - cached) * self.input + cached * (self.cached or self.input)
         return (new + output * self.output) / 1e6
 

@@ -50,8 +50,8 @@ SCORE_TIMEOUT = 30.0
 MOST_NAMED = 5
 
 
-#: Finds in-context examples for a subgoal.
-Examples: TypeAlias = Callable[[str], Pending[tuple[Experience, ...]]]
+#: Finds in-context examples for a subgoal, as :attr:`reactree_ros.tree.context.RunContext.examples` says.
+Examples: TypeAlias = Callable[..., Pending[tuple[Experience, ...]]]
 
 
 class Builder(Protocol):
@@ -284,6 +284,9 @@ class Episode:
         end = self._end([one for each in left for one in each], gone=bool(problem))
         lacking = [said_undone(one) for each in left for one in each if one is not root]
         prompt, output = (_total(getattr(one, f"{of}_tokens") for one in answers) for of in ("prompt", "output"))
+        costs = (budget.cost, budget.prices.cost_of(budget.prompt_tokens, 0, budget.output_tokens))
+        is_known = budget.prices and prompt is not None and output is not None
+        cost, uncached = (round(one, 9) if is_known else None for one in costs)
         return EpisodeResult(
             task_id=self.task_id,
             instruction=self.instruction,
@@ -305,7 +308,8 @@ class Episode:
             robots=len(context.team.robots),
             makespan=context.team.makespan,
             questions=budget.questions,
-            cost=round(budget.cost, 9) if budget.prices and prompt is not None and output is not None else None,
+            cost=cost,
+            cost_uncached=uncached,
             reason=problem or self._reason(end),
             goal={} if score is None else dict(score.goal),
             branches=len(counted),

@@ -263,9 +263,12 @@ class Script:
         return int(event["tokens"][self._counted - 1])
 
     def examples(
-        self, live: Callable[[str], Pending[tuple[Experience, ...]]] | None
-    ) -> Callable[[str], Pending[tuple[Experience, ...]]]:
-        return lambda subgoal: self.ask(("examples", subgoal), lambda: live(subgoal) if live else Pending.ready(()))
+        self, live: Callable[..., Pending[tuple[Experience, ...]]] | None
+    ) -> Callable[..., Pending[tuple[Experience, ...]]]:
+        def find(subgoal: str, **how: bool) -> Pending[tuple[Experience, ...]]:
+            return self.ask(("examples", subgoal), lambda: live(subgoal, **how) if live else Pending.ready(()))
+
+        return find
 
     def routines(self, live: Find | None, tells: Tells) -> tuple[Find, Tells]:
         """Find the recorded routines, then live ones; tell of live ones, as those of the record were told of then."""
@@ -448,7 +451,7 @@ def along_script(
     model: ScriptedModel,
     world: ScriptedWorld,
     person: Person | None = None,
-    examples: Callable[[str], Pending[tuple[Experience, ...]]] | None = None,
+    examples: Callable[..., Pending[tuple[Experience, ...]]] | None = None,
     **given: Any,
 ) -> Episode:
     """Rebuild the episode of a recorded run to follow a script; after it, person and examples are live."""

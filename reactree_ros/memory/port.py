@@ -7,12 +7,14 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, zip_longest
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from typing_extensions import Self
 
+from reactree_ros.agent.kinds.expand import Expand
+from reactree_ros.agent.turns import Said
 from reactree_ros.background.pending import Pending, Worker
 from reactree_ros.errors import UserError
 from reactree_ros.memory.experience import End, Experience
@@ -20,6 +22,8 @@ from reactree_ros.memory.experience import End, Experience
 T = TypeVar("T")
 TOKEN_LIMIT = 5000
 """Tokens of in-context examples (paper, section 5.1)."""
+#: Of a whole tree, how many experiences of each goal are examples, and of how many goals at most.
+OF_EACH, GOALS = 4, 8
 _COUNTS_KEPT = 4096
 _lock = threading.Lock()  # runs in several threads share a memory's worker
 
@@ -140,7 +144,7 @@ class EpisodicMemory(abc.ABC):
         return self._worker.do(work)
 
     def find(
-        self, subgoal: str, *, count_tokens: Callable[[str], int], **limits: int
+        self, subgoal: str, *, count_tokens: Callable[[str], int], **limits: Any
     ) -> Pending[tuple[Experience, ...]]:
         """Look for in-context examples in the background, because a tick must not wait; see :meth:`retrieve`."""
 
@@ -167,6 +171,7 @@ class EpisodicMemory(abc.ABC):
         count_tokens: Callable[[str], int],
         seed: int = 0,
         most: int = 0,
+        tree: bool = False,
     ) -> tuple[Experience, ...]:
         """Return in-context examples for an agent node with this subgoal, the most similar first.
 
@@ -179,6 +184,7 @@ class EpisodicMemory(abc.ABC):
                 long as the same function is given.
             seed: See :meth:`ranked`.
             most: Most examples; 0: as many as the token limit leaves room for.
+            tree: For all agent nodes that grow under it, too: see :meth:`along_a_tree`.
 
         Raises:
             ValueError: A negative token limit.
@@ -188,7 +194,8 @@ class EpisodicMemory(abc.ABC):
             raise ValueError(f"token_limit must not be negative, not {token_limit}")
         examples: list[Experience] = []
         count, left = self._remembering(count_tokens), token_limit
-        for similarity, experience in self.suited(subgoal, seed=seed, most=most):
+        along = self.along_a_tree(subgoal, seed=seed, most=most) if tree else None
+        for similarity, experience in along or self.suited(subgoal, seed=seed, most=most):
             left -= count(experience.text)
             if left < 0:
                 break
@@ -198,6 +205,22 @@ class EpisodicMemory(abc.ABC):
     def suited(self, subgoal: str, *, seed: int, most: int) -> Iterable[tuple[float, Experience]]:
         """Return what :meth:`retrieve` takes its examples from, in order, each with its similarity; see there."""
         return islice(self.ranked(subgoal, seed=seed), most or None)
+
+    def along_a_tree(self, goal: str, *, seed: int, most: int) -> Iterator[tuple[float, Experience]]:
+        """Yield what suits a goal, each goal that the most similar experience expands into, and so on.
+
+        The most similar one of each goal comes first. Where the order of subgoals does not matter they are of a kind,
+        and only the first is looked at.
+        """
+        found: dict[str, list[tuple[float, Experience]]] = {}
+        goals = [goal]
+        while goals and len(found) < GOALS:
+            if (goal := goals.pop(0)) not in found:
+                found[goal] = list(islice(self.suited(goal, seed=seed, most=OF_EACH), OF_EACH))
+                below = (expansion for _, one in found[goal][:1] for expansion in expansions(one))
+                goals[:0] = [one for each in below for one in each.subgoals[: None if each.control_flow.ordered else 1]]
+        one_of_each = filter(None, (one for some in zip_longest(*found.values()) for one in some))
+        yield from islice({one.text: (similarity, one) for similarity, one in one_of_each}.values(), most or None)
 
     def search(self, text: str, k: int) -> list[tuple[float, Experience]]:
         """Return the `k` experiences whose subgoals are most similar to a text, with their similarity."""
@@ -221,3 +244,7 @@ class EpisodicMemory(abc.ABC):
         if counted is None or counted.__wrapped__ != count_tokens:  # type: ignore[attr-defined]
             counted = self._counted = lru_cache(_COUNTS_KEPT)(count_tokens)
         return counted
+
+
+def expansions(one: Experience) -> Iterator[Expand]:
+    yield from (said.decision for said in one.turns if isinstance(said, Said) and isinstance(said.decision, Expand))

@@ -68,6 +68,11 @@ class AgentNodeSettings(PlannerSettings):
         description="do not offer a skill whose repetition brought nothing new, until something new is seen; "
         "auto: unless the model is trained for the planner",
     )
+    own_examples: bool | None = Field(
+        default=None,
+        description="find examples for each node's own goal (section 4.2), not once for the instruction and all nodes, "
+        "where a prefix cache serves them; auto: if the model is trained for the planner",
+    )
     questions: int = Field(default=0, ge=0, description="most questions to a person in a run, by `Ask:`; 0: ask nobody")
     more_decisions: Annotated[str, Harmless(plain), known_in(DECISIONS)] = Field(
         default="", description="further kinds of decision that nodes may take, by name, joined by +, e.g. of a plug-in"

@@ -83,6 +83,7 @@ class Verdict:
     branches: int = 0  # this and what follows as in :class:`EpisodeResult`
     branches_done: int = 0
     untouched: tuple[str, ...] = ()
+    cost: str = ""  # what it cost, with and without the prefix cache; empty if that is unknown
 
     @property
     def achieved(self) -> bool:
@@ -110,8 +111,8 @@ class Verdict:
 
     @property
     def headline(self) -> str:
-        """The judgement with end and score, e.g. ``Goal reached (end: done, GSR 1.00, SSR 1.00)``."""
-        facts = ", ".join(filter(None, (self.end and f"end: {self.end}", self.score)))
+        """The judgement with end, score and cost, e.g. ``Goal reached (end: done, GSR 1.00, SSR 1.00)``."""
+        facts = ", ".join(filter(None, (self.end and f"end: {self.end}", self.score, self.cost)))
         return f"{self.words} ({facts})" if facts else self.words
 
     def __str__(self) -> str:
@@ -128,6 +129,7 @@ class Verdict:
             "untouched": list(self.untouched),
             "words": self.words,
             "because": self.because,
+            "cost": self.cost,
             "mark": self.judgement.mark,
             "status": self.judgement.status,
         }
@@ -143,6 +145,7 @@ class EpisodeResult:
         reason: What the run itself says of its end: which limit is reached, or what the node that failed last thought,
             saw or met; empty where it says nothing.
         cost: Money, by the prices that were set; None where none is set, or the model does not count.
+        cost_uncached: What it would have been without a prefix cache; None likewise.
         goal: The goal that GSR and SSR are of, if it was read from the instruction; empty: it is the task's, or there
             is none.
         undone: What was not, if there were several, in words: ``'…' failed: …`` or ``'…' was not reached``.
@@ -169,6 +172,7 @@ class EpisodeResult:
     makespan: int = 0  # steps, with simultaneous steps of several robots counted once
     questions: int = 0  # questions that a person was asked
     cost: float | None = None
+    cost_uncached: float | None = None
     reason: str = ""
     replies: int = 0  # replies asked of the language model, also those that failed
     attempts: int = 0  # requests that it was sent for them
@@ -205,8 +209,8 @@ def verdict_of(result: Mapping[str, Any] | None) -> Verdict:
         return Verdict(Judgement.OPEN)
     judgement = _judgement(result)
     of, done, untouched = (result.get(name) for name in ("branches", "branches_done", "untouched"))
-    why, score = _because(judgement, result), score_words(result)
-    return Verdict(judgement, why, str(result["end"]), score, of or 0, done or 0, tuple(untouched or ()))
+    why, score, cost = _because(judgement, result), score_words(result), cost_words(result)
+    return Verdict(judgement, why, str(result["end"]), score, of or 0, done or 0, tuple(untouched or ()), cost)
 
 
 def _judgement(result: Mapping[str, Any]) -> Judgement:
@@ -257,3 +261,11 @@ def score_words(result: Mapping[str, Any]) -> str:
     named = ((name, result.get(name)) for name in ("gsr", "ssr"))
     told = [f"{name.upper()} {value:.2f}" for name, value in named if isinstance(value, (int, float))]
     return ", ".join([*told, BY_WORDS] if told and result.get("goal") else told)
+
+
+def cost_words(result: Mapping[str, Any]) -> str:
+    """Return a result's cost in words, by the prices that were set; empty if it has none."""
+    cost, uncached = result.get("cost"), result.get("cost_uncached")
+    if not isinstance(cost, (int, float)):
+        return ""
+    return f"cost {cost:.6g}" + (f", without the cache {uncached:.6g}" if isinstance(uncached, (int, float)) else "")

@@ -61,6 +61,8 @@ class Abilities:
         summarise_after: A node whose decisions and observations take more tokens than this in its prompt has the older
             half of them summarised there, as HiAgent does; its turns stay whole. A summary counts as a decision. 0:
             never.
+        own_examples: Each node has examples of its own goal (paper, section 4.2). Otherwise the nodes of a tree share
+            those that were found for its instruction, so that their prompts begin alike. None: if the model is trained.
         break_rounds: A skill that was done again and brought nothing new is not offered until something new is seen or
             told by a person, unless it only waits. None: unless the model is trained.
     """
@@ -69,6 +71,7 @@ class Abilities:
     summarise_after: int = 0
     fixed_examples: tuple[Example, ...] = ()  # the examples that stand in for episodic memory (paper, section 5.3)
     break_rounds: bool | None = None
+    own_examples: bool | None = None
     questions: int = 0  # how many questions a person may be asked in the whole run
     re_expand: int = 0  # after how many failed expansions a node decides again; 0: its first expansion's end is its own
     more: tuple[str, ...] = ()  # the names of the further kinds of decision that they may take
@@ -159,18 +162,25 @@ class AgentNode(GoalNode):
         recall = context.recalls
         seen = yield from self.look_around()
         observation = replace(seen, text=seen.text + context.team.introduce(self.post.robot))
-        found = yield from self.find_examples()
         asks = self._questions_left() is not None
         flows, more = abilities.control_flows, abilities.more
         system = system_text(context.household, control_flows=flows, recall=recall, asks=asks, more=more)
-        fixed = abilities.fixed_examples if context.fixed_example else ()
-        examples = [Example((experience.turns,)) for experience in found] or fixed
-        self.begin_prompt(system, examples, rule=reply_rule(flows, asks=asks, more=more))
+        self.begin_prompt(system, (yield from self._examples()), rule=reply_rule(flows, asks=asks, more=more))
         self.add(task_turn(self.subgoal, self._siblings))
         self.see(observation)
         self._window = ContextWindow(head=len(self.turns))
         self._tell_searched_here()
         yield from self._learn_skills()
+
+    def _examples(self) -> Generator[Step, Any, Sequence[Example]]:
+        """Return those of the node above, which a prefix cache has, or those that are found for its own goal."""
+        abilities = self._abilities
+        own = self.context.options.is_trained if abilities.own_examples is None else abilities.own_examples
+        if isinstance(self._above, AgentNode) and not own:
+            return self._above.shown_examples
+        found = yield from self.find_examples(tree=bool(abilities.control_flows) and not own)
+        fixed = abilities.fixed_examples if self.context.fixed_example else ()
+        return [Example((experience.turns,)) for experience in found] or fixed
 
     def _learn_skills(self) -> Generator[Step, Any, None]:
         skills, self._offers = apart((yield from self.available_skills()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from reactree_ros.agent.budget import COUNTED, Limit
@@ -216,11 +217,12 @@ class AskingNode(ProgramNode):
             recall = self.context.offers.recalls(recall, f"{self.context.nodes[0].subgoal}; {self.subgoal}")
         return [DONE, FAILURE, *(RECALL + word for word in recall)]
 
-    def find_examples(self) -> Generator[Step, Any, tuple[Experience, ...]]:
-        """Ask episodic memory for experiences; nothing if there is none, or it has nothing."""
-        if self.context.examples is None:
+    def find_examples(self, *, tree: bool = False) -> Generator[Step, Any, tuple[Experience, ...]]:
+        """Ask episodic memory for experiences, for a whole ``tree`` of nodes or its root; nothing if it has none."""
+        if (find := self.context.examples) is None:
             return ()
-        return (yield from self.ask_memory(self.context.examples, "examples", Call("examples")))
+        find = partial(find, tree=True) if tree else find
+        return (yield from self.ask_memory(find, "examples", Call("examples")))
 
     def ask_memory(
         self, find: Callable[[str], Pending[tuple[T, ...]]], what: str, call: Call, *, next_tick: bool = False

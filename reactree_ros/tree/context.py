@@ -111,8 +111,9 @@ class RunContext:
     recalls: bool = False  # whether the model may ask where things were seen
     person: Person | None = None  # answers questions; None: there is nobody to ask
     tells_searched: bool = False  # whether nodes are told what was searched
-    #: Finds in-context examples for a subgoal; where it is None or finds none, the fixed ones are used.
-    examples: Callable[[str], Pending[tuple[Experience, ...]]] | None = None
+    #: Finds in-context examples for a subgoal, with ``tree=True`` for those below it, too; where it is None or finds
+    #: none, the fixed ones are used.
+    examples: Callable[..., Pending[tuple[Experience, ...]]] | None = None
     routines: ByRoutine | None = None  # does what an agent node is for by a routine that fits, if there is one
     system_text: bool = True  # whether prompts begin with the system text
     fixed_example: bool = True  # whether a fixed example is shown if none is found

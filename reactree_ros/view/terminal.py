@@ -283,8 +283,6 @@ def show_result(result: EpisodeResult, console: Console) -> None:
         console.print(f"{tokens}, {result.model_seconds:.2f} s of the language model", highlight=False)
     if in_vain := requests_in_words(result):
         console.print(in_vain, highlight=False)
-    if result.cost is not None:
-        console.print(f"cost: {result.cost:.6g}, by the prices that were set", highlight=False)
     if result.message and result.message not in verdict.because:
         console.print(Text(f"On the way: {_cut(result.message)}", style="red"))
 

@@ -50,6 +50,7 @@ KEYS = [
     "makespan",
     "questions",
     "cost",
+    "cost_uncached",
     "reason",
     "replies",
     "attempts",

@@ -19,6 +19,7 @@ from reactree_ros.memory.experience import Experience
 from reactree_ros.memory.spec import memory
 from reactree_ros.planners.spec import planner_names
 from reactree_ros.record.reader import Record
+from reactree_ros.tree.options import TreeOptions
 
 if TYPE_CHECKING:
     from command_line import Cli
@@ -62,7 +63,7 @@ def shown(record: Record) -> dict[str, list[str]]:
     }
 
 
-def test_each_node_is_shown_examples_of_its_own_subgoal() -> None:
+def test_for_a_trained_model_each_node_is_shown_examples_of_its_own_subgoal() -> None:
     record, model = carried_out(spec_of())
     assert record.run["memory"] == f"household:planner={PLANNER}:index=words"
     assert {goal: examples[0] for goal, examples in shown(record).items() if goal != "find the coffee table"} == {
@@ -72,6 +73,17 @@ def test_each_node_is_shown_examples_of_its_own_subgoal() -> None:
     first: Experience = next(one for one in memory(record.run["memory"]).open() if one.subgoal == ROOT)
     assert first.text in model.requests[0].prompt
     assert first.text not in model.requests[1].prompt
+
+
+@pytest.mark.parametrize(("of", "begin_alike"), [("", True), (":own_examples=true", False)])
+def test_for_a_model_that_is_not_trained_the_nodes_of_a_tree_share_examples(of: str, begin_alike: bool) -> None:
+    options = TreeOptions(check_done=False, thoughts_in_a_row=1)
+    record, model = carried_out(spec_of(PLANNER + of, options=options))
+    found, starts = shown(record), {request.turns[0] for request in model.requests}
+    assert (set(found) == {ROOT}, len(starts) == 1) == (begin_alike, begin_alike)
+    told = [any(one.startswith(goal) for one in found[ROOT]) for goal in (CHILD, "find the coffee table")]
+    assert (found[ROOT][0], *told) == (ROOT, begin_alike, begin_alike)
+    assert replay(record).identical
 
 
 @pytest.mark.parametrize(

@@ -78,8 +78,10 @@ def test_tokens_that_the_model_does_not_count_are_estimated_and_that_is_said() -
 
 
 def test_what_a_run_costs_is_known_where_prices_are() -> None:
-    result = run_of(Costly(**COUNTS), max_decisions=2, price_input=1.0, price_output=10.0)
-    assert result.cost == pytest.approx((2 * 1000 * 1.0 + 2 * 50 * 10.0) / 1e6)
+    result = run_of(Costly(**COUNTS), max_decisions=2, price_input=1.0, price_cached=0.1, price_output=10.0)
+    assert result.cost == pytest.approx((2 * 600 * 1.0 + 2 * 400 * 0.1 + 2 * 50 * 10.0) / 1e6)
+    assert result.cost_uncached == pytest.approx((2 * 1000 * 1.0 + 2 * 50 * 10.0) / 1e6)
+    assert result.verdict.headline.endswith("cost 0.00228, without the cache 0.003)")
     assert run_of(Costly(**COUNTS), max_decisions=2).cost is None
     assert run_of(Costly(), max_decisions=2, price_input=1.0).cost is None
 

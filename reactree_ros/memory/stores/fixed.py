@@ -11,12 +11,10 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.prompt import flow_told
-from reactree_ros.agent.turns import Said
 from reactree_ros.memory.embedding import Embedder, ExperienceIndex, WordEmbedder, checked_vectors
 from reactree_ros.memory.experience import End, Experience
-from reactree_ros.memory.port import TOKEN_LIMIT, Counts, EpisodicMemory, EpisodicMemoryError
+from reactree_ros.memory.port import TOKEN_LIMIT, Counts, EpisodicMemory, EpisodicMemoryError, expansions
 from reactree_ros.memory.recorded import read_lines
 from reactree_ros.memory.spec import NONE, MemorySpec
 from reactree_ros.plugins.installation import Diagnosis, Level
@@ -24,6 +22,8 @@ from reactree_ros.plugins.settings import Settings
 
 #: Most examples of an agent node, and most tokens of them, if nobody says how many: no cache has this part of a prompt.
 MOST, TOKENS = 4, 2000
+#: Most tokens of those that all agent nodes of a tree share, which a prefix cache has.
+OF_A_TREE = 3500
 _LOOKED_AT = 64
 #: Of the most similar one's similarity; so a failed search stands beside one that finds.
 _SIMILAR_ENOUGH = 0.7
@@ -60,11 +60,11 @@ class FixedMemory(EpisodicMemory):
             yield similarity, held[position]
 
     def retrieve(
-        self, subgoal: str, *, token_limit: int = TOKEN_LIMIT, most: int = 0, **how: Any
+        self, subgoal: str, *, token_limit: int = TOKEN_LIMIT, most: int = 0, tree: bool = False, **how: Any
     ) -> tuple[Experience, ...]:
         if not most:
-            most, token_limit = MOST, min(token_limit, TOKENS)
-        return super().retrieve(subgoal, token_limit=token_limit, most=most, **how)
+            most, token_limit = (0, min(token_limit, OF_A_TREE)) if tree else (MOST, min(token_limit, TOKENS))
+        return super().retrieve(subgoal, token_limit=token_limit, most=most, tree=tree, **how)
 
     def suited(self, subgoal: str, *, seed: int, most: int) -> Sequence[tuple[float, Experience]]:
         """Return the most similar ones, with one of each end and control flow among them if one is similar enough.
@@ -105,8 +105,7 @@ class FixedMemory(EpisodicMemory):
 
 def _flow(one: Experience) -> str:
     # by which it expands; empty if it does not
-    decisions = (turn.decision for turn in one.turns if isinstance(turn, Said))
-    return next((str(decision.control_flow) for decision in decisions if isinstance(decision, Expand)), "")
+    return next((str(expansion.control_flow) for expansion in expansions(one)), "")
 
 
 class ExamplesSettings(Settings):

@@ -21,7 +21,7 @@ from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Introduction, SentGoal
 from reactree_ros.nodes.qos import FEEDBACK
 from reactree_ros.nodes.spinning import LAST_WORDS, Spinner, interruptible
-from reactree_ros.record.verdict import Judgement, Verdict, score_words
+from reactree_ros.record.verdict import Judgement, Verdict, cost_words, score_words
 
 REACHED, NOT_REACHED, NO_PLANNER, INTERRUPTED = 0, 1, 2, 130
 
@@ -108,7 +108,8 @@ class TaskClient(Node):
 def verdict_from(result: ExecuteTask.Result) -> Verdict:
     score = score_words({"gsr": result.gsr, "ssr": result.ssr, "goal": result.goal}) if result.gsr >= 0 else ""
     counts = result.branches, result.branches_done, tuple(result.untouched)
-    return Verdict(Judgement[result.verdict.upper()], result.message, result.end, score, *counts)
+    cost = cost_words({"cost": result.cost, "cost_uncached": result.cost_uncached}) if result.cost >= 0 else ""
+    return Verdict(Judgement[result.verdict.upper()], result.message, result.end, score, *counts, cost)
 
 
 def _say(text: object) -> None:

@@ -107,7 +107,7 @@ SHUTDOWN = (ExecuteTask.Result.SHUTDOWN, "the planner was shut down")
 _OF_AN_EPISODE = (
     *("end", "gsr", "ssr", "decisions", "steps", "agent_nodes", "questions", "max_depth", "seconds", "model_seconds"),
     *("branches", "branches_done", "undone", "untouched"),
-    *("prompt_tokens", "cached_tokens", "output_tokens", "reasoning_tokens", "cost"),
+    *("prompt_tokens", "cached_tokens", "output_tokens", "reasoning_tokens", "cost", "cost_uncached"),
     *("replies", "attempts", "refused_attempts", "repeated_attempts", "refused_tokens"),
 )
 #: Options that a goal overrides, unless they are 0.

@@ -263,6 +263,7 @@ export function outcome(verdict, result) {
     make(`span.chip.${verdict.status}`, {}, verdict.words),
     verdict.because ? words("p.because", `because ${verdict.because}`.replace("because although", "although")) : "",
     score ? make("p.quiet", {}, make("b", {}, score), ` ${SCORES}`) : "",
+    verdict.cost ? words("p.quiet", verdict.cost) : "",
     result?.message && !verdict.because.includes(result.message) ? words("p.message", `On the way: ${result.message}`) : "",
   );
 }

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 from statistics import fmean, median, stdev
 
 from reactree_lab.bench.results import RunLine
+from reactree_ros.agent.budget import Prices
+from reactree_ros.errors import UserError
+from reactree_ros.files.read_back import checked, read_yaml
 
 _CONFIDENCE = 0.95
 _NORMAL = 1.959963984540054  # quantile of the normal distribution that leaves 2.5 % above
@@ -72,8 +76,11 @@ ASKING = (
     MEAN_OUTPUT,
 )
 
-#: A further row if the runs have prices.
-COST = Measure(name="cost, in the prices of the runs", of=lambda run: run.cost, digits=5)
+#: Further rows if the runs have prices.
+COST = (
+    Measure(name="cost, in the prices of the runs", of=lambda run: run.cost, digits=5),
+    Measure(name="cost, without a cache", of=lambda run: run.cost_uncached, digits=5),
+)
 
 #: Further rows if the runs could ask a person.
 ASKED = (
@@ -82,20 +89,27 @@ ASKED = (
 )
 
 
-@dataclass(frozen=True)
-class Prices:
-    """Prices of a language model, in dollars for a million tokens, without a discount for a prefix cache."""
+def read_prices(path: Path) -> dict[str, Prices]:
+    """Read a YAML file of price lists by name, in dollars for a million tokens. Raises UserError."""
+    try:
+        lists = {str(name): checked(Prices, one) for name, one in dict(read_yaml(path)[0]).items()}
+    except (TypeError, ValueError) as error:
+        like = "'NAME: {input: 1, cached: 0.1, output: 5}'"
+        raise UserError(f"{path}: is no file of price lists, which look like {like}: {error}") from None
+    return lists
 
-    input: float
-    output: float
 
-    def measure(self) -> Measure:
-        def cost(run: RunLine) -> float | None:
-            if run.all_input_tokens is None or run.all_output_tokens is None:
-                return None
-            return (run.all_input_tokens * self.input + run.all_output_tokens * self.output) / 1000
+def costs(name: str, prices: Prices) -> Iterator[Measure]:
+    """Yield a run's cost by a price list, with the prefix cache as far as it is known, and without."""
 
-        return Measure(name="cost, thousandths of a dollar", of=cost, counts_tokens=True, digits=2)
+    def cost(run: RunLine, cached: int | None) -> float | None:
+        if run.all_input_tokens is None or run.all_output_tokens is None or cached is None:
+            return None
+        return 1000 * prices.cost_of(run.all_input_tokens, cached, run.all_output_tokens)
+
+    said = f"cost by {name}, thousandths of a dollar"
+    yield Measure(name=said, of=lambda run: cost(run, run.cached_tokens), counts_tokens=True, digits=2)
+    yield Measure(name=f"{said}, without a cache", of=lambda run: cost(run, 0), counts_tokens=True, digits=2)
 
 
 @dataclass(frozen=True)

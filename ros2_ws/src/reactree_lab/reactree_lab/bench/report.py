@@ -30,7 +30,7 @@ from reactree_lab.bench.comparison import (
     Estimate,
     Measure,
     Pairing,
-    Prices,
+    costs,
     estimate,
     pairings,
 )
@@ -39,6 +39,7 @@ from reactree_lab.bench.folder import read_broken, read_planned, read_results
 from reactree_lab.bench.job_runner import GOAL, RECORD
 from reactree_lab.bench.jobs import Key
 from reactree_lab.bench.results import Event, Goal, RunLine, grouped_by_end, read_goal, told_by
+from reactree_ros.agent.budget import Prices
 from reactree_ros.errors import UserError
 from reactree_ros.files.whole_file import write_whole
 from reactree_ros.planners import spec as planners
@@ -96,13 +97,14 @@ class Failure:
 
 
 class BenchReport:
-    def __init__(self, folder: Path, prices: Prices | None = None) -> None:
+    def __init__(self, folder: Path, prices: Mapping[str, Prices] | None = None) -> None:
         self.folder = folder
         self.settings, self.planned = read_planned(folder)  # and the number of runs of the whole bench
         asked = ASKED if self.settings.person else ()
         results, self.broken = read_results(folder), read_broken(folder)
-        cost = [COST] if any(run.cost is not None for run in results) else []
-        self.measures = (*MEASURES, *asked, *cost, *([prices.measure()] if prices else []))
+        cost = COST if any(run.cost is not None for run in results) else ()
+        listed = (one for name, each in (prices or {}).items() for one in costs(name, each))
+        self.measures = (*MEASURES, *asked, *cost, *listed)
         if not results:
             why = f" ({_broke_off(self.broken)})" if self.broken else ""
             raise UserError(f"{folder}: no run is done yet{why}; continue `reactree lab bench`")
@@ -353,7 +355,7 @@ class BenchReport:
         ]
 
 
-def write_report(folder: Path, console: Console, prices: Prices | None = None) -> None:
+def write_report(folder: Path, console: Console, prices: Mapping[str, Prices] | None = None) -> None:
     check_modules("reactree lab report", "reactree_lab[bench]", ("markdown_it", "matplotlib", "scipy"))
     report = BenchReport(folder, prices)
     markdown = "\n\n".join(report.parts()) + "\n"

@@ -225,15 +225,15 @@ report_app = typer.Typer(add_completion=False)
 def report(
     folder: Annotated[Path, typer.Argument(help="The --out folder of `reactree lab bench`, finished or not.")],
     prices: Annotated[
-        tuple[float, float] | None,
-        typer.Option(min=0, metavar="IN OUT", help="Dollars for a million tokens of input, and of output."),
+        Path | None,
+        typer.Option(help="A YAML file of price lists; config/prices.yaml has some."),
     ] = None,
 ) -> None:
     """Compare the planners of a bench: print a table, and write report.html, report.md and plots into the folder."""
-    from reactree_lab.bench.comparison import Prices
+    from reactree_lab.bench.comparison import read_prices
     from reactree_lab.bench.report import write_report
 
-    write_report(folder, Console(), Prices(*prices) if prices else None)
+    write_report(folder, Console(), read_prices(prices) if prices else None)
 
 
 bootstrap_app = typer.Typer(add_completion=False)

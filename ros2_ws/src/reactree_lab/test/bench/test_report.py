@@ -146,16 +146,20 @@ def test_how_each_planner_asked_the_model_is_told_with_how_its_runs_ended(tmp_pa
 
 @pytest.mark.bench
 def test_what_a_run_costs_is_told_where_somebody_says_the_prices(tmp_path: Path, cli: Cli) -> None:
-    counted = {"mean_input_tokens": 500.0, "mean_output_tokens": 20.0, "requests": 4}
+    counted = {"mean_input_tokens": 500.0, "mean_output_tokens": 20.0, "requests": 4, "cached_tokens": 1000}
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("mini: {input: 0.15, cached: 0.05, output: 0.6}")
     folder = bench_of(tmp_path / "out", line("react", 1, **counted), line("reactree_wm", 1), settings=TWO)
-    assert cli("lab", "report", folder, "--prices", "0.15", "0.60").code == 0
+    assert cli("lab", "report", folder, "--prices", prices).code == 0
     table = rows((folder / "report.md").read_text(encoding="utf-8"))
     assert table["input of all requests, tokens"] == ["2000", "–"]
     assert table["output of all requests, tokens"] == ["80", "–"]
-    assert table["cost, thousandths of a dollar"] == ["0.35", "–"]  # 2000 * 0.15 + 80 * 0.6, of a million
-    ended = cli("lab", "report", folder, "--prices", "-1", "1")
-    assert ended.code == 2
-    assert "Traceback" not in ended.err
+    assert table["cost by mini, thousandths of a dollar"] == ["0.25", "–"]  # 1000 * (0.15 + 0.05) + 80 * 0.6
+    assert table["cost by mini, thousandths of a dollar, without a cache"] == ["0.35", "–"]
+    for wrong in ("mini: {input: -1, output: 1}", "mini: {input: 1, out: 2}", "- mini"):
+        prices.write_text(wrong)
+        ended = cli("lab", "report", folder, "--prices", prices)
+        assert (ended.code, "prices.yaml" in ended.err, "Traceback" in ended.err) == (2, True, False)
 
 
 @pytest.mark.bench

@@ -57,11 +57,23 @@ def test_a_finished_bench_is_printed_and_not_made_again(printed: Any, tmp_path: 
         assert len(peer.asked) == asked
 
 
-@pytest.mark.parametrize("part", ["none", "offers", "line", "refusals", "names", "rules", "all"])
+def test_what_a_cache_could_serve_is_printed_with_its_cost(printed: Any, tmp_path: Path) -> None:
+    (tmp_path / "tasks.json").write_text(json.dumps(generate_house(seed=1, rooms=3, tasks=1)))
+    own, *_, shared, first, second, third = printed(
+        "prompt_cache", "--tasks", tmp_path / "tasks.json", "--planners", "reactree_wm"
+    )
+    cached = [float(line.partition("% cached")[0].split()[-1]) for line in (own, shared)]
+    assert cached[0] < cached[1] < 100
+    for line in (first, second, third):
+        costs = [float(words.split()[0]) for words in line.split(": ")[1].split(", ")]
+        assert 0 < costs[0] < costs[1]
+
+
+@pytest.mark.parametrize("part", ["none", "offers", "line", "refusals", "names", "rules", "all", "own"])
 def test_each_part_of_the_shipped_comparison_is_options_that_there_are(printed: Any, part: str) -> None:
     script = import_module("real_models")
     settings = script.read(script.CONFIG, script.RealModels)
     said = script.arguments("react_wm", settings.without | settings.parts[part])
-    given = dict(one.split("=", 1) for one in said if "=" in one)
-    assert planner(said[1]).name == "react_wm"
+    given = dict(one.split("=", 1) for one in said[2:] if "=" in one)
+    assert planner(said[1]).name == "react_wm" + (":own_examples=true" if part == "own" else "")
     assert read_settings(RunOptions, given, where=part).model_fields_set == {"offers", "tells"}
