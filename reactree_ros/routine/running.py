@@ -455,7 +455,7 @@ def _has_inside(seen: Seen) -> bool:
 def _shown(template: str, run: Run) -> str:
     words = {node.finds: node.of for node in run.fit.routine.nodes if isinstance(node, model.Search)}
     entries = {name: f"{{{name}}}" for node in run.fit.routine.nodes for name in model.written_by(node)}
-    known = run.fit.values | entries
+    known = {**run.fit.values, **entries}
     return template.format(**known, **{name: of.format(**known) for name, of in words.items()})
 
 

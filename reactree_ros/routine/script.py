@@ -106,7 +106,7 @@ def _both(one: Value, other: Value) -> str:
 
 def _plus(one: Value, other: Value) -> Value:
     texts = isinstance(one, str) and isinstance(other, str)
-    return one + other if texts else _of_numbers(operator.add)(one, other)  # type: ignore[operator,no-any-return]
+    return one + other if texts else _of_numbers(operator.add)(one, other)  # type: ignore[operator]
 
 
 def _compares(of: Callable[[Any, Any], bool]) -> Callable[[Value, Value], bool]:

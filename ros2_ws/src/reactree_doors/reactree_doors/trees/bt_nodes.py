@@ -103,7 +103,7 @@ def meant(attribute: str) -> str:
     """Return which attribute that does something is meant; empty: it only tells an editor something."""
     known = {*_SPECIAL.values(), *SAME_NAMES}
     near = difflib.get_close_matches(attribute[:80].replace("_", "").lower(), _SPECIAL, 1, 0.8)
-    return attribute if attribute in known else _SPECIAL[near[0]] if near else ""
+    return "" if attribute[:1] != "_" else attribute if attribute in known else _SPECIAL[near[0]] if near else ""
 
 
 #: The types of a role that other programs write, by the kind that stands for them.

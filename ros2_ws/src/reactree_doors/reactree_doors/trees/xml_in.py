@@ -163,7 +163,9 @@ class _File:
         return model.Routine.from_data(whole, where=self.where)
 
     def _find_roles(self, tree: str, goal: str) -> None:
-        named = [name for _, name, _, _ in Formatter().parse(goal) if name] if has_role(goal) else []
+        named = list[str]()
+        with suppress(ValueError):  # which the routine will say
+            named += [name for _, name, _, _ in Formatter().parse(goal) if name]
         for port in self.ports(tree):
             name = port.attributes.get("name", "")
             if name in named or (port.tag == "input_port" and "default" not in port.attributes):
@@ -698,7 +700,7 @@ class _Reading:
             self._refuse('only values that stand here are gone through, such as queue="1;2;3" value="{one}"')
         name, made = self._file.written(pointer[1], self._scope, self._element), list[model.Node]()
         for value in filter(None, ports["queue"].split(";")):
-            made += [model.Script(code=f"{name} := {self._literal(value.strip())}"), self._only_child()]
+            made += [model.Script(code=f"{name} := {self._literal(self._meant(value.strip()))}"), self._only_child()]
         last = model.Always(succeeds=self._end(ports, "if_empty"))
         return model.Sequence(children=(*made, last))
 

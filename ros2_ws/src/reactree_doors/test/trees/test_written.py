@@ -83,10 +83,10 @@ def test_it_goes_out_as_xml_and_python_and_comes_in_again(cli: Cli, xml: Path, t
 
 
 def test_what_is_wrong_in_a_file_is_said_with_its_line(cli: Cli, xml: Path, tmp_path: Path) -> None:
-    xml.write_text(file_of("\n<Script code='a:=1'/>"))
+    xml.write_text(file_of("\n<UnsetBlackboard key='a'/>"))
     ended = cli("routine", "import", xml, "--memory", tmp_path / "new.db")
     assert ended.code == 2
-    assert f"{xml}:2: <Script>: there are no scripts and no blackboard here" in ended.err
+    assert f"{xml}:2: <UnsetBlackboard>: an entry stays set here" in ended.err
     assert not (tmp_path / "new.db").exists()
     xml.write_text(file_of(STEPS).replace("_goal", "_description"))
     assert "--goal" in cli("routine", "import", xml, "--memory", tmp_path / "new.db").err
