@@ -288,7 +288,7 @@ class _File:
             file = (folder / named).resolve()
         except (OSError, ValueError) as error:
             self.refuse(element, f"{shortened_line(named, 60)!r} cannot be read: {error}")
-        if not file.is_relative_to(self._folder.resolve()):
+        if not self._is_below(file):
             self.refuse(element, f"{shortened_line(named, 60)!r} is not below the folder of {self.where}")
         if len(self._files) > MOST_FILES:
             self.refuse(element, f"a file has at most {MOST_FILES} others in it")
@@ -316,12 +316,16 @@ class _File:
 
     @cached_property
     def _beside(self) -> list[tuple[Path, str]]:
-        files, left = list[tuple[Path, str]](), LARGEST_XML
-        for file in sorted(self._folder.glob("*.xml") if self._folder else ()):
-            with suppress(UserError):  # whatever is no text has no tree
-                files.append((file.resolve(), text_of(file, most=left)))
-                left -= len(files[-1][1])
-        return files
+        found, left = list[tuple[Path, str]](), LARGEST_XML
+        for file in [one.resolve() for one in sorted(self._folder.glob("*.xml"))] if self._folder else ():
+            with suppress(UserError):  # what is no text has no tree
+                if self._is_below(file):
+                    found.append((file, text_of(file, most=left)))
+                    left -= len(found[-1][1])
+        return found
+
+    def _is_below(self, file: Path) -> bool:
+        return self._folder is not None and file.is_relative_to(self._folder.resolve())
 
     def _main(self) -> Element:
         named = self._root.attributes.get("main_tree_to_execute", "")
