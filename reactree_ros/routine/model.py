@@ -43,10 +43,12 @@ R = TypeVar("R")
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 #: Words with roles in braces, such as ``pick up {thing}``.
 Template = Annotated[str, Field(min_length=1, max_length=LONGEST_TEMPLATE)]
+#: The most that an editor says of a node.
+MOST_LABELS = 50
 #: What an editor says of a node, by the names of the attributes.
 Labels = Annotated[
     dict[Annotated[str, Field(pattern=r"^(name|_[A-Za-z0-9_.-]{0,79})$")], Annotated[str, Field(max_length=2000)]],
-    Field(max_length=50),
+    Field(max_length=MOST_LABELS),
 ]
 Count = Annotated[int, Field(ge=0, le=MOST_COUNTED)]
 Seconds = Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from reactree_ros.agent.text import shortened_line
+from reactree_ros.agent.text import LONGEST_TEMPLATE, shortened_line
 
 #: What an entry of the blackboard holds: a number, whether something is so, or a text.
 Value = float | bool | str
@@ -153,6 +153,8 @@ _ASSIGNS: Mapping[str, Any] = {":=": None, "=": None, **{f"{sign}=": _BINARY[sig
 
 def _tokens(code: str) -> list[tuple[str, str]]:
     found, at = list[tuple[str, str]](), 0
+    if len(code) > LONGEST_TEMPLATE:
+        raise ScriptError(f"a script has at most {LONGEST_TEMPLATE} characters")
     while at < len(code):
         if (match := _TOKEN.match(code, at)) is None:
             raise ScriptError(f"'{shortened_line(code[at:], 20)}' is not understood in a script")

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from string import Formatter
 from typing import Any, NoReturn
-from xml.sax.saxutils import escape
+from xml.sax.saxutils import unescape
 
 from pydantic import ValidationError
 
@@ -52,19 +52,25 @@ _POINTER = re.compile(r"\{([^{}]+)\}")
 _NUMERAL = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
 #: An ampersand that begins no entity, as in the scripts of BehaviorTree.CPP, whose reader takes it for itself.
 _BARE = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});)")
+_TREE = re.compile(r"<BehaviorTree\s[^<>]{0,2000}?\bID=\"([^<>\"]{1,200})\"")
 _TRUE = ("true", "True", "TRUE", "1")
 _KIND_OF = {other: kind for kind, others in bt.TYPES.items() for other in others}
 _ROLES = ("thing", "place", "room", "person", "number", "text")
-#: The most files that one names.
-MOST_FILES = 100
+#: The most files that one names, and the most names in it for what it sets, finds and is given.
+MOST_FILES, MOST_ENTRIES = 100, 1000
 
 
 def read_routine(
-    path: Path, skills: Iterable[Declared] = (), *, goal: str | None = "", names: Names = any_name
+    path: Path,
+    skills: Iterable[Declared] = (),
+    *,
+    goal: str | None = "",
+    names: Names = any_name,
+    missing: dict[str, str] | None = None,
 ) -> model.Routine:
     """Read a file of XML; see :func:`routine_of_xml`. Trees of other files come from its own folder alone."""
-    text = text_of(path, most=LARGEST_XML)
-    return routine_of_xml(text, skills, goal=goal, where=str(path), names=names, folder=path.parent)
+    root = _parsed(text_of(path, most=LARGEST_XML), str(path))
+    return _File(root, tuple(skills), names, str(path), path.parent, missing).routine(goal)
 
 
 def read_routines(path: Path, skills: Iterable[Declared] = (), names: Names = any_name) -> list[model.Routine]:
@@ -82,7 +88,6 @@ def routine_of_xml(
     goal: str | None = "",
     where: str = "routine",
     names: Names = any_name,
-    folder: Path | None = None,
 ) -> model.Routine:
     """Read XML as a routine. Its roles are what the goal names, and the input ports of the main tree.
 
@@ -95,9 +100,8 @@ def routine_of_xml(
             that, or to do it with what nothing in the tree sets.
         where: Where the text is from, for errors.
         names: Says which names can ever stand in a place of a skill.
-        folder: Where the other files lie whose trees it has in it; None: there are none.
     """
-    return _File(_parsed(text, where), tuple(skills), names, where, folder).routine(goal)
+    return _File(_parsed(text, where), tuple(skills), names, where).routine(goal)
 
 
 def _parsed(text: str, where: str) -> Element:
@@ -109,17 +113,26 @@ def _parsed(text: str, where: str) -> Element:
 
 class _File:
     def __init__(
-        self, root: Element, declared: Collection[Declared], names: Names, where: str, folder: Path | None
+        self,
+        root: Element,
+        declared: Collection[Declared],
+        names: Names,
+        where: str,
+        folder: Path | None = None,
+        missing: dict[str, str] | None = None,
     ) -> None:
+        # takes the nodes that are no skill yet, with file and line, instead of an error
+        self.missing = missing
         self.declared, self.names, self.where = declared, names, where
         self.skills = by_node_name(declared)
         self.trees: dict[str, Element] = {}
         self.models: dict[str, tuple[Element, ...]] = {}
         self.roles: dict[str, str] = {}  # the kind of each; empty: it is not known yet
         self.found = set[str]()  # the names of what searches find
-        self._written, self._names = set[str](), set[str]()
+        self.set_here, self._names = set[str](), set[str]()
         self._read: dict[str, tuple[str, Element]] = {}  # what is read, with its name there, and where first
         self._count = 0  # of nodes
+        self._skips: dict[int, bool] = {}  # elements by identity
         self._root, self._folder, self._files = root, folder, [Path(where).resolve()]
         self._elsewhere: dict[int, tuple[Element, str]] = {}  # the elements of other files, by identity
         self.version = root.attributes.get("BTCPP_format", "3")
@@ -128,8 +141,11 @@ class _File:
     def refuse(self, element: Element, reason: str, of: type[model.RoutineError] = model.RoutineError) -> NoReturn:
         name = element.attributes.get("name") or element.attributes.get("ID")
         called = f"<{element.tag}{f' {shortened_line(name, 40)!r}' if name else ''}>"
+        raise of(shortened_line(f"{self.place(element)}: {called}: {reason}", 600))
+
+    def place(self, element: Element) -> str:
         where = self._elsewhere.get(id(element), (element, self.where))[1]
-        raise of(shortened_line(f"{where}:{element.line}: {called}: {reason}", 600))
+        return f"{where}:{element.line}"
 
     def routine(self, goal: str | None) -> model.Routine:
         tree, scope = self._main(), Scope()
@@ -146,7 +162,7 @@ class _File:
                 scope.names[name] = self.given(value, scope, tree)
         labels = self.labels(tree, {bt.GOAL, bt.NAME})
         body = self.only_child(tree, scope, (own["ID"],))
-        for name in [name for name in self._read if name not in (self.roles.keys() | self._written | self.found)]:
+        for name in [name for name in self._read if name not in (self.roles.keys() | self.set_here | self.found)]:
             called, element = self._read[name]
             if goal is not None or f"{{{name}}}" not in scope.names.values():
                 self.refuse(
@@ -158,7 +174,7 @@ class _File:
             self.roles[name] = ""
         roles = [{"name": name, "kind": kind or "text"} for name, kind in self.roles.items()]
         said = said or " and ".join(["do it", *(f"{{{name}}}" for name in self.roles)])
-        name = own.get(bt.NAME) or re.sub(r"[^\w .-]", "_", own["ID"])
+        name = own.get(bt.NAME) or re.sub(r"[^\w .-]", "_", own["ID"])[:80].lstrip(" .-") or "tree"
         whole = {"name": name, "goal": said, "roles": roles, "body": body, "labels": labels}
         return model.Routine.from_data(whole, where=self.where)
 
@@ -194,7 +210,7 @@ class _File:
 
     def labels(self, element: Element, special: Collection[str]) -> dict[str, str]:
         labels = {name: text for name, text in element.attributes.items() if name == "name" or name[:1] == "_"}
-        for name in [name for name in labels if name != "name"]:
+        for name in [name for name in labels if name != "name"][: model.MOST_LABELS]:
             if (meant := bt.meant(name)) and (name != meant or meant not in special):
                 hint = "cannot stand here" if name == meant else f"says nothing; did you mean '{meant}'?"
                 self.refuse(element, f"'{name}' {hint}")
@@ -223,7 +239,7 @@ class _File:
         meant = self.meant(name, scope)
         if not _POINTER.fullmatch(meant) or meant[1:-1] in self.roles:
             self.refuse(element, f"'{{{name}}}' stands for {meant} already, and cannot be set")
-        self._written.add(meant[1:-1])
+        self.set_here.add(meant[1:-1])
         return meant[1:-1]
 
     def given(self, value: str, scope: Scope, element: Element) -> str:
@@ -248,6 +264,8 @@ class _File:
         return meant
 
     def _fresh(self, name: str) -> str:
+        if len(self._names) > MOST_ENTRIES:
+            self.refuse(self._root, f"it has more than {MOST_ENTRIES:,} names for what it sets and is given")
         plain = re.sub(r"[^a-z0-9_]", "_", name[:80].lower()).lstrip("_0123456789")[:40] or "entry"
         number, fresh = 1, plain
         while fresh in self._names:
@@ -308,20 +326,19 @@ class _File:
 
     def tree(self, name: str) -> Element | None:
         """Return a tree of this file, of one that it includes, or of one beside it; None if none has it."""
-        if name not in self.trees and self._folder is not None:
-            for file, text in self._beside:
-                if f'"{escape(name)}"' in text and file not in self._files:
-                    self._add_file(file, text, known=False)
+        if name not in self.trees and name in self._beside:
+            self._add_file(*self._beside[name], known=False)
         return self.trees.get(name)
 
     @cached_property
-    def _beside(self) -> list[tuple[Path, str]]:
-        found, left = list[tuple[Path, str]](), LARGEST_XML
+    def _beside(self) -> dict[str, tuple[Path, str]]:
+        found, left = dict[str, tuple[Path, str]](), LARGEST_XML
         for file in [one.resolve() for one in sorted(self._folder.glob("*.xml"))] if self._folder else ():
             with suppress(UserError):  # what is no text has no tree
-                if self._is_below(file):
-                    found.append((file, text_of(file, most=left)))
-                    left -= len(found[-1][1])
+                text = text_of(file, most=left) if self._is_below(file) and file not in self._files else ""
+                left -= len(text)
+                for name in _TREE.findall(text):
+                    found.setdefault(unescape(name, {"&quot;": '"'}), (file, text))
         return found
 
     def _is_below(self, file: Path) -> bool:
@@ -360,13 +377,16 @@ class _File:
             self.refuse(element, f"it has {len(element.children)} nodes in it; put just one there")
         return self.node(element.children[0], scope, trees, depth + 1, goes_on=goes_on)
 
-    def skips(self, element: Element, depth: int = 0) -> bool:
+    def skips(self, element: Element) -> bool:
         """Return whether all of a node may be skipped."""
-        if not {"_skipIf", "_while"}.isdisjoint(element.attributes) or element.attributes.get("else") == "SKIPPED":
-            return True
-        tree = self.trees.get(element.attributes.get("ID", "")) if element.tag in bt.SUBTREES else None
-        below = element.children if tree is None else tree.children
-        return bool(below) and depth < model.DEEPEST and all(self.skips(child, depth + 1) for child in below)
+        if id(element) not in self._skips:
+            self._skips[id(element)] = False  # also for what stands in itself
+            given = element.attributes
+            tree = self.trees.get(given.get("ID", "")) if element.tag in bt.SUBTREES else None
+            below = element.children if tree is None else tree.children
+            alone = not {"_skipIf", "_while"}.isdisjoint(given) or given.get("else") == "SKIPPED"
+            self._skips[id(element)] = alone or (bool(below) and all(map(self.skips, below)))
+        return self._skips[id(element)]
 
 
 def _below(element: Element) -> Iterator[Element]:
@@ -395,12 +415,11 @@ class _Reading:
             self._refuse(bt.WITHOUT[tag])
         special = {*bt.GUARDS, *bt.AFTER, *bt.SPECIAL_OF.get(tag, ())}
         if read is None:
-            read, special = _Reading._declared, special | {bt.EXPECTED}
-            if tag.replace(" ", "_") not in self._file.skills:
-                known = [*_READ, *self._file.skills]
-                self._refuse(f"'{shortened_line(tag, 60)}' is no node and no skill here; {did_you_mean(tag, known)}")
+            declared = tag.replace(" ", "_") in self._file.skills
+            read = _Reading._declared if declared else _Reading._undeclared
+            special |= {bt.EXPECTED}
         labels = self._file.labels(self._element, special)
-        if self._element.children and read not in _INNER:
+        if self._element.children and read not in (*_INNER, _Reading._undeclared):
             self._refuse("nothing may stand in it")
         if bt.SKIPPED_AS.get(tag, self._goes_on) != self._goes_on and all(
             map(self._file.skips, self._element.children)
@@ -733,8 +752,7 @@ class _Reading:
         if (tree := self._file.tree(name)) is None:
             if name.replace(" ", "_") in self._file.skills:
                 return self._declared()
-            hint = did_you_mean(name, [*self._file.trees, *self._file.skills])
-            self._refuse(f"there is no tree '{shortened_line(name, 60)}', here or in a file beside it; {hint}")
+            return self._undeclared()
         if name in self._trees or len(self._trees) > model.DEEPEST:
             self._refuse(f"its trees stand in one another: {', '.join((*self._trees[-3:], name))}")
         same = any(told.get(one, "false") in _TRUE for one in bt.SAME_NAMES)
@@ -784,6 +802,23 @@ class _Reading:
             return self._skill_node(say(skill, values), returns)
         except ParameterError as error:
             self._refuse(str(error))
+
+    def _undeclared(self) -> model.Node:
+        is_tree, known = self._tag == bt.SUBTREE, [*self._file.skills]
+        name = self._element.attributes.get("ID", "") if is_tree else self._tag
+        if self._element.children or self._file.missing is None:
+            what = (
+                "there is no tree '{}', here or in a file beside it" if is_tree else "'{}' is no node and no skill here"
+            )
+            hint = did_you_mean(name, [*(self._file.trees if is_tree else _READ), *known])
+            self._refuse(f"{what.format(shortened_line(name, 60))}; {hint}")
+        self._file.missing.setdefault(name, self._file.place(self._element))
+        returns = dict[str, str]()
+        for port, value in self._given().items():  # it may return what stands there
+            meant = self._file.meant(value[1:-1], self._scope) if _POINTER.fullmatch(value) else ""
+            if _POINTER.fullmatch(meant) and meant[1:-1] not in self._file.roles:
+                returns[port] = self._file.written(value[1:-1], self._scope, self._element)
+        return model.Skill(wording=re.sub("[{}]", "", name)[:100] or "nothing", returns=returns)
 
     def _check_names(self, places: Mapping[str, Parameter], values: Mapping[str, str]) -> None:
         for place, value in values.items():
