@@ -17,27 +17,21 @@ from reactree_doors.trees.xml_in import read_routine
 from reactree_ros.errors import UserError
 
 
-def reason_of(error: UserError) -> str:
-    """Return why a file is refused, without its place and names."""
-    reason = re.sub(r"^.*?:\d+: (<[^>]*>: )?", "", str(error))
-    return re.sub(r"'[^']*'|\"[^\"]*\"|\d+", "…", reason).partition(";")[0][:90]
-
-
-def came_of(path: Path, seconds: float) -> tuple[str, str]:
-    """Return why a file is refused, without and with names; both are empty if it is read."""
+def came_of(path: Path, seconds: float) -> str:
+    """Return why a file is refused, with node and line; empty if it is read."""
 
     def late(*_: Any) -> None:
-        raise UserError(f"{path}:0: it takes more than {seconds:g} s")
+        raise UserError(f"{path}:1: it takes more than {seconds:g} s")
 
     signal.signal(signal.SIGALRM, late)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         read_routine(path, goal=None, missing={})
     except UserError as error:
-        return reason_of(error), str(error)
+        return str(error)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-    return "", ""
+    return ""
 
 
 def main() -> None:
@@ -50,9 +44,10 @@ def main() -> None:
     reasons, slowest = Counter[str](), 0.0
     for path in sorted(options.folder.rglob("*.xml")):
         begun = time.perf_counter()
-        reason, said = came_of(path, options.seconds)
+        said = came_of(path, options.seconds)
         slowest = max(slowest, time.perf_counter() - begun)
-        reasons[reason] += 1
+        reason = re.sub(r"^.*?:\d+: (<[^>]*>: )?", "", said).partition(";")[0]
+        reasons[re.sub(r"'[^']*'|\d+", "…", reason)[:90]] += 1
         if said and options.refused:
             print(said)
     print(f"read {reasons['']} of {reasons.total()} files, the slowest in {slowest:.2f} s")

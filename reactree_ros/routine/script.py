@@ -19,9 +19,9 @@ _Term = Callable[[Names], Value]
 #: The most brackets and signs in one another.
 DEEPEST_SCRIPT = 50
 _TOKEN = re.compile(
-    r"(?P<number>0[xX][0-9a-fA-F]+(?!\w)|[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?(?!\w))"
+    r"(?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?(?!\w))"
     r"|(?P<text>'[^']*'|\"[^\"]*\")|(?P<name>@?[A-Za-z_][A-Za-z0-9_]*)"
-    r"|(?P<sign>:=|\.\.|&&|\|\||[-=!<>+*/]=|[-+*/&|^~!<>=?:();])|(?P<space>\s+)"
+    r"|(?P<sign>:=|\.\.|&&|\|\||[-=!<>+*/]=|[-+*/!<>=();])|(?P<space>\s+)"
 )
 _TRUTH: Mapping[str, bool] = {"true": True, "false": False}
 
@@ -88,12 +88,11 @@ def _entry(names: Names, name: str) -> Value:
 
 def _of_numbers(of: Callable[[Any, Any], Any], to: Callable[[float], Any] = float) -> Any:
     def result(one: Value, other: Value) -> Value:
-        if isinstance(one, str) or isinstance(other, str) or (to is int and (one % 1 or other % 1)):
-            kind = "whole numbers" if to is int else "numbers"
-            raise ScriptError(f"{_both(one, other)} are not both {kind}")
+        if isinstance(one, str) or isinstance(other, str):
+            raise ScriptError(f"{_both(one, other)} are not both numbers")
         try:
             worked: Value = of(to(one), to(other))
-        except (ArithmeticError, ValueError):
+        except ArithmeticError:
             raise ScriptError(f"{_both(one, other)}: this has no result") from None
         return worked
 
@@ -132,9 +131,6 @@ _BINARY: Mapping[str, tuple[int, Any]] = {
     "||": (6, _of_numbers(operator.or_, bool)),
     "&&": (8, _of_numbers(operator.and_, bool)),
     **{sign: (10, of) for sign, of in _COMPARISONS.items()},
-    "|": (12, _of_numbers(operator.or_, int)),
-    "^": (12, _of_numbers(operator.xor, int)),
-    "&": (14, _of_numbers(operator.and_, int)),
     "+": (16, _plus),
     "-": (16, _of_numbers(operator.sub)),
     "..": (16, lambda one, other: as_text(one) + as_text(other)),
@@ -144,9 +140,8 @@ _BINARY: Mapping[str, tuple[int, Any]] = {
 _PREFIX: Mapping[str, Any] = {
     "-": lambda value: _BINARY["-"][1](0.0, value),
     "!": lambda value: not _BINARY["||"][1](value, 0.0),
-    "~": lambda value: ~_BINARY["|"][1](value, 0.0),
 }
-_TERNARY, _TIGHTEST = 4, 20
+_TIGHTEST = 20
 #: What sets an entry, with how it comes from what was there; None: it does not.
 _ASSIGNS: Mapping[str, Any] = {":=": None, "=": None, **{f"{sign}=": _BINARY[sign][1] for sign in "+-*/"}}
 
@@ -199,44 +194,17 @@ class _Reader:
         if self._depth > DEEPEST_SCRIPT:
             raise ScriptError(f"its brackets stand more than {DEEPEST_SCRIPT} deep")
         left = self._prefix()
-        while self._tokens[-1][0] == "sign":
-            sign = self._tokens[-1][1]
-            tightness, of = _BINARY.get(sign, (_TERNARY if sign == "?" else -1, None))
-            if tightness < least:
-                break
-            if sign == "?":
-                left = self._choice(left)
-                break
-            left = self._chain(left) if sign in _COMPARISONS else self._pair(left, of, tightness)
+        while self._tokens[-1][0] == "sign" and _BINARY.get(self._tokens[-1][1], (-1,))[0] >= least:
+            sign = self._tokens.pop()[1]
+            left = self._pair(left, *_BINARY[sign])
+            if sign in _COMPARISONS and self._tokens[-1][1] in _COMPARISONS:
+                raise ScriptError(f"only two values are compared; put && before another '{self._tokens[-1][1]}'")
         self._depth -= 1
         return left
 
-    def _pair(self, left: _Term, of: Any, tightness: int) -> _Term:
-        self._tokens.pop()
+    def _pair(self, left: _Term, tightness: int, of: Any) -> _Term:
         right = self._value(tightness + 1)
         return lambda names: of(left(names), right(names))
-
-    def _chain(self, first: _Term) -> _Term:
-        rest = list[tuple[Any, _Term]]()
-        while (sign := self._tokens[-1][1]) in _COMPARISONS and self._tokens.pop():
-            rest.append((_COMPARISONS[sign], self._value(_BINARY[sign][0] + 1)))
-
-        def result(names: Names) -> Value:
-            values = [first(names), *(term(names) for _, term in rest)]
-            return all(of(*values[at : at + 2]) for at, (of, _) in enumerate(rest))
-
-        return result
-
-    def _choice(self, condition: _Term) -> _Term:
-        self._take("?")
-        first = self._value()
-        self._take(":")
-        second = self._value(_TERNARY)
-        return lambda names: first(names) if _number(condition(names)) else second(names)
-
-    def _take(self, expected: str) -> None:
-        if (found := self._tokens.pop()[1]) != expected:
-            raise ScriptError(f"'{expected}' is missing before {found}")
 
     def _prefix(self) -> _Term:
         kind, text = self._tokens.pop()
@@ -245,14 +213,13 @@ class _Reader:
             return lambda names: of(value(names))
         if (kind, text) == ("sign", "("):
             inner = self._value()
-            self._take(")")
+            if (found := self._tokens.pop()[1]) != ")":
+                raise ScriptError(f"')' is missing before {found}")
             return inner
         if kind == "name" and text not in _TRUTH:
             self._reads.add(text)
             return lambda names: _entry(names, text)
         if kind in ("sign", "end"):
             raise ScriptError(f"a value is missing before {text}")
-        constant: Value = _TRUTH[text] if kind == "name" else text[1:-1]
-        if kind == "number":
-            constant = float(int(text, 16)) if text[:2].lower() == "0x" else float(text)
+        constant = _TRUTH[text] if kind == "name" else float(text) if kind == "number" else text[1:-1]
         return lambda _: constant

@@ -48,7 +48,6 @@ SAME_NAMES = ("_autoremap", "__autoremap", "__shared_blackboard")
 PAUSE, PAUSES = "Sleep", {"Sleep": "msec", "Delay": "delay_msec"}
 #: What goes by a script, or by entries of the blackboard.
 SCRIPT, CHECK, BRANCHES, WATCHED = "Script", "ScriptCondition", "IfThenElse", "WhileDoElse"
-SWITCHES = tuple(f"Switch{cases}" for cases in range(2, 7))
 FOR_EACH = ("LoopInt", "LoopBool", "LoopDouble", "LoopString")
 COMPARED = tuple(f"BlackboardCheck{kind}" for kind in ("Int", "Double", "String", "Bool"))
 #: What is its child where skills take turns: it limits how often that is ticked.
@@ -62,8 +61,15 @@ SKIPPED_AS: Mapping[str, bool] = {
     **{PARALLEL: True, TO_THE_END: True, TIMEOUT: True},
     **dict.fromkeys(FOR_EACH, True),
 }
-#: Scripts of a node that are looked at before it begins, and those that are carried out when it ends.
-GUARDS, AFTER = ("_failureIf", "_successIf", "_skipIf", "_while"), ("_onSuccess", "_onFailure", "_post")
+#: Scripts of a node that are looked at before it begins, in this order: how it ends, whether that is if they hold, and
+#: whether they are looked at in each tick. And those that are carried out when it ends.
+GUARDS: Mapping[str, tuple[str, bool, bool]] = {
+    "_failureIf": ("FAILURE", True, False),
+    "_successIf": ("SUCCESS", True, False),
+    "_skipIf": ("SKIPPED", True, False),
+    "_while": ("SKIPPED", False, True),
+}
+AFTER = ("_onSuccess", "_onFailure", "_post")
 SCRIPTED = (*GUARDS, *AFTER)
 
 AGENT, SKILL, SEARCH, WAIT, HOLDS = "AgentNode", "Skill", "Search", "WaitFor", "Holds"
@@ -82,7 +88,7 @@ OLD: Mapping[str, str] = {
 #: Every name that no skill may have in a file.
 RESERVED = frozenset(
     {
-        *(*TURNS, *DECORATORS, *ALWAYS, *WITHOUT, *OWN, *KINDS, *SUBTREES, *PAUSES, *SWITCHES, *FOR_EACH, *COMPARED),
+        *(*TURNS, *DECORATORS, *ALWAYS, *WITHOUT, *OWN, *KINDS, *SUBTREES, *PAUSES, *FOR_EACH, *COMPARED),
         *(*AS_ITS_CHILD, PARALLEL, TO_THE_END, TIMEOUT, SCRIPT, CHECK, BRANCHES, WATCHED, "SetBlackboard", "root"),
         *("Root", "KeepRunningUntilFailure", "Precondition", "TryCatch", "RecoveryNode"),
     }

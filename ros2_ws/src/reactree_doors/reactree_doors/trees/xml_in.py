@@ -3,61 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from string import Formatter
 from typing import Any, NoReturn
-from xml.sax.saxutils import unescape
 
 from pydantic import ValidationError
 
 from reactree_doors.trees import bt_nodes as bt
-from reactree_doors.trees.bt_nodes import by_node_name
+from reactree_doors.trees.xml_file import POINTER, TRUE, File, Scope, parsed
 from reactree_ros.agent.observation import Outcome
 from reactree_ros.agent.parameters import List, Names, Parameter, ParameterError, Thing, any_name, each_of
 from reactree_ros.agent.skill import WAIT, look_at
 from reactree_ros.agent.skill import Skill as Declared
-from reactree_ros.agent.text import LONGEST_TEMPLATE, shortened_line
-from reactree_ros.errors import UserError
+from reactree_ros.agent.text import shortened_line
 from reactree_ros.files.read_back import text_of
-from reactree_ros.files.xml import LARGEST_XML, Element, NoXml, parse_xml
-from reactree_ros.plugins.settings import did_you_mean, fault_of, or_nearest
+from reactree_ros.files.xml import LARGEST_XML, Element
+from reactree_ros.plugins.settings import did_you_mean, fault_of
 from reactree_ros.routine import model
 from reactree_ros.routine.model import has_role, say, taken_apart
 from reactree_ros.routine.script import ScriptError, renamed, script_of
 
-
-class Scope:
-    """What the names of one tree stand for, as texts with the routine's own names in braces.
-
-    Args:
-        outer: The scope that has what this one has not; None: then a name is an entry of its own.
-        root: The scope of the main tree; None: this is it.
-    """
-
-    def __init__(self, outer: Scope | None = None, root: Scope | None = None) -> None:
-        self.names: dict[str, str] = {}
-        self.outer, self.root = outer, root or self
-
-
-class Unset(model.RoutineError):
-    """An entry is read that nothing sets."""
-
-
-_ROLE = re.compile(r"[a-z][a-z0-9_]{0,39}")
-_POINTER = re.compile(r"\{([^{}]+)\}")
 _NUMERAL = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
-#: An ampersand that begins no entity, as in the scripts of BehaviorTree.CPP, whose reader takes it for itself.
-_BARE = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});)")
-_TREE = re.compile(r"<BehaviorTree\s[^<>]{0,2000}?\bID=\"([^<>\"]{1,200})\"")
-_TRUE = ("true", "True", "TRUE", "1")
-_KIND_OF = {other: kind for kind, others in bt.TYPES.items() for other in others}
-_ROLES = ("thing", "place", "room", "person", "number", "text")
-#: The most files that one names, and the most names in it for what it sets, finds and is given.
-MOST_FILES, MOST_ENTRIES = 100, 1000
 
 
 def read_routine(
@@ -69,8 +36,8 @@ def read_routine(
     missing: dict[str, str] | None = None,
 ) -> model.Routine:
     """Read a file of XML; see :func:`routine_of_xml`. Trees of other files come from its own folder alone."""
-    root = _parsed(text_of(path, most=LARGEST_XML), str(path))
-    return _File(root, tuple(skills), names, str(path), path.parent, missing).routine(goal)
+    root = parsed(text_of(path, most=LARGEST_XML), str(path))
+    return _routine(File(root, tuple(skills), names, str(path), path.parent, missing), goal)
 
 
 def read_routines(path: Path, skills: Iterable[Declared] = (), names: Names = any_name) -> list[model.Routine]:
@@ -101,298 +68,60 @@ def routine_of_xml(
         where: Where the text is from, for errors.
         names: Says which names can ever stand in a place of a skill.
     """
-    return _File(_parsed(text, where), tuple(skills), names, where).routine(goal)
+    return _routine(File(parsed(text, where), tuple(skills), names, where), goal)
 
 
-def _parsed(text: str, where: str) -> Element:
-    try:
-        return parse_xml(_BARE.sub("&amp;", text))
-    except NoXml as error:
-        raise model.RoutineError(f"{where}:{error.line}: is not XML: {error}") from None
-
-
-class _File:
-    def __init__(
-        self,
-        root: Element,
-        declared: Collection[Declared],
-        names: Names,
-        where: str,
-        folder: Path | None = None,
-        missing: dict[str, str] | None = None,
-    ) -> None:
-        # takes the nodes that are no skill yet, with file and line, instead of an error
-        self.missing = missing
-        self.declared, self.names, self.where = declared, names, where
-        self.skills = by_node_name(declared)
-        self.trees: dict[str, Element] = {}
-        self.models: dict[str, tuple[Element, ...]] = {}
-        self.roles: dict[str, str] = {}  # the kind of each; empty: it is not known yet
-        self.found = set[str]()  # the names of what searches find
-        self.set_here, self._names = set[str](), set[str]()
-        self._read: dict[str, tuple[str, Element]] = {}  # what is read, with its name there, and where first
-        self._count = 0  # of nodes
-        self._skips: dict[int, bool] = {}  # elements by identity
-        self._root, self._folder, self._files = root, folder, [Path(where).resolve()]
-        self._elsewhere: dict[int, tuple[Element, str]] = {}  # the elements of other files, by identity
-        self.version = root.attributes.get("BTCPP_format", "3")
-        self._sort(root, folder)
-
-    def refuse(self, element: Element, reason: str, of: type[model.RoutineError] = model.RoutineError) -> NoReturn:
-        name = element.attributes.get("name") or element.attributes.get("ID")
-        called = f"<{element.tag}{f' {shortened_line(name, 40)!r}' if name else ''}>"
-        raise of(shortened_line(f"{self.place(element)}: {called}: {reason}", 600))
-
-    def place(self, element: Element) -> str:
-        where = self._elsewhere.get(id(element), (element, self.where))[1]
-        return f"{where}:{element.line}"
-
-    def routine(self, goal: str | None) -> model.Routine:
-        tree, scope = self._main(), Scope()
-        own = {"ID": "tree", **tree.attributes}
-        said = goal or own.get(bt.GOAL, "")
-        if not said and goal is not None:
-            self.refuse(
-                tree, f'say what it is for, with its roles, as {bt.GOAL}="bring me the {{thing}}" or with --goal'
+def _routine(file: File, goal: str | None) -> model.Routine:
+    tree, scope = file.main(), Scope()
+    own = {"ID": "tree", **tree.attributes}
+    said = goal or own.get(bt.GOAL, "")
+    if not said and goal is not None:
+        file.refuse(tree, f'say what it is for, with its roles, as {bt.GOAL}="bring me the {{thing}}" or with --goal')
+    file.find_roles(own["ID"], said)
+    scope.names = {name: f"{{{name}}}" for name in file.roles}
+    for name, value in file.defaults(own["ID"], tree).items():
+        if name not in file.roles and value != f"{{{name}}}":
+            scope.names[name] = file.given(value, scope, tree)
+    labels = file.labels(tree, {bt.GOAL, bt.NAME})
+    body = _only_child(file, tree, scope, (own["ID"],))
+    for name in file.unset():
+        called, element = file.reads[name]
+        if goal is not None or f"{{{name}}}" not in scope.names.values():
+            file.refuse(
+                element,
+                f"'{{{called}}}' is no role, and nothing sets it or finds it; a role stands in the goal, or is an "
+                f'input_port of <SubTree ID="{own["ID"]}"> in the TreeNodesModel',
             )
-        self._find_roles(own["ID"], said)
-        scope.names = {name: f"{{{name}}}" for name in self.roles}
-        for name, value in self.defaults(own["ID"], tree).items():
-            if name not in self.roles and value != f"{{{name}}}":
-                scope.names[name] = self.given(value, scope, tree)
-        labels = self.labels(tree, {bt.GOAL, bt.NAME})
-        body = self.only_child(tree, scope, (own["ID"],))
-        for name in [name for name in self._read if name not in (self.roles.keys() | self.set_here | self.found)]:
-            called, element = self._read[name]
-            if goal is not None or f"{{{name}}}" not in scope.names.values():
-                self.refuse(
-                    element,
-                    f"'{{{called}}}' is no role, and nothing sets it or finds it; a role stands in the goal, or is an "
-                    f'input_port of <SubTree ID="{own["ID"]}"> in the TreeNodesModel',
-                    Unset,
-                )
-            self.roles[name] = ""
-        roles = [{"name": name, "kind": kind or "text"} for name, kind in self.roles.items()]
-        said = said or " and ".join(["do it", *(f"{{{name}}}" for name in self.roles)])
-        name = own.get(bt.NAME) or re.sub(r"[^\w .-]", "_", own["ID"])[:80].lstrip(" .-") or "tree"
-        whole = {"name": name, "goal": said, "roles": roles, "body": body, "labels": labels}
-        return model.Routine.from_data(whole, where=self.where)
-
-    def _find_roles(self, tree: str, goal: str) -> None:
-        named = list[str]()
-        with suppress(ValueError):  # which the routine will say
-            named += [name for _, name, _, _ in Formatter().parse(goal) if name]
-        for port in self.ports(tree):
-            name = port.attributes.get("name", "")
-            if name in named or (port.tag == "input_port" and "default" not in port.attributes):
-                self.roles[name] = self._role(port)
-        self.roles |= {name: "" for name in named if name not in self.roles}
-        self._names = {*self.roles}
-
-    def _role(self, port: Element) -> str:
-        name, kind = port.attributes.get("name", ""), port.attributes.get("type", "")
-        if not _ROLE.fullmatch(name):
-            self.refuse(port, "call a role in small letters, digits and _, such as 'thing'")
-        if (known := "text" if "::" in kind else _KIND_OF.get(kind, kind)) not in _ROLES:
-            self.refuse(port, f"a role of type '{kind}' is not known; {did_you_mean(kind, _ROLES)}")
-        return known
-
-    def ports(self, tree: str) -> list[Element]:
-        return [one for one in self.models.get(tree, ()) if one.tag.endswith("_port")]
-
-    def defaults(self, tree: str, element: Element) -> dict[str, str]:
-        """Return what a tree's or a node's ports hold that are not given: as the model says, or the tree itself."""
-        said = {port.attributes.get("name", ""): port.attributes.get("default") for port in self.ports(tree)}
-        own = element.attributes.items() if element.tag == "BehaviorTree" else ()
-        return {name: value for name, value in said.items() if value is not None} | {
-            name: value for name, value in own if name not in ("ID", "name") and name[:1] != "_"
-        }
-
-    def labels(self, element: Element, special: Collection[str]) -> dict[str, str]:
-        labels = {name: text for name, text in element.attributes.items() if name == "name" or name[:1] == "_"}
-        for name in [name for name in labels if name != "name"][: model.MOST_LABELS]:
-            if (meant := bt.meant(name)) and (name != meant or meant not in special):
-                hint = "cannot stand here" if name == meant else f"says nothing; did you mean '{meant}'?"
-                self.refuse(element, f"'{name}' {hint}")
-        return {name: text for name, text in labels.items() if name not in special}
-
-    # ------------------------------------------------------------------ names
-
-    def meant(self, name: str, scope: Scope) -> str:
-        """Return what a name stands for; one that is new becomes an entry of the blackboard."""
-        if name[:1] == "@":
-            return self.meant(name[1:], scope.root)
-        if name not in scope.names:
-            if scope.outer is not None:
-                return self.meant(name, scope.outer)
-            scope.names[name] = f"{{{self._fresh(name)}}}"
-        return scope.names[name]
-
-    def read(self, name: str, scope: Scope, element: Element) -> str:
-        meant = self.meant(name, scope)
-        if _POINTER.fullmatch(meant):
-            self._read.setdefault(meant[1:-1], (name, element))
-        return meant
-
-    def written(self, name: str, scope: Scope, element: Element) -> str:
-        """Return the entry that a name stands for, which is set."""
-        meant = self.meant(name, scope)
-        if not _POINTER.fullmatch(meant) or meant[1:-1] in self.roles:
-            self.refuse(element, f"'{{{name}}}' stands for {meant} already, and cannot be set")
-        self.set_here.add(meant[1:-1])
-        return meant[1:-1]
-
-    def given(self, value: str, scope: Scope, element: Element) -> str:
-        """Return what a port stands for that has a value: an entry, or a text with what is in its braces."""
-        if pointer := _POINTER.fullmatch(value):
-            return self.meant(pointer[1], scope)
-        return self.filled(bt.of_port(value), scope, element)
-
-    def filled(self, text: str, scope: Scope, element: Element) -> str:
-        try:
-            parts = list(Formatter().parse(text))
-        except ValueError as error:
-            self.refuse(element, f"{shortened_line(text, 60)!r}: {error}; a brace that is none of a role is doubled")
-        meant = ""
-        for literal, name, spec, conversion in parts:
-            meant += literal.replace("{", "{{").replace("}", "}}")
-            if name is not None and (not name or spec or conversion):
-                self.refuse(element, f"{shortened_line(text, 60)!r}: a brace that is none of a role is doubled")
-            meant += "" if name is None else self.read(name, scope, element)
-            if len(meant) > LONGEST_TEMPLATE:  # also of ports that have each other twice, tree by tree
-                self.refuse(element, f"{shortened_line(text, 60)!r} comes to more than {LONGEST_TEMPLATE} characters")
-        return meant
-
-    def _fresh(self, name: str) -> str:
-        if len(self._names) > MOST_ENTRIES:
-            self.refuse(self._root, f"it has more than {MOST_ENTRIES:,} names for what it sets and is given")
-        plain = re.sub(r"[^a-z0-9_]", "_", name[:80].lower()).lstrip("_0123456789")[:40] or "entry"
-        number, fresh = 1, plain
-        while fresh in self._names:
-            number += 1
-            fresh = f"{plain[:35]}_{number}"
-        self._names.add(fresh)
-        return fresh
-
-    # ------------------------------------------------------------------ trees, and those of other files
-
-    def _sort(self, root: Element, folder: Path | None, *, known: bool = True) -> None:
-        if root.tag != "root":
-            self.refuse(root, "the first element of a file of BehaviorTree.CPP is <root>")
-        if (version := root.attributes.get("BTCPP_format", "3")) not in ("3", "4"):
-            self.refuse(root, f"there is no version '{shortened_line(version, 20)}'; 3 and 4 are read")
-        for child in root.children:
-            if child.tag == "BehaviorTree":
-                self._add_tree(child, known=known)
-            elif child.tag == "TreeNodesModel":
-                for one in child.children:
-                    self.models.setdefault(one.attributes.get("ID", ""), one.children)
-            elif child.tag.lower() in ("include", "import"):
-                self._include(child, folder)
-            else:
-                self.refuse(child, "only BehaviorTree, TreeNodesModel and include stand here")
-
-    def _add_tree(self, tree: Element, *, known: bool) -> None:
-        name = tree.attributes.get("ID", "")
-        if name in self.trees and known:
-            self.refuse(tree, f"this ID is that of line {self.trees[name].line}, too")
-        self.trees.setdefault(name, tree)
-
-    def _include(self, element: Element, folder: Path | None) -> None:
-        named = next((element.attributes[one] for one in ("path", "src", "file") if one in element.attributes), "")
-        if folder is None or self._folder is None or not named or "ros_pkg" in element.attributes:
-            self.refuse(element, "it has to name a file below its own folder, as path")
-        try:
-            file = (folder / named).resolve()
-        except (OSError, ValueError) as error:
-            self.refuse(element, f"{shortened_line(named, 60)!r} cannot be read: {error}")
-        if not self._is_below(file):
-            self.refuse(element, f"{shortened_line(named, 60)!r} is not below the folder of {self.where}")
-        if len(self._files) > MOST_FILES:
-            self.refuse(element, f"a file has at most {MOST_FILES} others in it")
-        if file not in self._files:
-            try:
-                self._add_file(file, text_of(file, most=LARGEST_XML))
-            except model.RoutineError:
-                raise
-            except UserError as error:
-                self.refuse(element, str(error))
-
-    def _add_file(self, file: Path, text: str, *, known: bool = True) -> None:
-        self._files.append(file)
-        root = _parsed(text, str(file))
-        self._elsewhere |= {id(one): (one, str(file)) for one in (root, *_below(root))}
-        self._sort(root, file.parent, known=known)
-
-    def tree(self, name: str) -> Element | None:
-        """Return a tree of this file, of one that it includes, or of one beside it; None if none has it."""
-        if name not in self.trees and name in self._beside:
-            self._add_file(*self._beside[name], known=False)
-        return self.trees.get(name)
-
-    @cached_property
-    def _beside(self) -> dict[str, tuple[Path, str]]:
-        found, left = dict[str, tuple[Path, str]](), LARGEST_XML
-        for file in [one.resolve() for one in sorted(self._folder.glob("*.xml"))] if self._folder else ():
-            with suppress(UserError):  # what is no text has no tree
-                text = text_of(file, most=left) if self._is_below(file) and file not in self._files else ""
-                left -= len(text)
-                for name in _TREE.findall(text):
-                    found.setdefault(unescape(name, {"&quot;": '"'}), (file, text))
-        return found
-
-    def _is_below(self, file: Path) -> bool:
-        return self._folder is not None and file.is_relative_to(self._folder.resolve())
-
-    def _main(self) -> Element:
-        named = self._root.attributes.get("main_tree_to_execute", "")
-        if named in self.trees:
-            return self.trees[named]
-        if named or not self.trees:
-            self.refuse(self._root, f"there is no tree '{named}'{or_nearest(named, self.trees)}")
-        own = {tree.attributes.get("ID", ""): tree for tree in self._root.named("BehaviorTree")}
-        used = {one.attributes.get("ID") for tree in own.values() for one in _below(tree) if one.tag in bt.SUBTREES}
-        first = [tree for name, tree in own.items() if name not in used]
-        if len(first) != 1:
-            self.refuse(self._root, f"say which tree it is: main_tree_to_execute is one of {', '.join(self.trees)}")
-        return first[0]
-
-    def node(self, element: Element, scope: Scope, trees: tuple[str, ...], depth: int, *, goes_on: bool) -> model.Node:
-        tag = element.attributes.get("ID", "") if element.tag in bt.KINDS else element.tag
-        tag = tag if self.version == "4" else bt.OLD.get(tag.lower(), tag)
-        self._count += tag != bt.SUBTREE
-        if self._count > model.MOST_NODES or depth > model.DEEPEST:
-            self.refuse(element, f"a routine has at most {model.MOST_NODES} nodes, {model.DEEPEST} in one another")
-        try:
-            return _Reading(self, element, tag, scope, trees, depth, goes_on).node()
-        except ValidationError as error:
-            fault = fault_of(error, model.Routine)
-            at = ".".join(map(str, fault.path))
-            self.refuse(element, f"{at and f'{at}: '}{fault.said}")
-
-    def only_child(
-        self, element: Element, scope: Scope, trees: tuple[str, ...], depth: int = 0, *, goes_on: bool = True
-    ) -> model.Node:
-        if len(element.children) != 1:
-            self.refuse(element, f"it has {len(element.children)} nodes in it; put just one there")
-        return self.node(element.children[0], scope, trees, depth + 1, goes_on=goes_on)
-
-    def skips(self, element: Element) -> bool:
-        """Return whether all of a node may be skipped."""
-        if id(element) not in self._skips:
-            self._skips[id(element)] = False  # also for what stands in itself
-            given = element.attributes
-            tree = self.trees.get(given.get("ID", "")) if element.tag in bt.SUBTREES else None
-            below = element.children if tree is None else tree.children
-            alone = not {"_skipIf", "_while"}.isdisjoint(given) or given.get("else") == "SKIPPED"
-            self._skips[id(element)] = alone or (bool(below) and all(map(self.skips, below)))
-        return self._skips[id(element)]
+        file.roles[name] = ""
+    roles = [{"name": name, "kind": kind or "text"} for name, kind in file.roles.items()]
+    said = said or " and ".join(["do it", *(f"{{{name}}}" for name in file.roles)])
+    name = own.get(bt.NAME) or re.sub(r"[^\w .-]", "_", own["ID"])[:80].lstrip(" .-") or "tree"
+    whole = {"name": name, "goal": said, "roles": roles, "body": body, "labels": labels}
+    return model.Routine.from_data(whole, where=file.where)
 
 
-def _below(element: Element) -> Iterator[Element]:
-    for child in element.children:
-        yield child
-        yield from _below(child)
+def _node(
+    file: File, element: Element, scope: Scope, trees: tuple[str, ...], depth: int, *, goes_on: bool
+) -> model.Node:
+    tag = element.attributes.get("ID", "") if element.tag in bt.KINDS else element.tag
+    tag = tag if file.version == "4" else bt.OLD.get(tag.lower(), tag)
+    file.count += tag != bt.SUBTREE
+    if file.count > model.MOST_NODES or depth > model.DEEPEST:
+        file.refuse(element, f"a routine has at most {model.MOST_NODES} nodes, {model.DEEPEST} in one another")
+    try:
+        return _Reading(file, element, tag, scope, trees, depth, goes_on).node()
+    except ValidationError as error:
+        fault = fault_of(error, model.Routine)
+        at = ".".join(map(str, fault.path))
+        file.refuse(element, f"{at and f'{at}: '}{fault.said}")
+
+
+def _only_child(
+    file: File, element: Element, scope: Scope, trees: tuple[str, ...], depth: int = 0, *, goes_on: bool = True
+) -> model.Node:
+    if len(element.children) != 1:
+        file.refuse(element, f"it has {len(element.children)} nodes in it; put just one there")
+    return _node(file, element.children[0], scope, trees, depth + 1, goes_on=goes_on)
 
 
 def _quoted(text: str) -> str:
@@ -401,7 +130,7 @@ def _quoted(text: str) -> str:
 
 @dataclass
 class _Reading:
-    _file: _File
+    _file: File
     _element: Element
     _tag: str  # its name in the file
     _scope: Scope
@@ -432,34 +161,30 @@ class _Reading:
 
     def _with_scripts(self, made: model.Node) -> model.Node:
         code = {one: self._script(text, one) for one, text in self._element.attributes.items() if one in bt.SCRIPTED}
-        skips, then = not {"_skipIf", "_while"}.isdisjoint(code), [one for one in bt.AFTER if one in code]
-        if skips and then:
+        then = [one for one in bt.AFTER if one in code]
+        if then and not {"_skipIf", "_while"}.isdisjoint(code):
             self._refuse(f"{then[0]} is not for what may be skipped; put a sequence with that around it")
-        if "_while" in code:
-            holds = self._check(code["_while"], is_so=self._goes_on is False)
-            made = (model.Fallback if self._goes_on else model.Sequence)(children=(holds, made), memory=False)
-        if "_skipIf" in code:
-            made = self._unless(code["_skipIf"], made, ends=self._goes_on)
-        if "_successIf" in code:
-            made = self._unless(code["_successIf"], made, ends=True)
-        if "_failureIf" in code:
-            made = self._unless(code["_failureIf"], made, ends=False)
+        for one, (end, holds, watched) in reversed([*bt.GUARDS.items()]):
+            if one in code:
+                made = self._unless(code[one] if holds else f"!({code[one]})", made, end, watched=watched)
         succeeded, failed = (
             tuple(model.Script(code=code[one]) for one in (name, "_post") if one in code)
             for name in ("_onSuccess", "_onFailure")
         )
+        if then:
+            made = model.Sequence(children=(made, *succeeded))
         if failed:
             failure = model.Sequence(children=(*failed, model.Always(succeeds=False)))
-            made = model.Fallback(children=(model.Sequence(children=(made, *succeeded)), failure))
-        return model.Sequence(children=(made, *succeeded)) if succeeded and not failed else made
+            made = model.Fallback(children=(made, failure))
+        return made
 
-    def _unless(self, code: str, made: model.Node, *, ends: bool) -> model.Node:
-        """Return a node that ends so at once, and not as it would, if a script holds."""
-        look = self._check(code, is_so=ends)
-        return (model.Fallback if ends else model.Sequence)(children=(look, made))
-
-    def _check(self, code: str, *, is_so: bool = True) -> model.Script:
-        return model.Script(code=code if is_so else f"!({code})", checks=True)
+    def _unless(self, code: str, made: model.Node, end: str, *, watched: bool = False) -> model.Node:
+        """Return a node that does not do what it is made for, but ends so, if a script holds."""
+        if end not in bt.ENDS:
+            self._refuse(f"'{shortened_line(end, 40)}' is no end; {did_you_mean(end, bt.ENDS)}")
+        ends = self._goes_on if end == "SKIPPED" else end == "SUCCESS"
+        look = model.Script(code=code if ends else f"!({code})", checks=True)
+        return (model.Fallback if ends else model.Sequence)(children=(look, made), memory=not watched)
 
     def _refuse(self, reason: str) -> NoReturn:
         self._file.refuse(self._element, reason)
@@ -471,11 +196,11 @@ class _Reading:
         if not below:
             self._refuse("there is nothing in it")
         file, on = self._file, self._child_goes_on
-        return tuple(file.node(child, self._scope, self._trees, self._depth + 1, goes_on=on) for child in below)
+        return tuple(_node(file, child, self._scope, self._trees, self._depth + 1, goes_on=on) for child in below)
 
     def _only_child(self) -> model.Node:
         on = self._child_goes_on
-        return self._file.only_child(self._element, self._scope, self._trees, self._depth, goes_on=on)
+        return _only_child(self._file, self._element, self._scope, self._trees, self._depth, goes_on=on)
 
     @property
     def _child_goes_on(self) -> bool:
@@ -526,7 +251,7 @@ class _Reading:
         return self._literal(self._file.read(name, self._scope, self._element))
 
     def _literal(self, text: str) -> str:
-        if _POINTER.fullmatch(text):
+        if POINTER.fullmatch(text):
             return text[1:-1]
         if has_role(text) or ("'" in text and '"' in text):
             self._refuse(f"{shortened_line(text, 60)!r} cannot stand in a script")
@@ -534,8 +259,7 @@ class _Reading:
         return f"({text})" if _NUMERAL.fullmatch(text) else _quoted(text)
 
     def _fresh(self, name: str) -> str:
-        scope = Scope()  # of its own, so that it is no other entry
-        return self._file.written(name, scope, self._element)
+        return self._file.written(name, Scope(), self._element)
 
     # ------------------------------------------------------------------ by its name
 
@@ -583,7 +307,7 @@ class _Reading:
         most, needed = self._number(bt.MOST_FAILURES, ports.get(bt.MOST_FAILURES, "1")), bt.most_failures(len(children))
         if most != needed:
             self._refuse(f"{bt.MOST_FAILURES} is {most}; most have to succeed: of {len(children)} write {needed}")
-        shared = self._element.attributes.get(bt.SHARED) in _TRUE
+        shared = self._element.attributes.get(bt.SHARED) in TRUE
         return model.Parallel(children=children, policy="concurrent" if shared else "majority")
 
     def _timeout(self) -> model.Node:
@@ -635,9 +359,9 @@ class _Reading:
 
     def _sets(self) -> model.Node:
         ports = self._ports(("output_key", "value"), raw=("output_key", "value"))
-        key = _POINTER.fullmatch(ports["output_key"])
+        key = POINTER.fullmatch(ports["output_key"])
         name = self._file.written(key[1] if key else ports["output_key"], self._scope, self._element)
-        pointer = _POINTER.fullmatch(ports["value"])
+        pointer = POINTER.fullmatch(ports["value"])
         text = self._meant(bt.of_port(ports["value"]))
         # a constant is a text, also if it is a numeral: it takes the type of what was there
         value = _quoted(text) if pointer is None and not has_role(text) else self._literal(text)
@@ -645,87 +369,60 @@ class _Reading:
 
     def _precondition(self) -> model.Node:
         ports = self._ports(("if",), ("else",), raw=("if", "else"))
-        return self._unless(f"!({self._script(ports['if'], 'if')})", self._only_child(), ends=self._end(ports, "else"))
-
-    def _end(self, ports: Mapping[str, str], port: str) -> bool:
-        end = ports.get(port, "SUCCESS" if port == "if_empty" else "FAILURE")
-        if end not in bt.ENDS:
-            self._refuse(f"{port} is '{shortened_line(end, 40)}'; {did_you_mean(end, bt.ENDS)}")
-        return self._goes_on if end == "SKIPPED" else end == "SUCCESS"
+        return self._unless(f"!({self._script(ports['if'], 'if')})", self._only_child(), ports.get("else", "FAILURE"))
 
     def _compared(self) -> model.Node:
-        ports = self._ports(("value_A", "value_B"), ("return_on_mismatch",))
-        ends, same = (
-            self._end(ports, "return_on_mismatch"),
-            " == ".join(map(self._literal, (ports["value_A"], ports["value_B"]))),
-        )
-        of = model.Fallback if ends else model.Sequence
-        return of(children=(self._check(same, is_so=not ends), self._only_child()), memory=False)
+        ports = self._ports(("value_A", "value_B", "return_on_mismatch"))
+        differ = " != ".join(self._literal(ports[one]) for one in ("value_A", "value_B"))
+        return self._unless(differ, self._only_child(), ports["return_on_mismatch"], watched=True)
 
     def _branches(self) -> model.Node:
         self._ports(())
         self._unskipped(*self._element.children[:1])
         condition, *branches = self._children()
-        if len(branches) not in (1, 2):
-            self._refuse(f"it has {len(branches) + 1} nodes in it; put a condition, what is done then, and what else")
-        if self._tag == bt.WATCHED:
-            if len(branches) == 2:
-                self._refuse(f"what runs would be broken off for the other; use {bt.BRANCHES}, or leave the third out")
+        watched, held = self._tag == bt.WATCHED, self._fresh("held")
+        if len(branches) not in (1, 2 - watched):
+            two = f", or use {bt.BRANCHES}: what runs would be broken off for another" if watched else ", and what else"
+            self._refuse(f"it has {len(branches) + 1} nodes in it; put a condition, what is done then{two}")
+        if watched:
             return model.Sequence(children=(condition, branches[0]), memory=False)
-        held = self._fresh("held")
         looked = model.Sequence(children=(condition, model.Script(code=f"{held} := true")))
         looks = model.Fallback(children=(looked, model.Script(code=f"{held} := false")))
-        second = branches[1] if len(branches) == 2 else model.Always(succeeds=False)
-        first, other = self._unless(f"!{held}", branches[0], ends=True), self._unless(held, second, ends=True)
-        return model.Sequence(children=(looks, first, other))
-
-    def _switch(self) -> model.Node:
-        cases = [f"case_{number}" for number in range(1, int(self._tag[-1]) + 1)]
-        ports, children = self._ports(("variable", *cases)), self._children()
-        if len(children) != len(cases) + 1:
-            self._refuse(f"it has {len(children)} nodes in it; put one for each case, and one for any other")
-        value, is_it = self._fresh("value"), list[str]()
-        made: list[model.Node] = [model.Script(code=f"{value} := {self._literal(ports['variable'])} .. ''")]
-        for case, child in zip(cases, children, strict=False):
-            same = f"{value} == {self._literal(ports[case])} .. ''"
-            made.append(self._unless(" || ".join((*is_it, f"!({same})")), child, ends=True))
-            is_it.append(f"{same}")
-        return model.Sequence(children=(*made, self._unless(" || ".join(is_it), children[-1], ends=True)))
+        first, second = (*branches, model.Always(succeeds=False))[:2]
+        either = (self._unless(f"!{held}", first, "SUCCESS"), self._unless(held, second, "SUCCESS"))
+        return model.Sequence(children=(looks, *either))
 
     def _tries(self) -> model.Node:
-        if self._ports((), ("catch_on_halt",)).get("catch_on_halt", "false") in _TRUE:
+        if self._ports((), ("catch_on_halt",)).get("catch_on_halt", "false") in TRUE:
             self._refuse("nothing is done here once it is broken off; leave catch_on_halt out")
         self._unskipped(*self._element.children)
         *tried, last = self._children()
-        if not tried:
-            self._refuse("it has 1 node in it; put what is tried there, and what is done if that fails")
         caught = model.Decorator(does="fail", child=last)
         return model.Fallback(children=(model.Sequence(children=tuple(tried)), caught))
 
     def _recovers(self) -> model.Node:
-        port = "number_of_retries"
-        most = self._number(port, self._ports((), (port,)).get(port, "1"))
+        most = self._number("number_of_retries", self._ports((), ("number_of_retries",)).get("number_of_retries", "1"))
         self._unskipped(*self._element.children)
-        children = self._children()
-        if len(children) != 2 or most < 0:
+        children, tries, over = self._children(), self._fresh("tries"), self._fresh("over")
+        if len(children) != 2:
             self._refuse("put two nodes there: what is done, and what is done before it is tried again")
-        tries, over = self._fresh("tries"), self._fresh("over")
-        again = (self._check(f"{tries} < {most}"), children[1], model.Script(code=f"{tries} += 1"))
-        counted = model.Fallback(children=(model.Sequence(children=again), model.Script(code=f"{over} := true")))
+        again = model.Sequence(children=(children[1], model.Script(code=f"{tries} += 1")))
+        recovered = self._unless(f"{tries} >= {most}", again, "FAILURE")
+        counted = model.Fallback(children=(recovered, model.Script(code=f"{over} := true")))
         once = model.Fallback(children=(children[0], model.Decorator(does="fail", child=counted)))
-        tried = model.Decorator(does="retry", times=most + 1, child=self._unless(over, once, ends=False))
+        tried = model.Decorator(does="retry", times=most + 1, child=self._unless(over, once, "FAILURE"))
         return model.Sequence(children=(model.Script(code=f"{tries} := 0; {over} := false"), tried))
 
     def _for_each(self) -> model.Node:
-        ports = self._ports(("queue", "value"), ("if_empty",), raw=("queue", "value", "if_empty"))
-        pointer = _POINTER.fullmatch(ports["value"])
-        if _POINTER.fullmatch(ports["queue"]) or pointer is None:
+        ports = self._ports(("queue", "value"), raw=("queue", "value"))
+        pointer = POINTER.fullmatch(ports["value"])
+        if POINTER.fullmatch(ports["queue"]) or pointer is None:
             self._refuse('only values that stand here are gone through, such as queue="1;2;3" value="{one}"')
         name, made = self._file.written(pointer[1], self._scope, self._element), list[model.Node]()
-        for value in filter(None, ports["queue"].split(";")):
-            made += [model.Script(code=f"{name} := {self._literal(self._meant(value.strip()))}"), self._only_child()]
-        last = model.Always(succeeds=self._end(ports, "if_empty"))
-        return model.Sequence(children=(*made, last))
+        for value in ports["queue"].split(";"):
+            literal = self._literal(self._meant(value.strip()))
+            made += [model.Script(code=f"{name} := {literal}"), self._only_child()]
+        return model.Sequence(children=tuple(made))
 
     # ------------------------------------------------------------------ searches, subtrees and skills
 
@@ -737,11 +434,11 @@ class _Reading:
         return model.Search(finds=self._finds(), of=ports["of"], order=order)
 
     def _finds(self) -> str:
-        found = _POINTER.fullmatch(self._element.attributes["finds"])
+        found = POINTER.fullmatch(self._element.attributes["finds"])
         if found is None:
             self._refuse("finds needs a name in braces, such as {found}")
         meant = self._file.meant(found[1], self._scope)
-        if not _POINTER.fullmatch(meant) or meant[1:-1] in self._file.roles:
+        if not POINTER.fullmatch(meant) or meant[1:-1] in self._file.roles:
             self._refuse(f"'{{{found[1]}}}' stands for {meant} already; call what is found otherwise")
         self._file.found.add(meant[1:-1])
         return meant[1:-1]
@@ -755,7 +452,7 @@ class _Reading:
             return self._undeclared()
         if name in self._trees or len(self._trees) > model.DEEPEST:
             self._refuse(f"its trees stand in one another: {', '.join((*self._trees[-3:], name))}")
-        same = any(told.get(one, "false") in _TRUE for one in bt.SAME_NAMES)
+        same = any(told.get(one, "false") in TRUE for one in bt.SAME_NAMES)
         scope = Scope(self._scope if same else None, self._scope.root)
         for port in self._file.ports(name):
             called = port.attributes.get("name", "")
@@ -767,7 +464,7 @@ class _Reading:
             meant = f"{{{called}}}" if value == "{=}" else meant
             scope.names[called] = self._file.given(meant, self._scope, self._element)
         on = self._goes_on
-        return self._file.only_child(tree, scope, (*self._trees, name), self._depth - 1, goes_on=on)
+        return _only_child(self._file, tree, scope, (*self._trees, name), self._depth - 1, goes_on=on)
 
     def _skill(self) -> model.Node:
         returns = {name: value for name, value in self._given().items() if name != "wording"}
@@ -796,7 +493,7 @@ class _Reading:
         values = {name: ports[name] for name in skill.parameters}
         self._check_names(skill.parameters, values)
         given = self._given().items()
-        both = {name for name, value in given if name in skill.parameters and not _POINTER.fullmatch(value)}
+        both = {name for name, value in given if name in skill.parameters and not POINTER.fullmatch(value)}
         returns = {name: value for name, value in given if name in skill.returns and name not in both}
         try:
             return self._skill_node(say(skill, values), returns)
@@ -815,15 +512,15 @@ class _Reading:
         self._file.missing.setdefault(name, self._file.place(self._element))
         returns = dict[str, str]()
         for port, value in self._given().items():  # it may return what stands there
-            meant = self._file.meant(value[1:-1], self._scope) if _POINTER.fullmatch(value) else ""
-            if _POINTER.fullmatch(meant) and meant[1:-1] not in self._file.roles:
+            meant = self._file.meant(value[1:-1], self._scope) if POINTER.fullmatch(value) else ""
+            if POINTER.fullmatch(meant) and meant[1:-1] not in self._file.roles:
                 returns[port] = self._file.written(value[1:-1], self._scope, self._element)
         return model.Skill(wording=re.sub("[{}]", "", name)[:100] or "nothing", returns=returns)
 
     def _check_names(self, places: Mapping[str, Parameter], values: Mapping[str, str]) -> None:
         for place, value in values.items():
             kind, role = places[place], value[1:-1]
-            if _POINTER.fullmatch(value) and self._file.roles.get(role) == "":
+            if POINTER.fullmatch(value) and self._file.roles.get(role) == "":
                 named = kind.named
                 self._file.roles[role] = type(named).__name__.lower() if named else bt.kind_of(kind)
             try:
@@ -837,7 +534,7 @@ class _Reading:
         expected: Any = self._element.attributes.get(bt.EXPECTED, Outcome.DONE)
         entries = dict[str, str]()
         for name, value in returns.items():
-            if (pointer := _POINTER.fullmatch(value)) is None:
+            if (pointer := POINTER.fullmatch(value)) is None:
                 self._refuse(f"{name} is returned; it needs a name in braces, such as {{{name}}}")
             entries[name] = self._file.written(pointer[1], self._scope, self._element)
         return model.Skill(wording=wording, expected=expected, returns=entries)
@@ -850,7 +547,6 @@ _READ: Mapping[str, Callable[[_Reading], model.Node]] = {
     **dict.fromkeys(bt.AS_ITS_CHILD, _Reading._as_its_child),
     **dict.fromkeys(bt.FOR_EACH, _Reading._for_each),
     **dict.fromkeys((bt.BRANCHES, bt.WATCHED), _Reading._branches),
-    **dict.fromkeys(bt.SWITCHES, _Reading._switch),
     **dict.fromkeys(bt.COMPARED, _Reading._compared),
     "KeepRunningUntilFailure": _Reading._for_ever,
     "Precondition": _Reading._precondition,

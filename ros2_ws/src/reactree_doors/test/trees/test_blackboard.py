@@ -119,8 +119,6 @@ COUNTS = f"<KeepRunningUntilFailure>{sequence('<a/>', sets('n += 1'), LAST)}</Ke
         ("<IfThenElse><a/><b/><c/></IfThenElse>", "b1", "a, b, no"),
         ("<IfThenElse><a/><b/></IfThenElse>", "a1", "a, no"),
         (sequence(ONE, "<WhileDoElse><ScriptCondition code='x == 1'/><a/></WhileDoElse>"), "", "a, yes"),
-        (sequence(ONE, '<Switch2 variable="{x}" case_1="2" case_2="1"><a/><b/><c/></Switch2>'), "", "b, yes"),
-        (sequence(ONE, '<Switch2 variable="{x}" case_1="2" case_2="3"><a/><b/><c/></Switch2>'), "", "c, yes"),
         ("<TryCatch><a/><b/><c/></TryCatch>", "", "a, b, yes"),
         ("<TryCatch><a/><b/><c/></TryCatch>", "a1", "a, c, no"),
         (sequence(sets("n := 0"), COUNTS), "", "a, a, a, no"),

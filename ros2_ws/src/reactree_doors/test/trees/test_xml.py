@@ -154,7 +154,7 @@ def test_a_node_without_a_counterpart_is_named_with_its_line_and_a_reason(name: 
         ("<pick_up thing='{mug}'/>", "'{mug}' is no role, and nothing sets it or finds it"),
         ("<pick_up thing='{mug'/>", "a brace that is none of a role is doubled"),
         ("<pick_up thing='mug 1' _skipIf='a == 1'/>", "'{a}' is no role, and nothing sets it"),
-        ("<pick_up thing='mug 1' _skipIf='a ~= 1'/>", "_skipIf 'a ~= 1': a value is missing before ="),
+        ("<pick_up thing='mug 1' _skipIf='a ~= 1'/>", "_skipIf 'a ~= 1': '~= 1' is not understood in a script"),
         ("<pick_up thing='mug 1' _skipif='1'/>", "'_skipif' says nothing; did you mean '_skipIf'?"),
         ("<pick_up thing='mug 1' _onHalted='1'/>", "'_onHalted' cannot stand here"),
         (f"<Fallback><Sequence><pick_up thing='mug 1' _skipIf='1'/></Sequence>{GO}</Fallback>", "may be skipped, and"),
