@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from reactree_doors.trees import bt_nodes as bt
 from reactree_doors.trees.xml_file import POINTER, TRUE, File, Scope, parsed
@@ -24,6 +24,7 @@ from reactree_ros.routine import model
 from reactree_ros.routine.model import has_role, say, taken_apart
 from reactree_ros.routine.script import ScriptError, renamed, script_of
 
+_LABELS = TypeAdapter[dict[str, str]](model.Labels)
 _NUMERAL = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
 
 
@@ -147,7 +148,7 @@ class _Reading:
             declared = tag.replace(" ", "_") in self._file.skills
             read = _Reading._declared if declared else _Reading._undeclared
             special |= {bt.EXPECTED}
-        labels = self._file.labels(self._element, special)
+        labels = _LABELS.validate_python(self._file.labels(self._element, special))
         if self._element.children and read not in (*_INNER, _Reading._undeclared):
             self._refuse("nothing may stand in it")
         if bt.SKIPPED_AS.get(tag, self._goes_on) != self._goes_on and all(

@@ -105,3 +105,18 @@ def test_the_nodes_model_is_of_a_world_or_a_robot(cli: Cli, tmp_path: Path) -> N
     (tmp_path / "go.xml").write_text(file_of(steps, "").replace('_goal="', '_goal="go there" _description="'))
     ended = cli("robot", "routine", robot, tmp_path / "go.xml", "--memory", tmp_path / "robot.db")
     assert "bring: version 1 is kept" in ended.out
+
+
+def test_a_check_says_of_each_file_what_it_lacks(cli: Cli, xml: Path, tmp_path: Path) -> None:
+    nodes = '<Sequence>\n<FollowPath path="{p}"/><SubTree ID="Core"/></Sequence>'
+    lacks = f'<root BTCPP_format="4"><BehaviorTree ID="t">{nodes}'
+    (tmp_path / "lacks.xml").write_text(f"{lacks}</BehaviorTree></root>")
+    (tmp_path / "odd.xml").write_text(lacks.replace("SubTree", "UnsetBlackboard key=") + "</BehaviorTree></root>")
+    ended = cli("tree", "check", tmp_path)
+    assert ended.code == 1
+    assert ended.out.splitlines() == [
+        f"{xml}: it can be run, given {{thing}}, a thing and {{to}}, a place",
+        f"{tmp_path}/lacks.xml: no skill is declared for 'FollowPath' (2), 'Core' (2)",
+        f"{tmp_path}/odd.xml:2: is not XML: not well-formed (invalid token)",
+    ]
+    assert cli("tree", "check", xml).code == 0

@@ -319,9 +319,31 @@ def _chain(_: Path) -> str:
     return file_of('<SubTree ID="t0"/>', trees)
 
 
+def _skipped(_: Path) -> str:
+    nine = {n: f'<SubTree ID="t{n + 1}"/>' * 9 for n in range(18)}
+    trees = "".join(f'<BehaviorTree ID="t{n}"><Fallback>{one}</Fallback></BehaviorTree>' for n, one in nine.items())
+    last = '<BehaviorTree ID="t18"><SubTree ID="t0" _skipIf="1"/></BehaviorTree>'
+    return file_of(f'<Sequence>{WAIT}<SubTree ID="t0"/></Sequence>', trees + last)
+
+
+def _names(_: Path) -> str:
+    goals = ("".join(f"{{é{n}}}" for n in range(first, first + 40)) for first in range(0, 16_000, 40))
+    return file_of(f"<Sequence>{''.join(f'<AgentNode goal={one!r}/>' for one in goals)}</Sequence>")
+
+
+def _labels(_: Path) -> str:
+    labels = " ".join(f"_a{n}='1'" for n in range(50_000))
+    return file_of(f"<AlwaysSuccess {labels}/>")
+
+
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
+        (_skipped, "all that is in it may be skipped"),
+        (_names, "more than 1,000 names"),
+        (_labels, "at most 50 items"),
+        (lambda _: file_of(f"<Script code='{'(' * 1000}'/>"), "its brackets stand more than 50 deep"),
+        (lambda _: file_of(f"<Script code='{'x := 1;' * 100_000}'/>"), "a script has at most 2000 characters"),
         (_bomb, "a document type and its entities are not read"),
         (_other_file, "a document type and its entities are not read"),
         (lambda _: "<a>" * 200_000, "nested more than 100 levels deep"),
