@@ -184,8 +184,8 @@ def _edited(routine: Routine) -> Routine:
 def _lines(node: Node, depth: int) -> Iterator[str]:
     from reactree_ros.routine.model import children_of
 
-    left_out = ("kind", "children", "child", "memory", "finds")
-    fields = (value for name, value in node if name not in left_out and value not in (None, (), ""))
+    left_out = ("kind", "children", "child", "memory", "finds", "labels")
+    fields = (value for name, value in node if name not in left_out and value not in (None, (), "", {}))
     texts = (" / ".join(one) if isinstance(one, tuple) else str(getattr(one, "value", one)) for one in fields)
     about = ", ".join(texts)
     finds = f" -> {node.finds}" if node.kind == "search" else ""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import string
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
@@ -24,6 +25,7 @@ from reactree_ros.agent.skill import Skill as Declared
 from reactree_ros.agent.text import LONGEST_TEMPLATE, check_template, shortened_line
 from reactree_ros.errors import UserError
 from reactree_ros.plugins.settings import fault_of
+from reactree_ros.routine.script import ScriptError, script_of
 
 #: The most nodes of a routine, and the most levels of them.
 MOST_NODES, DEEPEST = 500, 20
@@ -41,6 +43,13 @@ R = TypeVar("R")
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 #: Words with roles in braces, such as ``pick up {thing}``.
 Template = Annotated[str, Field(min_length=1, max_length=LONGEST_TEMPLATE)]
+#: The most that an editor says of a node.
+MOST_LABELS = 50
+#: What an editor says of a node, by the names of the attributes.
+Labels = Annotated[
+    dict[Annotated[str, Field(pattern=r"^(name|_[A-Za-z0-9_.-]{0,79})$")], Annotated[str, Field(max_length=2000)]],
+    Field(max_length=MOST_LABELS),
+]
 Count = Annotated[int, Field(ge=0, le=MOST_COUNTED)]
 Seconds = Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)]
 
@@ -71,18 +80,23 @@ class Role(Data):
     kind: Literal["thing", "place", "room", "person", "number", "text"]  # what may stand there
 
 
-class Skill(Data):
+class Labelled(Data):
+    labels: Labels = {}  # what an editor says of it, which does nothing
+
+
+class Skill(Labelled):
     kind: Literal["skill"] = "skill"
     wording: Template  # how it is said
     expected: Outcome = Outcome.DONE  # how it has to end
+    returns: dict[str, Name] = {}  # the entries of the blackboard that take what it returns, by the names of that
 
 
-class Goal(Data):
+class Goal(Labelled):
     kind: Literal["goal"] = "goal"
     text: Template
 
 
-class Search(Data):
+class Search(Labelled):
     """Looks for a thing or a place until the robot stands where it is."""
 
     kind: Literal["search"] = "search"
@@ -92,18 +106,31 @@ class Search(Data):
     order: tuple[Annotated[str, Field(min_length=1, max_length=120)], ...] = ()
 
 
-class WaitFor(Data):
+class WaitFor(Labelled):
     kind: Literal["wait for"] = "wait for"
     condition: Template  # as the world says it
     seconds: Seconds | None = None  # longest wait; 0: it only looks; None: any
 
 
-class Always(Data):
+class Always(Labelled):
     kind: Literal["always"] = "always"
     succeeds: bool
 
 
-class InTurn(Data):
+class Script(Labelled):
+    """Sets entries of the blackboard, or looks at them; see :mod:`reactree_ros.routine.script`."""
+
+    kind: Literal["script"] = "script"
+    code: Annotated[str, Field(max_length=LONGEST_TEMPLATE)]
+    checks: bool = False  # whether what it comes to has to hold
+
+
+class Pause(Labelled):
+    kind: Literal["pause"] = "pause"
+    milliseconds: Annotated[int, Field(ge=0, le=3_600_000)]
+
+
+class InTurn(Labelled):
     children: Children
     # whether it goes on where it was. Otherwise each tick begins with the first child, and breaks off what runs after
     # one that takes time. So just one of its children may take time, as a skill, a look and a goal do
@@ -127,7 +154,7 @@ class Fallback(InTurn):
     kind: Literal["fallback"] = "fallback"
 
 
-class Parallel(Data):
+class Parallel(Labelled):
     """All of them; ``policy`` says when that succeeds, and whether several robots share them."""
 
     kind: Literal["parallel"] = "parallel"
@@ -135,7 +162,7 @@ class Parallel(Data):
     policy: Literal["majority", "all", "concurrent"] = "all"
 
 
-class RepeatUntil(Data):
+class RepeatUntil(Labelled):
     """One after the other, again and again until a condition holds, which is looked at after each round."""
 
     kind: Literal["repeat until"] = "repeat until"
@@ -143,7 +170,7 @@ class RepeatUntil(Data):
     children: Children
 
 
-class While(Data):
+class While(Labelled):
     """One after the other, again and again as long as a condition holds, which is looked at before each round."""
 
     kind: Literal["while"] = "while"
@@ -151,13 +178,13 @@ class While(Data):
     children: Children
 
 
-class Within(Data):
+class Within(Labelled):
     kind: Literal["within"] = "within"
     seconds: Annotated[int, Field(ge=1, le=3600)]
     children: Children
 
 
-class Decorator(Data):
+class Decorator(Labelled):
     kind: Literal["decorator"] = "decorator"
     # `invert` turns success and failure round, `succeed` and `fail` end so whatever the child's end is, `retry` begins
     # it again after a failure, `repeat` after a success
@@ -173,6 +200,8 @@ Node: TypeAlias = Annotated[
     | Search
     | WaitFor
     | Always
+    | Script
+    | Pause
     | Sequence
     | Fallback
     | Parallel
@@ -223,6 +252,7 @@ class Routine(Data):
     goal: Template  # what it is for, with each of its roles once, e.g. `bring me the {thing}`
     roles: tuple[Role, ...] = ()  # what another goal may name otherwise
     body: Node
+    labels: Labels = {}
     origin: Origin = Origin()  # where it comes from
     counts: Counts = Counts()  # what came of it
     version: Annotated[int, Field(ge=1, le=MOST_COUNTED)] = 1  # it counts up with each change of the tree
@@ -282,7 +312,7 @@ def with_children(node: Node, children: Iterable[Node]) -> Node:
 
 def takes_time(node: Node) -> bool:
     children = children_of(node)
-    return any(map(takes_time, children)) if children else not isinstance(node, Always)
+    return any(map(takes_time, children)) if children else not isinstance(node, Always | Script)
 
 
 def walk(node: Node, depth: int = 1) -> Iterator[tuple[int, Node]]:
@@ -296,8 +326,29 @@ def templates_of(node: Node) -> tuple[str, ...]:
     return (getattr(node, text),) if hasattr(node, text) else ()
 
 
+def written_by(node: Node) -> Collection[str]:
+    """Return the entries of the blackboard that a node sets. Raises ScriptError."""
+    return (
+        node.returns.values()
+        if isinstance(node, Skill)
+        else script_of(node.code).writes
+        if isinstance(node, Script)
+        else ()
+    )
+
+
 def _check_names(nodes: list[tuple[int, Node]], roles: list[str]) -> None:
-    known = list(roles)
+    others = {*roles, *(node.finds for _, node in nodes if isinstance(node, Search))}
+    try:
+        written = {name for _, node in nodes for name in written_by(node)}
+        read = {name for _, node in nodes if isinstance(node, Script) for name in script_of(node.code).reads}
+    except ScriptError as error:
+        raise ValueError(f"script: {error}") from None
+    if odd := sorted(name for name in written if name in others or not re.fullmatch("[a-z][a-z0-9_]{0,39}", name)):
+        raise ValueError(f"script: call what it sets otherwise than '{odd[0]}', in small letters, digits and _")
+    if unset := sorted(read - written - others):
+        raise ValueError(f"script: nothing sets '{unset[0]}'")
+    known = [*roles, *written]
     for _, node in nodes:
         for text in templates_of(node):
             try:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import ChainMap
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import py_trees
@@ -14,7 +16,7 @@ from py_trees.common import Status
 from reactree_ros.agent.control_flow import marked
 from reactree_ros.agent.needs import OPPOSITES
 from reactree_ros.agent.observation import Observation, Outcome, Seen
-from reactree_ros.agent.parameters import ParameterError, Room
+from reactree_ros.agent.parameters import ParameterError, Room, Text
 from reactree_ros.agent.skill import LONGEST, WAIT, SkillCall
 from reactree_ros.agent.turns import Tried
 from reactree_ros.background.pending import Pending
@@ -22,20 +24,24 @@ from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, Request
 from reactree_ros.memory.knowledge import Known, is_of, word_of
 from reactree_ros.routine import model
 from reactree_ros.routine.fitting import Fit, describe
+from reactree_ros.routine.script import ScriptError, Value, as_text, assign, script_of
 from reactree_ros.tree.agent_node import AgentNode
-from reactree_ros.tree.bounded_flows import RepeatUntilFlow, WhileFlow, WithinFlow
+from reactree_ros.tree.bounded_flows import RepeatUntilFlow, TimeIsOver, WhileFlow, WithinFlow
 from reactree_ros.tree.flows import Concurrent, FallbackFlow, Parallel, ParallelFlow, SequenceFlow, take_turns
 from reactree_ros.tree.goal import OfAttempt
 from reactree_ros.tree.goal_node import GoalNode
+from reactree_ros.tree.listener import Call
 from reactree_ros.tree.options import ParallelPolicy
 from reactree_ros.tree.own_tree import SkillNode
-from reactree_ros.tree.program_node import Program, Step
+from reactree_ros.tree.program_node import Program, Step, Wait
 
 #: What stands before the word of one thing alone: ``the mug``, ``my red mug``; not ``the box and mug``.
 _ONE_OF_A_KIND = r"\b(?:the|my|your|that|this)\s+(?:(?!and\b|or\b|then\b|of\b)[^\W\d_]+,?\s+){0,3}"
 #: How much likelier something is where such things were found, and where a look at a place beside has not shown it. The
 #: best of those tried in the houses of ``benchmarks/routines.py``.
 _FOUND_THERE, _SEEN_FROM_BESIDE = 2.0, 0.25
+#: The most scripts of one run of a routine: one that goes round for ever ends.
+MOST_SCRIPTS = 10_000
 
 
 class Unusable(ValueError):
@@ -57,6 +63,8 @@ class Run:
     def __init__(self, node: AgentNode, fit: Fit) -> None:
         self.node, self.fit = node, fit
         self.found: dict[str, str] = {}  # what its searches have found, by the names in braces
+        self.board: dict[str, Value] = {}  # the entries of its blackboard
+        self.scripts, self.broken = 0, ""  # how many were carried out, and why no more is: one cannot be worked out
         self.where: dict[str, Sequence[str]] = {}  # the words of the places and rooms where that was
         self.done: list[Tried] = []
         self.reason, self.looked = "", False
@@ -67,7 +75,35 @@ class Run:
         self.known, self.words = node.context.known, len(node.context.words)
 
     def render(self, template: str) -> str:
-        return template.format(**self.fit.values, **self.found)
+        entries = {name: as_text(value) for name, value in self.board.items()}
+        return template.format(**self.fit.values, **self.found, **entries)
+
+    def script(self, node: model.Script) -> bool:
+        """Carry a script out; returns whether it holds, if it checks that. After one that fails, nothing is done."""
+        script, names = script_of(node.code), ChainMap[str, Value](self.board, {**self.found}, {**self.fit.values})
+        self.scripts += 1
+        try:
+            if self.scripts > MOST_SCRIPTS:
+                raise ScriptError(f"{MOST_SCRIPTS:,} scripts were carried out before, and there may be no more")
+            if script.writes:
+                self.node.context.wake()  # for what looks at the entry in each tick
+            return not self.broken and (script.holds(names) if node.checks else script.run(names) is not None)
+        except ScriptError as error:
+            self.reason = self.broken = f"script {node.code}: {error}"
+            return False
+
+    def keep(self, returns: Mapping[str, str], seen: Observation, call: SkillCall | str) -> str:
+        """Set the entries for what a skill has returned; returns why that cannot be, or nothing."""
+        declared = call.skill.returns if isinstance(call, SkillCall) else {}
+        for name, entry in returns.items():
+            if (value := seen.data.get(name)) is None:
+                return f"it has not returned '{name}'"
+            plain = value if isinstance(value, bool | int | float) else declared.get(name, Text()).write(value)
+            try:
+                assign(self.board, entry, plain)
+            except ScriptError as error:
+                return str(error)
+        return ""
 
     def call(self, template: str) -> SkillCall | str:
         """Return the skill that a wording says here. Raises ParameterError, or KeyError: nothing has a name in it."""
@@ -140,6 +176,8 @@ class _Leaf(SkillNode):
     def hold(self) -> Generator[Step, Any, bool]:
         """Wait as long as the run is held; what the person has said on the way breaks the routine off then."""
         waited = yield from super().hold()
+        if self._routine.broken:
+            raise _Interrupted(self._routine.broken)
         if said := self._routine.node.words_since(self._routine.words):
             raise _Interrupted(f"the person says {said}")
         return waited
@@ -171,7 +209,7 @@ class SkillStep(_Leaf):
             return self.fails(f"'{self.subgoal}' cannot be done: {error}")
         if isinstance(call, SkillCall):
             run.taken.add(call.value("held"))
-            if run.holds_already(call, self.post.robot.known):
+            if not skill.returns and run.holds_already(call, self.post.robot.known):
                 return True
             if lost := run.lost(call, self.post.robot.known):
                 return self.fails(lost)
@@ -181,6 +219,7 @@ class SkillStep(_Leaf):
         if seen.outcome is not skill.expected:
             return self.fails(f"{call}: {seen.text}")
         denied = run.denied(call, seen.seen) if isinstance(call, SkillCall) and seen.outcome is Outcome.DONE else ""
+        denied = denied or run.keep(skill.returns, seen, call)
         return not denied or self.fails(f"{call}: {denied}")
 
 
@@ -205,12 +244,41 @@ class WaitStep(_Leaf):
         return self._routine.call(f"{WAIT} {self._waits.condition} for up to {seconds} s")
 
 
+class ScriptStep(Behaviour):
+    """Carries a script out, in one tick.
+
+    Status: SUCCESS if it was carried out and, if it checks, holds; else FAILURE.
+    """
+
+    def __init__(self, script: model.Script, run: Run) -> None:
+        super().__init__(f"{'if' if script.checks else 'script'} {script.code}")
+        self._script, self._routine = script, run
+
+    def update(self) -> Status:
+        so = self._routine.script(self._script)
+        self.feedback_message = self._routine.broken
+        return Status.SUCCESS if so else Status.FAILURE
+
+
+class PauseStep(_Leaf):
+    def __init__(self, pause: model.Pause, run: Run) -> None:
+        super().__init__(f"pause for {pause.milliseconds} ms", run)
+        self._seconds = pause.milliseconds / 1000
+
+    def program(self) -> Program:
+        with suppress(TimeIsOver):
+            yield Wait("end of a pause", Pending[None](), TimeIsOver, seconds=self._seconds, call=Call("within"))
+        return True
+
+
 class GoalStep(_Leaf):
     def __init__(self, goal: model.Goal, run: Run) -> None:
         super().__init__(_shown(goal.text, run), run)
         self._goal = goal
 
     def program(self) -> Program:
+        if self._routine.broken:
+            return False
         try:
             goal = self._routine.render(self._goal.text)
         except KeyError as error:
@@ -386,7 +454,9 @@ def _has_inside(seen: Seen) -> bool:
 
 def _shown(template: str, run: Run) -> str:
     words = {node.finds: node.of for node in run.fit.routine.nodes if isinstance(node, model.Search)}
-    return template.format(**run.fit.values, **{name: of.format(**run.fit.values) for name, of in words.items()})
+    entries = {name: f"{{{name}}}" for node in run.fit.routine.nodes for name in model.written_by(node)}
+    known = {**run.fit.values, **entries}
+    return template.format(**known, **{name: of.format(**known) for name, of in words.items()})
 
 
 # ---------------------------------------------------------------------- the subtree
@@ -407,7 +477,7 @@ class RoutineNode(GoalNode):
         self._tree = _built(run.fit.routine.body, run)
 
     def program(self) -> Program:
-        reached = yield from self.run_below(self._tree)
+        reached = (yield from self.run_below(self._tree)) and not self._run.broken
         if not reached:
             self.feedback_message = self._run.reason or self.feedback_message
         return reached
@@ -466,7 +536,7 @@ class _Again(decorators.Decorator):
 
     def __init__(self, name: str, child: Behaviour, times: int, run: Run) -> None:
         super().__init__(name, child, times)  # type: ignore[call-arg]
-        self._run, self._used, self._alike = run, (0, 0), ("", 0)
+        self._run, self._used, self._alike = run, (0, 0, 0), ("", 0)
 
     def initialise(self) -> None:
         super().initialise()
@@ -489,8 +559,8 @@ class _Again(decorators.Decorator):
         self._run.reason = ""
         return Status.RUNNING
 
-    def _counts(self) -> tuple[int, int]:
-        return self._run.node.budget.decisions, self._run.node.budget.steps
+    def _counts(self) -> tuple[int, int, int]:
+        return self._run.node.budget.decisions, self._run.node.budget.steps, self._run.scripts
 
 
 class Retry(_Again, decorators.Retry):
@@ -517,6 +587,8 @@ _BUILD: Mapping[type, Callable[[Any, Run], Behaviour]] = {
     model.Search: SearchStep,
     model.Goal: GoalStep,
     model.WaitFor: WaitStep,
+    model.Script: ScriptStep,
+    model.Pause: PauseStep,
     model.Always: lambda node, run: (behaviours.Success if node.succeeds else behaviours.Failure)(node.kind),
     model.Sequence: _sequence,
     model.Fallback: _fallback,

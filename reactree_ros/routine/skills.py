@@ -246,7 +246,7 @@ def _carried_out(fit: Fit, world: World) -> Generator[Pending[None], None, Obser
             tree.tick()
             if root.status != Status.RUNNING:
                 break
-            if any(isinstance(node, model.Within) for node in fit.routine.nodes):
+            if any(isinstance(node, model.Within | model.Pause) for node in fit.routine.nodes):
                 where_late(awake, TICK_PERIOD, lambda late: late.succeed(None))
             yield awake
     finally:

@@ -26,6 +26,7 @@ DECLARED = (
         wording="say {text} in a {voice} voice",
         parameters={"text": Text(), "voice": Choice(("low", "loud"))},
     ),
+    Declared(name="weigh", wording="weigh {thing}", parameters={"thing": Thing()}, returns={"grams": Number(0, 5000)}),
     Declared(name="Sequence", wording="make a sequence of {name}", parameters={"name": Text(80)}),
 )
 _NAMES = ("thing", "place", "who", "room_2", "count", "words")
@@ -34,21 +35,24 @@ _WORDS = ("mug 1", "the “big” table", 'it\'s <here> & "there"', "{{braces}}"
 
 
 class AnyRoutine:
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, labelled: bool = True) -> None:
+        self._labelled = labelled
         self._random = random.Random(seed)
         self._names: list[str] = []
+        self._set: list[str] = []
         self._left = 0
 
     def make(self) -> model.Routine:
         pick = self._random
         roles = pick.sample(_NAMES, pick.randint(0, 4))
-        self._names, self._left = list(roles), pick.randint(1, 40)
+        self._names, self._set, self._left = list(roles), [], pick.randint(1, 40)
         words = [self._plain(), *(f"{{{name}}}" for name in pick.sample(roles, len(roles)))]
         return model.Routine(
             name=pick.choice(("fetch", "Fetch it. Now-ish", "a_b", "ünï")),
             goal=" and ".join(words) or "x",
             roles=tuple(model.Role(name=name, kind=pick.choice(_KINDS)) for name in roles),
             body=self._node(1),
+            labels=self._labels(),
         )
 
     def _plain(self) -> str:
@@ -65,7 +69,7 @@ class AnyRoutine:
     def _node(self, depth: int) -> Any:
         pick = self._random
         self._left -= 1
-        leaves = (self._always, self._skill, self._goal, self._search, self._wait)
+        leaves = (self._always, self._skill, self._goal, self._search, self._wait, self._script, self._pause)
         inner = (self._turns, self._parallel, self._loop, self._within, self._decorator)
         leaf = self._left < 1 or depth > 8 or pick.random() < 0.3
         return pick.choice(leaves)() if leaf else pick.choice(inner)(depth)
@@ -76,7 +80,28 @@ class AnyRoutine:
         values = {name: self._value(one) for name, one in skill.parameters.items()}
         wording = pick.choice((skill.wording.format(**values), self._text()))
         expected = pick.choice((Outcome.DONE, Outcome.DONE, Outcome.PRECONDITION))
-        return model.Skill(wording=wording, expected=expected)
+        said = model.taken_apart(wording, skill) is not None
+        returns = {name: self._entry() for name in skill.returns if said and pick.random() < 0.5}
+        return model.Skill(wording=wording, expected=expected, returns=returns, labels=self._labels())
+
+    def _labels(self) -> dict[str, str]:
+        labels = (("name", "the “first” one"), ("_uid", "7"), ("_favorite", "false"), ("_description", "a < b & {c}"))
+        return dict(self._random.sample(labels, self._random.choice((0, 0, 1, 3) if self._labelled else (0,))))
+
+    def _entry(self) -> str:
+        self._set.append(self._random.choice(("level", "tries", "e1")))
+        self._names.append(self._set[-1])
+        return self._set[-1]
+
+    def _script(self) -> Any:
+        pick = self._random
+        value = pick.choice(("1", "0.5 + 2", "'mug 1'", '"it\'s"', "true", *self._set))
+        if self._set and pick.random() < 0.4:
+            return model.Script(code=f"!({pick.choice(self._set)} == {value})", checks=True)
+        return model.Script(code=f"{self._entry()} := {value}", labels=self._labels())
+
+    def _pause(self) -> Any:
+        return model.Pause(milliseconds=self._random.choice((0, 250, 3_600_000)))
 
     def _value(self, parameter: object) -> str:
         if self._names and self._random.random() < 0.5:

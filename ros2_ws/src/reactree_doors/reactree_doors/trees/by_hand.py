@@ -93,9 +93,17 @@ class Sketch:
         more = did_you_mean(skill, known) if known else "say it in whole, or give the skills"
         raise RoutineError(f"skill '{shortened_line(skill, 60)}': there is no such skill; {more}")
 
-    def step(self, wording: str, *, expected: str = "done") -> Noted:
-        """Return a leaf that carries a skill out, with how it has to end."""
-        return Noted(kind="skill", wording=wording, expected=expected)
+    def step(self, wording: str, *, expected: str = "done", **returns: str) -> Noted:
+        """Return a leaf that carries a skill out: how it has to end, and the entries that take what it returns."""
+        return Noted(kind="skill", wording=wording, expected=expected, returns=returns)
+
+    def script(self, code: str, *, checks: bool = False) -> Noted:
+        """Return a leaf that carries a script out; ``checks``: what that comes to has to hold."""
+        return Noted(kind="script", code=code, checks=checks)
+
+    def pause(self, milliseconds: int) -> Noted:
+        """Return a leaf that waits."""
+        return Noted(kind="pause", milliseconds=milliseconds)
 
     def goal(self, subgoal: str) -> Noted:
         """Return a leaf that works on a goal in natural language: an agent node."""

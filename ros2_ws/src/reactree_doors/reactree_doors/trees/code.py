@@ -43,7 +43,10 @@ if __name__ == "__main__":
 
 
 def python_of(routine: model.Routine) -> str:
-    """Write a routine as a module of Python, whose ``ROUTINE`` is the same again; called, it prints that as XML."""
+    """Write a routine as a module of Python, whose ``ROUTINE`` is the same again; called, it prints that as XML.
+
+    What only an editor of XML says of nodes is left out.
+    """
     function = re.sub(r"\W", "_", routine.name)
     if not function.isidentifier() or keyword.iskeyword(function):
         function = f"routine_{function}"
@@ -91,9 +94,10 @@ def _decorator(node: model.Decorator) -> tuple[str, list[str]]:
 
 
 def _skill(node: model.Skill) -> tuple[str, list[str]]:
-    if node.expected is Outcome.DONE:
+    if node.expected is Outcome.DONE and not node.returns:
         return "run.skill", [_quoted(node.wording)]
-    return "run.step", [_quoted(node.wording), f"expected={_quoted(node.expected.value)}"]
+    returns = [f"{name}={_quoted(entry)}" for name, entry in node.returns.items()]
+    return "run.step", [_quoted(node.wording), f"expected={_quoted(node.expected.value)}", *returns]
 
 
 def _search(node: model.Search) -> tuple[str, list[str]]:
@@ -116,6 +120,8 @@ _MADE: Mapping[type, Callable[[Any], tuple[str, list[str]]]] = {
     model.Goal: lambda node: ("run.goal", [_quoted(node.text)]),
     model.Search: _search,
     model.WaitFor: _wait,
+    model.Script: lambda node: ("run.script", [_quoted(node.code), *(["checks=True"] if node.checks else [])]),
+    model.Pause: lambda node: ("run.pause", [str(node.milliseconds)]),
     model.Always: lambda node: (f"behaviours.{'Success' if node.succeeds else 'Failure'}", ['"always"']),
     model.RepeatUntil: lambda node: ("run.repeat_until", [_quoted(node.condition)]),
     model.While: lambda node: ("run.while_holds", [_quoted(node.condition)]),

@@ -1,4 +1,4 @@
-"""``reactree routine export``, ``import`` and ``nodes``, and those of ``reactree robot``: routines as files."""
+"""``reactree tree check``, ``routine export``, ``import`` and ``nodes``, and those of ``robot``: routines as files."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from reactree_ros.agent.parameters import Names, any_name
+from reactree_ros.agent.text import visible
 from reactree_ros.cli.options import memory_option
 from reactree_ros.errors import UserError
 from reactree_ros.files.whole_file import write_whole
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from reactree_ros.agent.skill import Skill
 
 
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Look at behaviour trees in XML.")
 routine = typer.Typer()
 robot = typer.Typer()
 
@@ -40,6 +42,40 @@ Goal = Annotated[
 ]
 Config = Annotated[Path, typer.Argument(help="The robot's configuration, a file like robot.yaml.")]
 Out = Annotated[Path | None, typer.Option(help="The new file; without it, it is printed.")]
+
+
+@app.callback()
+def trees() -> None:
+    """Look at behaviour trees in XML."""
+
+
+@app.command("check")
+def tree_check(
+    files: Annotated[list[Path], typer.Argument(help="Files of XML, or folders of them.")],
+    robot: Annotated[Path | None, typer.Option(help="The robot.yaml whose skills the actions are.")] = None,
+    world: World = WORLDS.default,
+) -> None:
+    """Say which trees can be run, what each has to be given, and what others lack, by node and line."""
+    from reactree_doors.trees.xml_in import read_routine
+    from reactree_ros.robot.config import load_robot
+
+    declared = None if robot is None else load_robot(robot)
+    skills = WORLDS.get(world).household.skills if declared is None else (*declared.declared, *declared.waits)
+    failed = False
+    for file in [one for path in files for one in (sorted(path.rglob("*.xml")) if path.is_dir() else [path])]:
+        missing: dict[str, str] = {}
+        try:
+            roles = read_routine(file, skills, goal=None, missing=missing).roles
+            takes = " and ".join(f"{{{role.name}}}, a {role.kind}" for role in roles)
+            lacks = ", ".join(f"'{name}' ({place.removeprefix(f'{file}:')})" for name, place in missing.items())
+            fine = f"it can be run{f', given {takes}' if takes else ''}"
+            typer.echo(visible(f"{file}: {f'no skill is declared for {lacks}' if lacks else fine}"))
+        except UserError as error:
+            typer.echo(visible(str(error)))
+            lacks = str(error)
+        failed |= bool(lacks)
+    if failed:
+        raise typer.Exit(1)
 
 
 @routine.command("export")

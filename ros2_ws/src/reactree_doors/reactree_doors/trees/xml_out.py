@@ -46,7 +46,7 @@ class _Writer:
     def root(self, routine: model.Routine) -> Element:
         name = re.sub(r"[^\w-]", "_", routine.name)
         told = {"ID": name, **({bt.NAME: routine.name} if name != routine.name else {}), bt.GOAL: routine.goal}
-        tree = Element("BehaviorTree", told, children=(self.node(routine.body),))
+        tree = Element("BehaviorTree", {**told, **_labels(routine)}, children=(self.node(routine.body),))
         roles = (Element("input_port", {"name": role.name, "type": role.kind}) for role in routine.roles)
         own = Element(bt.SUBTREE, {"ID": name}, children=tuple(roles))
         return _root(tree, _models(self._skills, own), main_tree_to_execute=name)
@@ -85,7 +85,11 @@ class _Writer:
 
     def _skill(self, node: model.Skill) -> Element:
         more = {bt.EXPECTED: node.expected.value} if node.expected is not Outcome.DONE else {}
-        if (said := apart(node.wording, self._skills.values())) is None:
+        more |= {name: f"{{{entry}}}" for name, entry in node.returns.items()}
+        known = (
+            one for one in self._skills.values() if node.returns.keys() <= one.returns.keys() - one.parameters.keys()
+        )
+        if (said := apart(node.wording, known)) is None:
             return self._element(node, bt.SKILL, {"wording": node.wording, **more})
         skill, values = said
         return self._element(node, skill.name.replace(" ", "_"), values | more)
@@ -102,7 +106,7 @@ class _Writer:
                 raise model.RoutineError(f"{_named(node)}: {port} has a character that XML cannot hold")
         children = getattr(node, "children", ()) if below is None else below
         written = {port: bt.as_port(value) for port, value in (ports or {}).items()}
-        return Element(tag, written, children=tuple(map(self.node, children)))
+        return Element(tag, {**written, **_labels(node)}, children=tuple(map(self.node, children)))
 
 
 _WRITTEN: Mapping[type, Callable[[_Writer, Any], Element]] = {
@@ -117,8 +121,19 @@ _WRITTEN: Mapping[type, Callable[[_Writer, Any], Element]] = {
     model.Search: _Writer._search,
     model.WaitFor: _Writer._wait,
     model.Skill: _Writer._skill,
+    model.Script: lambda to, node: to._element(node, bt.CHECK if node.checks else bt.SCRIPT, {"code": node.code}),
+    model.Pause: lambda to, node: to._element(node, bt.PAUSE, {bt.PAUSES[bt.PAUSE]: str(node.milliseconds)}),
     model.Always: lambda to, node: to._element(node, _ALWAYS[node.succeeds]),
 }
+
+
+def _labels(labelled: model.Node | model.Routine) -> Mapping[str, str]:
+    for name, text in labelled.labels.items():
+        if bt.meant(name) or _NO_XML.search(text):
+            raise model.RoutineError(
+                f"the label '{name}' says what a node does, or has a character that XML cannot hold"
+            )
+    return labelled.labels
 
 
 def _named(node: model.Node) -> str:
@@ -136,7 +151,17 @@ def _models(skills: Mapping[str, Declared], *more: Element) -> Element:
     own = (_model(name, one["kind"], one["about"], one["ports"]) for name, one in bt.OWN.items())
     declared = (
         _model(
-            name, "Action", skill.wording, [("input_port", port, of.words()) for port, of in skill.parameters.items()]
+            name,
+            "Action",
+            skill.wording,
+            [
+                *(("input_port", port, of.words()) for port, of in skill.parameters.items()),
+                *(
+                    ("output_port", port, of.words())
+                    for port, of in skill.returns.items()
+                    if port not in skill.parameters
+                ),
+            ],
         )
         for name, skill in skills.items()
     )

@@ -83,10 +83,10 @@ def test_it_goes_out_as_xml_and_python_and_comes_in_again(cli: Cli, xml: Path, t
 
 
 def test_what_is_wrong_in_a_file_is_said_with_its_line(cli: Cli, xml: Path, tmp_path: Path) -> None:
-    xml.write_text(file_of("\n<Script code='a:=1'/>"))
+    xml.write_text(file_of("\n<UnsetBlackboard key='a'/>"))
     ended = cli("routine", "import", xml, "--memory", tmp_path / "new.db")
     assert ended.code == 2
-    assert f"{xml}:2: <Script>: there are no scripts and no blackboard here" in ended.err
+    assert f"{xml}:2: <UnsetBlackboard>: an entry stays set here" in ended.err
     assert not (tmp_path / "new.db").exists()
     xml.write_text(file_of(STEPS).replace("_goal", "_description"))
     assert "--goal" in cli("routine", "import", xml, "--memory", tmp_path / "new.db").err
@@ -105,3 +105,18 @@ def test_the_nodes_model_is_of_a_world_or_a_robot(cli: Cli, tmp_path: Path) -> N
     (tmp_path / "go.xml").write_text(file_of(steps, "").replace('_goal="', '_goal="go there" _description="'))
     ended = cli("robot", "routine", robot, tmp_path / "go.xml", "--memory", tmp_path / "robot.db")
     assert "bring: version 1 is kept" in ended.out
+
+
+def test_a_check_says_of_each_file_what_it_lacks(cli: Cli, xml: Path, tmp_path: Path) -> None:
+    nodes = '<Sequence>\n<FollowPath path="{p}"/><SubTree ID="Core"/></Sequence>'
+    lacks = f'<root BTCPP_format="4"><BehaviorTree ID="t">{nodes}'
+    (tmp_path / "lacks.xml").write_text(f"{lacks}</BehaviorTree></root>")
+    (tmp_path / "odd.xml").write_text(lacks.replace("SubTree", "UnsetBlackboard key=") + "</BehaviorTree></root>")
+    ended = cli("tree", "check", tmp_path)
+    assert ended.code == 1
+    assert ended.out.splitlines() == [
+        f"{xml}: it can be run, given {{thing}}, a thing and {{to}}, a place",
+        f"{tmp_path}/lacks.xml: no skill is declared for 'FollowPath' (2), 'Core' (2)",
+        f"{tmp_path}/odd.xml:2: is not XML: not well-formed (invalid token)",
+    ]
+    assert cli("tree", "check", xml).code == 0

@@ -26,9 +26,11 @@ from reactree_ros.routine.model import (
     Goal,
     Node,
     Parallel,
+    Pause,
     Role,
     Routine,
     RoutineError,
+    Script,
     Search,
     Sequence,
     Skill,
@@ -79,16 +81,18 @@ def test_a_skill_of_another_robot_is_written_with_its_whole_wording() -> None:
     assert routine_of_xml(written, [drawer]) == routine
 
 
-def test_what_only_tells_an_editor_about_a_tree_is_passed_over() -> None:
+def test_what_only_tells_an_editor_about_a_tree_is_written_back() -> None:
     text = file_of(GO).replace('_goal="do it"', '_goal="do it" _favorite="false" _uid="1"')
-    assert routine_of_xml(text, DECLARED).body == WENT
+    routine = routine_of_xml(text, DECLARED)
+    assert (routine.body, routine.labels) == (WENT, {"_favorite": "false", "_uid": "1"})
+    assert '_favorite="false" _uid="1"' in xml_of(routine)
 
 
 def test_a_skill_is_an_action_with_ports() -> None:
     """What a person writes in Groot2, and what stands in the file for it."""
     ports = '<input_port name="thing" type="thing"/><input_port name="who" type="std::string"/>'
     hand = '<Action ID="hand_over" thing="{thing}" person="{who}"/>'
-    body = f'<Sequence name="s"><pick_up thing="{{thing}}"/>{hand}</Sequence>'
+    body = f'<Sequence><pick_up thing="{{thing}}"/>{hand}</Sequence>'
     routine = routine_of_xml(file_of(body, ports=ports), DECLARED, goal="bring {who} the {thing}")
     assert routine.roles == (Role(name="thing", kind="thing"), Role(name="who", kind="text"))
     picked = Skill(wording="pick up {thing}")
@@ -124,9 +128,11 @@ def test_a_skill_is_an_action_with_ports() -> None:
         (f'<Timeout msec="5000">{GO}</Timeout>', Within(seconds=5, children=(WENT,))),
         (f'<Timeout msec="5000"><Sequence>{GO}{WAIT}</Sequence></Timeout>', Within(seconds=5, children=(WENT, RINGS))),
         ("<AlwaysSuccess/>", Always(succeeds=True)),
-        ("<AlwaysFailure name='no'/>", Always(succeeds=False)),
+        ("<AlwaysFailure name='no'/>", Always(succeeds=False, labels={"name": "no"})),
         ('<Holds condition="it rings"/>', WaitFor(condition="it rings", seconds=0)),
-        ('<AgentNode goal="find it" _uid="3" _description="why"/>', Goal(text="find it")),
+        ('<AgentNode goal="find it" _uid="3"/>', Goal(text="find it", labels={"_uid": "3"})),
+        ('<Script code="a := 1"/>', Script(code="a := 1")),
+        ("<Sleep msec='500'/>", Pause(milliseconds=500)),
     ],
 )
 def test_nodes_that_both_have_are_carried_over(body: str, meant: Node) -> None:
@@ -145,10 +151,13 @@ def test_a_node_without_a_counterpart_is_named_with_its_line_and_a_reason(name: 
         ("<pick_upp thing='mug 1'/>", "routine:3: <pick_upp>: 'pick_upp' is no node and no skill here; did you mean"),
         ("<pick_up/>", "the port 'thing' is missing"),
         ("<pick_up thing='mug 1' with='hand'/>", "there is no port 'with'"),
-        ("<pick_up thing='{mug}'/>", "'{mug}' is no role and was not found before"),
+        ("<pick_up thing='{mug}'/>", "'{mug}' is no role, and nothing sets it or finds it"),
         ("<pick_up thing='{mug'/>", "a brace that is none of a role is doubled"),
-        ("<pick_up thing='mug 1' _skipIf='a == 1'/>", "'_skipIf' cannot be carried over"),
-        ("<pick_up thing='mug 1' _effect='[1]'/>", "'_effect' cannot be carried over"),
+        ("<pick_up thing='mug 1' _skipIf='a == 1'/>", "'{a}' is no role, and nothing sets it"),
+        ("<pick_up thing='mug 1' _skipIf='a ~= 1'/>", "_skipIf 'a ~= 1': '~= 1' is not understood in a script"),
+        ("<pick_up thing='mug 1' _skipif='1'/>", "'_skipif' says nothing; did you mean '_skipIf'?"),
+        ("<pick_up thing='mug 1' _onHalted='1'/>", "'_onHalted' cannot stand here"),
+        (f"<Fallback><Sequence><pick_up thing='mug 1' _skipIf='1'/></Sequence>{GO}</Fallback>", "may be skipped, and"),
         ("<pick_up thing='mug 1' _expected='dome'/>", "expected: did you mean 'done'"),
         ("<drive metres='7'/>", "metres: 7 may not stand here"),
         (f"<pick_up thing='mug 1'>{GO}</pick_up>", "nothing may stand in it"),
@@ -168,7 +177,7 @@ def test_a_node_without_a_counterpart_is_named_with_its_line_and_a_reason(name: 
         (f"<Parallel failure_count='-1'>{GO}{GO}</Parallel>", "all have to succeed here"),
         ("<WaitFor condition='it rings' seconds='long'/>", "seconds: input should be a valid number"),
         ("<Search of='a mug' finds='mug'/>", "finds needs a name in braces"),
-        ("<SubTree ID='other'/>", "there is no tree 'other'; use one of main"),
+        ("<SubTree ID='other'/>", "there is no tree 'other', here or in a file beside it; use one of main"),
         ("<SubTree ID='main'/>", "its trees stand in one another: main, main"),
         (f"{GO}{GO}", "<BehaviorTree 'main'>: it has 2 nodes in it"),
     ],
@@ -180,10 +189,8 @@ def test_what_cannot_be_carried_over_is_an_error_that_names_it(body: str, reason
 @pytest.mark.parametrize(
     ("port", "reason"),
     [
-        ('<output_port name="thing" type="thing"/>', "a routine gives nothing back"),
         ('<input_port name="Thing" type="thing"/>', "call a role in small letters"),
         ('<input_port name="thing" type="Pose"/>', "a role of type 'Pose' is not known"),
-        ('<input_port name="thing" type="thing" default="mug 1"/>', "a role has no default"),
         ('<input_port name="thing" type="thing"/>', "'do it' has to name each of its roles once: thing"),
     ],
 )
@@ -195,10 +202,10 @@ def test_a_role_is_an_input_port_of_the_main_tree(port: str, reason: str) -> Non
     ("text", "reason"),
     [
         ("<tree/>", "<tree>: the first element of a file of BehaviorTree.CPP is <root>"),
-        ("<root/>", "this is no file of version 4"),
+        ('<root BTCPP_format="5"/>', "there is no version '5'; 3 and 4 are read"),
         ('<root BTCPP_format="4"/>', "there is no tree"),
-        ('<root BTCPP_format="4"><include path="a.xml"/></root>', "other files are not read"),
-        ('<root BTCPP_format="4"><Sequence/></root>', "only BehaviorTree and TreeNodesModel stand here"),
+        ('<root BTCPP_format="4"><include path="a.xml"/></root>', "it has to name a file below its own folder"),
+        ('<root BTCPP_format="4"><Sequence/></root>', "only BehaviorTree, TreeNodesModel and include stand here"),
         ('<root BTCPP_format="4"><BehaviorTree/><BehaviorTree/></root>', "this ID is that of line 1, too"),
         (
             f'<root BTCPP_format="4"><BehaviorTree ID="a">{WAIT}</BehaviorTree></root>',
@@ -206,7 +213,7 @@ def test_a_role_is_an_input_port_of_the_main_tree(port: str, reason: str) -> Non
         ),
         (file_of(WAIT).replace('execute="main"', 'execute="mein"'), "there is no tree 'mein'; did you mean 'main'?"),
         (file_of(WAIT, f'<BehaviorTree ID="main">{WAIT}</BehaviorTree>'), "this ID is that of line 2, too"),
-        (file_of(WAIT).replace("_goal", "_gaol"), "'_gaol' cannot be carried over"),
+        (file_of(WAIT).replace("_goal", "_gaol"), "say what it is for"),
         (
             file_of(WAIT, f'<BehaviorTree ID="b">{WAIT}</BehaviorTree>').replace(' main_tree_to_execute="main"', ""),
             "main_tree_to_execute is one of main, b",
@@ -312,9 +319,31 @@ def _chain(_: Path) -> str:
     return file_of('<SubTree ID="t0"/>', trees)
 
 
+def _skipped(_: Path) -> str:
+    nine = {n: f'<SubTree ID="t{n + 1}"/>' * 9 for n in range(18)}
+    trees = "".join(f'<BehaviorTree ID="t{n}"><Fallback>{one}</Fallback></BehaviorTree>' for n, one in nine.items())
+    last = '<BehaviorTree ID="t18"><SubTree ID="t0" _skipIf="1"/></BehaviorTree>'
+    return file_of(f'<Sequence>{WAIT}<SubTree ID="t0"/></Sequence>', trees + last)
+
+
+def _names(_: Path) -> str:
+    goals = ("".join(f"{{é{n}}}" for n in range(first, first + 40)) for first in range(0, 16_000, 40))
+    return file_of(f"<Sequence>{''.join(f'<AgentNode goal={one!r}/>' for one in goals)}</Sequence>")
+
+
+def _labels(_: Path) -> str:
+    labels = " ".join(f"_a{n}='1'" for n in range(50_000))
+    return file_of(f"<AlwaysSuccess {labels}/>")
+
+
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
+        (_skipped, "all that is in it may be skipped"),
+        (_names, "more than 1,000 names"),
+        (_labels, "at most 50 items"),
+        (lambda _: file_of(f"<Script code='{'(' * 1000}'/>"), "its brackets stand more than 50 deep"),
+        (lambda _: file_of(f"<Script code='{'x := 1;' * 100_000}'/>"), "a script has at most 2000 characters"),
         (_bomb, "a document type and its entities are not read"),
         (_other_file, "a document type and its entities are not read"),
         (lambda _: "<a>" * 200_000, "nested more than 100 levels deep"),
