@@ -243,7 +243,7 @@ class Maker:
         if drawn.random() < settings.unclear:
             by_people = people and drawn.random() < _BY_PEOPLE
             text = say_impossible(drawn) if by_people else say_nonsense(drawn)
-            return _Request(text, person=drawn.random() < settings.asking)
+            return _Request(text)
         clear = _Request(None, goals_of(task.goal), lived_in=people)
         if task.names or drawn.random() >= settings.asking:  # a person knows only the vocabulary's words
             return clear

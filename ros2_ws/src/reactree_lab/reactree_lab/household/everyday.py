@@ -69,7 +69,7 @@ class _InShort(Somebody):
             put=rng.choice(EVERYDAY["verbs"]),
             place=place,
             at=f"{on if kind == 'plain' else on[:2]} {place}",
-            **_MANY if several else _ONE,
+            **{word: word if several else one for word, one in EVERYDAY["one"].items()},
         )
 
     def _draw_name(self, names: Sequence[str]) -> str:
@@ -84,7 +84,7 @@ class _InShort(Somebody):
 
     def _polite(self, text: str) -> str:
         rng, said, before = self.rng, text, ""
-        if text.split()[0] in {*EVERYDAY["verbs"], *_VERBS}:
+        if text.split(maxsplit=1)[0] in (*EVERYDAY["verbs"], *EVERYDAY["common_verbs"]):
             before = rng.choices(list(EVERYDAY["before"]), weights=list(EVERYDAY["before"].values()))[0]
             said = f"{before} {text}".strip()
         if rng.random() < 0.1:
@@ -95,11 +95,6 @@ class _InShort(Somebody):
             why = rng.choice(EVERYDAY["because"]).format(why=rng.choice(EVERYDAY["why"]))
             said = f"{said}, {why}" if rng.random() < 0.7 else f"{why}, {said}"
         elif rng.random() < 0.08:
-            reason = self._one_of("reasons")
-            return f"{reason} {said[0].upper()}{said[1:]}{end}" if rng.random() < 0.5 else f"{said}{end or '.'} {reason}"
+            reason, said = self._one_of("reasons"), f"{said[0].upper()}{said[1:]}"
+            return f"{reason} {said}{end}" if rng.random() < 0.5 else f"{said}{end or '.'} {reason}"
         return f"{said[0].upper()}{said[1:]}{end}"
-
-
-_VERBS = frozenset(("put", "place", "set", "move", "bring", "take", "leave", "get", "turn", "switch", "start", "run", "let"))
-_ONE = {"them": "it", "they": "it", "are": "is", "belong": "belongs", "go": "goes", "have": "has", "their": "its", "be": "be"}
-_MANY = {name: name for name in _ONE}
