@@ -13,7 +13,7 @@ from reactree_ros.agent.control_flow import ControlFlow, wordings
 from reactree_ros.agent.decision import ASKS_MEMORY, OK, RECALL, Decision
 from reactree_ros.agent.grammar import LONGEST_LINE, LONGEST_THOUGHT, DecisionGrammar
 from reactree_ros.agent.kinds.expand import Expand, normal
-from reactree_ros.agent.kinds.think import Summarise
+from reactree_ros.agent.kinds.think import Ask, Summarise, Think
 from reactree_ros.agent.parameters import ParameterError
 from reactree_ros.agent.prompt import ContextWindow, Siblings, reply_rule, system_text, task_turn
 from reactree_ros.agent.skill import Offer, apart
@@ -48,6 +48,9 @@ MOST_REFUSED = 2
 FAILED, UNTOUCHED, MOST_NAMED = "What you did last failed: {}", "Nothing was done with {}, which your task names.", 5
 HELD = "You still hold {}, which your task names."
 SURE = "Say that you are done only if your task is done all the same."
+
+#: What the root asks, after its last thought, before it gives up.
+WHAT_NOW = "What should I do?"
 
 #: What follows the answer to the last question.
 NO_MORE = "You may ask no more questions."
@@ -141,7 +144,9 @@ class AgentNode(GoalNode):
                 self.check_budget()
                 reply = reply.further()
             assert said.decision is not None  # it was read
-            if (reached := (yield from self.taking(said.decision, reply, said.text))) is not None:
+            question = self._question_before(said.decision, reply)
+            decision, words = (Ask(question), f"Ask: {question}") if question else (said.decision, said.text)
+            if (reached := (yield from self.taking(decision, reply, words))) is not None:
                 return reached
         return None
 
@@ -357,6 +362,15 @@ class AgentNode(GoalNode):
             doubts.append(HELD.format(" and ".join(held[:MOST_NAMED])))
         self._last_failed, self._checks = "", False
         return " ".join((*doubts, SURE)) if doubts else ""
+
+    def _question_before(self, decision: Decision, reply: Reply) -> str:
+        """Return the question that is put instead, if the root gives up and nothing was asked in the whole run."""
+        gives_up = decision.node_end == End.FAILURE.value and self is self.context.nodes[0]
+        asks = self._questions_left() and not self.budget.questions and not self.context.options.as_recorded
+        if not (gives_up and asks) or reply.answered_by == A_PERSON:
+            return ""
+        said = (turn.decision for turn in reversed(self.turns) if isinstance(turn, Said))
+        return " ".join((next((one.thought for one in said if isinstance(one, Think)), ""), WHAT_NOW)).strip()
 
     def _still_held(self) -> list[str]:
         household, named = self.context.household, whole_names(without_excluded(self.subgoal), self.context.nameable)

@@ -114,6 +114,19 @@ def test_the_same_question_is_not_put_twice() -> None:
     assert replays(events)
 
 
+def test_the_root_asks_before_it_gives_up_and_a_node_below_it_does_not() -> None:
+    person = Says("the red one")
+    script = {"root": ["Think: I do not understand.", "Act: failure", "Act: open fridge 1", expand("sequence", "a")]}
+    episode, _, events = run_of({**script, "a": ["Act: failure"]}, person)
+    assert episode.run().end == "failure"
+    assert [one.text for one in person.asked] == ["I do not understand. What should I do?"]
+    assert replays(events)
+    person = Says("nothing")
+    episode, _, events = run_of({"root": ["Ask: Which apple?", "Act: failure"]}, person)
+    assert (episode.run().end, len(person.asked)) == ("failure", 1)
+    assert replays(events)
+
+
 @pytest.mark.parametrize(("name", "person"), [("reactree", Says()), ("reactree:questions=2", None)])
 def test_without_questions_or_a_person_nothing_can_be_asked(name: str, person: Person | None) -> None:
     episode, model, events = run_of({"root": ["Ask: Which apple?", "Act: done"]}, person, name=name)

@@ -11,7 +11,14 @@ from command_line import Cli
 from smollm2 import assert_nothing_broke, need
 
 from reactree_local.mind import ADAPTER, SPEC, base
-from reactree_ros.llm.spec import model_settings
+from reactree_ros.agent.turns import Said
+from reactree_ros.episode import Episode
+from reactree_ros.household.houses import HOUSES
+from reactree_ros.household.symbolic import SymbolicWorld
+from reactree_ros.household.tasks import load_tasks
+from reactree_ros.llm.spec import make_model, model_settings
+from reactree_ros.planners.spec import planner
+from reactree_ros.tree.options import TreeOptions
 
 pytestmark = pytest.mark.real
 
@@ -59,3 +66,31 @@ def test_a_run_by_it_reaches_its_goal_and_replays(cli: Cli, packaged: Path, tmp_
     ended = cli("run", task, "--llm", "mind", "--save", tmp_path / "run.jsonl")
     assert ended.code == 0, ended.out + ended.err
     assert_nothing_broke(cli, tmp_path / "run.jsonl")
+
+
+def test_plain_sentences_are_not_refused_and_what_nobody_can_do_is(packaged: Path) -> None:
+    """No training has the sentences, nor the pairs of thing and place that are said in the same few ways."""
+    sentences = json.loads(Path(__file__).with_name("plain_sentences.json").read_text(encoding="utf-8"))
+    kinds, pairs = sentences["said"]["kinds"], sentences["said"]["pairs"]
+    said = [
+        kind.format(thing=thing, at=at, a="an" if thing[0] in "aeiou" else "a") for kind in kinds for thing, at in pairs
+    ]
+    plain = [*said[::2], *sentences["own"]["done"]]
+    assert len(plain) == 30
+    model = make_model(*model_settings("mind", {}, where="test"))
+    (name,) = SPEC.trained_for(model_settings("mind", {}, where="test")[1])
+    (task, *_) = load_tasks(HOUSES["villa"])
+
+    def is_refused(sentence: str) -> bool:
+        with SymbolicWorld(task, scored=False) as world:
+            options = TreeOptions(max_decisions=1)
+            episode = Episode(sentence, world=world, model=model, planner=planner(name), options=options)
+            episode.run()
+        said = [turn.text for turn in episode.context.nodes[0].turns if isinstance(turn, Said)]
+        return "I do not understand" in said[0] or said[0] == "Act: failure"
+
+    try:
+        assert [one for one in plain if is_refused(one)] == []
+        assert [one for one in sentences["own"]["refused"] if not is_refused(one)] == []
+    finally:
+        model.close()

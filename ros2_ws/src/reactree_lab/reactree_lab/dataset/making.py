@@ -206,7 +206,8 @@ class Maker:
         settings = self.recipe.settings
         rooms = settings.rooms or random.Random(f"rooms {seed}").randint(3, 8)
         house = house_name(seed, rooms, varied=settings.varied)
-        people = (drawn := random.Random(f"people {seed}")).random() < settings.people
+        everyday = random.Random(f"everyday {seed}").random() < settings.everyday
+        people = (drawn := random.Random(f"people {seed}")).random() < settings.people or everyday
         nouns = TAUGHT if people and drawn.random() < _RENAMED else ""
         made = generate_house(
             seed=seed,
@@ -217,6 +218,7 @@ class Maker:
             about=settings.about,
             nouns=nouns,
             people=people and drawn.random() < _SAID,
+            everyday=everyday,
         )
         for task in parse_tasks(made):
             who, most = self.recipe.planner, settings.examples
@@ -241,7 +243,7 @@ class Maker:
         if drawn.random() < settings.unclear:
             by_people = people and drawn.random() < _BY_PEOPLE
             text = say_impossible(drawn) if by_people else say_nonsense(drawn)
-            return _Request(text, person=drawn.random() < settings.asking)
+            return _Request(text)
         clear = _Request(None, goals_of(task.goal), lived_in=people)
         if task.names or drawn.random() >= settings.asking:  # a person knows only the vocabulary's words
             return clear

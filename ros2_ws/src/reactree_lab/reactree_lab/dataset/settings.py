@@ -53,6 +53,13 @@ class DatasetSettings(Settings):
         description="share of houses where people live: most say tasks in many more words, half call things by names "
         "that no class has, in some things are moved or several robots work",
     )
+    everyday: float = Field(
+        default=0.0,
+        ge=0,
+        le=1,
+        description="share of houses with small errands that are said in a few words; half of these houses call their "
+        "things and furniture by names that no class has",
+    )
     asking: float = Field(
         default=0.0,
         ge=0,

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any
 
+from reactree_lab.household.everyday import draw_little, name_furniture, say_shortly
 from reactree_lab.household.people import say_as_people
 from reactree_lab.household.wording import Wish, say_errands
 from reactree_ros.errors import UserError
@@ -75,6 +76,8 @@ _KINDS = {name: _Kind(**kind) for name, kind in _TABLES["tasks"].items()}
 KINDS: Mapping[str, Sequence[str]] = {name: classes.split() for name, classes in _TABLES["kinds"].items()}
 #: Destinations, by class of furniture.
 DESTINATIONS: Mapping[str, Destination] = {name: Destination(**one) for name, one in _TABLES["destinations"].items()}
+#: Classes of furniture that only everyday tasks bring something to.
+_MORE_PLACES = ("bookshelf", "nightstand", "closet", "washingmachine", "garbagecan")
 #: Classes that may be turned on without bringing anything there.
 SWITCHES: Sequence[str] = _TABLES["switches"]
 #: Subjects of tasks: classes that goals may name, then types of task, including those of varied houses.
@@ -145,6 +148,7 @@ def generate_house(
     about: str = "",
     nouns: str = "",
     people: bool = False,
+    everyday: bool = False,
 ) -> list[Task]:
     """Make an apartment and its tasks.
 
@@ -163,6 +167,7 @@ def generate_house(
         about: Subjects of which each task must have at least one; empty allows any.
         nouns: What the house calls its things, ``taught`` or ``kept``; empty for the vocabulary's words.
         people: Whether instructions are said as people do. Neither changes anything else of the tasks.
+        everyday: Whether each task is a small errand of a varied house, said in a few words.
 
     Raises:
         ValueError: The number of rooms or tasks is impossible, or a word is no subject.
@@ -174,16 +179,19 @@ def generate_house(
         raise ValueError(f"an apartment needs at least 1 task, not {tasks!r}")
     none, some = (frozenset(filter(None, check_subjects(given).split(","))) for given in (without, about))
     names = _names_in(seed, rooms, nouns)
-    apartment, errands = (_varied if varied else _plain)(seed, rooms)
-    house = replace(apartment, clutter=()) if varied else apartment  # each varied task places it anew
+    apartment, errands = _everyday(seed, rooms) if everyday else (_varied if varied else _plain)(seed, rooms)
+    if everyday and names:
+        names |= name_furniture(random.Random(f"furniture {seed} {rooms}"), _places_in(apartment))
+    house = replace(apartment, clutter=()) if varied or everyday else apartment  # each varied task places it anew
     documents: list[Task] = []
     fitting = _fitting(errands, without=none, about=some, house=f"house {seed} of {rooms} rooms")
     for number, (rng, drawn) in enumerate(itertools.islice(fitting, tasks), 1):
         room = rng.choice(list(apartment.rooms))
-        errand, things, text = (_arrange_varied if varied else _arrange_plain)(rng, apartment, drawn, names)
-        if people:
+        errand, things, text = (_arrange_varied if varied or everyday else _arrange_plain)(rng, apartment, drawn, names)
+        if people or everyday:
             own = random.Random(f"people {seed} {rooms} {number}")
-            text = say_as_people(own, _wishes(own, apartment, errand, things), errand.switches, names)
+            wishes = _wishes(own, apartment, errand, things, told_where=0 if everyday else _TOLD_WHERE)
+            text = (say_shortly if everyday else say_as_people)(own, wishes, errand.switches, names)
         goal = {f"{_relation(place)}_{thing}_{place}": count for (thing, place), count in errand.wanted.items()}
         document = {
             "task_id": number,
@@ -198,7 +206,7 @@ def generate_house(
     return documents
 
 
-def _names_in(seed: int, rooms: int, nouns: str) -> Mapping[str, str]:
+def _names_in(seed: int, rooms: int, nouns: str) -> dict[str, str]:
     """Draw the names of a house: all that training never uses, or many of the others."""
     rng = random.Random(f"names {seed} {rooms}")
     first = (*_DISHES, *_FOOD, "coffeepot")
@@ -253,6 +261,25 @@ def _varied(seed: int, rooms: int) -> tuple[_Apartment, _Errands]:
     return apartment, errands()
 
 
+def _everyday(seed: int, rooms: int) -> tuple[_Apartment, _Errands]:
+    apartment = _make_apartment(random.Random(f"everyday apartment {seed} {rooms}"), rooms)
+    places = _places_in(apartment)
+    switches = [name for name in SWITCHES if name in {item.class_name for item in apartment.furniture}]
+
+    def errands() -> _Errands:
+        for index in itertools.count():
+            rng = random.Random(f"everyday task {seed} {rooms} {index}")
+            wanted, turned_on = draw_little(rng, [*_PLACES, *_CLUTTER_PLACES], places, switches)
+            yield rng, Errand(name="everyday", wanted=wanted, switches=turned_on)
+
+    return apartment, errands()
+
+
+def _places_in(apartment: _Apartment) -> list[str]:
+    found = {item.class_name for item in apartment.furniture}
+    return [name for name in (*DESTINATIONS, *_MORE_PLACES) if name in found]
+
+
 #: An errand in the order of its words, the things of its task, and its instruction.
 _Arranged = tuple[Errand, tuple[_Thing, ...], str]
 
@@ -281,12 +308,18 @@ def _errand_of(rng: random.Random, name: str) -> Errand:
     return Errand(name=name, wanted=wanted, switches=(kind.receptacle,) if kind.turn_on else ())
 
 
-def _wishes(rng: random.Random, apartment: _Apartment, errand: Errand, things: Sequence[_Thing]) -> list[Wish]:
+def _wishes(
+    rng: random.Random,
+    apartment: _Apartment,
+    errand: Errand,
+    things: Sequence[_Thing],
+    told_where: float = _TOLD_WHERE,
+) -> list[Wish]:
     wishes = []
     for (name, place), count in errand.wanted.items():
         one = rng.choice([thing for thing in things if thing.class_name == name and not thing.out_of_reach])
         at = "in" if one.inside else "on", one.place.class_name, apartment.rooms[one.place.room]
-        source = at if rng.random() < _TOLD_WHERE else None
+        source = at if rng.random() < told_where else None
         inside = _relation(place) == "inside"
         wishes.append(Wish(thing=name, count=count, place=place, inside=inside, source=source))
     return wishes

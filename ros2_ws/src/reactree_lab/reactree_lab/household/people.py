@@ -51,7 +51,7 @@ def say_as_people(
     rng: random.Random, wishes: Sequence[Wish], switches: Sequence[str], names: Mapping[str, str] = MappingProxyType({})
 ) -> str:
     """Draw an instruction like :func:`~reactree_lab.household.wording.say_errands`, from many more ways to say it."""
-    return _Somebody(rng=rng, names=names).say(wishes, switches)
+    return Somebody(rng=rng, names=names).say(wishes, switches)
 
 
 def say_impossible(rng: random.Random) -> str:
@@ -81,7 +81,7 @@ def _filled(rng: random.Random, slot: str, slots: Mapping[str, Sequence[str]]) -
     return rng.choice(slots[slot])
 
 
-class _Somebody(Speaker):
+class Somebody(Speaker):
     words, things, places = _WORDS, _THINGS, _PLACES
 
     def _draw_name(self, names: Sequence[str]) -> str:
@@ -134,7 +134,7 @@ class _Somebody(Speaker):
 
     def _names_of_place(self, group: Sequence[Wish]) -> Sequence[str]:
         names = super()._names_of_place(group)
-        return (*names, "washer") if group[0].place == "dishwasher" else names
+        return (*names, "washer") if group[0].place == "dishwasher" and "dishwasher" not in self.names else names
 
     def _names_of_thing(self, wish: Wish, group: Sequence[Wish]) -> Sequence[str]:
         names = super()._names_of_thing(wish, group)
@@ -212,7 +212,7 @@ class _Opener:
 
     def request(self) -> OpenRequest:
         kinds = ["group", "group", "either thing"] if len(self.moved) == 1 else ["group", "group", "hidden", "hidden"]
-        kinds += [] if self.switched else ["nothing", "place", "place", "both", "either place"]
+        kinds += [] if self.switched else ["nothing", "bring", "place", "place", "both", "either place"]
         kinds += ["number"] * 3 if self._uncertain(self.moved) else []
         kinds += ["table"] * 2 if self.moved[0].target.endswith("table") and not self.switched else []
         kind = self.rng.choice(kinds)
@@ -227,7 +227,7 @@ class _Opener:
         return OpenRequest(
             text=finished(self.rng, f"{said[0].upper()}{said[1:]}"),
             questions=tuple(asks),
-            hopeless=kind in ("nothing", "place", "both")
+            hopeless=kind in ("nothing", "bring", "place", "both")
             or (kind in ("group", "hidden") and self._names_anything(text)),
             goal=(*told, *(one for one in self.moved if one not in told), *self.switched),
         )
@@ -241,8 +241,13 @@ class _Opener:
         put, named = rng.choice(PEOPLES["open"]["put"]), self._named(moved)
         which, where = f"What should I put{at}?", f"Where should I put {named}?"
         if kind == "nothing":
-            text = rng.choice(PEOPLES["open"]["nothing"]).format(tonight=rng.choice(PEOPLES["open"]["tonight"]))
+            at = rng.choice([names[0] for name, names in _PLACES.items() if name != moved[0].target])
+            tonight = rng.choice(PEOPLES["open"]["tonight"])
+            text = rng.choice(PEOPLES["open"]["nothing"]).format(tonight=tonight, place=f"the {at}")
             return text, ["What should I put away?", where], False
+        if kind == "bring":
+            text = rng.choice(PEOPLES["open"]["bring"]).format(things=self._group(moved))
+            return text, ["What should I bring?", where], False
         if kind == "group":
             return f"{put} {self._group(moved)} {self._said_at()}", [which], False
         if kind == "both":

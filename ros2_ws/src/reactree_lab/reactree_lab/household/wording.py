@@ -88,7 +88,7 @@ class Speaker:
         for switch in switches:
             known = any(place == switch for place, _ in groups) or switch in named
             meant = known and len(groups) == 1 and self.rng.random() < 0.7
-            it = "it" if meant else f"the {self._draw_name(self.places[switch])}"
+            it = "it" if meant else f"the {self._draw_name(self._named(switch))}"
             clauses.append(self._switch(it))
             named.append(switch)
         text = clauses[0]
@@ -137,8 +137,11 @@ class Speaker:
         }
         return self._one_of(kind).format(**words)
 
+    def _named(self, place: str) -> Sequence[str]:
+        return (self.names[place],) if place in self.names else self.places[place]
+
     def _names_of_place(self, group: Sequence[Wish]) -> Sequence[str]:
-        return self.places[group[0].place]
+        return self._named(group[0].place)
 
     def _names_of_thing(self, wish: Wish, group: Sequence[Wish]) -> Sequence[str]:
         return self.things[wish.thing]

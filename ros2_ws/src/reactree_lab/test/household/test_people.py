@@ -8,11 +8,14 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from reactree_lab.household import people
+from reactree_lab.household.everyday import EVERYDAY
 from reactree_lab.household.generator import DESTINATIONS, KEPT, NOUNS, TAUGHT, draw_errand, draw_names, generate_house
 from reactree_lab.household.people import say_as_people, say_impossible, say_openly
 from reactree_lab.household.person import SimulatedPerson
@@ -61,6 +64,41 @@ def test_no_table_of_training_has_a_noun_that_is_kept_back() -> None:
     tables = (THINGS, PLACES, people.PEOPLES, people.WORDS, NOUNS[TAUGHT], [one.word for one in CLASSES.values()])
     said = " ".join(texts(tables)).lower()
     assert [noun for noun in nouns(KEPT) if re.search(rf"\b{noun}", said)] == []
+
+
+def test_no_sentence_by_which_the_shipped_model_is_tested_is_in_a_training() -> None:
+    """Nor is a name in one of them that no class has."""
+
+    def plain(text: str) -> str:
+        return f" {' '.join(re.findall('[a-z0-9]+', text.lower()))} "
+
+    path = Path(__file__).parents[3] / "reactree_local/test/plain_sentences.json"
+    tested = json.loads(path.read_text(encoding="utf-8"))
+    sentences = {plain(one) for one in texts(list(map(list, tested["own"].values())))}
+    for group in (tested["said"], tested["unnamed"]):
+        for frame, (thing, at) in product(group["kinds"], group["pairs"]):
+            sentences.add(plain(frame.format(thing=thing, at=at, a="an" if thing[0] in "aeiou" else "a")))
+    assert len(sentences) == 102
+    tables = ({**EVERYDAY, "before": list(EVERYDAY["before"])}, people.PEOPLES, people.WORDS, NOUNS)
+    trained = [plain(text) for text in texts(tables)]
+    for seed, nouns in product(range(40), ("", TAUGHT)):
+        for task in generate_house(seed=seed, tasks=5, everyday=True, nouns=nouns):
+            trained.append(plain(task["nl_instructions"][0]))
+    for kept in (*sentences, *map(plain, tested["unnamed"]["names"].values())):
+        assert [text for text in trained if kept in text] == []
+
+
+def test_a_small_errand_is_said_with_the_names_of_the_house() -> None:
+    tasks = [
+        task
+        for seed in range(20)
+        for task in parse_tasks(generate_house(seed=seed, tasks=5, everyday=True, nouns=TAUGHT))
+    ]
+    assert all(len(task.goal) <= 3 for task in tasks)
+    assert sum(one.target in task.names for task in tasks for one in task.goal) > 20
+    clean = [task for task in tasks if len(task.goal) == 1 and task.goal[0].item in task.names]
+    said = [task.names[task.goal[0].item] in task.instruction.lower() for task in clean]
+    assert sum(said) > 0.8 * len(said) > 20
 
 
 def test_a_thing_by_another_name_is_looked_for_in_the_same_rooms() -> None:
