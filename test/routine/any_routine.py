@@ -35,8 +35,8 @@ _WORDS = ("mug 1", "the “big” table", 'it\'s <here> & "there"', "{{braces}}"
 
 
 class AnyRoutine:
-    def __init__(self, seed: int, *, labelled: bool = True) -> None:
-        self._labelled = labelled
+    def __init__(self, seed: int, *, labelled: bool = True, is_run: bool = False) -> None:
+        self._labelled, self._pauses = labelled, (0, 1) if is_run else (0, 250, 3_600_000)
         self._random = random.Random(seed)
         self._names: list[str] = []
         self._set: list[str] = []
@@ -101,7 +101,7 @@ class AnyRoutine:
         return model.Script(code=f"{self._entry()} := {value}", labels=self._labels())
 
     def _pause(self) -> Any:
-        return model.Pause(milliseconds=self._random.choice((0, 250, 3_600_000)))
+        return model.Pause(milliseconds=self._random.choice(self._pauses))
 
     def _value(self, parameter: object) -> str:
         if self._names and self._random.random() < 0.5:

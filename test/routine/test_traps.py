@@ -236,7 +236,7 @@ def test_a_poisoned_routine_does_what_the_policy_allows_and_no_more(memory: Sqli
 
 @pytest.mark.parametrize("seed", TRAPS[::2])
 def test_a_routine_of_any_shape_ends_and_no_run_by_a_bug(memory: SqliteMemory, seed: int) -> None:
-    rng, routine = random.Random(seed), AnyRoutine(seed).make()
+    rng, routine = random.Random(seed), AnyRoutine(seed, is_run=True).make()
     values = {role.name: rng.choice(("apple", "fridge", "3", "{x}", "mug 1", "\n")) for role in routine.roles}
     found = Pending.ready((Fit(routine, values),))
     task, limits = tasks(1, 8)[seed % 8], TreeOptions(max_decisions=60, max_steps=40)
