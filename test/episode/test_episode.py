@@ -223,7 +223,7 @@ def test_one_call_carries_out_what_the_first_task_asks_and_saves_it(tmp_path: Pa
 
 
 def test_the_memory_is_named_as_on_the_command_line(tmp_path: Path) -> None:
-    named = "household:planner=react_wm:index=words"
+    named = "household:index=words:planner=react_wm"
     run(planner="react_wm", memory=named, save=tmp_path / "run.jsonl")
     record = read_record(tmp_path / "run.jsonl")
     assert record.run["memory"] == named

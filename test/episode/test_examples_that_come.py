@@ -36,7 +36,7 @@ NOT_GIVEN = tuple(name for name in planner_names() if name not in GIVEN)
 
 @pytest.fixture(autouse=True)
 def by_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reactree_ros.household.memory.lacking", lambda extra: {extra: ""})
+    monkeypatch.setattr("reactree_ros.memory.embedding.lacking", lambda extra: {extra: ""})
 
 
 def spec_of(planner: str = PLANNER, *, llm: str | None = "openai", **fields: Any) -> RunSpec:
@@ -65,7 +65,7 @@ def shown(record: Record) -> dict[str, list[str]]:
 
 def test_for_a_trained_model_each_node_is_shown_examples_of_its_own_subgoal() -> None:
     record, model = carried_out(spec_of())
-    assert record.run["memory"] == f"household:planner={PLANNER}:index=words"
+    assert record.run["memory"] == f"household:index=words:planner={PLANNER}"
     assert {goal: examples[0] for goal, examples in shown(record).items() if goal != "find the coffee table"} == {
         ROOT: ROOT,
         CHILD: CHILD,
@@ -148,7 +148,7 @@ def test_a_run_with_them_is_played_again_and_gone_on_with_and_nothing_is_added()
 
 def test_a_run_with_them_can_be_resumed_without_naming_them(cli: Cli, tmp_path: Path) -> None:
     whole, cut = tmp_path / "whole.jsonl", tmp_path / "cut.jsonl"
-    named = f"household:planner={PLANNER}:index=words"
+    named = f"household:index=words:planner={PLANNER}"
     assert cli("run", "Put 1 apple on the coffee table", "--memory", named, "--json", "--save", whole).code == 0
     lines = whole.read_text(encoding="utf-8").splitlines(keepends=True)
     cut.write_text("".join(lines[: len(lines) // 2]), encoding="utf-8")

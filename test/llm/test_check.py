@@ -231,10 +231,10 @@ def says_late() -> str:
 def test_a_context_that_is_too_small_is_told_with_what_fits(asked: Lesson) -> None:
     model = Answering(understands, room=2)
     report = checked(model, asked)
-    assert report.facts["the planner's first prompt"] == "1200 tokens with 2 examples; 2 more did not fit"
+    assert report.facts["the planner's first prompt"] == "1200 tokens with 2 examples; 11 more did not fit"
     assert report.advice == [
-        "set the context to 2700 (llama.cpp: -c 2700, vLLM: --max-model-len 2700), or max_examples=2: the planner's "
-        "first prompt is 200 tokens too long for 1000"
+        "set the context to 3600 (llama.cpp: -c 3600, vLLM: --max-model-len 3600), or max_examples=2: the planner's "
+        "first prompt is 1100 tokens too long for 1000"
     ]
     none = checked(Answering(understands, room=-1), asked)
     assert none.problems[0].startswith("no decision: the prompt is 100 tokens too long")
@@ -243,7 +243,7 @@ def test_a_context_that_is_too_small_is_told_with_what_fits(asked: Lesson) -> No
 def test_a_context_without_room_for_what_is_done_is_told(asked: Lesson) -> None:
     report = checked(Answering(understands, status={**CHAT, "context in tokens": "2048"}), asked)
     assert report.advice == [
-        "set the context to 3212, or max_examples=2: beside the first prompt there is room for 336 tokens of what is "
+        "set the context to 3212, or max_examples=6: beside the first prompt there is room for 336 tokens of what is "
         "done and seen"
     ]
 

@@ -173,7 +173,7 @@ def test_a_planner_that_names_no_memory_has_the_examples_of_the_household(
         "find and pick up the apple",
         ScriptedModel({"find and pick up the apple": ["Act: pick up apple 1", "Act: done"]}),
     )
-    monkeypatch.setattr("reactree_ros.household.memory.lacking", lambda extra: {extra: ""})
+    monkeypatch.setattr("reactree_ros.memory.embedding.lacking", lambda extra: {extra: ""})
     monkeypatch.setattr("reactree_ros.nodes.inference.inference_node.make_model", lambda spec, settings: model)
     graph.inference(llm="openai", base_url="http://localhost:1/v1", model="m")
     graph.bridge(ScriptedWorld())

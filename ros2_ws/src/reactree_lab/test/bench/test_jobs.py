@@ -204,12 +204,12 @@ def test_contenders_are_planners_with_language_models_of_their_own(tmp_path: Pat
 def test_contenders_are_told_apart_by_the_memory_of_their_examples(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reactree_ros.household.memory.lacking", lambda extra: {extra: ""})
+    monkeypatch.setattr("reactree_ros.memory.embedding.lacking", lambda extra: {extra: ""})
     monkeypatch.setattr("reactree_lab.bench.job_runner.make_model", lambda spec, settings: ExpertModel())
     file = tmp_path / "contenders.yaml"
     file.write_text(
         "with: {planner: reactree_wm}\n"
-        "flat: {planner: react_wm, memory: 'household:planner=react_wm:index=words'}\n"
+        "flat: {planner: react_wm, memory: 'household:index=words:planner=react_wm'}\n"
         "without: {planner: reactree_wm, memory: none}\n",
         encoding="utf-8",
     )
@@ -230,8 +230,8 @@ def test_contenders_are_told_apart_by_the_memory_of_their_examples(
             assert one.line.achieved
             opened.record(one)
     assert BenchReport(folder).memories == [
-        "with: household:planner=reactree_wm:index=words",
-        "flat: household:planner=react_wm:index=words",
+        "with: household:index=words:planner=reactree_wm",
+        "flat: household:index=words:planner=react_wm",
         "without: none",
     ]
 
