@@ -323,7 +323,6 @@ def test_a_run_that_reached_its_goal_is_remembered_and_gives_examples(cli: Cli, 
     assert cli("run", INSTRUCTION, "--memory", memory, "--save", saved, "--json").code == 0
 
 
-@pytest.mark.skipif(not HAS_EMBEDDER, reason="needs the memory extra; `make test-memory` has it")
 def test_a_memory_is_filled_from_nothing_and_gone_on_with(cli: Cli, tmp_path: Path) -> None:
     house, memory = tmp_path / "house.json", tmp_path / "memory.db"
     cli("lab", "house", "--seed", 4, "--tasks", 2, "--out", house)
