@@ -157,7 +157,8 @@ def test_a_model_with_words_of_its_own_reaches_it_by_the_first_skill_that_a_refu
 
     def say(prompt: str) -> str:
         nonlocal missed
-        if (nearest := NEAREST.search(prompt.rpartition("\n")[2])) is not None:
+        last = prompt.splitlines()[-2:]  # the refusal, and what is possible now
+        if (nearest := next(filter(None, map(NEAREST.search, last)), None)) is not None:
             return f"Act: {nearest[1]}"
         text = decide(prompt)
         verb = next((verb for verb in words if text.startswith(f"Act: {verb} ")), None)
