@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from reactree_ros.agent.text import LONGEST_TEMPLATE, shortened_line
+from reactree_ros.agent.text import LONGEST, LONGEST_TEMPLATE, shortened_line
 
 #: What an entry of the blackboard holds: a number, whether something is so, or a text.
 Value = float | bool | str
@@ -62,6 +62,8 @@ def assign(names: Names, name: str, value: Value) -> Value:
         if not isinstance(value, str):
             raise ScriptError(f"'{name}' is a text, and cannot become {as_text(value)}")
         value = _number(value)
+    if isinstance(value, str) and len(value) > LONGEST:  # one that is put to itself doubles each time
+        raise ScriptError(f"'{name}' would have {len(value):,} characters; a text has at most {LONGEST:,}")
     names[name] = value
     return value
 

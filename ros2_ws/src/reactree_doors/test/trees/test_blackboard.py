@@ -201,6 +201,7 @@ def test_what_the_goal_names_is_given_by_whoever_asks() -> None:
         (sequence(sets('m := "far"'), '<measure metres="{m}"/>', "<a/>"), RETURNED, "measure, no"),
         (either('<drive metres="{m}"/>', sequence(sets("m := 1"), "<a/>")), RETURNED, "a, yes"),  # not set before
         (f"<KeepRunningUntilFailure>{sets('n := 1')}</KeepRunningUntilFailure>", RETURNED, "no"),  # nor for ever
+        (sequence(sets('t := "xx"'), f"<KeepRunningUntilFailure>{sets('t += t')}</KeepRunningUntilFailure>"), {}, "no"),
     ],
 )
 def test_what_cannot_be_worked_out_ends_the_tree(body: str, data: Mapping[str, Any], does: str) -> None:
