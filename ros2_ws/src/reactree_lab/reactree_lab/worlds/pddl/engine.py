@@ -23,7 +23,7 @@ from pydantic import Field
 
 from reactree_ros.agent.text import check_template
 from reactree_ros.errors import UserError
-from reactree_ros.files.read_back import read_yaml
+from reactree_ros.files.read_back import read_yaml, text_of
 from reactree_ros.plugins.settings import Settings, read_settings
 
 _log = logging.getLogger(__name__)
@@ -99,7 +99,7 @@ def read_problem(domain: Path, problem: Problem | Path) -> model.Problem:
             _fill(read, problem)
         else:
             text = _fitting(_shipped(domain), problem)
-            read = PDDLReader().parse_problem_string(domain.read_text(encoding="utf-8"), text)
+            read = PDDLReader().parse_problem_string(text_of(domain), text)
     odd = [fluent.name for fluent in read.fluents if not fluent.type.is_bool_type()]
     odd += [action.name for action in read.actions if not isinstance(action, InstantaneousAction)]
     if odd:
@@ -118,11 +118,16 @@ def _fitting(domain: model.Problem, problem: Path) -> str:
 
     No action can ask for such a fact, so nothing changes; each is named in the log.
     """
-    text = re.sub(r";[^\n]*", "", problem.read_text(encoding="utf-8"))
+    text = re.sub(r";[^\n]*", "", text_of(problem))
     kinds = {one.name: one.type for one in domain.all_objects}
-    for names, kind in re.findall(r"([^()]*?)\s-\s+([\w-]+)", _section(text, ":objects")):
-        if domain.has_type(kind):
-            kinds |= dict.fromkeys(names.split(), domain.user_type(kind))
+    names, words = list[str](), iter(re.split(r"[\s()]+", _section(text, ":objects")))
+    for word in words:
+        if word != "-":
+            names.append(word)
+            continue
+        if domain.has_type(kind := next(words, "")):
+            kinds |= dict.fromkeys(names, domain.user_type(kind))
+        names = []
     start = _section(text, ":init")
     fitting = start
     for fact in re.findall(r"(?<!\(not )\([^():]+\)", start):
