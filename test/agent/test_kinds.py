@@ -277,6 +277,13 @@ def test_a_run_takes_it_records_it_shows_it_counts_it_and_learns_it() -> None:
     assert '"sing": {"label": "Sing", "words": "{sing}", "colour": "--accent"' in as_script()
 
 
+@pytest.mark.usefixtures("strange")
+def test_a_flat_agent_takes_it_too() -> None:
+    model = ScriptedModel({"root": ["Blink: green for 2 s, since it is safe", "Act: done"]})
+    chosen = planner("react:more_decisions=blink")
+    assert Episode("root", world=ScriptedWorld(), model=model, planner=chosen).run().decisions == 2
+
+
 def test_the_bench_counts_questions_and_a_dataset_has_them() -> None:
     events: list[Event] = []
     model, chosen = ScriptedModel({"root": ["Ask: Which cup?", "Act: done"]}), planner("reactree:questions=2")
