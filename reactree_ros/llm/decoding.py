@@ -89,10 +89,8 @@ def method_for(constraints: frozenset[ConstraintKind]) -> Method:
     return Method.ROUNDS if ConstraintKind.CHOICE in constraints else Method.UNCONSTRAINED
 
 
-def form_of(method: Method, constraints: frozenset[ConstraintKind], may_say: MaySay) -> Form:
-    """Return the form in which an engine is asked for a decision; what is no agent node's is in lines."""
-    if not isinstance(may_say, DecisionGrammar):
-        return Form.LINES
+def form_of(method: Method, constraints: frozenset[ConstraintKind]) -> Form:
+    """Return the form in which an engine is asked for an agent node's decision."""
     held = method in (Method.ONE_REQUEST, Method.FORM_FIRST) and {*_WHOLE} & constraints == {ConstraintKind.JSON_SCHEMA}
     return Form.TOOLS if method is Method.TOOLS else Form.JSON if held or method is Method.ONE_SCHEMA else Form.LINES
 
@@ -131,8 +129,10 @@ async def decode(
     for tries in range(retries + 1):
         before, how = how, _method_of_try(method, engine, tries, held=again or tries == retries)
         hotter = hotter + 1 if how is before else 0
-        if isinstance(may_say, Grammar):
-            may_say = grammar = replace(may_say, form=form_of(how, engine.constraints, may_say))
+        if isinstance(may_say, DecisionGrammar):
+            may_say = grammar = replace(may_say, form=form_of(how, engine.constraints))
+        elif isinstance(may_say, Grammar):
+            grammar = may_say
         turns = in_form((*request.turns, *refused), grammar)
         if may_say is grammar and engine.chat and how in _NOT_HELD and method is not Method.FREE_FIRST:
             turns += (_possible(request.turns, grammar),)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from reactree_ros.background.pending import Pending, asked, pass_on
 from reactree_ros.errors import UserError
-from reactree_ros.llm.decoding import Method, decode, method_for
+from reactree_ros.llm.decoding import Method, decode, form_of, method_for
 from reactree_ros.llm.engine import Engine
 from reactree_ros.llm.port import (
     Around,
@@ -87,10 +87,12 @@ class EngineModel(LanguageModel):
 
     def status(self) -> Mapping[str, str]:
         engine = self.engine
+        method = self._method or method_for(engine.constraints)
         return {
             "engine": engine.name,
             "constraints": ", ".join(sorted(kind.value for kind in engine.constraints)) or "none",
-            "method": (self._method or method_for(engine.constraints)).value,
+            "method": method.value,
+            "form": form_of(method, engine.constraints).value,
             "context in tokens": "unknown" if engine.context is None else str(engine.context),
             **engine.status(),
         }

@@ -89,7 +89,9 @@ def own_tree(name: str, make: Callable[[OwnTree], Behaviour], summary: str = "a 
 def flat_abilities(context: RunContext, settings: AgentNodeSettings) -> Abilities:
     names = ("react_wm", "react") if context.recalls else ("react",)
     examples = fixed_example(context.household, *names)
-    return Abilities((), 0, examples, settings.break_rounds, settings.own_examples, settings.questions, more=settings.kinds)
+    return Abilities(
+        (), 0, examples, settings.break_rounds, settings.own_examples, settings.questions, more=settings.kinds
+    )
 
 
 def react(instruction: str, context: RunContext, settings: AgentNodeSettings) -> AgentNode:
