@@ -7,6 +7,7 @@ licence is not the same in the setuptools of Ubuntu 24.04 and in today's.
 import os
 import sys
 from glob import glob
+from importlib.metadata import distributions
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -43,8 +44,29 @@ class WithNodes(Distribution):
         super().parse_config_files(*args, **kwargs)
         # colcon prints what is read and evaluates that again, which fails for an object
         self.python_requires = self.metadata.python_requires = str(self.python_requires)
+        if {"install", "develop"} & {*sys.argv}:  # colcon, which installs no requirement
+            check(self.install_requires)
         if "AMENT_PREFIX_PATH" in os.environ:
             self.entry_points["console_scripts"] += [f"{name} = {NAME}.nodes.start:main" for name in NODES]
+
+
+def check(requirements: list[str]) -> None:
+    """End a build whose nodes could not start: a requirement is not here, or as old as Ubuntu's."""
+    from packaging.requirements import Requirement  # colcon needs it, too
+
+    lacked = {}
+    for one in map(Requirement, requirements):
+        found = next((there.version for there in distributions(name=one.name)), "not there")
+        if found == "not there" or not one.specifier.contains(found, prereleases=True):
+            lacked[str(one)] = found
+    if lacked:
+        said = ", ".join(f"{one} ({found})" for one, found in lacked.items())
+        pip = " ".join(f"'{one}'" for one in [*lacked, "setuptools>=64,<80"])
+        sys.exit(
+            f"error: {NAME} needs {said} in the Python that builds. Next to src: {sys.executable} -m venv "
+            f"--system-site-packages .venv-ros && .venv-ros/bin/python -m pip install {pip} && .venv-ros/bin/python "
+            '"$(command -v colcon)" build'
+        )
 
 
 def share(folder: str, pattern: str) -> tuple[str, list[str]]:

@@ -23,8 +23,13 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from reactree_ros.errors import UserError
-from reactree_ros.plugins.installation import check_modules, install_requirements
-from reactree_ros.plugins.settings import NoSettings, Settings, did_you_mean, or_nearest
+from reactree_ros.plugins.installation import check_modules, check_own_requirements, install_requirements
+
+try:
+    from reactree_ros.plugins.settings import NoSettings, Settings, did_you_mean, or_nearest
+except ImportError:  # of Ubuntu's pydantic, for one
+    check_own_requirements()
+    raise
 
 _log = logging.getLogger(__name__)
 #: The distribution of this package.

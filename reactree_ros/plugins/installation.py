@@ -49,9 +49,16 @@ def install_requirements(*requirements: str) -> str:
 
 
 def check_own_requirements() -> None:
+    """Raise ImportError if a requirement has no fitting version here; a program of ours ends with that line alone."""
     if lacked := lacking("reactree_ros"):
         said = ", ".join(f"{one} ({found or 'not there'})" for one, found in lacked.items())
-        raise ImportError(f"reactree_ros needs {said}: {install_requirements(*lacked)}")
+        said = f"reactree_ros needs {said}: {install_requirements(*lacked)}"
+        if (
+            Path(next(iter(sys.argv), "")).name
+            in metadata.distribution("reactree_ros").entry_points.select(group="console_scripts").names
+        ):
+            sys.exit(f"error: {said}")
+        raise ImportError(said)
 
 
 def extras() -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import subprocess
 import sys
 import sysconfig
 import venv
@@ -105,6 +106,30 @@ def test_what_only_an_older_python_needs_is_not_asked_for(monkeypatch: pytest.Mo
     monkeypatch.setattr(metadata, "requires", lambda name: ["nothing-like-it>=1; python_version < '3.99'"])
     with pytest.raises(ImportError, match=r"nothing-like-it>=1 \(not there\)"):
         check_own_requirements()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["reactree", "reactree list", "setup.py install", "setup.py develop"])
+def test_with_ubuntus_pydantic_one_line_says_what_to_do_when_it_is_built_and_started(
+    command: str, tmp_path: Path
+) -> None:
+    (tmp_path / "pydantic").mkdir()
+    (tmp_path / "pydantic" / "__init__.py").touch()
+    (tmp_path / "pydantic-1.10.14.dist-info").mkdir()
+    (tmp_path / "pydantic-1.10.14.dist-info" / "METADATA").write_text("Name: pydantic\nVersion: 1.10.14\n")
+    name, *given = command.split()
+    script = str(ROOT / name) if name == "setup.py" else str(Path(sys.executable).with_name(name))
+    found = subprocess.run(
+        [sys.executable, script, *given],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    assert (found.returncode, found.stdout) == (1, "")
+    assert re.fullmatch(r"error: reactree_ros needs pydantic>=2\.6 \(1\.10\.14\).* -m pip install .*\n", found.stderr)
 
 
 # ---------------------------------------------------------------------- a ROS workspace's environment
