@@ -601,7 +601,8 @@ def test_a_part_that_is_none_is_told(peer: Peer, free: Model, value: object) -> 
 
 def longer_than_is_read(exchange: Exchange, parts: bool = False) -> None:
     """Answer with more than is read, as a whole or in parts that say nothing."""
-    begin, size = b'data: {"choices": []}\n\n' if parts else b'{"choices": "', 1 << 20
+    size = 1 << 20
+    begin = b'data: {"choices": [], "id": "%s"}\n\n' % (b"x" * 4096) if parts else b'{"choices": "'
     with contextlib.suppress(OSError):  # the client goes away
         exchange.begin_stream("text/event-stream" if parts else "application/json")
         for _ in range(LONGEST_ANSWER // size + 2):
