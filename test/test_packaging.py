@@ -57,6 +57,28 @@ def test_package_xml_and_pyproject_toml_say_the_same() -> None:
     assert {name.removeprefix("py") if name == "pyyaml" else name for name in needed} <= listed
 
 
+def test_the_packages_of_ros_have_the_addresses_of_the_python_package_and_one_version() -> None:
+    """All are placeholders until there is a public repository; CONTRIBUTING says so."""
+    named = {"repository": "Repository", "bugtracker": "Issues", "website": "Repository"}
+    asked = dict(line.split(", ") for line in metadata.metadata("reactree_ros").get_all("Project-URL") or [])
+    manifests = [ElementTree.parse(one) for one in ROOT.glob("ros2_ws/src/reactree_*/package.xml")]
+    assert len(manifests) == 2 + len(SIBLINGS)
+    for one in manifests:
+        assert {url.get("type"): url.text for url in one.iterfind("url")} == {k: asked[v] for k, v in named.items()}
+        assert one.findtext("version") == MANIFEST.findtext("version")
+    repositories = yaml.safe_load((ROOT / "deploy/reactree_ros.repos").read_text(encoding="utf-8"))["repositories"]
+    assert [one["url"] for one in repositories.values()] == [asked["Repository"]]
+
+
+def test_a_release_has_each_package_beside_the_others(tmp_path: Path) -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("needs a checkout of git")
+    subprocess.run([str(ROOT / "deploy/release_layout"), str(tmp_path / "to")], check=True, timeout=100)
+    found = {path.parent.relative_to(tmp_path / "to").as_posix() for path in tmp_path.rglob("package.xml")}
+    assert found == {"reactree_ros", "reactree_interfaces", *SIBLINGS}
+    assert not [path for path in tmp_path.rglob("*") if path.is_symlink()]
+
+
 def imported_by(*folders: str) -> set[str]:
     """What is imported of others by the files of some folders, as packages of ROS are called."""
     files = (path for folder in folders for path in (ROOT / folder).rglob("*.py"))
