@@ -134,6 +134,16 @@ class Report:
     pictures: Sequence[tuple[Picture, bytes]] = ()  # what was seen, with the bytes
 
 
+@dataclass(frozen=True)
+class Shot:
+    """A picture that was taken."""
+
+    taken: float  # by the monotonic clock
+    id: str
+    media: str
+    data: Callable[[], bytes | None]  # None: its bytes are not kept any more
+
+
 class Job:
     """One thing that the robot does for a client. Thread-safe."""
 
@@ -150,7 +160,8 @@ class Job:
         self._told = 0
         self._moment = Moment()
         self.last_seen = ""  # what it saw last, as text
-        self._picture: tuple[str, str] | None = None  # its id and what it is
+        self.shot: Shot | None = None  # the last picture that its events tell of
+        self.watched: Callable[[], object] = lambda: None  # whoever watches is told by this, at each news
         self._wakes: list[tuple[Callable[[], object], bool]] = []
         self.ended.add_done_callback(lambda _: self.wake())
 
@@ -179,7 +190,7 @@ class Job:
     def wake(self) -> None:
         with self._lock:
             wakes = [wake for wake, _ in self._wakes]
-        for wake in wakes:
+        for wake in (self.watched, *wakes):
             wake()
 
     # ------------------------------------------------------------------ how it is stopped
@@ -217,7 +228,8 @@ class Job:
         if event["e"] == "observation":
             self.last_seen = event["text"]
             if pictures := event.get("pictures"):
-                self._picture = pictures[-1]["id"], pictures[-1]["media"]
+                id, media = pictures[-1]["id"], pictures[-1]["media"]
+                self.shot = Shot(time.monotonic(), id, media, lambda: self._bytes_of(id, media))
 
     def news_after(self, number: int) -> list[tuple[int, str]]:
         with self._lock:
@@ -242,13 +254,11 @@ class Job:
             ]
             return {"rooms": list(self._moment.rooms), "things": things}
 
-    def picture(self) -> tuple[str, bytes] | None:
+    @property
+    def events(self) -> int:
+        return self._moment.count
+
+    def _bytes_of(self, id: str, media: str) -> bytes | None:
         with self._lock:
-            if self._picture is None:
-                return None
-            id, media = self._picture
             data = self._moment.pictures.get(id)
-        if data is not None:
-            return media, base64.b64decode(data)
-        kept = PICTURES.data(Picture(id, media, 1, 1, 1))
-        return None if kept is None else (media, kept)
+        return base64.b64decode(data) if data is not None else PICTURES.data(Picture(id, media, 1, 1, 1))

@@ -272,6 +272,7 @@ def test_a_client_that_stops_reading_holds_neither_the_robot_nor_the_server(tmp_
         call = {"name": "carry_out", "arguments": {"instruction": f"{thoughts}; Act: {OPEN}; Act: done"}}
         try:
             server.stdin.write(line_of("initialize", 1, **HELLO) + line_of("notifications/initialized"))
+            server.stdin.write(line_of("resources/subscribe", 4, uri="reactree://record"))
             server.stdin.write(line_of("tools/call", 2, **call, _meta={"progressToken": 1}))
             server.stdin.flush()
             robot.does(OPEN)

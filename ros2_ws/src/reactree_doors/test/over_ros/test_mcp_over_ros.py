@@ -130,7 +130,9 @@ def test_a_run_is_followed_to_its_end(graph: Graph, tmp_path: Path) -> None:
         async def heard(progress: float, total: float | None, message: str | None) -> None:
             told.append(message or "")
 
-        result = await client.call_tool("carry_out", {"instruction": "root"}, progress_callback=heard)
+        async with client.listen(resource_subscriptions=["reactree://tree"]) as changes:
+            result = await client.call_tool("carry_out", {"instruction": "root"}, progress_callback=heard)
+            await asyncio.wait_for(anext(aiter(changes)), 60.0)
         shown = [await client.read_resource(f"reactree://{name}") for name in ("tree", "record")]
         return result, [one.contents[0].text for one in shown], await client.call_tool("status", {})
 
