@@ -18,6 +18,7 @@ from reactree_ros.person.desk import Desk
 from reactree_ros.person.port import Question, approves
 from reactree_ros.record.moment import Moment
 from reactree_ros.record.reader import read_record
+from reactree_ros.tree.options import TreeOptions
 from reactree_ros.view import STATUSES, flows
 from reactree_ros.view.steering import Asked, Course, Steering
 
@@ -553,6 +554,23 @@ def test_runs_are_filtered_opened_and_laid_side_by_side(tmp_path: Path, serve: S
 
 
 # ---------------------------------------------------------------------- what a person is told
+
+
+def test_what_a_limit_kept_from_beginning_is_grey_and_counts_as_no_failure(
+    tmp_path: Path, serve: Serve, open_page: Open
+) -> None:
+    path = tmp_path / "record.jsonl"
+    demo(path, options=TreeOptions(max_steps=5)).run()
+    moment = Moment.after(read_record(path).events)
+    goals = [node for node in moment.nodes.values() if node.kind != "skill"]
+    failed = [node for node in goals if node.status == "failure"]
+    barred = [node for node in goals if not node.status and node.feedback]
+    assert len(failed) > 1 < len(barred)
+    page = open_page(serve(path).url)
+    expect(page.locator("[role=treeitem].failure")).to_have_count(len(failed))
+    expect(page.locator("[role=treeitem].idle")).to_have_count(len(goals) - len(failed))
+    expect(page.get_by_label("Marks of the time line")).to_contain_text(f"{len(failed)} failures")
+    assert names(page) == tree_of(moment)
 
 
 @pytest.mark.parametrize(
