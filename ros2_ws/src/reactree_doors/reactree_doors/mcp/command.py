@@ -79,7 +79,7 @@ def mcp(
     """Serve the robot to an assistant by the Model Context Protocol, until the client leaves or Ctrl-C.
 
     Tools carry out instructions and skills, pause, stop and answer; resources show the tree, the record, the map and
-    the camera's last picture.
+    the camera's last picture, and can be subscribed to.
     """
     from reactree_doors.mcp import check_installed
 
