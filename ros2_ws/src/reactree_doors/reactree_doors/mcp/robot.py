@@ -156,6 +156,8 @@ class Job:
         self.why, self.paused = "", False  # why it was stopped
         self._stop: Callable[[], object] | None = None
         self._lock = threading.Lock()
+        self._coming: deque[Event] = deque()  # what has happened and is not noted yet
+        self._noting = threading.Lock()  # whoever notes what happens, or draws it
         self._news: deque[tuple[int, str]] = deque(maxlen=MOST_NEWS)
         self._told = 0
         self._moment = Moment()
@@ -214,10 +216,31 @@ class Job:
     # ------------------------------------------------------------------ what happens
 
     def take(self, event: Event) -> None:
-        with self._lock, suppress(RecordError):  # of another version, over ROS
-            self._moment.apply(event)
-            self._note(event)
+        """Take an event; it waits for nobody, also not for who draws the tree: they note it after that."""
+        self._coming.append(event)
+        self._note_new()
         self.wake()
+
+    def _note_new(self) -> None:
+        while self._coming and self._noting.acquire(blocking=False):
+            try:
+                self._note_all()
+            finally:
+                self._noting.release()
+
+    def _note_all(self) -> None:
+        while self._coming:
+            event = self._coming.popleft()
+            with suppress(RecordError):  # of another version, over ROS
+                self._moment.apply(event)
+                self._note(event)
+
+    @contextmanager
+    def _noted(self) -> Iterator[Moment]:
+        with self._noting:
+            self._note_all()
+            yield self._moment
+        self._note_new()
 
     def _note(self, event: Event) -> None:
         if event["e"] == "held":
@@ -232,33 +255,34 @@ class Job:
                 self.shot = Shot(time.monotonic(), id, media, lambda: self._bytes_of(id, media))
 
     def news_after(self, number: int) -> list[tuple[int, str]]:
-        with self._lock:
+        with self._noted():
             return [one for one in self._news if one[0] > number]
 
     @property
     def counts(self) -> dict[str, int]:
-        return {"decisions": self._moment.decisions, "steps": self._moment.steps}
+        with self._noted() as moment:
+            return {"decisions": moment.decisions, "steps": moment.steps}
 
     def tree(self) -> str:
-        with self._lock:
-            return "\n".join(row.plain for row in tree_rows(self._moment, folded=False))
+        with self._noted() as moment:
+            return "\n".join(row.plain for row in tree_rows(moment, folded=False))
 
     def known(self) -> dict[str, Any]:
-        with self._lock:
-            seen = [*self._moment.known.values()]
+        with self._noted() as moment:
+            seen = [*moment.known.values()]
             things = [
                 {"thing": f"{one.word} {one.instance}".removesuffix(" 0"), "room": one.room, "place": one.place}
                 | ({"states": list(one.states)} if one.states else {})
                 | ({"held": True} if one.held else {})
                 for one in seen
             ]
-            return {"rooms": list(self._moment.rooms), "things": things}
+            return {"rooms": list(moment.rooms), "things": things}
 
     @property
     def events(self) -> int:
-        return self._moment.count
+        return self._moment.count + len(self._coming)
 
     def _bytes_of(self, id: str, media: str) -> bytes | None:
-        with self._lock:
-            data = self._moment.pictures.get(id)
+        with self._noted() as moment:
+            data = moment.pictures.get(id)
         return base64.b64decode(data) if data is not None else PICTURES.data(Picture(id, media, 1, 1, 1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import threading
 from contextlib import suppress
 
 import pytest
@@ -17,7 +18,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import PromptReference
 from tool_server import PIXEL
 
-from reactree_doors.mcp import watching
+from reactree_doors.mcp import robot, watching
 from reactree_doors.mcp.robot import Job
 from reactree_ros.agent.picture import picture_of
 from reactree_ros.background.pending import Pending
@@ -138,6 +139,28 @@ def test_ten_thousand_events_wait_for_nobody_and_are_read_in_parts(tmp_path, mod
     assert whole.meta["reactree/left_out"] == 10_000 - len(lines) > 0
     assert len(whole.text) < watching.LARGEST_TEXT + 1000
     assert list(map(json.loads, parts)) == events
+
+
+def test_who_draws_the_tree_holds_no_event_up(monkeypatch):
+    job, drawing, go_on = Job("a run", "a client"), threading.Event(), threading.Event()
+
+    def rows(moment, folded):
+        drawing.set()
+        assert go_on.wait(BOUND)
+        return iter(())
+
+    monkeypatch.setattr(robot, "tree_rows", rows)
+    reader = threading.Thread(target=job.tree)
+    reader.start()
+    assert drawing.wait(BOUND)
+    taken = threading.Thread(target=job.take, args=[{"e": "decided", "t": 0.0, "decisions": 1, "steps": 0}])
+    taken.start()
+    taken.join(BOUND)
+    assert not taken.is_alive()
+    assert reader.is_alive()
+    go_on.set()
+    reader.join()
+    assert job.counts["decisions"] == 1
 
 
 def test_prompts_say_what_to_do_with_what_is_there_and_complete_what_was_seen(tmp_path):
