@@ -1,11 +1,9 @@
 """A fixture for the protocol's official conformance suite: the product's door and serving, under the suite's names.
 
 ``mcp_conformance.py FOLDER`` serves by HTTP, as `reactree mcp --http` does, and says where. The suite has no token, so
-each of its requests is given it on the way in. What the suite calls by names of its own is made by what the product
-makes: results of reports, a run's forms and progress, the resources, the prompts.
+each of its requests is given it on the way in. What it calls by names of its own is the product's: tools, a run's forms
+and progress, resources, prompts.
 """
-
-from __future__ import annotations
 
 import sys
 from pathlib import Path
@@ -16,9 +14,7 @@ from pydantic import ConfigDict, create_model
 
 from reactree_doors.mcp import server, serving
 from reactree_doors.mcp.prompts import PROMPTS, Prompt
-from reactree_doors.mcp.robot import Report
 from reactree_doors.mcp.watching import SCHEME, Watch
-from reactree_ros.errors import UserError
 
 #: The resources that the suite reads, and ours.
 NAMES = {
@@ -27,70 +23,28 @@ NAMES = {
     "test://watched-resource": f"{SCHEME}record",
     "test://template/123/data": f"{SCHEME}record/123",
 }
-#: What a run of the scripted robot says in more than 123 events, then a question to a person.
+#: What a run of the scripted robot says first; it makes more than 123 events.
 THINKS = "; ".join(f"Think: thought {number}" for number in range(100, 140))
+#: The tools that the suite calls, and ours.
+TOOLS = {
+    "test_simple_text": server.Status(),
+    "test_image_content": server.LookAround(),
+    "test_error_handling": server.Pause(),  # nothing goes on that could be
+    "test_tool_with_progress": server.CarryOut(instruction=f"{THINKS}; Act: done"),
+    "test_elicitation": server.CarryOut(instruction=f"{THINKS}; Ask: Who?; Act: done"),
+    "json_schema_2020_12_tool": server.Status(),
+}
 
 
-class Tool(server.Tool):
-    """A tool of the suite."""
+class Renamed(server.Tool):
+    """Do what one of the product's tools does; the arguments are for the suite's schema."""
 
-    async def do(self, door: Any, call: Any) -> Any:
-        return server._result(Report("This is a simple text response for testing."))
-
-
-class Text(Tool):
-    """Return a text."""
-
-    word = "test_simple_text"
-
-
-class Image(Tool):
-    """Return a picture."""
-
-    word = "test_image_content"
-
-    async def do(self, door: Any, call: Any) -> Any:
-        return await server.LookAround().do(door, call)
-
-
-class Fails(Tool):
-    """Fail."""
-
-    word = "test_error_handling"
-
-    async def do(self, door: Any, call: Any) -> Any:
-        raise UserError("this tool intentionally returns an error for testing")
-
-
-class Progress(Tool):
-    """Tell of progress."""
-
-    word = "test_tool_with_progress"
-
-    async def do(self, door: Any, call: Any) -> Any:
-        return await server.CarryOut(instruction=f"{THINKS}; Act: done").do(door, call)
-
-
-class Asks(Tool):
-    """Ask a person."""
-
-    word = "test_elicitation"
-    message: str
-
-    async def do(self, door: Any, call: Any) -> Any:
-        return await server.CarryOut(instruction=f"{THINKS}; Ask: Who?; Act: done").do(door, call)
-
-
-Address = create_model("address", street=(str, ""), city=(str, ""))
-
-
-class Schema(Tool):
-    """Have a schema with references."""
-
-    word = "json_schema_2020_12_tool"
     model_config = ConfigDict(json_schema_extra={"$schema": "https://json-schema.org/draft/2020-12/schema"})
-    name: str = ""
-    address: Address | None = None
+    message: str = ""
+    address: create_model("address", street=(str, ""), city=(str, "")) | None = None
+
+    async def do(self, door: Any, call: Any) -> Any:
+        return await TOOLS[self.word].do(door, call)
 
 
 class Named(Watch):
@@ -112,7 +66,7 @@ class Gate(serving.Gate):
 
 
 if __name__ == "__main__":
-    server.TOOLS.update({tool.word: tool for tool in (Text, Image, Fails, Progress, Asks, Schema)})
+    server.TOOLS.update({word: type(word, (Renamed,), {"word": word, "__doc__": Renamed.__doc__}) for word in TOOLS})
     PROMPTS.update(
         test_simple_prompt=Prompt("Simple.", "This is a simple prompt for testing."),
         test_prompt_with_arguments=Prompt("Two.", "arg1='{arg1}', arg2='{arg2}'", {"arg1": "one", "arg2": "another"}),

@@ -6,16 +6,15 @@ import asyncio
 import base64
 import json
 import threading
-from contextlib import suppress
+from contextlib import asynccontextmanager
 
 import pytest
 
 pytest.importorskip("mcp")
 
 from mcp import Client
-from mcp.client.subscriptions import SubscriptionLost
 from mcp.shared.exceptions import MCPError
-from mcp_types import PromptReference
+from mcp_types import PromptReference, ResourceListChangedNotification, ResourceUpdatedNotification
 from tool_server import PIXEL
 
 from reactree_doors.mcp import robot, watching
@@ -30,75 +29,60 @@ BOUND = 60.0
 
 
 class Heard:
-    """A client of either kind that has subscribed; `named` is what it was told, without repetitions."""
+    """What a client was told of resources: their addresses, and an empty one for their list."""
 
-    def __init__(self, mode):
-        self.mode, self.named, self.count, self._news = mode, set(), 0, asyncio.Event()
+    def __init__(self):
+        self.named, self._news = [], asyncio.Event()
 
-    def take(self, message):
-        name = getattr(getattr(message, "params", message), "uri", None) or getattr(message, "uri", "list")
-        self.named.add(name)
-        self.count += 1
-        self._news.set()
-
-    async def message(self, message):
-        if self.mode == "legacy" and type(message).__name__.startswith("Resource"):
-            self.take(message)
+    async def take(self, message):
+        if isinstance(message, ResourceListChangedNotification | ResourceUpdatedNotification):
+            self.named.append(getattr(message.params, "uri", ""))
+            self._news.set()
 
     async def until(self, *names):
-        while not self.named.issuperset(names):
+        while not set(names) <= set(self.named):
             self._news.clear()
             await asyncio.wait_for(self._news.wait(), BOUND)
 
-    async def listen(self, client, *uris):
-        """Subscribe; returns how that ends."""
-        if self.mode == "legacy":
-            await client.list_resources()  # whoever has the list hears of its changes
-            for uri in uris:
-                await client.subscribe_resource(uri)
-            return lambda: asyncio.gather(*map(client.unsubscribe_resource, uris))
-        stream = client.listen(resources_list_changed=True, resource_subscriptions=uris)
-        events = await stream.__aenter__()
 
-        async def follow():
-            with suppress(SubscriptionLost):
-                async for event in events:
-                    self.take(event)
-
-        following = asyncio.create_task(follow())
-
-        async def end():
-            following.cancel()
-            await stream.__aexit__(None, None, None)
-
-        return end
+@asynccontextmanager
+async def listening(client, mode, *uris):
+    if mode == "auto":
+        async with client.listen(resources_list_changed=True, resource_subscriptions=uris):
+            yield
+        return
+    await client.list_resources()  # whoever has the list hears of its changes
+    for uri in uris:
+        await client.subscribe_resource(uri)
+    yield
+    for uri in uris:
+        await client.unsubscribe_resource(uri)
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_a_client_hears_that_there_is_a_tree_a_record_and_a_picture_until_it_ends_that(tmp_path, mode, monkeypatch):
     async def go():
         with door_of(tmp_path) as (door, instruction):
-            heard = Heard(mode)
+            heard, run = Heard(), {"instruction": instruction, "limits": {"max_steps": 3}}
             monkeypatch.setattr(door.robot, "pictures", lambda: Pending.ready([picture_of(PIXEL)]))
-            async with Client(door.server(), mode=mode, message_handler=heard.message) as client:
+            async with Client(door.server(), mode=mode, message_handler=heard.take) as client:
                 capabilities = client.server_capabilities.resources
                 assert (capabilities.subscribe, capabilities.list_changed) == (True, True)
                 assert [one.name for one in (await client.list_resources()).resources] == ["map"]
-                end = await heard.listen(client, TREE, RECORD, CAMERA)
-                await client.call_tool("carry_out", {"instruction": instruction, "limits": {"max_steps": 3}})
-                await heard.until("list", TREE, RECORD)
-                assert CAMERA not in heard.named
-                names = {one.name for one in (await client.list_resources()).resources}
-                assert names == {"map", "tree", "record"}
-                await client.call_tool("look_around", {})
-                await heard.until(CAMERA)
-                shown = (await client.read_resource(CAMERA)).contents[0]
-                assert base64.b64decode(shown.blob) == PIXEL
-                await end()
-                told = heard.count
-                await client.call_tool("carry_out", {"instruction": instruction, "limits": {"max_steps": 3}})
+                async with listening(client, mode, TREE, RECORD, CAMERA):
+                    await client.call_tool("carry_out", run)
+                    await heard.until("", TREE, RECORD)
+                    assert CAMERA not in heard.named
+                    names = {one.name for one in (await client.list_resources()).resources}
+                    assert names == {"map", "tree", "record"}
+                    await client.call_tool("look_around", {})
+                    await heard.until(CAMERA)
+                    shown = (await client.read_resource(CAMERA)).contents[0]
+                    assert base64.b64decode(shown.blob) == PIXEL
+                told = len(heard.named)
+                await client.call_tool("carry_out", run)
                 await asyncio.sleep(2 * watching.PERIOD)
-                assert heard.count == told
+                assert len(heard.named) == told
 
     asyncio.run(go())
 
@@ -108,28 +92,24 @@ def test_ten_thousand_events_wait_for_nobody_and_are_read_in_parts(tmp_path, mod
     events = [{"e": "note", "t": 0.0, "text": f"{number} {'x' * 200}"} for number in range(10_000)]
 
     async def go():
+        loop, heard = asyncio.get_running_loop(), Heard()
         with door_of(tmp_path) as (door, instruction):
-            heard = Heard(mode)
-            async with Client(door.server(), mode=mode, message_handler=heard.message) as client:
-                listening = await heard.listen(client, RECORD)
-                await client.call_tool("carry_out", {"instruction": instruction, "limits": {"max_steps": 1}})
-                await heard.until(RECORD)
-                before, job = heard.count, Job("a long run", "a client")
-                door.watch.run, job.watched = job, door.watch.changed
-                began = asyncio.get_running_loop().time()
-                await asyncio.get_running_loop().run_in_executor(None, lambda: [job.take(one) for one in events])
-                await asyncio.sleep(2 * watching.PERIOD)
-                periods = (asyncio.get_running_loop().time() - began) / watching.PERIOD
-                assert 0 < heard.count - before <= periods + 1
+            async with Client(door.server(), mode=mode, message_handler=heard.take) as client:
+                async with listening(client, mode, RECORD):
+                    await client.call_tool("carry_out", {"instruction": instruction, "limits": {"max_steps": 1}})
+                    await heard.until(RECORD)
+                    before, job, began = len(heard.named), Job("a long run", "a client"), loop.time()
+                    door.watch.run, job.watched = job, door.watch.changed
+                    await loop.run_in_executor(None, lambda: [job.take(one) for one in events])
+                    await asyncio.sleep(2 * watching.PERIOD)
+                    assert 0 < len(heard.named) - before <= (loop.time() - began) / watching.PERIOD + 1
                 path = door.robot.record
                 path.write_text("".join(f"{json.dumps(one)}\n" for one in events) + '{"e": "half')
                 whole = (await client.read_resource(RECORD)).contents[0]
                 parts, after = [], 0
                 while part := (await client.read_resource(f"{RECORD}/{after}")).contents[0].text.splitlines():
                     parts, after = parts + part, after + len(part)
-            job.take(events[0])  # nobody is there any more, and nothing of them is
-            assert not door.watch._bus._listeners
-            assert listening
+            assert not door.watch._bus._listeners  # nothing is left of a client that has gone
             return whole, parts
 
     whole, parts = asyncio.run(go())
