@@ -414,9 +414,12 @@ def has_role(text: str) -> bool:
 
 
 def apart(wording: str, skills: Iterable[Declared]) -> tuple[Declared, dict[str, str]] | None:
-    """Return the skill that a wording says, and the values in its places; None if it is none of them."""
-    found = ((skill, taken_apart(wording, skill)) for skill in skills)
-    return next(((skill, values) for skill, values in found if values is not None), None)
+    """Return the skill that a wording says, and the values in its places; None if it is none of them.
+
+    Of two, it is the one with more words of its own: ``open drawer {number}``, not ``open {thing}``.
+    """
+    found = ((skill, values) for skill in skills if (values := taken_apart(wording, skill)) is not None)
+    return max(found, key=lambda one: one[0].words.letters_in(wording), default=None)
 
 
 def effects_of(wording: str, skills: Iterable[Declared]) -> Mapping[str, str]:
