@@ -8,7 +8,6 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-import py_trees
 from py_trees import behaviours, decorators
 from py_trees.behaviour import Behaviour
 from py_trees.common import Status
@@ -24,6 +23,7 @@ from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, Request
 from reactree_ros.memory.knowledge import Known, is_of, word_of
 from reactree_ros.routine import model
 from reactree_ros.routine.fitting import Fit, describe
+from reactree_ros.routine.reactive import Again, Kept
 from reactree_ros.routine.script import ScriptError, Value, as_text, assign, script_of
 from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.bounded_flows import RepeatUntilFlow, TimeIsOver, WhileFlow, WithinFlow
@@ -498,15 +498,13 @@ def _condition(node: Any, run: Run) -> str:
     return str(node.condition.format(**run.fit.values))
 
 
-def _sequence(node: model.Sequence, run: Run) -> Behaviour:
-    made = py_trees.composites.Sequence("sequence", memory=node.memory, children=_children(node, run))
-    return marked(SequenceFlow(), made)
-
-
-def _fallback(node: model.Fallback, run: Run) -> Behaviour:
-    if node.memory:
-        return FallbackFlow().over(run.node, _children(node, run))
-    return marked(FallbackFlow(), py_trees.composites.Selector("fallback", memory=False, children=_children(node, run)))
+def _in_turn(node: model.Sequence | model.Fallback, run: Run) -> Behaviour:
+    flow = SequenceFlow() if isinstance(node, model.Sequence) else FallbackFlow()
+    children, goes_on = _children(node, run), Status.SUCCESS if isinstance(node, model.Sequence) else Status.FAILURE
+    if node.memory is True:
+        return flow.over(run.node, children)
+    of = Kept if node.memory == "kept" else Again
+    return marked(flow, of(node.kind, children, run.node, goes_on))
 
 
 def _parallel(node: model.Parallel, run: Run) -> Behaviour:
@@ -590,8 +588,8 @@ _BUILD: Mapping[type, Callable[[Any, Run], Behaviour]] = {
     model.Script: ScriptStep,
     model.Pause: PauseStep,
     model.Always: lambda node, run: (behaviours.Success if node.succeeds else behaviours.Failure)(node.kind),
-    model.Sequence: _sequence,
-    model.Fallback: _fallback,
+    model.Sequence: _in_turn,
+    model.Fallback: _in_turn,
     model.Parallel: _parallel,
     model.RepeatUntil: lambda node, run: RepeatUntilFlow(_condition(node, run)).over(run.node, _children(node, run)),
     model.While: lambda node, run: WhileFlow(_condition(node, run)).over(run.node, _children(node, run)),

@@ -76,6 +76,7 @@ class File:
         self.skills = by_node_name(declared)
         self.trees: dict[str, Element] = {}
         self.models: dict[str, tuple[Element, ...]] = {}
+        self.looks = {*bt.LOOKS}  # the names of conditions
         self.roles: dict[str, str] = {}  # the kind of each; empty: it is not known yet
         self.found = set[str]()  # the names of what searches find
         self.set_here, self._names = set[str](), set[str]()
@@ -86,6 +87,11 @@ class File:
         self._elsewhere: dict[int, tuple[Element, str]] = {}  # the elements of other files, by identity
         self.version = root.attributes.get("BTCPP_format", "3")
         self._sort(root, folder)
+
+    def name_of(self, element: Element) -> str:
+        """Return what a node is called in version 4."""
+        name = element.attributes.get("ID", "") if element.tag in bt.KINDS else element.tag
+        return name if self.version == "4" else bt.OLD.get(name.lower(), name)
 
     def refuse(self, element: Element, reason: str) -> NoReturn:
         name = element.attributes.get("name") or element.attributes.get("ID")
@@ -173,14 +179,14 @@ class File:
     def filled(self, text: str, scope: Scope, element: Element) -> str:
         try:
             parts = list(Formatter().parse(text))
-        except ValueError as error:
-            self.refuse(element, f"{shortened_line(text, 60)!r}: {error}; a brace that is none of a role is doubled")
+        except ValueError:  # its braces are text, as in BehaviorTree.CPP
+            parts = [(text, None, None, None)]
         meant = ""
         for literal, name, spec, conversion in parts:
-            meant += literal.replace("{", "{{").replace("}", "}}")
-            if name is not None and (not name or spec or conversion):
-                self.refuse(element, f"{shortened_line(text, 60)!r}: a brace that is none of a role is doubled")
-            meant += "" if name is None else self.read(name, scope, element)
+            is_text = name is not None and (not name or spec or conversion)
+            odd = f"{{{name}{f'!{conversion}' if conversion else ''}{f':{spec}' if spec else ''}}}" if is_text else ""
+            meant += f"{literal}{odd}".replace("{", "{{").replace("}", "}}")
+            meant += "" if name is None or is_text else self.read(name, scope, element)
             if len(meant) > LONGEST_TEMPLATE:  # also of ports that have each other twice, tree by tree
                 self.refuse(element, f"{shortened_line(text, 60)!r} comes to more than {LONGEST_TEMPLATE} characters")
         return meant
@@ -209,6 +215,7 @@ class File:
             elif child.tag == "TreeNodesModel":
                 for one in child.children:
                     self.models.setdefault(one.attributes.get("ID", ""), one.children)
+                self.looks |= {one.attributes.get("ID", "") for one in child.named("Condition")}
             elif child.tag.lower() in ("include", "import"):
                 self._include(child, folder)
             else:

@@ -1,0 +1,92 @@
+"""Composites of trees that exist elsewhere: what begins its children anew in each tick, and what keeps its turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import py_trees
+from py_trees.behaviour import Behaviour
+from py_trees.common import Status
+
+from reactree_ros.tree.flows import Concurrent, begin_anew, conclude
+from reactree_ros.tree.goal_node import GoalNode
+
+
+class Again(Concurrent):
+    """Ticks its children in order in each tick; one that is done again breaks nothing off that comes after.
+
+    Nav2's PipelineSequence, and a reactive node whose conditions take time. If a robot's skills say what they use, what
+    is done again runs beside what comes after. Otherwise it waits for the skill under way.
+
+    Status: SUCCESS after the last child, FAILURE with the first that fails; a fallback the other way round. RUNNING as
+    long as the last child that was begun runs.
+    """
+
+    def __init__(self, name: str, children: Sequence[Behaviour], node: GoalNode, goes_on: Status) -> None:
+        super().__init__(name, children, node)
+        self._goes_on, self._last = goes_on, 0
+        works = {one for one in children if any(isinstance(each, GoalNode) for each in one.iterate())}
+        team = node.context.team
+        self._shares = works if team.alone and not team.takes_turns else set[Behaviour]()
+
+    def tick(self) -> Iterator[Behaviour]:
+        if self.status != Status.RUNNING:
+            self._begin() if self._shares else begin_anew(self)
+            self._last = 0
+        for at, child in enumerate(self.children):
+            self.current_child, before = child, child.status
+            if child in self._shares:
+                self._has_robot(child)
+            yield from child.tick()
+            if child in self._posts and child.status != Status.RUNNING:
+                self._child_ended(child)
+            if before == Status.RUNNING != child.status:
+                self._context.wake()  # to do it again
+            if child.status != self._goes_on and (child.status != Status.RUNNING or at >= self._last):
+                self._last = at
+                conclude(self, child.status)
+                break
+        else:
+            conclude(self, self._goes_on)
+        yield self
+
+
+class Kept(py_trees.composites.Sequence):
+    """Goes on with the child whose turn it is, also from one time to the next.
+
+    BehaviorTree.CPP's SequenceWithMemory, which stays at a child that failed, and Nav2's RoundRobin, which goes on
+    after each, and begins anew if all failed or it is broken off.
+
+    Status: RUNNING as long as a child runs. A sequence succeeds after its last child, and fails with any. A fallback
+    succeeds with any, and fails when all have failed in a row.
+    """
+
+    def __init__(self, name: str, children: Sequence[Behaviour], node: GoalNode, goes_on: Status) -> None:
+        super().__init__(name, memory=True, children=list(children))
+        self._is_fallback, self._turn, self._failed = goes_on == Status.FAILURE, 0, 0
+
+    def tick(self) -> Iterator[Behaviour]:
+        if self.status != Status.RUNNING:
+            begin_anew(self)
+            self._failed = 0
+        status = Status.RUNNING
+        while status == Status.RUNNING:
+            self.current_child = child = self.children[self._turn]
+            yield from child.tick()
+            failed = child.status == Status.FAILURE
+            if child.status == Status.RUNNING or (failed and not self._is_fallback):
+                status = child.status
+                break
+            self._turn = (self._turn + 1) % len(self.children)
+            self._failed += failed
+            if self._failed == len(self.children):
+                self._turn, status = 0, Status.FAILURE
+            elif not failed and (self._is_fallback or self._turn == 0):
+                status = Status.SUCCESS
+        conclude(self, status)
+        yield self
+
+    def stop(self, new_status: Status = Status.INVALID) -> None:
+        if new_status == Status.INVALID and self.status == Status.RUNNING and self._is_fallback:
+            self._turn = 0
+        super().stop(new_status)
