@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import py_trees
 from py_trees.behaviour import Behaviour
 from py_trees.common import Status
+from py_trees.composites import Composite
 
-from reactree_ros.tree.flows import Concurrent, begin_anew, conclude
+from reactree_ros.tree.flows import Posts, begin_anew, conclude
 from reactree_ros.tree.goal_node import GoalNode
 
 
-class Again(Concurrent):
+class Again(Composite):
     """Ticks its children in order in each tick; one that is done again breaks nothing off that comes after.
 
     Nav2's PipelineSequence, and a reactive node whose conditions take time. If a robot's skills say what they use, what
@@ -23,23 +23,24 @@ class Again(Concurrent):
     """
 
     def __init__(self, name: str, children: Sequence[Behaviour], node: GoalNode, goes_on: Status) -> None:
-        super().__init__(name, children, node)
-        self._goes_on, self._last = goes_on, 0
+        super().__init__(name, list(children))
+        self._goes_on, self._last, self._context, self._posts = goes_on, 0, node.context, Posts(node)
         works = {one for one in children if any(isinstance(each, GoalNode) for each in one.iterate())}
-        team = node.context.team
-        self._shares = works if team.alone and not team.takes_turns else set[Behaviour]()
+        self._shares = works if node.context.team.alone and not node.context.team.takes_turns else set[Behaviour]()
 
     def tick(self) -> Iterator[Behaviour]:
         if self.status != Status.RUNNING:
-            self._begin() if self._shares else begin_anew(self)
+            begin_anew(self)
             self._last = 0
+            if self._shares:
+                self._posts.begin()
         for at, child in enumerate(self.children):
             self.current_child, before = child, child.status
             if child in self._shares:
-                self._has_robot(child)
+                self._posts.have(child)
             yield from child.tick()
-            if child in self._posts and child.status != Status.RUNNING:
-                self._child_ended(child)
+            if child.status != Status.RUNNING and child in self._shares:
+                self._posts.ended(child)
             if before == Status.RUNNING != child.status:
                 self._context.wake()  # to do it again
             if child.status != self._goes_on and (child.status != Status.RUNNING or at >= self._last):
@@ -50,8 +51,16 @@ class Again(Concurrent):
             conclude(self, self._goes_on)
         yield self
 
+    def stop(self, new_status: Status = Status.INVALID) -> None:
+        for child in self.children:
+            if child.status == Status.RUNNING:
+                child.stop(Status.INVALID)
+        super().stop(new_status)
+        if self._shares:
+            self._posts.end()
 
-class Kept(py_trees.composites.Sequence):
+
+class Kept(Composite):
     """Goes on with the child whose turn it is, also from one time to the next.
 
     BehaviorTree.CPP's SequenceWithMemory, which stays at a child that failed, and Nav2's RoundRobin, which goes on
@@ -62,28 +71,28 @@ class Kept(py_trees.composites.Sequence):
     """
 
     def __init__(self, name: str, children: Sequence[Behaviour], node: GoalNode, goes_on: Status) -> None:
-        super().__init__(name, memory=True, children=list(children))
+        super().__init__(name, list(children))
         self._is_fallback, self._turn, self._failed = goes_on == Status.FAILURE, 0, 0
 
     def tick(self) -> Iterator[Behaviour]:
         if self.status != Status.RUNNING:
             begin_anew(self)
             self._failed = 0
-        status = Status.RUNNING
-        while status == Status.RUNNING:
+        end: Status | None = None
+        while end is None:
             self.current_child = child = self.children[self._turn]
             yield from child.tick()
             failed = child.status == Status.FAILURE
             if child.status == Status.RUNNING or (failed and not self._is_fallback):
-                status = child.status
+                end = child.status
                 break
             self._turn = (self._turn + 1) % len(self.children)
             self._failed += failed
             if self._failed == len(self.children):
-                self._turn, status = 0, Status.FAILURE
+                self._turn, end = 0, Status.FAILURE
             elif not failed and (self._is_fallback or self._turn == 0):
-                status = Status.SUCCESS
-        conclude(self, status)
+                end = Status.SUCCESS
+        conclude(self, end)
         yield self
 
     def stop(self, new_status: Status = Status.INVALID) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from py_trees import behaviours, decorators
+from py_trees import behaviours, composites, decorators
 from py_trees.behaviour import Behaviour
 from py_trees.common import Status
 
@@ -503,8 +503,11 @@ def _in_turn(node: model.Sequence | model.Fallback, run: Run) -> Behaviour:
     children, goes_on = _children(node, run), Status.SUCCESS if isinstance(node, model.Sequence) else Status.FAILURE
     if node.memory is True:
         return flow.over(run.node, children)
-    of = Kept if node.memory == "kept" else Again
-    return marked(flow, of(node.kind, children, run.node, goes_on))
+    if node.memory == "kept" or sum(map(model.takes_time, node.children)) > 1:
+        of = Kept if node.memory == "kept" else Again
+        return marked(flow, of(node.kind, children, run.node, goes_on))
+    plain = composites.Sequence if isinstance(node, model.Sequence) else composites.Selector
+    return marked(flow, plain(node.kind, memory=False, children=children))
 
 
 def _parallel(node: model.Parallel, run: Run) -> Behaviour:

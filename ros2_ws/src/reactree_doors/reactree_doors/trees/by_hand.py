@@ -94,14 +94,7 @@ class Sketch:
         raise RoutineError(f"skill '{shortened_line(skill, 60)}': there is no such skill; {more}")
 
     def step(self, wording: str, *, expected: str = "done", looks: bool = False, **returns: str) -> Noted:
-        """Return a leaf that carries a skill out: how it has to end, and the entries that take what it returns.
-
-        Args:
-            wording: How it is said.
-            expected: How it has to end.
-            looks: Whether it is a condition.
-            returns: The entries by the names of what it returns.
-        """
+        """Return a leaf that carries a skill out: how it has to end, if it only asks, what takes what it returns."""
         return Noted(kind="skill", wording=wording, expected=expected, looks=looks, returns=returns)
 
     def script(self, code: str, *, checks: bool = False) -> Noted:

@@ -177,16 +177,15 @@ class File:
         return self.filled(bt.of_port(value), scope, element)
 
     def filled(self, text: str, scope: Scope, element: Element) -> str:
-        try:
-            parts = list(Formatter().parse(text))
-        except ValueError:  # its braces are text, as in BehaviorTree.CPP
-            parts = [(text, None, None, None)]
+        parts: list[tuple[str, str | None, str | None, str | None]] = [(text, None, None, None)]
+        with suppress(ValueError):
+            read = list(Formatter().parse(text))
+            is_text = any(name is not None and (not name or spec or to) for _, name, spec, to in read)
+            parts = parts if is_text else read  # a brace without a name is text, as in BehaviorTree.CPP
         meant = ""
-        for literal, name, spec, conversion in parts:
-            is_text = name is not None and (not name or spec or conversion)
-            odd = f"{{{name}{f'!{conversion}' if conversion else ''}{f':{spec}' if spec else ''}}}" if is_text else ""
-            meant += f"{literal}{odd}".replace("{", "{{").replace("}", "}}")
-            meant += "" if name is None or is_text else self.read(name, scope, element)
+        for literal, name, _, _ in parts:
+            meant += literal.replace("{", "{{").replace("}", "}}")
+            meant += "" if name is None else self.read(name, scope, element)
             if len(meant) > LONGEST_TEMPLATE:  # also of ports that have each other twice, tree by tree
                 self.refuse(element, f"{shortened_line(text, 60)!r} comes to more than {LONGEST_TEMPLATE} characters")
         return meant
