@@ -72,30 +72,26 @@ class Kept(Composite):
 
     def __init__(self, name: str, children: Sequence[Behaviour], node: GoalNode, goes_on: Status) -> None:
         super().__init__(name, list(children))
-        self._is_fallback, self._turn, self._failed = goes_on == Status.FAILURE, 0, 0
+        self._goes_on, self._turn, self._tried = goes_on, 0, 0
 
     def tick(self) -> Iterator[Behaviour]:
         if self.status != Status.RUNNING:
             begin_anew(self)
-            self._failed = 0
-        end: Status | None = None
-        while end is None:
+            self._tried = 0
+        is_sequence, is_over = self._goes_on == Status.SUCCESS, False
+        while not is_over:
             self.current_child = child = self.children[self._turn]
             yield from child.tick()
-            failed = child.status == Status.FAILURE
-            if child.status == Status.RUNNING or (failed and not self._is_fallback):
-                end = child.status
+            if child.status == Status.RUNNING or (is_sequence and child.status != self._goes_on):
                 break
-            self._turn = (self._turn + 1) % len(self.children)
-            self._failed += failed
-            if self._failed == len(self.children):
-                self._turn, end = 0, Status.FAILURE
-            elif not failed and (self._is_fallback or self._turn == 0):
-                end = Status.SUCCESS
-        conclude(self, end)
+            self._turn, self._tried = (self._turn + 1) % len(self.children), self._tried + 1
+            is_round = self._turn == 0 if is_sequence else self._tried == len(self.children)
+            is_over = is_round or child.status != self._goes_on
+            self._turn = 0 if is_round and child.status == self._goes_on else self._turn
+        conclude(self, child.status)
         yield self
 
     def stop(self, new_status: Status = Status.INVALID) -> None:
-        if new_status == Status.INVALID and self.status == Status.RUNNING and self._is_fallback:
+        if new_status == Status.INVALID and self.status == Status.RUNNING and self._goes_on == Status.FAILURE:
             self._turn = 0
         super().stop(new_status)

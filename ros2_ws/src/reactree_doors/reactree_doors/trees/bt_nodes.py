@@ -13,6 +13,7 @@ from reactree_ros.agent.parameters import Number, Parameter
 from reactree_ros.agent.skill import Skill
 from reactree_ros.routine.model import Fallback, Sequence
 
+_TABLES = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 #: The kinds of node that a nodes model knows, and that the explicit form ``<Action ID="…"/>`` names.
 KINDS = ("Action", "Condition", "Control", "Decorator")
 #: Sequences and fallbacks by what they remember: with memory they go on where they were, as py_trees' do with
@@ -54,12 +55,7 @@ SCRIPT, CHECK, BRANCHES, WATCHED = "Script", "ScriptCondition", "IfThenElse", "W
 FOR_EACH = ("LoopInt", "LoopBool", "LoopDouble", "LoopString")
 COMPARED = tuple(f"BlackboardCheck{kind}" for kind in ("Int", "Double", "String", "Bool"))
 #: What says how soon its child is begun again after a success, with its ports; it is its child if nothing does that.
-AS_ITS_CHILD: Mapping[str, tuple[str, ...]] = {
-    "RateController": ("hz",),
-    "DistanceController": ("distance", "global_frame", "robot_base_frame"),
-    "SpeedController": ("min_rate", "max_rate", "min_speed", "max_speed", "filter_duration", "goal", "goals"),
-    "GoalUpdatedController": ("goal", "goals"),
-}
+AS_ITS_CHILD: Mapping[str, list[str]] = _TABLES["as_its_child"]
 RATE, HZ, SWITCHES = "RateController", 10.0, {f"Switch{cases}": cases for cases in range(2, 7)}
 #: How a node may end that is not done.
 ENDS = ("SUCCESS", "FAILURE", "SKIPPED")
@@ -83,7 +79,6 @@ SCRIPTED = (*GUARDS, *AFTER)
 
 AGENT, SKILL, SEARCH, WAIT, HOLDS = "AgentNode", "Skill", "Search", "WaitFor", "Holds"
 REPEAT, WHILE = "RepeatUntil", "While"
-_TABLES = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 #: Nodes of BehaviorTree.CPP without a counterpart, each with the reason.
 WITHOUT: Mapping[str, str] = {name: why for why, names in _TABLES["without"].items() for name in names}
 #: The nodes of this package by name: the kind of each, what it does, and its ports with what they hold.

@@ -266,10 +266,7 @@ class _Reading:
     def _turns(self) -> model.Node:
         memory: Any
         of, memory = bt.TURNS[self._tag]
-        more = ["wrap_around"] if self._tag == "RoundRobin" else []
-        ports = self._ports((), [*more, *(() if self._file.version == "4" else ("memory",))])
-        if ports.get("wrap_around", "true") not in TRUE:
-            self._refuse("it goes round here, as Nav2's of Jazzy does; leave wrap_around out")
+        ports = self._ports((), () if self._file.version == "4" else ("memory",))
         memory = ports.get("memory", "true").lower() == "true" and memory
         return of(children=self._children(), memory=memory) if memory in (True, "kept") else self._again(of, memory)
 
@@ -318,7 +315,6 @@ class _Reading:
         return model.Decorator(does="repeat", times=0, child=self._only_child())
 
     def _repeated(self, times: str) -> model.Node:
-        """Return a node that repeats its child as often as an entry says."""
         count = self._fresh("count")
         more = model.Script(code=f"{count} < {times} || {times} == -1", checks=True)
         once = model.Sequence(children=(more, self._only_child(), model.Script(code=f"{count} += 1")))
@@ -434,24 +430,22 @@ class _Reading:
         cases = [f"case_{number + 1}" for number in range(bt.SWITCHES[self._tag])]
         ports, chosen = self._ports(("variable", *cases)), self._fresh("chosen")
         self._unskipped(*self._element.children)
-        if len(children := self._children()) != len(cases) + 1:
-            self._refuse(f"it has {len(children)} nodes in it; put one for each case, and what else")
-        variable, looks = self._literal(ports["variable"]), list[model.Node]()
-        for number, case in enumerate(cases):
-            code = f"{variable} .. '' == {_quoted(ports[case])}"
-            looks.append(model.Sequence(children=(model.Script(code=code, checks=True), self._chosen(chosen, number))))
-        found = model.Fallback(children=(*looks, self._chosen(chosen, len(cases))))
-        each = (self._unless(f"{chosen} != {number}", one, "SUCCESS") for number, one in enumerate(children))
-        return model.Sequence(children=(found, *each))
-
-    def _chosen(self, name: str, number: int) -> model.Script:
-        return model.Script(code=f"{name} := {number}")
+        *each, other = self._children()
+        if len(each) != len(cases):
+            self._refuse(f"it has {len(each) + 1} nodes in it; put one for each case, and what else")
+        is_it = f"{chosen} == 0 && {self._literal(ports['variable'])} .. '' == "
+        codes = [f"{chosen} += ({is_it}{_quoted(ports[case])}) * {at}" for at, case in enumerate(cases, 1)]
+        looks = model.Script(code="; ".join((f"{chosen} := 0", *codes)))
+        parts = (self._unless(f"{chosen} != {at}", one, "SUCCESS") for at, one in enumerate((other, *each)))
+        return model.Sequence(children=(looks, *parts))
 
     def _tries(self) -> model.Node:
         if self._ports((), ("catch_on_halt",)).get("catch_on_halt", "false") in TRUE:
             self._refuse("nothing is done here once it is broken off; leave catch_on_halt out")
         self._unskipped(*self._element.children)
         *tried, last = self._children()
+        if not tried:
+            self._refuse("it has 1 nodes in it; put what is tried there, and what is done if that fails")
         caught = model.Decorator(does="fail", child=last)
         return model.Fallback(children=(model.Sequence(children=tuple(tried)), caught))
 

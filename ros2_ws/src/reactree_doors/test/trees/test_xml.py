@@ -172,7 +172,7 @@ def test_a_node_without_a_counterpart_is_named_with_its_line_and_a_reason(name: 
             f"<PipelineSequence><SpeedController>{GO}</SpeedController>{GO}</PipelineSequence>",
             "<SpeedController>: in PipelineSequence it goes by time, way, speed or goal",
         ),
-        (f"<RoundRobin wrap_around='false'>{GO}</RoundRobin>", "leave wrap_around out"),
+        (f"<RoundRobin wrap_around='false'>{GO}</RoundRobin>", "there is no port 'wrap_around'; it has none"),
         (f"<Switch2 variable='1' case_1='1' case_2='2'>{GO}</Switch2>", "it has 1 nodes in it; put one for each case"),
         (f"<GoalUpdater>{GO}</GoalUpdater>", "it goes by what a topic or a service says"),
         (f"<Inverter>{GO}{GO}</Inverter>", "it has 2 nodes in it; put just one there"),
