@@ -81,7 +81,7 @@ class File:
         self.found = set[str]()  # the names of what searches find
         self.set_here, self._names = set[str](), set[str]()
         self.reads: dict[str, tuple[str, Element]] = {}  # what is read, with its name there, and where first
-        self.count = 0  # of nodes
+        self.count, self.unread = 0, ""  # how many nodes there are, and why a file beside it is not read
         self._skips: dict[int, bool] = {}  # elements by identity
         self._root, self._folder, self._files = root, folder, [Path(where).resolve()]
         self._elsewhere: dict[int, tuple[Element, str]] = {}  # the elements of other files, by identity
@@ -262,11 +262,15 @@ class File:
     def _beside(self) -> dict[str, tuple[Path, str]]:
         found, left = dict[str, tuple[Path, str]](), LARGEST_XML
         for file in [one.resolve() for one in sorted(self._folder.glob("*.xml"))] if self._folder else ():
-            with suppress(UserError):  # what is no text has no tree
+            try:
                 text = text_of(file, most=left) if self._is_below(file) and file not in self._files else ""
-                left -= len(text)
-                for name in _TREE.findall(text):
-                    found.setdefault(unescape(name, {"&quot;": '"'}), (file, text))
+            except UserError:
+                most = f"files beside it are read that are texts, of {LARGEST_XML >> 20} MiB together"
+                self.unread = self.unread or f"; {file.name} is not looked through: {most}"
+                continue
+            left -= len(text)
+            for name in _TREE.findall(text):
+                found.setdefault(unescape(name, {"&quot;": '"'}), (file, text))
         return found
 
     def _is_below(self, file: Path) -> bool:

@@ -558,8 +558,8 @@ class _Reading:
                 "there is no tree '{}', here or in a file beside it" if is_tree else "'{}' is no node and no skill here"
             )
             hint = did_you_mean(name, [*(self._file.trees if is_tree else _READ), *known])
-            self._refuse(f"{what.format(shortened_line(name, 60))}; {hint}")
-        self._file.missing.setdefault(name, self._file.place(self._element))
+            self._refuse(f"{what.format(shortened_line(name, 60))}{self._file.unread}; {hint}")
+        self._file.missing.setdefault(name, f"{self._file.place(self._element)}{self._file.unread if is_tree else ''}")
         returns = dict[str, str]()
         for port, value in self._given().items():  # it may return what stands there
             meant = self._file.meant(value[1:-1], self._scope) if POINTER.fullmatch(value) else ""

@@ -17,6 +17,7 @@ from reactree_ros.agent.parameters import Boolean, List, Number, Text
 from reactree_ros.agent.skill import Skill
 from reactree_ros.background.pending import Pending, where_late
 from reactree_ros.errors import UserError
+from reactree_ros.files.xml import LARGEST_XML
 from reactree_ros.routine.fitting import Fit
 from reactree_ros.routine.model import RoutineError
 from reactree_ros.routine.skills import carried_out
@@ -295,5 +296,7 @@ def test_trees_come_from_files_below_the_own_folder_alone(tmp_path: Path) -> Non
     assert f"{tmp_path}/trees/deep/odd.xml:2: <unknown>: 'unknown' is no node" in read('<include path="deep/odd.xml"/>')
     assert "there is no tree 's', here or in a file beside it" in read("")
     (tmp_path / "trees/link.xml").unlink()
+    (tmp_path / "trees/beside.xml").write_text(tree + " " * LARGEST_XML)
+    assert "beside it; beside.xml is not looked through: files beside it are read that are texts, of 8 MiB" in read("")
     (tmp_path / "trees/beside.xml").write_text(tree)
     assert read("") == "skill"
