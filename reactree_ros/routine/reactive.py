@@ -1,4 +1,7 @@
-"""Composites of trees that exist elsewhere: what begins its children anew in each tick, and what keeps its turn."""
+"""Composites of trees that exist elsewhere: what begins its children anew in each tick, and what keeps its turn.
+
+Each is also a sequence or a selector of py_trees: viewers draw by that, and some end with an error at anything else.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ class Again(Composite):
     """
 
     def __init__(self, name: str, children: Sequence[Behaviour], node: GoalNode, goes_on: Status) -> None:
-        super().__init__(name, list(children))
+        super().__init__(name, memory=False, children=list(children))  # type: ignore[call-arg]
         self._goes_on, self._last, self._context, self._posts = goes_on, 0, node.context, Posts(node)
         works = {one for one in children if any(isinstance(each, GoalNode) for each in one.iterate())}
         self._shares = works if node.context.team.alone and not node.context.team.takes_turns else set[Behaviour]()
@@ -71,7 +74,7 @@ class Kept(Composite):
     """
 
     def __init__(self, name: str, children: Sequence[Behaviour], node: GoalNode, goes_on: Status) -> None:
-        super().__init__(name, list(children))
+        super().__init__(name, memory=True, children=list(children))  # type: ignore[call-arg]
         self._goes_on, self._turn, self._tried = goes_on, 0, 0
 
     def tick(self) -> Iterator[Behaviour]:

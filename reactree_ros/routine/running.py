@@ -11,8 +11,9 @@ from typing import Any
 from py_trees import behaviours, composites, decorators
 from py_trees.behaviour import Behaviour
 from py_trees.common import Status
+from py_trees.composites import Composite
 
-from reactree_ros.agent.control_flow import marked
+from reactree_ros.agent.control_flow import ControlFlow, marked
 from reactree_ros.agent.needs import OPPOSITES
 from reactree_ros.agent.observation import Observation, Outcome, Seen
 from reactree_ros.agent.parameters import ParameterError, Room, Text
@@ -498,16 +499,25 @@ def _condition(node: Any, run: Run) -> str:
     return str(node.condition.format(**run.fit.values))
 
 
+#: The flow of each, what it is for viewers, and after which end of a child it goes on.
+_FLOWS: Mapping[type, tuple[ControlFlow, Any, Status]] = {
+    model.Sequence: (SequenceFlow(), composites.Sequence, Status.SUCCESS),
+    model.Fallback: (FallbackFlow(), composites.Selector, Status.FAILURE),
+}
+
+
 def _in_turn(node: model.Sequence | model.Fallback, run: Run) -> Behaviour:
-    flow = SequenceFlow() if isinstance(node, model.Sequence) else FallbackFlow()
-    children, goes_on = _children(node, run), Status.SUCCESS if isinstance(node, model.Sequence) else Status.FAILURE
+    flow, plain, goes_on = _FLOWS[type(node)]
+    children = _children(node, run)
     if node.memory is True:
         return flow.over(run.node, children)
+    made: Composite
     if node.memory == "kept" or sum(map(model.takes_time, node.children)) > 1:
         of = Kept if node.memory == "kept" else Again
-        return marked(flow, of(node.kind, children, run.node, goes_on))
-    plain = composites.Sequence if isinstance(node, model.Sequence) else composites.Selector
-    return marked(flow, plain(node.kind, memory=False, children=children))
+        made = type(of.__name__, (of, plain), {})(node.kind, children, run.node, goes_on)
+    else:
+        made = plain(node.kind, memory=False, children=children)
+    return marked(flow, made)
 
 
 def _parallel(node: model.Parallel, run: Run) -> Behaviour:
