@@ -89,6 +89,7 @@ class Skill(Labelled):
     wording: Template  # how it is said
     expected: Outcome = Outcome.DONE  # how it has to end
     returns: dict[str, Name] = {}  # the entries of the blackboard that take what it returns, by the names of that
+    looks: bool = False  # whether it only asks: a node without memory does it again as long as what comes after runs
 
 
 class Goal(Labelled):
@@ -132,16 +133,19 @@ class Pause(Labelled):
 
 class InTurn(Labelled):
     children: Children
-    # whether it goes on where it was. Otherwise each tick begins with the first child, and breaks off what runs after
-    # one that takes time. So just one of its children may take time, as a skill, a look and a goal do
-    memory: bool = True
+    # whether it goes on where it was. Otherwise each tick begins with the first child: what only looks is asked again
+    # while what comes after runs. Of the rest just the last may take time, as a skill and a goal do: it would be begun
+    # again and again. `again`: whatever comes before is. `kept`: it goes on where it was also after a failure, and a
+    # fallback after a success
+    memory: bool | Literal["kept", "again"] = True
 
     @model_validator(mode="after")
     def _breaks_nothing_off(self) -> Self:
-        if not self.memory and (number := sum(map(takes_time, self.children))) > 1:
+        slow = [one for one in self.children if takes_time(one)]
+        if not self.memory and (busy := [one for one in slow[:-1] if not only_looks(one)]):
             raise ValueError(
-                f"without memory just one of its children may take time, and {number} do: each tick would begin anew "
-                "and break off what runs; give it memory, or use a loop with a condition"
+                f"without memory just the last of its children may take time, or conditions, and {len(busy)} before "
+                "it do: each tick would begin them anew; give it memory, or use a loop with a condition"
             )
         return self
 
@@ -152,6 +156,7 @@ class Sequence(InTurn):
 
 class Fallback(InTurn):
     kind: Literal["fallback"] = "fallback"
+    memory: bool | Literal["kept"] = True
 
 
 class Parallel(Labelled):
@@ -180,7 +185,7 @@ class While(Labelled):
 
 class Within(Labelled):
     kind: Literal["within"] = "within"
-    seconds: Annotated[int, Field(ge=1, le=3600)]
+    seconds: Annotated[int | float, Field(ge=0.001, le=3600)]
     children: Children
 
 
@@ -315,6 +320,13 @@ def takes_time(node: Node) -> bool:
     return any(map(takes_time, children)) if children else not isinstance(node, Always | Script)
 
 
+def only_looks(node: Node) -> bool:
+    children = children_of(node)
+    if children:
+        return all(not takes_time(child) or only_looks(child) for child in children)
+    return (isinstance(node, Skill) and node.looks) or (isinstance(node, WaitFor) and node.seconds == 0)
+
+
 def walk(node: Node, depth: int = 1) -> Iterator[tuple[int, Node]]:
     yield depth, node
     for child in children_of(node):
@@ -414,9 +426,12 @@ def has_role(text: str) -> bool:
 
 
 def apart(wording: str, skills: Iterable[Declared]) -> tuple[Declared, dict[str, str]] | None:
-    """Return the skill that a wording says, and the values in its places; None if it is none of them."""
-    found = ((skill, taken_apart(wording, skill)) for skill in skills)
-    return next(((skill, values) for skill, values in found if values is not None), None)
+    """Return the skill that a wording says, and the values in its places; None if it is none of them.
+
+    Of two, it is the one with more words of its own: ``open drawer {number}``, not ``open {thing}``.
+    """
+    found = ((skill, values) for skill in skills if (values := taken_apart(wording, skill)) is not None)
+    return max(found, key=lambda one: one[0].words.letters_in(wording), default=None)
 
 
 def effects_of(wording: str, skills: Iterable[Declared]) -> Mapping[str, str]:

@@ -8,12 +8,12 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-import py_trees
-from py_trees import behaviours, decorators
+from py_trees import behaviours, composites, decorators
 from py_trees.behaviour import Behaviour
 from py_trees.common import Status
+from py_trees.composites import Composite
 
-from reactree_ros.agent.control_flow import marked
+from reactree_ros.agent.control_flow import ControlFlow, marked
 from reactree_ros.agent.needs import OPPOSITES
 from reactree_ros.agent.observation import Observation, Outcome, Seen
 from reactree_ros.agent.parameters import ParameterError, Room, Text
@@ -24,6 +24,7 @@ from reactree_ros.llm.port import DecisionRequest, LanguageModel, Reply, Request
 from reactree_ros.memory.knowledge import Known, is_of, word_of
 from reactree_ros.routine import model
 from reactree_ros.routine.fitting import Fit, describe
+from reactree_ros.routine.reactive import Again, Kept
 from reactree_ros.routine.script import ScriptError, Value, as_text, assign, script_of
 from reactree_ros.tree.agent_node import AgentNode
 from reactree_ros.tree.bounded_flows import RepeatUntilFlow, TimeIsOver, WhileFlow, WithinFlow
@@ -498,15 +499,25 @@ def _condition(node: Any, run: Run) -> str:
     return str(node.condition.format(**run.fit.values))
 
 
-def _sequence(node: model.Sequence, run: Run) -> Behaviour:
-    made = py_trees.composites.Sequence("sequence", memory=node.memory, children=_children(node, run))
-    return marked(SequenceFlow(), made)
+#: The flow of each, what it is for viewers, and after which end of a child it goes on.
+_FLOWS: Mapping[type, tuple[ControlFlow, Any, Status]] = {
+    model.Sequence: (SequenceFlow(), composites.Sequence, Status.SUCCESS),
+    model.Fallback: (FallbackFlow(), composites.Selector, Status.FAILURE),
+}
 
 
-def _fallback(node: model.Fallback, run: Run) -> Behaviour:
-    if node.memory:
-        return FallbackFlow().over(run.node, _children(node, run))
-    return marked(FallbackFlow(), py_trees.composites.Selector("fallback", memory=False, children=_children(node, run)))
+def _in_turn(node: model.Sequence | model.Fallback, run: Run) -> Behaviour:
+    flow, plain, goes_on = _FLOWS[type(node)]
+    children = _children(node, run)
+    if node.memory is True:
+        return flow.over(run.node, children)
+    made: Composite
+    if node.memory == "kept" or sum(map(model.takes_time, node.children)) > 1:
+        of = Kept if node.memory == "kept" else Again
+        made = type(of.__name__, (of, plain), {})(node.kind, children, run.node, goes_on)
+    else:
+        made = plain(node.kind, memory=False, children=children)
+    return marked(flow, made)
 
 
 def _parallel(node: model.Parallel, run: Run) -> Behaviour:
@@ -590,8 +601,8 @@ _BUILD: Mapping[type, Callable[[Any, Run], Behaviour]] = {
     model.Script: ScriptStep,
     model.Pause: PauseStep,
     model.Always: lambda node, run: (behaviours.Success if node.succeeds else behaviours.Failure)(node.kind),
-    model.Sequence: _sequence,
-    model.Fallback: _fallback,
+    model.Sequence: _in_turn,
+    model.Fallback: _in_turn,
     model.Parallel: _parallel,
     model.RepeatUntil: lambda node, run: RepeatUntilFlow(_condition(node, run)).over(run.node, _children(node, run)),
     model.While: lambda node, run: WhileFlow(_condition(node, run)).over(run.node, _children(node, run)),

@@ -125,11 +125,8 @@ def _added(routine: model.Routine, skills: Sequence[Declared]) -> _Added:
     first: dict[str, tuple[str, str]] = {}
     effect: dict[str, str] = {}
     for node in routine.nodes:
-        if isinstance(node, model.Goal | model.Search) or not getattr(node, "memory", True):
-            kind = node.kind if getattr(node, "memory", True) else f"{node.kind} without memory"
-            raise model.RoutineError(
-                f"{where}: a {kind} cannot be part of a skill, which has no language model and no ticks"
-            )
+        if isinstance(node, model.Goal | model.Search):
+            raise model.RoutineError(f"{where}: a {node.kind} cannot be part of a skill, which has no language model")
         if not isinstance(node, model.Skill) or (said := apart(node.wording, skills)) is None:
             continue
         skill, values = said

@@ -148,54 +148,20 @@ class Parallel(py_trees.composites.Parallel):
         return Status.SUCCESS if succeeded >= enough else Status.FAILURE
 
 
-class Concurrent(Parallel):
-    """Runs its children at the same time, each by a robot of its own; then the majority decides.
+class Posts:
+    """Robots for the children of a composite that are at work at the same time, or the parts of one robot."""
 
-    A child without a robot waits until one is free. A robot stays with its child to that one's end. One robot works for
-    all of them: a child has what its skills take of the robot to its end, and waits at a skill for what others have.
-    Where a failure ends the whole tree, the children that are still at work are stopped.
-    """
-
-    def __init__(self, name: str, children: Sequence[Behaviour], node: GoalNode) -> None:
-        super().__init__(name, children, ParallelPolicy.CONCURRENT)
+    def __init__(self, node: GoalNode) -> None:
         self._node, self._context = node, node.context
         self._posts: dict[Behaviour, Post] = {}  # of those that are at work
-        self._ended: set[Behaviour] = set()
-        self._latest = 0  # how far the robots were when their children ended
+        self._begun_at = self._latest = 0  # how far the robots were when it began, and when its children ended
 
-    def tick(self) -> Iterator[Behaviour]:
-        if self.status != Status.RUNNING:
-            self._begin()
-        if self._context.paused:
-            self._context.team.stop()
-        for child in self.children:
-            if child in self._ended or not self._has_robot(child):
-                continue
-            self.current_child = child
-            yield from child.tick()
-            if child.status != Status.RUNNING:
-                self._child_ended(child)
-        if len(self._ended) == len(self.children):
-            conclude(self, self._verdict())
-        else:
-            conclude(self, Status.RUNNING if self._context.fatal is None else Status.FAILURE)
-        yield self
-
-    def stop(self, new_status: Status = Status.INVALID) -> None:
-        super().stop(new_status)
-        for child in list(self._posts):
-            self._child_ended(child)
-        robot = self._node.post.robot
-        robot.idle, robot.elapsed = False, max(robot.elapsed, self._latest)
-
-    def _begin(self) -> None:
-        begin_anew(self)
-        self._ended.clear()
-        self.initialise()
+    def begin(self) -> None:
         self._begun_at = self._latest = self._node.post.robot.elapsed
         self._context.team.claims.rest(self._node.post.robot)  # until what grew has ended
 
-    def _has_robot(self, child: Behaviour) -> bool:
+    def have(self, child: Behaviour) -> bool:
+        """Return whether a child has a robot, which it keeps to its end; it gets one that is free."""
         if child in self._posts:
             return True
         nodes = [node for node in child.iterate() if isinstance(node, GoalNode)]
@@ -211,9 +177,54 @@ class Concurrent(Parallel):
             self._context.listener.manned(child, post.robot.name)
         return True
 
-    def _child_ended(self, child: Behaviour) -> None:
+    def ended(self, child: Behaviour) -> None:
         post = self._posts.pop(child)
-        self._ended.add(child)
         self._latest = max(self._latest, post.robot.elapsed)
         self._context.team.ended(post)
         self._context.wake()
+
+    def end(self) -> None:
+        for child in list(self._posts):
+            self.ended(child)
+        robot = self._node.post.robot
+        robot.idle, robot.elapsed = False, max(robot.elapsed, self._latest)
+
+
+class Concurrent(Parallel):
+    """Runs its children at the same time, each by a robot of its own; then the majority decides.
+
+    A child without a robot waits until one is free. A robot stays with its child to that one's end. One robot works for
+    all of them: a child has what its skills take of the robot to its end, and waits at a skill for what others have.
+    Where a failure ends the whole tree, the children that are still at work are stopped.
+    """
+
+    def __init__(self, name: str, children: Sequence[Behaviour], node: GoalNode) -> None:
+        super().__init__(name, children, ParallelPolicy.CONCURRENT)
+        self._context, self._posts = node.context, Posts(node)
+        self._ended: set[Behaviour] = set()
+
+    def tick(self) -> Iterator[Behaviour]:
+        if self.status != Status.RUNNING:
+            begin_anew(self)
+            self._ended.clear()
+            self.initialise()
+            self._posts.begin()
+        if self._context.paused:
+            self._context.team.stop()
+        for child in self.children:
+            if child in self._ended or not self._posts.have(child):
+                continue
+            self.current_child = child
+            yield from child.tick()
+            if child.status != Status.RUNNING:
+                self._ended.add(child)
+                self._posts.ended(child)
+        if len(self._ended) == len(self.children):
+            conclude(self, self._verdict())
+        else:
+            conclude(self, Status.RUNNING if self._context.fatal is None else Status.FAILURE)
+        yield self
+
+    def stop(self, new_status: Status = Status.INVALID) -> None:
+        super().stop(new_status)
+        self._posts.end()

@@ -82,7 +82,8 @@ class AnyRoutine:
         expected = pick.choice((Outcome.DONE, Outcome.DONE, Outcome.PRECONDITION))
         said = model.taken_apart(wording, skill) is not None
         returns = {name: self._entry() for name in skill.returns if said and pick.random() < 0.5}
-        return model.Skill(wording=wording, expected=expected, returns=returns, labels=self._labels())
+        looks = pick.random() < 0.3
+        return model.Skill(wording=wording, expected=expected, returns=returns, looks=looks, labels=self._labels())
 
     def _labels(self) -> dict[str, str]:
         labels = (("name", "the “first” one"), ("_uid", "7"), ("_favorite", "false"), ("_description", "a < b & {c}"))
@@ -131,8 +132,10 @@ class AnyRoutine:
     def _turns(self, depth: int) -> Any:
         kind: Any = self._random.choice((model.Sequence, model.Fallback))
         children = self._children(depth)
-        one = sum(map(model.takes_time, children)) < 2
-        return kind(children=children, memory=not one or self._random.random() < 0.5)
+        slow = [child for child in children if model.takes_time(child)]
+        ways = [True, "kept", *(["again"] if kind is model.Sequence else [])]
+        anew = [False] * 3 if all(map(model.only_looks, slow[:-1])) else []
+        return kind(children=children, memory=self._random.choice([*ways, *anew]))
 
     def _parallel(self, depth: int) -> Any:
         policy: Any = self._random.choice(("majority", "all", "concurrent"))
@@ -144,7 +147,7 @@ class AnyRoutine:
         return kind(condition=condition, children=self._children(depth))
 
     def _within(self, depth: int) -> Any:
-        return model.Within(seconds=self._random.choice((1, 30, 3600)), children=self._children(depth))
+        return model.Within(seconds=self._random.choice((1, 0.25, 30, 3600)), children=self._children(depth))
 
     def _decorator(self, depth: int) -> Any:
         does: Any = self._random.choice(("invert", "succeed", "fail", "retry", "repeat"))

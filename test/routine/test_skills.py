@@ -312,7 +312,6 @@ FETCH_BLIND = Routine.from_data(
     ("change", "reason"),
     [
         ({"body": flow("sequence", GO, PICK, {"kind": "goal", "text": "find it"})}, "a goal cannot be part of a skill"),
-        ({"body": flow("sequence", flow("sequence", GO, memory=False), PICK)}, "a sequence without memory cannot be"),
         ({"body": flow("sequence", GO, {"kind": "search", "finds": "x", "of": "{thing}"})}, "a search cannot be part"),
         ({"body": flow("sequence", GO)}, "no step in it takes '{thing}' alone"),
         ({"goal": "{thing} from {place}"}, "its goal is no wording of a skill"),

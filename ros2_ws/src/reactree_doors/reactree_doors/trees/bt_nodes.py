@@ -13,15 +13,19 @@ from reactree_ros.agent.parameters import Number, Parameter
 from reactree_ros.agent.skill import Skill
 from reactree_ros.routine.model import Fallback, Sequence
 
+_TABLES = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 #: The kinds of node that a nodes model knows, and that the explicit form ``<Action ID="…"/>`` names.
 KINDS = ("Action", "Condition", "Control", "Decorator")
 #: Sequences and fallbacks by what they remember: with memory they go on where they were, as py_trees' do with
 #: ``memory=True``; without, every tick begins with the first child.
-TURNS: Mapping[str, tuple[type[Sequence] | type[Fallback], bool]] = {
+TURNS: Mapping[str, tuple[type[Sequence] | type[Fallback], bool | str]] = {
     "Sequence": (Sequence, True),
     "ReactiveSequence": (Sequence, False),
     "Fallback": (Fallback, True),
     "ReactiveFallback": (Fallback, False),
+    "SequenceWithMemory": (Sequence, "kept"),
+    "RoundRobin": (Fallback, "kept"),
+    "PipelineSequence": (Sequence, "again"),
     "AsyncSequence": (Sequence, True),
     "AsyncFallback": (Fallback, True),
 }
@@ -50,8 +54,9 @@ PAUSE, PAUSES = "Sleep", {"Sleep": "msec", "Delay": "delay_msec"}
 SCRIPT, CHECK, BRANCHES, WATCHED = "Script", "ScriptCondition", "IfThenElse", "WhileDoElse"
 FOR_EACH = ("LoopInt", "LoopBool", "LoopDouble", "LoopString")
 COMPARED = tuple(f"BlackboardCheck{kind}" for kind in ("Int", "Double", "String", "Bool"))
-#: What is its child where skills take turns: it limits how often that is ticked.
-AS_ITS_CHILD = ("RateController",)
+#: What says how soon its child is begun again after a success, with its ports; it is its child if nothing does that.
+AS_ITS_CHILD: Mapping[str, list[str]] = _TABLES["as_its_child"]
+RATE, HZ, SWITCHES = "RateController", 10.0, {f"Switch{cases}": cases for cases in range(2, 7)}
 #: How a node may end that is not done.
 ENDS = ("SUCCESS", "FAILURE", "SKIPPED")
 #: How a node ends, and what it goes on after, if all that is in it is skipped; others end so as they are skipped.
@@ -74,7 +79,6 @@ SCRIPTED = (*GUARDS, *AFTER)
 
 AGENT, SKILL, SEARCH, WAIT, HOLDS = "AgentNode", "Skill", "Search", "WaitFor", "Holds"
 REPEAT, WHILE = "RepeatUntil", "While"
-_TABLES = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 #: Nodes of BehaviorTree.CPP without a counterpart, each with the reason.
 WITHOUT: Mapping[str, str] = {name: why for why, names in _TABLES["without"].items() for name in names}
 #: The nodes of this package by name: the kind of each, what it does, and its ports with what they hold.
@@ -85,23 +89,25 @@ OLD: Mapping[str, str] = {
     **_TABLES["old"],
     **{name.lower(): meant for name, meant in _TABLES["old"].items()},
 }
+#: Nodes of Nav2 that ask or work out something and move nothing: they may be asked again.
+LOOKS = frozenset(_TABLES["looks"])
 #: Every name that no skill may have in a file.
 RESERVED = frozenset(
     {
-        *(*TURNS, *DECORATORS, *ALWAYS, *WITHOUT, *OWN, *KINDS, *SUBTREES, *PAUSES, *FOR_EACH, *COMPARED),
+        *(*TURNS, *DECORATORS, *ALWAYS, *WITHOUT, *OWN, *KINDS, *SUBTREES, *PAUSES, *FOR_EACH, *COMPARED, *SWITCHES),
         *(*AS_ITS_CHILD, PARALLEL, TO_THE_END, TIMEOUT, SCRIPT, CHECK, BRANCHES, WATCHED, "SetBlackboard", "root"),
         *("Root", "KeepRunningUntilFailure", "Precondition", "TryCatch", "RecoveryNode"),
     }
 )
-#: How a skill has to end, where that is not well.
-EXPECTED = "_expected"
+#: How a skill has to end, where that is not well, and whether it only asks.
+EXPECTED, ASKS = "_expected", "_asks"
 #: What a tree carries: what its routine is called and for, and that several robots share a parallel.
 NAME, GOAL, SHARED = "_name", "_goal", "_shared"
 #: What only some nodes may carry.
-SPECIAL_OF = {SKILL: (EXPECTED,), TO_THE_END: (SHARED,), SUBTREE: SAME_NAMES}
+SPECIAL_OF = {SKILL: (EXPECTED, ASKS), TO_THE_END: (SHARED,), SUBTREE: SAME_NAMES}
 _SPECIAL = {
     name.replace("_", "").lower(): name
-    for name in (*SCRIPTED, "_onHalted", *reversed(SAME_NAMES), EXPECTED, NAME, GOAL, SHARED)
+    for name in (*SCRIPTED, "_onHalted", *reversed(SAME_NAMES), EXPECTED, ASKS, NAME, GOAL, SHARED)
 }
 
 

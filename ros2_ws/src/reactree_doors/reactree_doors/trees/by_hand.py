@@ -93,9 +93,9 @@ class Sketch:
         more = did_you_mean(skill, known) if known else "say it in whole, or give the skills"
         raise RoutineError(f"skill '{shortened_line(skill, 60)}': there is no such skill; {more}")
 
-    def step(self, wording: str, *, expected: str = "done", **returns: str) -> Noted:
-        """Return a leaf that carries a skill out: how it has to end, and the entries that take what it returns."""
-        return Noted(kind="skill", wording=wording, expected=expected, returns=returns)
+    def step(self, wording: str, *, expected: str = "done", looks: bool = False, **returns: str) -> Noted:
+        """Return a leaf that carries a skill out: how it has to end, if it only asks, what takes what it returns."""
+        return Noted(kind="skill", wording=wording, expected=expected, looks=looks, returns=returns)
 
     def script(self, code: str, *, checks: bool = False) -> Noted:
         """Return a leaf that carries a script out; ``checks``: what that comes to has to hold."""
@@ -129,7 +129,7 @@ class Sketch:
         """Return a sequence that is done again and again as long as a condition holds before a round."""
         return Noted(children, kind="while", condition=condition)
 
-    def within(self, seconds: int, children: Sequence[Behaviour]) -> Noted:
+    def within(self, seconds: float, children: Sequence[Behaviour]) -> Noted:
         """Return a sequence that fails when so many seconds are over."""
         return Noted(children, kind="within", seconds=seconds)
 

@@ -94,10 +94,11 @@ def _decorator(node: model.Decorator) -> tuple[str, list[str]]:
 
 
 def _skill(node: model.Skill) -> tuple[str, list[str]]:
-    if node.expected is Outcome.DONE and not node.returns:
+    if node.expected is Outcome.DONE and not node.returns and not node.looks:
         return "run.skill", [_quoted(node.wording)]
     returns = [f"{name}={_quoted(entry)}" for name, entry in node.returns.items()]
-    return "run.step", [_quoted(node.wording), f"expected={_quoted(node.expected.value)}", *returns]
+    looks = ["looks=True"] if node.looks else []
+    return "run.step", [_quoted(node.wording), f"expected={_quoted(node.expected.value)}", *looks, *returns]
 
 
 def _search(node: model.Search) -> tuple[str, list[str]]:
@@ -112,8 +113,8 @@ def _wait(node: model.WaitFor) -> tuple[str, list[str]]:
 
 #: What makes each kind of node, with its arguments but the nodes in it.
 _MADE: Mapping[type, Callable[[Any], tuple[str, list[str]]]] = {
-    model.Sequence: lambda node: ("composites.Sequence", [_quoted(node.kind), f"memory={node.memory}"]),
-    model.Fallback: lambda node: ("composites.Selector", [_quoted(node.kind), f"memory={node.memory}"]),
+    model.Sequence: lambda node: ("composites.Sequence", [_quoted(node.kind), f"memory={node.memory!r}"]),
+    model.Fallback: lambda node: ("composites.Selector", [_quoted(node.kind), f"memory={node.memory!r}"]),
     model.Parallel: _parallel,
     model.Decorator: _decorator,
     model.Skill: _skill,

@@ -36,6 +36,9 @@ Memory = Annotated[NamedMemory, memory_option("The episodic memory.", "--memory"
 World = Annotated[
     str, typer.Option("--world", help="The world whose skills the nodes are; see `reactree list worlds`.")
 ]
+Robot = Annotated[
+    Path | None, typer.Option("--robot", help="The robot.yaml whose skills they are, in place of a world's.")
+]
 Tree = Annotated[Path, typer.Argument(help="A file of XML for BehaviorTree.CPP 4, by hand or of Groot2.")]
 Goal = Annotated[
     str, typer.Option("--goal", help="What it is for, e.g. 'bring me the {thing}'; by default what it says itself.")
@@ -52,15 +55,13 @@ def trees() -> None:
 @app.command("check")
 def tree_check(
     files: Annotated[list[Path], typer.Argument(help="Files of XML, or folders of them.")],
-    robot: Annotated[Path | None, typer.Option(help="The robot.yaml whose skills the actions are.")] = None,
+    robot: Robot = None,
     world: World = WORLDS.default,
 ) -> None:
     """Say which trees can be run, what each has to be given, and what others lack, by node and line."""
     from reactree_doors.trees.xml_in import read_routine
-    from reactree_ros.robot.config import load_robot
 
-    declared = None if robot is None else load_robot(robot)
-    skills = WORLDS.get(world).household.skills if declared is None else (*declared.declared, *declared.waits)
+    skills = WORLDS.get(world).household.skills if robot is None else _skills_of(robot)
     failed = False
     for file in [one for path in files for one in (sorted(path.rglob("*.xml")) if path.is_dir() else [path])]:
         missing: dict[str, str] = {}
@@ -86,9 +87,10 @@ def routine_export(
         Kind, typer.Option("--as", help="xml: for BehaviorTree.CPP 4 and Groot2; python: a module that makes the tree.")
     ] = Kind.XML,
     out: Out = None,
+    robot: Robot = None,
     world: World = WORLDS.default,
 ) -> None:
-    """Write a routine as a file that a person can change; `import` reads the XML again."""
+    """Write a routine as a file that a person can change; `import`, or `robot routine`, reads the XML again."""
     from reactree_doors.trees.code import python_of
     from reactree_doors.trees.xml_out import xml_of
     from reactree_ros.routine.fitting import Kept
@@ -97,7 +99,8 @@ def routine_export(
     with memory.open() as episodic:
         kept = Kept(episodic).named(name)
     household = WORLDS.get(world).household
-    skills = household.skills if kept.origin.household == household.name else ()  # else they are said in whole
+    known = household.skills if kept.origin.household == household.name else ()  # else they are said in whole
+    skills = known if robot is None else _skills_of(robot)
     _put(xml_of(kept, skills) if kind is Kind.XML else python_of(kept), out)
 
 
@@ -117,9 +120,7 @@ def routine_nodes(out: Out = None, world: World = WORLDS.default) -> None:
 @robot.command("nodes")
 def robot_nodes(config: Config, out: Out = None) -> None:
     """Write the nodes model for Groot2: this package's nodes, and the robot's skills with their ports."""
-    from reactree_ros.robot.config import load_robot
-
-    _put_nodes(load_robot(config).declared, out)
+    _put_nodes(_skills_of(config), out)
 
 
 @robot.command("routine")
@@ -131,6 +132,13 @@ def robot_routine(config: Config, file: Tree, memory: Memory, goal: Goal = "") -
     declared = load_robot(config)
     names = load_map(declared.map).names if declared.map else any_name
     _keep(file, (*declared.declared, *declared.waits), memory, goal=goal, names=names)
+
+
+def _skills_of(robot: Path) -> Sequence[Skill]:
+    from reactree_ros.robot.config import load_robot
+
+    declared = load_robot(robot)
+    return *declared.declared, *declared.waits
 
 
 def _keep(

@@ -76,16 +76,22 @@ class File:
         self.skills = by_node_name(declared)
         self.trees: dict[str, Element] = {}
         self.models: dict[str, tuple[Element, ...]] = {}
+        self.looks = {*bt.LOOKS}  # the names of conditions
         self.roles: dict[str, str] = {}  # the kind of each; empty: it is not known yet
         self.found = set[str]()  # the names of what searches find
         self.set_here, self._names = set[str](), set[str]()
         self.reads: dict[str, tuple[str, Element]] = {}  # what is read, with its name there, and where first
-        self.count = 0  # of nodes
+        self.count, self.unread = 0, ""  # how many nodes there are, and why a file beside it is not read
         self._skips: dict[int, bool] = {}  # elements by identity
         self._root, self._folder, self._files = root, folder, [Path(where).resolve()]
         self._elsewhere: dict[int, tuple[Element, str]] = {}  # the elements of other files, by identity
         self.version = root.attributes.get("BTCPP_format", "3")
         self._sort(root, folder)
+
+    def name_of(self, element: Element) -> str:
+        """Return what a node is called in version 4."""
+        name = element.attributes.get("ID", "") if element.tag in bt.KINDS else element.tag
+        return name if self.version == "4" else bt.OLD.get(name.lower(), name)
 
     def refuse(self, element: Element, reason: str) -> NoReturn:
         name = element.attributes.get("name") or element.attributes.get("ID")
@@ -171,15 +177,14 @@ class File:
         return self.filled(bt.of_port(value), scope, element)
 
     def filled(self, text: str, scope: Scope, element: Element) -> str:
-        try:
-            parts = list(Formatter().parse(text))
-        except ValueError as error:
-            self.refuse(element, f"{shortened_line(text, 60)!r}: {error}; a brace that is none of a role is doubled")
+        parts: list[tuple[str, str | None, str | None, str | None]] = [(text, None, None, None)]
+        with suppress(ValueError):
+            read = list(Formatter().parse(text))
+            is_text = any(name is not None and (not name or spec or to) for _, name, spec, to in read)
+            parts = parts if is_text else read  # a brace without a name is text, as in BehaviorTree.CPP
         meant = ""
-        for literal, name, spec, conversion in parts:
+        for literal, name, _, _ in parts:
             meant += literal.replace("{", "{{").replace("}", "}}")
-            if name is not None and (not name or spec or conversion):
-                self.refuse(element, f"{shortened_line(text, 60)!r}: a brace that is none of a role is doubled")
             meant += "" if name is None else self.read(name, scope, element)
             if len(meant) > LONGEST_TEMPLATE:  # also of ports that have each other twice, tree by tree
                 self.refuse(element, f"{shortened_line(text, 60)!r} comes to more than {LONGEST_TEMPLATE} characters")
@@ -209,6 +214,7 @@ class File:
             elif child.tag == "TreeNodesModel":
                 for one in child.children:
                     self.models.setdefault(one.attributes.get("ID", ""), one.children)
+                self.looks |= {one.attributes.get("ID", "") for one in child.named("Condition")}
             elif child.tag.lower() in ("include", "import"):
                 self._include(child, folder)
             else:
@@ -256,11 +262,15 @@ class File:
     def _beside(self) -> dict[str, tuple[Path, str]]:
         found, left = dict[str, tuple[Path, str]](), LARGEST_XML
         for file in [one.resolve() for one in sorted(self._folder.glob("*.xml"))] if self._folder else ():
-            with suppress(UserError):  # what is no text has no tree
+            try:
                 text = text_of(file, most=left) if self._is_below(file) and file not in self._files else ""
-                left -= len(text)
-                for name in _TREE.findall(text):
-                    found.setdefault(unescape(name, {"&quot;": '"'}), (file, text))
+            except UserError:
+                most = f"files beside it are read that are texts, of {LARGEST_XML >> 20} MiB together"
+                self.unread = self.unread or f"; {file.name} is not looked through: {most}"
+                continue
+            left -= len(text)
+            for name in _TREE.findall(text):
+                found.setdefault(unescape(name, {"&quot;": '"'}), (file, text))
         return found
 
     def _is_below(self, file: Path) -> bool:

@@ -104,8 +104,7 @@ def _routine(file: File, goal: str | None) -> model.Routine:
 def _node(
     file: File, element: Element, scope: Scope, trees: tuple[str, ...], depth: int, *, goes_on: bool
 ) -> model.Node:
-    tag = element.attributes.get("ID", "") if element.tag in bt.KINDS else element.tag
-    tag = tag if file.version == "4" else bt.OLD.get(tag.lower(), tag)
+    tag = file.name_of(element)
     file.count += tag != bt.SUBTREE
     if file.count > model.MOST_NODES or depth > model.DEEPEST:
         file.refuse(element, f"a routine has at most {model.MOST_NODES} nodes, {model.DEEPEST} in one another")
@@ -147,7 +146,7 @@ class _Reading:
         if read is None:
             declared = tag.replace(" ", "_") in self._file.skills
             read = _Reading._declared if declared else _Reading._undeclared
-            special |= {bt.EXPECTED}
+            special |= {bt.EXPECTED, bt.ASKS}
         labels = _LABELS.validate_python(self._file.labels(self._element, special))
         if self._element.children and read not in (*_INNER, _Reading._undeclared):
             self._refuse("nothing may stand in it")
@@ -265,9 +264,35 @@ class _Reading:
     # ------------------------------------------------------------------ by its name
 
     def _turns(self) -> model.Node:
+        memory: Any
         of, memory = bt.TURNS[self._tag]
         ports = self._ports((), () if self._file.version == "4" else ("memory",))
-        return of(children=self._children(), memory=memory and ports.get("memory", "true").lower() == "true")
+        memory = ports.get("memory", "true").lower() == "true" and memory
+        return of(children=self._children(), memory=memory) if memory in (True, "kept") else self._again(of, memory)
+
+    def _again(self, of: Any, memory: Any) -> model.Node:
+        """Return a node that begins its children anew in each tick; what is limited in its rate waits before that."""
+        children, first = [*self._children()], list[str]()
+        for at, element in enumerate(self._element.children):
+            name = self._file.name_of(element)
+            if name not in bt.AS_ITS_CHILD or (memory and at == len(children) - 1):
+                continue
+            if name != bt.RATE or not memory:
+                self._file.refuse(
+                    element,
+                    f"in {self._tag} it goes by time, way, speed or goal, which is not known there; use {bt.RATE} in "
+                    "PipelineSequence",
+                )
+            try:
+                pause = model.Pause(milliseconds=round(1000 / float(element.attributes.get("hz", bt.HZ))))
+            except (ValueError, ArithmeticError):
+                self._file.refuse(element, "hz has to be a number more than 0, such as 1.0, or 0.0003 for each hour")
+            first.append(self._fresh("first"))
+            waits = model.Fallback(children=(model.Script(code=first[-1], checks=True), pause))
+            children[at] = model.Sequence(children=(waits, children[at], model.Script(code=f"{first[-1]} := false")))
+        made = of(children=tuple(children), memory=memory)
+        begins = "; ".join(f"{one} := true" for one in first)
+        return model.Sequence(children=(model.Script(code=begins), made)) if first else made
 
     def _always(self) -> model.Node:
         self._ports(())
@@ -277,6 +302,8 @@ class _Reading:
         does: Any
         does, port = bt.DECORATORS[self._tag]
         ports = self._ports([port] if port else ())
+        if does == "repeat" and POINTER.fullmatch(ports[port]):
+            return self._repeated(ports[port][1:-1])
         times = self._number(port, ports[port]) if port else 1
         if times < 1 and times != -1:
             self._refuse(f"{port} is {times}; write how often, or -1 for ever")
@@ -287,8 +314,16 @@ class _Reading:
         self._unskipped(*self._element.children)
         return model.Decorator(does="repeat", times=0, child=self._only_child())
 
+    def _repeated(self, times: str) -> model.Node:
+        count = self._fresh("count")
+        more = model.Script(code=f"{count} < {times} || {times} == -1", checks=True)
+        once = model.Sequence(children=(more, self._only_child(), model.Script(code=f"{count} += 1")))
+        enough = model.Script(code=f"{times} != -1 && {count} >= {times}", checks=True)
+        repeats = model.Fallback(children=(model.Decorator(does="repeat", times=0, child=once), enough))
+        return model.Sequence(children=(model.Script(code=f"{count} := 0"), repeats))
+
     def _as_its_child(self) -> model.Node:
-        self._ports((), ("hz",))
+        self._ports((), bt.AS_ITS_CHILD[self._tag], raw=bt.AS_ITS_CHILD[self._tag])
         return self._only_child()
 
     def _parallel(self) -> model.Node:
@@ -316,11 +351,9 @@ class _Reading:
         port = "duration" if of_py_trees else bt.MSEC
         value = self._ports((port,))[port]
         msec = 1000 * self._number(port, value.removesuffix(".0")) if of_py_trees else self._number(port, value)
-        if msec % 1000:
-            self._refuse(f"{bt.MSEC} is {msec}; write whole seconds, such as 5000")
-        child = self._only_child()
-        in_turn = isinstance(child, model.Sequence) and child.memory and not child.labels
-        return model.Within(seconds=msec // 1000, children=child.children if in_turn else (child,))  # type: ignore[union-attr]
+        child, seconds = self._only_child(), msec / 1000 if msec % 1000 else msec // 1000
+        in_turn = isinstance(child, model.Sequence) and child.memory is True and not child.labels
+        return model.Within(seconds=seconds, children=child.children if in_turn else (child,))  # type: ignore[union-attr]
 
     def _pause(self) -> model.Node:
         port = bt.PAUSES[self._tag]
@@ -393,11 +426,26 @@ class _Reading:
         either = (self._unless(f"!{held}", first, "SUCCESS"), self._unless(held, second, "SUCCESS"))
         return model.Sequence(children=(looks, *either))
 
+    def _switch(self) -> model.Node:
+        cases = [f"case_{number + 1}" for number in range(bt.SWITCHES[self._tag])]
+        ports, chosen = self._ports(("variable", *cases)), self._fresh("chosen")
+        self._unskipped(*self._element.children)
+        *each, other = self._children()
+        if len(each) != len(cases):
+            self._refuse(f"it has {len(each) + 1} nodes in it; put one for each case, and what else")
+        is_it = f"{chosen} == 0 && {self._literal(ports['variable'])} .. '' == "
+        codes = [f"{chosen} += ({is_it}{_quoted(ports[case])}) * {at}" for at, case in enumerate(cases, 1)]
+        looks = model.Script(code="; ".join((f"{chosen} := 0", *codes)))
+        parts = (self._unless(f"{chosen} != {at}", one, "SUCCESS") for at, one in enumerate((other, *each)))
+        return model.Sequence(children=(looks, *parts))
+
     def _tries(self) -> model.Node:
         if self._ports((), ("catch_on_halt",)).get("catch_on_halt", "false") in TRUE:
             self._refuse("nothing is done here once it is broken off; leave catch_on_halt out")
         self._unskipped(*self._element.children)
         *tried, last = self._children()
+        if not tried:
+            self._refuse("it has 1 nodes in it; put what is tried there, and what is done if that fails")
         caught = model.Decorator(does="fail", child=last)
         return model.Fallback(children=(model.Sequence(children=tuple(tried)), caught))
 
@@ -490,7 +538,8 @@ class _Reading:
         usual |= {name: self._meant(value) for name, value in said.items() if name in skill.parameters}
         needed = [name for name in skill.parameters if name not in usual]
         only = [name for name in skill.returns if name not in skill.parameters]
-        ports = usual | self._ports(needed, (*skill.parameters, *only), raw=only)
+        said = self._ports(needed, (*skill.parameters, *only), raw=only)
+        ports = usual | {name: value for name, value in said.items() if value or name not in usual}  # Groot's are empty
         values = {name: ports[name] for name in skill.parameters}
         self._check_names(skill.parameters, values)
         given = self._given().items()
@@ -509,14 +558,20 @@ class _Reading:
                 "there is no tree '{}', here or in a file beside it" if is_tree else "'{}' is no node and no skill here"
             )
             hint = did_you_mean(name, [*(self._file.trees if is_tree else _READ), *known])
-            self._refuse(f"{what.format(shortened_line(name, 60))}; {hint}")
-        self._file.missing.setdefault(name, self._file.place(self._element))
+            self._refuse(f"{what.format(shortened_line(name, 60))}{self._file.unread}; {hint}")
+        self._file.missing.setdefault(name, f"{self._file.place(self._element)}{self._file.unread if is_tree else ''}")
         returns = dict[str, str]()
         for port, value in self._given().items():  # it may return what stands there
             meant = self._file.meant(value[1:-1], self._scope) if POINTER.fullmatch(value) else ""
             if POINTER.fullmatch(meant) and meant[1:-1] not in self._file.roles:
                 returns[port] = self._file.written(value[1:-1], self._scope, self._element)
-        return model.Skill(wording=re.sub("[{}]", "", name)[:100] or "nothing", returns=returns)
+        return model.Skill(
+            wording=re.sub("[{}]", "", name)[:100] or "nothing", returns=returns, looks=self._looks(name)
+        )
+
+    def _looks(self, name: str) -> bool:
+        usual = self._element.tag == "Condition" or (self._element.tag != "Action" and name in self._file.looks)
+        return self._element.attributes.get(bt.ASKS, str(usual)) in TRUE
 
     def _check_names(self, places: Mapping[str, Parameter], values: Mapping[str, str]) -> None:
         for place, value in values.items():
@@ -538,7 +593,7 @@ class _Reading:
             if (pointer := POINTER.fullmatch(value)) is None:
                 self._refuse(f"{name} is returned; it needs a name in braces, such as {{{name}}}")
             entries[name] = self._file.written(pointer[1], self._scope, self._element)
-        return model.Skill(wording=wording, expected=expected, returns=entries)
+        return model.Skill(wording=wording, expected=expected, returns=entries, looks=self._looks(self._tag))
 
 
 #: What reads a node by its name; a skill has no name here.
@@ -548,6 +603,7 @@ _READ: Mapping[str, Callable[[_Reading], model.Node]] = {
     **dict.fromkeys(bt.AS_ITS_CHILD, _Reading._as_its_child),
     **dict.fromkeys(bt.FOR_EACH, _Reading._for_each),
     **dict.fromkeys((bt.BRANCHES, bt.WATCHED), _Reading._branches),
+    **dict.fromkeys(bt.SWITCHES, _Reading._switch),
     **dict.fromkeys(bt.COMPARED, _Reading._compared),
     "KeepRunningUntilFailure": _Reading._for_ever,
     "Precondition": _Reading._precondition,

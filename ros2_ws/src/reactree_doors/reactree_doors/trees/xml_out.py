@@ -68,9 +68,9 @@ class _Writer:
 
     def _within(self, node: model.Within) -> Element:
         first = node.children[0]
-        alone = len(node.children) == 1 and not (isinstance(first, model.Sequence) and first.memory)
+        alone = len(node.children) == 1 and not (isinstance(first, model.Sequence) and first.memory is True)
         below = (first,) if alone else (model.Sequence(children=node.children),)
-        return self._element(node, bt.TIMEOUT, {bt.MSEC: str(node.seconds * 1000)}, below)
+        return self._element(node, bt.TIMEOUT, {bt.MSEC: str(round(node.seconds * 1000))}, below)
 
     def _search(self, node: model.Search) -> Element:
         if odd := next((one for one in node.order if ";" in one), ""):
@@ -89,10 +89,11 @@ class _Writer:
         known = (
             one for one in self._skills.values() if node.returns.keys() <= one.returns.keys() - one.parameters.keys()
         )
-        if (said := apart(node.wording, known)) is None:
-            return self._element(node, bt.SKILL, {"wording": node.wording, **more})
-        skill, values = said
-        return self._element(node, skill.name.replace(" ", "_"), values | more)
+        name, values = bt.SKILL, {"wording": node.wording}
+        if said := apart(node.wording, known):
+            name, values = said[0].name.replace(" ", "_"), said[1]
+        asks = {bt.ASKS: str(node.looks).lower()} if node.looks != (name in bt.LOOKS) else {}
+        return self._element(node, name, values | more | asks)
 
     def _element(
         self,

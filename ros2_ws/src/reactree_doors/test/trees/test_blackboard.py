@@ -15,8 +15,9 @@ from reactree_doors.trees.xml_out import xml_of
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.parameters import Boolean, List, Number, Text
 from reactree_ros.agent.skill import Skill
-from reactree_ros.background.pending import Pending
+from reactree_ros.background.pending import Pending, where_late
 from reactree_ros.errors import UserError
+from reactree_ros.files.xml import LARGEST_XML
 from reactree_ros.routine.fitting import Fit
 from reactree_ros.routine.model import RoutineError
 from reactree_ros.routine.skills import carried_out
@@ -41,26 +42,30 @@ RETURNED = {"metres": 1.5, "ok": True, "path": (1, 2)}
 class Robot(ScriptedWorld):
     household = Household(name="robot", skills=SKILLS)
 
-    def __init__(self, failing: str = "", data: Mapping[str, Any] = RETURNED) -> None:
-        super().__init__()
+    def __init__(self, failing: str = "", data: Mapping[str, Any] = RETURNED, seconds: float = 0.0) -> None:
+        super().__init__(settle=not seconds)
+        self._seconds = seconds
         self._failing, self._data = {one: int(times) for one, times in re.findall(r"(\w)(\d+)", failing)}, data
 
     def execute(self, skill: str) -> Pending[Observation]:
         self.executed.append(skill)
         self._failing[skill] = self._failing.get(skill, 0) - 1
         outcome = Outcome.EXECUTION if self._failing[skill] >= 0 else Outcome.DONE
-        return self._pending(skill, Observation(f"{skill}: {outcome.value}", outcome, data=self._data))
+        pending = self._pending(skill, seen := Observation(f"{skill}: {outcome.value}", outcome, data=self._data))
+        if self._seconds:
+            where_late(pending, self._seconds, lambda late: late.succeed(seen))
+        return pending
 
 
 def text_of(body: str, more: str = "", version: str = ' BTCPP_format="4"') -> str:
     return f'<root{version} main_tree_to_execute="main"><BehaviorTree ID="main">{body}</BehaviorTree>{more}</root>'
 
 
-def done(text: str, failing: str = "", data: Mapping[str, Any] = RETURNED) -> str:
+def done(text: str, failing: str = "", data: Mapping[str, Any] = RETURNED, seconds: float = 0.0) -> str:
     """Return what was asked of the robot, and how it ended; what is written of the tree does the same."""
     routine = routine_of_xml(text, SKILLS, goal="do it")
     assert routine_of_xml(xml_of(routine, SKILLS), SKILLS) == routine
-    robot = Robot(failing, data)
+    robot = Robot(failing, data, seconds)
     came = carried_out(Fit(routine, {}), robot).result(20)
     return ", ".join([*robot.executed, "yes" if came.outcome is Outcome.DONE else "no"])
 
@@ -73,12 +78,20 @@ def either(*nodes: str) -> str:
     return f"<Fallback>{''.join(nodes)}</Fallback>"
 
 
+def rated(hz: str) -> str:
+    return f'<RateController hz="{hz}"><a/></RateController>'
+
+
 def sets(code: str) -> str:
     return f"<Script code='{code}'/>"
 
 
 ONE = sets("x := 1")
 LAST = "<ScriptCondition code='n &lt; 3'/>"
+WAITS = "<Sleep msec='150'/>"
+KEPT = "<SequenceWithMemory><a/><b/></SequenceWithMemory>"
+BCD = "<Sequence><b/><c/><d/></Sequence>"
+SWITCH = '<Switch2 variable="{x}" case_1="1" case_2="on"><a/><b/><c/></Switch2>'
 COUNTS = f"<KeepRunningUntilFailure>{sequence('<a/>', sets('n += 1'), LAST)}</KeepRunningUntilFailure>"
 
 
@@ -128,6 +141,20 @@ COUNTS = f"<KeepRunningUntilFailure>{sequence('<a/>', sets('n += 1'), LAST)}</Ke
         ('<RecoveryNode number_of_retries="2"><a/><b/></RecoveryNode>', "a9", "a, b, a, b, a, no"),
         ('<RecoveryNode number_of_retries="2"><a/><b/></RecoveryNode>', "a9b1", "a, b, no"),
         ('<RateController hz="1.0"><a/></RateController>', "", "a, yes"),
+        (
+            '<RecoveryNode number_of_retries="4"><a/><RoundRobin><b/><c/></RoundRobin></RecoveryNode>',
+            "a3c1",
+            "a, b, a, c, b, a, c, a, yes",
+        ),
+        ("<Inverter><RoundRobin><b/><c/></RoundRobin></Inverter>", "b1c1", "b, c, yes"),
+        (
+            f'<RetryUntilSuccessful num_attempts="3">{KEPT}</RetryUntilSuccessful>',
+            "b2",
+            "a, b, b, b, yes",
+        ),
+        (sequence(sets("n := 2"), '<Repeat num_cycles="{n}"><a/></Repeat>', "<b/>"), "", "a, a, b, yes"),
+        (sequence(sets("n := 2"), '<Repeat num_cycles="{n}"><a/></Repeat>', "<b/>"), "a1", "a, no"),
+        *((sequence(sets(f"x := {x}"), SWITCH), "", f"{does}, yes") for x, does in ((1, "a"), ('"on"', "b"), (3, "c"))),
         ('<Delay delay_msec="1"><a/></Delay>', "", "a, yes"),
         (
             sequence(sets("n := 0"), f'<Repeat num_cycles="3">{sets("n += 1")}</Repeat>', '<drive metres="{n}"/>'),
@@ -138,6 +165,42 @@ COUNTS = f"<KeepRunningUntilFailure>{sequence('<a/>', sets('n += 1'), LAST)}</Ke
 )
 def test_a_tree_does_what_its_nodes_and_scripts_say(body: str, failing: str, does: str) -> None:
     assert done(text_of(body), failing) == does
+
+
+@pytest.mark.parametrize(
+    ("body", "failing", "does"),
+    [
+        (f"<PipelineSequence><a/>{BCD}</PipelineSequence>", "", "a, b, a, c, a, d, yes"),
+        (f"<PipelineSequence><a/>{BCD}</PipelineSequence>", "b1", "a, b, no"),
+        (f"<PipelineSequence>{rated('0.01')}{BCD}</PipelineSequence>", "", "a, b, c, d, yes"),
+        (
+            f"<PipelineSequence>{rated('500')}<Sequence><b/>{WAITS}<c/></Sequence></PipelineSequence>",
+            "",
+            "a, b(, a)+, c.*",
+        ),
+        (f'<ReactiveFallback><Condition ID="a"/>{BCD}</ReactiveFallback>', "a2", "a, b, a, c, a, yes"),
+        (f'<ReactiveSequence><Condition ID="a"/>{BCD}</ReactiveSequence>', "", "a, b, a, c, a, d, yes"),
+    ],
+)
+def test_what_is_done_again_waits_for_a_skill_and_breaks_nothing_off(body: str, failing: str, does: str) -> None:
+    assert re.fullmatch(does, done(text_of(body), failing, seconds=0.01))
+
+
+def test_what_is_done_again_runs_beside_a_skill_that_uses_something_else_and_may_break_it_off() -> None:
+    class Parted(Robot):
+        household = Household(
+            name="robot", skills=tuple(Skill(name=one, wording=one, uses=frozenset({one})) for one in "ab")
+        )
+
+    text = text_of('<ReactiveFallback><Condition ID="a"/><b/></ReactiveFallback>')
+    robot = Parted("a1", seconds=60)
+    came = carried_out(Fit(routine_of_xml(text, robot.household.skills, goal="do it"), {}), robot)
+    robot.settle_all()
+    assert (robot.executed, robot.cancelled["b"], came.done()) == (["a", "b", "a"], 0, False)
+    looked, seen = robot.in_flight[-1]
+    looked.succeed(seen)
+    assert (robot.executed, robot.cancelled["b"]) == (["a", "b", "a"], 1)
+    assert came.result(20).outcome is Outcome.DONE
 
 
 def test_a_subtree_has_a_blackboard_of_its_own_but_for_what_it_is_given() -> None:
@@ -233,5 +296,7 @@ def test_trees_come_from_files_below_the_own_folder_alone(tmp_path: Path) -> Non
     assert f"{tmp_path}/trees/deep/odd.xml:2: <unknown>: 'unknown' is no node" in read('<include path="deep/odd.xml"/>')
     assert "there is no tree 's', here or in a file beside it" in read("")
     (tmp_path / "trees/link.xml").unlink()
+    (tmp_path / "trees/beside.xml").write_text(tree + " " * LARGEST_XML)
+    assert "beside it; beside.xml is not looked through: files beside it are read that are texts, of 8 MiB" in read("")
     (tmp_path / "trees/beside.xml").write_text(tree)
     assert read("") == "skill"

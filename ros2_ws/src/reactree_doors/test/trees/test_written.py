@@ -8,14 +8,20 @@ import pytest
 from command_line import Cli
 from houses import carry_out, tasks
 from recorded_runs import assert_replays
+from robot.delivery import delivery_robot
 
+from reactree_doors.trees import bt_nodes
 from reactree_doors.trees.xml_in import read_routine, routine_of_xml
+from reactree_ros.agent.parameters import Parameter
 from reactree_ros.files.xml import parse_xml
 from reactree_ros.household.household import SKILLS
 from reactree_ros.memory.stores.sqlite import SqliteMemory
+from reactree_ros.robot.config import RobotConfig, load_robot
+from reactree_ros.robot.map_file import load_map
 from reactree_ros.routine.fitting import Kept
-from reactree_ros.routine.model import Origin, Routine
+from reactree_ros.routine.model import Node, Origin, Role, Routine, Sequence, Skill, WaitFor, say
 
+OFFICE = Path(__file__).parents[5] / "config/robots/office.yaml"
 (TASK, *_) = (task for task in tasks(1, 8) if len(task.goal) == 1)
 ROLES = '<input_port name="thing" type="thing"/><input_port name="to" type="place"/>'
 STEPS = (
@@ -95,16 +101,53 @@ def test_what_is_wrong_in_a_file_is_said_with_its_line(cli: Cli, xml: Path, tmp_
 
 
 def test_the_nodes_model_is_of_a_world_or_a_robot(cli: Cli, tmp_path: Path) -> None:
-    robot = Path(__file__).parents[5] / "config/robots/office.yaml"
-    for command, skill in ((("routine", "nodes"), "pick_up"), (("robot", "nodes", robot), "hand_over")):
+    for command, skill in ((("routine", "nodes"), "pick_up"), (("robot", "nodes", OFFICE), "hand_over")):
         out = tmp_path / skill
         assert cli(*command, "--out", out).code == 0
         (model,) = parse_xml(out.read_text(encoding="utf-8")).named("TreeNodesModel")
         assert {"AgentNode", "Holds", skill} <= {one.attributes["ID"] for one in model.children}
     steps = '<navigate place="desk 1"/><say text="here I am"/>'
     (tmp_path / "go.xml").write_text(file_of(steps, "").replace('_goal="', '_goal="go there" _description="'))
-    ended = cli("robot", "routine", robot, tmp_path / "go.xml", "--memory", tmp_path / "robot.db")
+    ended = cli("robot", "routine", OFFICE, tmp_path / "go.xml", "--memory", tmp_path / "robot.db")
     assert "bring: version 1 is kept" in ended.out
+
+
+def all_of(robot: RobotConfig) -> Routine:
+    """Return a routine of every skill of a robot, with names of its map and with roles, and of its conditions."""
+    known, roles, steps = load_map(robot.map).names, list[Role](), list[Node]()
+    for skill in robot.declared:
+        of = skill.parameters.items()
+        values = {name: one.write(one.example(known(one.named) if one.named else None)) for name, one in of}
+        kinds = {f"{skill.name}_{name}".replace(" ", "_"): one for name, one in of}
+        roles += [Role.model_validate({"name": name, "kind": kind_of(one)}) for name, one in kinds.items()]
+        returns = {name: f"got_{name}" for name in skill.returns}
+        for each in (values, dict(zip(values, (f"{{{name}}}" for name in kinds), strict=True))):
+            steps.append(Skill(wording=say(skill, each), returns=returns))
+    for condition in robot.wordings.values():
+        steps += [WaitFor(condition=condition, seconds=seconds) for seconds in (0, 60, None)]
+    goal = " and ".join(["do it", *(f"{{{role.name}}}" for role in roles)])
+    return Routine(name="all", goal=goal, roles=tuple(roles), body=Sequence(children=tuple(steps)))
+
+
+def kind_of(parameter: Parameter) -> str:
+    return type(parameter.named).__name__.lower() if parameter.named else bt_nodes.kind_of(parameter)
+
+
+@pytest.mark.parametrize("which", ["office", "delivery"])
+def test_all_skills_of_a_robot_go_out_as_its_nodes_and_come_in_again(
+    which: str, cli: Cli, xml: Path, tmp_path: Path
+) -> None:
+    config = OFFICE if which == "office" else delivery_robot(tmp_path / "robot", {})
+    first, out, of = all_of(load_robot(config)), tmp_path / "all.xml", ("--memory", tmp_path / "own.db")
+    (tmp_path / "all.json").write_text(first.to_json())
+    assert cli("routine", "import", xml, *of).code == 0  # which makes the memory
+    assert cli("routine", "edit", "all", *of, "--file", tmp_path / "all.json").code == 0
+    assert cli("routine", "export", "all", *of, "--robot", config, "--out", out).code == 0
+    assert "<Skill " not in out.read_text(encoding="utf-8")
+    assert "all: version 2 is kept" in cli("robot", "routine", config, out, *of).out
+    again = Routine.of_json(cli("routine", "show", "all", *of, "--json").out)
+    assert (again.body, again.goal, again.roles) == (first.body, first.goal, first.roles)
+    assert "it can be run, given" in cli("tree", "check", out, "--robot", config).out
 
 
 def test_a_check_says_of_each_file_what_it_lacks(cli: Cli, xml: Path, tmp_path: Path) -> None:
