@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections import ChainMap
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -111,6 +112,33 @@ class Run:
         declared = household.skills and not household.says_text(words)
         return household.call(words) if declared else household.say(words, {})
 
+    def misfit(self) -> str:
+        """Say what keeps its first nodes from being done in turn, by what is known now; empty: nothing known.
+
+        Each of its skills is taken to be done, up to the first one whose values are only found on the way.
+        """
+        known, name, household = self.known, self.node.post.robot.name, self.node.context.household
+        for node in self.fit.routine.nodes:
+            if isinstance(node, model.Sequence):
+                continue
+            if not isinstance(node, model.Skill) or node.returns or node.expected is not Outcome.DONE:
+                break
+            try:
+                if not isinstance(call := self.call(node.wording), SkillCall):
+                    break
+                call.check_known(known.standing.get)
+            except ParameterError as error:
+                return str(error)
+            except KeyError:
+                break
+            robot = known.of(name)
+            if need := next((one for one in call.unmet(robot) if not one.conditions), None):
+                return f"'{call}' cannot be done: {need.reason(call.values, robot)}"
+            if known is self.known:
+                known = copy.deepcopy(known, {id(household): household})
+            known.did(call, Observation(""), name)
+        return ""
+
     def words_around(self, name: str) -> Sequence[str]:
         seen = self.known.there.get(name)
         around = () if seen is None else (seen.place, seen.room)
@@ -136,6 +164,8 @@ class Run:
     def holds_already(self, call: SkillCall, robot: Known) -> bool:
         """Whether all that a skill brings is to be seen already, of what can be seen: states, and what is held."""
         effect = [what for what in call.skill.effect if what != "place"]
+        if effect == ["at"]:  # a person's tree may mean to go there once more
+            return bool(self.fit.routine.origin.instruction) and robot.at == call.value("at")
         return bool(effect) and all(
             call.value(what) in robot.hands if what == "held" else self._is_so(what, call.value(what))
             for what in effect
