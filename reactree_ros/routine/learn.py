@@ -7,6 +7,7 @@ import string
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import pairwise, zip_longest
 from typing import Any
 
@@ -18,7 +19,7 @@ from reactree_ros.agent.household import Household
 from reactree_ros.agent.kinds.expand import Expand
 from reactree_ros.agent.needs import OPPOSITES
 from reactree_ros.agent.observation import Observation, Outcome
-from reactree_ros.agent.parameters import Choice, List, Number, ParameterError, Person, Place, Room, Thing, Value
+from reactree_ros.agent.parameters import Choice, List, Number, ParameterError, Person, Place, Room, Text, Thing, Value
 from reactree_ros.agent.skill import WAIT, Skill, SkillCall
 from reactree_ros.agent.text import shortened_line, words
 from reactree_ros.agent.turns import Said, Saw, Turn
@@ -260,6 +261,8 @@ class _Maker:
     targets: set[str] = field(default_factory=set)
     names: dict[str, str] = field(default_factory=dict)  # what each thing of the run is called in the routine
     roles: dict[str, model.Role] = field(default_factory=dict)  # by the word of the goal that they stand for
+    _returned: dict[str, str] = field(default_factory=dict)  # what skills have returned, by its name, in words
+    _said: set[str] = field(default_factory=set)  # which of that a text has in it, and so takes from its entry
     _held: set[str] = field(default_factory=set)
     _at: str = ""  # where the robot stands in the run
     _comes_there: bool = False  # whether what is kept so far leads there, wherever the robot begins
@@ -273,6 +276,7 @@ class _Maker:
             self.rooms |= {*seen.rooms, *(one.room for one in seen.seen if one.room)}
             self.words |= {self.household.name_of(one.word, one.instance): one.word for one in seen.seen}
             if isinstance(item, _Did) and item.done:
+                self._note_said(item)
                 at = item.call.value("at") or at
                 self.targets |= {at} if item.call.value("released") else set()
         mentions = tuple(self.known.mentions(self.goal))
@@ -296,6 +300,12 @@ class _Maker:
             for mention in mentions
             if counts[mention.word] == 1 and mention not in own and mention.word not in self.fixed
         }
+
+    def _note_said(self, did: _Did) -> None:
+        texts = [did.call.said[name] for name, one in did.call.skill.parameters.items() if isinstance(one, Text)]
+        self._said |= {name for name, value in self._returned.items() if any(value in text for text in texts)}
+        written = {name: str(value) for name, value in did.observation.data.items() if name in did.call.skill.returns}
+        self._returned |= {name: value for name, value in written.items() if len(value) > 1}
 
     def routine(self, body: model.Node, run: str) -> model.Routine:
         goal, at = "", 0
@@ -495,11 +505,15 @@ class _Maker:
         if held := call.value("held"):
             self._held.add(held)
         self._held.discard(call.value("released"))
-        return model.Skill(wording=wording)
+        return model.Skill(wording=wording, returns={name: name for name in call.skill.returns if name in self._said})
 
     def _value(self, call: SkillCall, parameter: str) -> str:
         kind, value = call.skill.parameters[parameter], call.values[parameter]
         written = call.skill.words.written(parameter, value)
+        if isinstance(kind, Text):
+            return reduce(
+                lambda text, name: text.replace(self._returned[name], f"{{{name}}}"), self._said, _escaped(written)
+            )
         of = next((name for one, name in _ROLES.items() if isinstance(kind, one)), "")
         return self._role_or_word(written, of) if of else _escaped(written)
 

@@ -124,13 +124,12 @@ class Run:
             if not isinstance(node, model.Skill) or node.returns or node.expected is not Outcome.DONE:
                 break
             try:
-                if not isinstance(call := self.call(node.wording), SkillCall):
-                    break
-                call.check_known(known.standing.get)
-            except ParameterError as error:
-                return str(error)
+                call = self.call(node.wording)
             except KeyError:
                 break
+            if not isinstance(call, SkillCall):
+                break
+            call.check_known(known.standing.get)
             robot = known.of(name)
             if need := next((one for one in call.unmet(robot) if not one.conditions), None):
                 return f"'{call}' cannot be done: {need.reason(call.values, robot)}"

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from reactree_ros.agent.kinds.expand import normal
-from reactree_ros.agent.parameters import Named, Person, Place, Room
+from reactree_ros.agent.parameters import Named, ParameterError, Person, Place, Room
 from reactree_ros.agent.skill import Skill
 from reactree_ros.agent.turns import About, Told, Turn, told_broken_off
 from reactree_ros.background.pending import Pending
@@ -66,7 +66,12 @@ class Use:
             yield from node.look_around()
         found = []
         for one in (one for one in fits if one.routine.name not in above):
-            if why := Run(node, one).misfit():
+            try:
+                why = Run(node, one).misfit()
+            except ParameterError as error:  # what it names is not there any more: another tree may take its place
+                why = str(error)
+                self._tells(one, why, {})
+            if why:
                 self.misfits[one.routine.name] = why
             else:
                 found.append(one)

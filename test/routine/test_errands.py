@@ -75,10 +75,16 @@ class Robot:
         self.requests, self.report = 0, ""
 
     def does(
-        self, instruction: str, replies: Sequence[str] = (), *, start: str = "", broken: Sequence[str] = ()
+        self,
+        instruction: str,
+        replies: Sequence[str] = (),
+        *,
+        start: str = "",
+        broken: Sequence[str] = (),
+        **given: Any,
     ) -> list[str]:
         """Carry an errand out; returns the skills that were done. The model only goes on by ``replies``."""
-        settings = {"robot": str(self.file), "condition": {"people": False}, "start": start}
+        settings = {"robot": str(self.file), "condition": {"people": False}, "start": start, **given}
         place = Place.from_settings(SPEC, read_settings(DeclaredSettings, settings, where="test"))
         model = (MODELS.get("script"), MODELS.get("script").settings())
         options = TreeOptions(routines=Routines.ON)
@@ -173,17 +179,25 @@ def test_the_start_is_a_need(tmp_path: Path, memory: SqliteMemory) -> None:
     assert "no skill says how it gets there" in robot.report
 
 
+def test_what_a_skill_returned_is_said_as_it_is_the_next_time(tmp_path: Path, memory: SqliteMemory) -> None:
+    robot = Robot(tmp_path, memory)
+    skills = [DESK, "scan the barcode", "say Your code is A-17, Anna."]
+    robot.does("Read the barcode to Anna at the nurse desk", skills, returns="scan barcode=A-17")
+    skills[2] = "say Your code is B-2, Anna."
+    assert robot.does("Read the barcode to Anna at the nurse desk", returns="scan barcode=B-2") == skills
+
+
 def test_a_routine_does_not_fit_where_it_cannot_be_done(tmp_path: Path, memory: SqliteMemory) -> None:
     robot = Robot(tmp_path, memory)
     robot.does("Bring the pills to Anna", BRING)
     (kept,) = Kept(memory).all().values()
-    for change, said in (
-        (("nurse desk", "storage"), "'storage' is no place here"),
-        (("over to {person_2}", "over to Zoe"), "'Zoe' is no person here"),
-        (("open drawer 3", "open drawer 9"), "9"),
-        (("navigate to counter", "navigate to charger"), "you are not at counter"),
+    for change, said, fails in (
+        (("nurse desk", "storage"), "'storage' is no place here", 1),
+        (("over to {person_2}", "over to Zoe"), "'Zoe' is no person here", 1),
+        (("open drawer 3", "open drawer 9"), "9", 1),
+        (("navigate to counter", "navigate to charger"), "you are not at counter", 0),
     ):
         Kept(memory).replace(kept.name, kept.of_json(kept.to_json().replace(*change)))
         assert robot.does("Bring the pills to Bob", ()) == []
         assert said in robot.report
-        assert Kept(memory).named(kept.name).counts.uses == 0
+        assert Kept(memory).named(kept.name).counts.uses == fails
