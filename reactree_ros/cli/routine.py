@@ -160,7 +160,7 @@ def _routine_of(record: Record, robot: Path | None) -> Routine:  # its tree is g
     standing = context.known.standing
     named = {*context.known.named}.difference(*standing.values())
     words = (*sorted(named), *context.world.words)
-    known = Vocabulary(words, context.world.recallable, context.household.skills, standing)
+    known = Vocabulary(words, context.world.recallable, context.household.skills, standing.items())
     routine = learnt(root, known, run=str(record.run["id"]))
     worlds = _worlds(record, root, robot)
     if problem := overlooked(routine, known) or (worlds and tried_out(routine, root.subgoal, worlds)):

@@ -221,7 +221,7 @@ def tried_out(routine: Routine, instruction: str, again: Again) -> str:
     """Return why a routine is not to be kept: it does not do the task again, or ends well where it has not done it."""
     for seed in range(1 + TRIALS):
         with closing(again(seed)) as world:
-            known = vocabulary_of(world, standing_in(world.available_skills().result()))
+            known = vocabulary_of(world, standing_in(world.available_skills().result()).items())
             fits = Routines([routine], known).fitting(instruction)
             came = (
                 carried_out(fits[0], world).result() if fits else Observation("it does not fit", Outcome.UNKNOWN_SKILL)
@@ -250,7 +250,7 @@ def proof_of(spec: RunSpec) -> Proof:
     """Return the trial of what a run teaches; where nobody knows its goal, that must also say no more than the tree."""
 
     def prove(routine: Routine, root: GoalNode) -> Routine:
-        known = vocabulary_of(root.context.world, root.context.known.standing)
+        known = vocabulary_of(root.context.world, root.context.known.standing.items())
         worlds = again(spec, root)
         if (worlds is None or spec.task_id is None) and (problem := overlooked(routine, known)):
             raise NotLearnt(problem)

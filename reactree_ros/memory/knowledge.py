@@ -23,6 +23,8 @@ GO_TO, OPEN = "go to", "open"
 UNTOLD = frozenset({"condition", "free", NUMBER})
 #: States of what has an inside.
 _DOOR = {"OPEN", "CLOSED"}
+#: The names that may stand in the places of skills, each with the kind of name.
+Standing = Iterable[tuple[Named, tuple[str, ...]]]
 _INSTANCE = re.compile(r" (?:\d+|\(\d+\))$")
 
 
@@ -422,7 +424,7 @@ class Known:
         return [name for name in self._some(fact) or () if is_of(name, about)]
 
 
-def standing_in(skills: Iterable[Offered]) -> Mapping[Named, tuple[str, ...]]:
+def standing_in(skills: Iterable[Offered]) -> dict[Named, tuple[str, ...]]:
     """Return which places, rooms and persons may be named, by the parameters of what is offered."""
     offers = [one for one in skills if isinstance(one, Offer)]
     named = ((one.skill.parameters[place].named, now) for one in offers for place, now in one.now.items())

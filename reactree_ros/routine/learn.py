@@ -7,11 +7,11 @@ import string
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
-from itertools import pairwise, zip_longest
+from itertools import pairwise, takewhile, zip_longest
 from typing import Any
 
 from py_trees.common import Status
+from pydantic import ValidationError
 
 from reactree_ros.agent.control_flow import ControlFlow, flow_over
 from reactree_ros.agent.decision import ASKS_MEMORY
@@ -93,10 +93,13 @@ def learnt(root: GoalNode, known: Vocabulary, *, run: str) -> model.Routine:
             raise NotLearnt("nothing was done that a routine could do again")
         return made.routine(body, run), made.roles
 
-    routine, roles = make(frozenset())
-    twice = _of_two_purposes(routine, household.skills)
-    fixed = frozenset(word for word, role in roles.items() if role.name in twice)
-    return make(fixed)[0] if fixed else routine
+    try:
+        routine, roles = make(frozenset())
+        twice = _of_two_purposes(routine, household.skills)
+        fixed = frozenset(word for word, role in roles.items() if role.name in twice)
+        return make(fixed)[0] if fixed else routine
+    except ValidationError as error:
+        raise NotLearnt(f"it cannot be written down: {error.errors()[0]['msg']}") from None
 
 
 def came_to(root: GoalNode) -> tuple[str, Sequence[Mapping[str, Any]]]:
@@ -111,11 +114,11 @@ def came_to(root: GoalNode) -> tuple[str, Sequence[Mapping[str, Any]]]:
         what = {effect: item.call.value(effect) for effect in item.call.skill.effect if item.done}
         if item.call.skill.moves:
             facts["at"] = {"at": what["at"]} if "at" in what else {}
-        facts |= {f"held {name}": {"held": name} for effect, name in what.items() if effect == "held"}
-        facts |= {
-            f"held {name}": {"not": {"held": name}} for effect, name in what.items() if effect in ("released", "gone")
-        }
-        facts |= {f"{min(one, OPPOSITES[one])} {name}": {one: name} for one, name in what.items() if one in OPPOSITES}
+        for effect, name in what.items():
+            if effect in OPPOSITES:
+                facts[f"{min(effect, OPPOSITES[effect])} {name}"] = {effect: name}
+            elif effect in ("held", "released", "gone"):
+                facts[f"held {name}"] = {"held": name} if effect == "held" else {"not": {"held": name}}
     return begun, [fact for fact in facts.values() if fact]
 
 
@@ -414,11 +417,10 @@ class _Maker:
         return [one for one in self._named(call) if self._searches and one not in self._held and one != self._at]
 
     def _come_to_start(self) -> Iterator[model.Node]:
-        for call in (item.call for item in _flat(self.items) if isinstance(item, _Did) and item.done):
-            needs_no_way = bool(call.value("at") or self._wanted(call))
-            if needs_no_way or call.skill.moves or _is_of_its_place(call):
-                yield from () if needs_no_way else self._come_back(call)
-                return
+        done = (item.call for item in _flat(self.items) if isinstance(item, _Did) and item.done)
+        here = takewhile(lambda call: not (call.skill.moves or self._wanted(call)), done)
+        if (call := next(filter(_is_of_its_place, here), None)) is not None:
+            yield from self._come_back(call)
 
     def _come_back(self, call: SkillCall) -> Iterator[model.Node]:
         if self._at and self._goes and not self._comes_there and _is_of_its_place(call):
@@ -510,12 +512,12 @@ class _Maker:
     def _value(self, call: SkillCall, parameter: str) -> str:
         kind, value = call.skill.parameters[parameter], call.values[parameter]
         written = call.skill.words.written(parameter, value)
-        if isinstance(kind, Text):
-            return reduce(
-                lambda text, name: text.replace(self._returned[name], f"{{{name}}}"), self._said, _escaped(written)
-            )
-        of = next((name for one, name in _ROLES.items() if isinstance(kind, one)), "")
-        return self._role_or_word(written, of) if of else _escaped(written)
+        if of := next((name for one, name in _ROLES.items() if isinstance(kind, one)), ""):
+            return self._role_or_word(written, of)
+        text = _escaped(written)
+        for name in sorted(self._said) if isinstance(kind, Text) else ():
+            text = text.replace(self._returned[name], f"{{{name}}}")
+        return text
 
     def _role_or_word(self, word: str, kind: str) -> str:
         mention = self._mentions.get(word)

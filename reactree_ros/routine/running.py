@@ -17,7 +17,7 @@ from py_trees.common import Status
 from reactree_ros.agent.control_flow import marked
 from reactree_ros.agent.needs import OPPOSITES
 from reactree_ros.agent.observation import Observation, Outcome, Seen
-from reactree_ros.agent.parameters import ParameterError, Room, Text
+from reactree_ros.agent.parameters import Named, ParameterError, Place, Room, Text
 from reactree_ros.agent.skill import LONGEST, WAIT, SkillCall
 from reactree_ros.agent.turns import Tried
 from reactree_ros.background.pending import Pending
@@ -113,10 +113,7 @@ class Run:
         return household.call(words) if declared else household.say(words, {})
 
     def misfit(self) -> str:
-        """Say what keeps its first nodes from being done in turn, by what is known now; empty: nothing known.
-
-        Each of its skills is taken to be done, up to the first one whose values are only found on the way.
-        """
+        """Say what is known to keep it from being done, up to a skill whose values are found on the way."""
         known, name, household = self.known, self.node.post.robot.name, self.node.context.household
         for node in self.fit.routine.nodes:
             if isinstance(node, model.Sequence):
@@ -340,6 +337,9 @@ class SearchStep(_Leaf):
         if not run.looked:  # what is remembered of the things in sight says nothing of rooms and places
             run.looked = True
             run.see((yield from self.look_around()), self.post.robot.known)
+            if self._mapped:
+                run.searched.add(self.post.robot.known.at)
+                yield from self.available_skills()
         if in_hand := self._in_hand():
             run.found[finds] = in_hand
             return True
@@ -410,7 +410,7 @@ class SearchStep(_Leaf):
             return (yield from self._go(place))
         seen = known.there.get(place)
         room = seen.room if seen is not None else None
-        if room and room != self.post.robot.known.room and not (yield from self._go(room)):
+        if room and room != self.post.robot.known.room and not (self._mapped or (yield from self._go(room))):
             return False
         if not (yield from self._go(place)):
             return False
@@ -449,12 +449,21 @@ class SearchStep(_Leaf):
                 continue
         return None
 
+    @property
+    def _mapped(self) -> Sequence[Named]:
+        # The kinds of place that a way may lead to, where that is on a map and need not be seen before.
+        goes = (one.parameters[one.effect["at"]] for one in self.context.household.skills if one.does("at"))
+        return [one for one in goes if isinstance(one, Place | Room)]
+
     def _next(self) -> str | None:
         # Before all that, where a map that is kept takes one to be.
         searched, known, carried = self._routine.searched, self.context.known, self.context.world.recallable
         for place in known.likely(self._word):
             if place not in searched:
                 return place
+        names = (name for kind in self._mapped for name in known.standing.get(kind, ()))
+        if there := [one for one in names if one not in (*searched, *known.rooms)]:
+            return max(there, key=self._likely)
         rooms = {room: self._likely(room) for room in known.rooms if room not in searched}
         if rooms and not self._is_carried(self._word):
             return max(rooms, key=lambda room: rooms[room])  # a look around it shows what stands there

@@ -15,6 +15,7 @@ from reactree_ros.agent.turns import About, Told, Turn, told_broken_off
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import Choice, InvalidReply
+from reactree_ros.memory.knowledge import Standing
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.routine.fitting import Fit, Kept, Vocabulary, describe
 from reactree_ros.routine.learn import NotLearnt, learnt, overlooked
@@ -162,7 +163,7 @@ class Learning:
         assert self._kept is not None  # as it is asked
         near = not self._context.options.is_trained  # a trained model knows its own prompts alone
         context = self._context
-        known = vocabulary_of(context.world, context.known.standing)
+        known = vocabulary_of(context.world, context.known.standing.items())
         return self._kept.find(goal, known, context.household.name, near=near)
 
     def _count(self, fit: Fit, reason: str, found: Mapping[str, Sequence[str]]) -> None:
@@ -207,7 +208,7 @@ class Learning:
         if not judged:
             unjudged = "no task's goal and nobody has judged the run"
             raise NotLearnt(f"{unjudged}; if it did what you wanted, see `reactree routine keep`")
-        known = vocabulary_of(self._context.world, self._context.known.standing)
+        known = vocabulary_of(self._context.world, self._context.known.standing.items())
         routine = learnt(root, known, run=run)
         if self._proves is not None:
             routine = self._proves(routine, root)
@@ -216,12 +217,12 @@ class Learning:
         return self._kept.add(routine)
 
 
-def vocabulary_of(world: World, standing: Mapping[Named, Sequence[str]] = {}) -> Vocabulary:
-    return _vocabulary(tuple(world.words), tuple(world.recallable), world.household.skills, tuple(standing.items()))
+def vocabulary_of(world: World, standing: Standing = ()) -> Vocabulary:
+    return _vocabulary(tuple(world.words), tuple(world.recallable), world.household.skills, tuple(standing))
 
 
 @lru_cache(maxsize=16)
 def _vocabulary(
     words: tuple[str, ...], carried: tuple[str, ...], skills: tuple[Skill, ...], standing: tuple[tuple[Named, Any], ...]
 ) -> Vocabulary:
-    return Vocabulary(words, carried, skills, dict(standing))
+    return Vocabulary(words, carried, skills, standing)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,3 +55,46 @@ def delivery_robot(
     known = yaml.safe_load(policy.read_text())["rules"]
     policy.write_text(yaml.safe_dump({"rules": [rule for rule in known if rule["skill"] != "who_is_in"]}))
     return file
+
+
+COUNTER, DESK, CHARGER = (f"navigate to {place} at 0.5 m/s" for place in ("counter", "nurse desk", "charger"))
+
+
+def loading(item: str, drawer: int) -> tuple[str, ...]:
+    return f"open drawer {drawer}", f"load the {item} into drawer {drawer}", f"close drawer {drawer}"
+
+
+BRING = (COUNTER, *loading("pills", 3), DESK, "hand the pills over to Anna")
+#: Errands with how they are done, each with one that is to be done by the same routine: another drawer, another person.
+ERRANDS: Mapping[str, tuple[Sequence[str], str, Sequence[str]]] = {
+    "Bring the pills to Anna": (
+        BRING,
+        "Bring the bandages to Bob",
+        (COUNTER, *loading("bandages", 3), DESK, "hand the bandages over to Bob"),
+    ),
+    "Load the bandages into drawer 2 at the counter": (
+        (COUNTER, *loading("bandages", 2)),
+        "Load the blood sample into drawer 4 at the counter",
+        (COUNTER, *loading("blood sample", 4)),
+    ),
+    "Give the pills in drawer 3 to Anna at the nurse desk": (
+        BRING,
+        "Give the pills in drawer 5 to Bob at the charger",
+        (COUNTER, *loading("pills", 5), CHARGER, "hand the pills over to Bob"),
+    ),
+    "Measure the temperature of the nursery, then say it to Anna at the charger": (
+        ("measure the temperature of nursery", CHARGER, "say It is 21 degrees, Anna"),
+        "Measure the temperature of ward A, then say it to Anna at the nurse desk",
+        ("measure the temperature of ward A", DESK, "say It is 21 degrees, Anna"),
+    ),
+    "Show drawer 1 at the nurse desk, then dock at the charger": (
+        (DESK, "open drawer 1", "move the arm to reach", "close drawer 1", CHARGER, "dock"),
+        "Show drawer 6 at the counter, then dock at the charger",
+        (COUNTER, "open drawer 6", "move the arm to reach", "close drawer 6", CHARGER, "dock"),
+    ),
+}
+
+
+def without_first(way: Sequence[str], at: str) -> list[str]:
+    """Leave out a drive to where the robot stands at the beginning."""
+    return [*way[1:]] if way[0].split(" at ")[0] == at.split(" at ")[0] else [*way]

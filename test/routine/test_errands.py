@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from robot.delivery import delivery_robot
+from robot.delivery import BRING, CHARGER, COUNTER, DESK, ERRANDS, delivery_robot, loading, without_first
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode.assembly import assemble
@@ -24,43 +24,6 @@ from reactree_ros.world.port import Observation, Outcome
 from reactree_ros.world.spec import Place
 from reactree_ros.world.wrappers import WorldWrapper
 
-COUNTER, DESK, CHARGER = (f"navigate to {place} at 0.5 m/s" for place in ("counter", "nurse desk", "charger"))
-
-
-def loading(item: str, drawer: int) -> tuple[str, ...]:
-    return f"open drawer {drawer}", f"load the {item} into drawer {drawer}", f"close drawer {drawer}"
-
-
-BRING = (COUNTER, *loading("pills", 3), DESK, "hand the pills over to Anna")
-#: Errands with how they are done, each with one that is to be done by the same routine: another drawer, another person.
-ERRANDS: Mapping[str, tuple[Sequence[str], str, Sequence[str]]] = {
-    "Bring the pills to Anna": (
-        BRING,
-        "Bring the bandages to Bob",
-        (COUNTER, *loading("bandages", 3), DESK, "hand the bandages over to Bob"),
-    ),
-    "Load the bandages into drawer 2 at the counter": (
-        (COUNTER, *loading("bandages", 2)),
-        "Load the blood sample into drawer 4 at the counter",
-        (COUNTER, *loading("blood sample", 4)),
-    ),
-    "Give the pills in drawer 3 to Anna at the nurse desk": (
-        BRING,
-        "Give the pills in drawer 5 to Bob at the charger",
-        (COUNTER, *loading("pills", 5), CHARGER, "hand the pills over to Bob"),
-    ),
-    "Measure the temperature of the nursery, then say it to Anna at the charger": (
-        ("measure the temperature of nursery", CHARGER, "say It is 21 degrees, Anna"),
-        "Measure the temperature of ward A, then say it to Anna at the nurse desk",
-        ("measure the temperature of ward A", DESK, "say It is 21 degrees, Anna"),
-    ),
-    "Show drawer 1 at the nurse desk, then dock at the charger": (
-        (DESK, "open drawer 1", "move the arm to reach", "close drawer 1", CHARGER, "dock"),
-        "Show drawer 6 at the counter, then dock at the charger",
-        (COUNTER, "open drawer 6", "move the arm to reach", "close drawer 6", CHARGER, "dock"),
-    ),
-}
-
 
 class Robot:
     """A delivery robot with a memory of its own, in the world of its declarations."""
@@ -69,7 +32,7 @@ class Robot:
         self.file, self.memory = delivery_robot(folder), memory
         config = yaml.safe_load(self.file.read_text())
         for name, changes in skills.items():
-            skill = config["skills"][name] | changes
+            skill = config["skills"].get(name, {}) | changes
             config["skills"][name] = {key: value for key, value in skill.items() if value is not None}
         self.file.write_text(yaml.safe_dump(config, sort_keys=False))
         self.requests, self.report = 0, ""
@@ -143,11 +106,6 @@ def test_errands_need_no_request_the_third_time(
         assert (robot.does(other, start="counter"), robot.requests) == (without_first(otherwise, COUNTER), 0)
 
 
-def without_first(way: Sequence[str], at: str) -> list[str]:
-    """Leave out a drive to where the robot stands at the beginning."""
-    return [*way[1:]] if way[0].split(" at ")[0] == at.split(" at ")[0] else [*way]
-
-
 #: What goes wrong when the pills are to be brought to Bob, what the model does then, and where the robot begins.
 @pytest.mark.parametrize(
     ("broken", "goes_on", "done_before"),
@@ -177,6 +135,30 @@ def test_the_start_is_a_need(tmp_path: Path, memory: SqliteMemory) -> None:
     goal = "Take the bandages"
     robot.does(goal, loading("bandages", 3), start="counter")
     assert "no skill says how it gets there" in robot.report
+
+
+def test_a_search_is_what_looked_for_a_thing_and_goes_from_place_to_place(tmp_path: Path, memory: SqliteMemory) -> None:
+    service = {"service": "s", "type": "std_srvs/srv/Trigger"}
+    takes = {"parameters": {"thing": "thing"}, "effect": {"held": "thing"}, **service}
+    robot = Robot(
+        tmp_path,
+        memory,
+        navigate=NO_SPEED,
+        lift={**takes, "wording": "pick up {thing}", "requires": {"near": "{thing}"}},
+        drop={**takes, "wording": "put down {thing}", "effect": {"released": "thing"}},
+    )
+    to_counter, to_desk, to_charger = (f"navigate to {one}" for one in ("counter", "nurse desk", "charger"))
+    ends = ["pick up pill box", to_counter, "put down pill box"]
+
+    def bring(at: str, *replies: str) -> list[str]:
+        document = yaml.safe_load((tmp_path / "map.yaml").read_text())
+        document["expected"] = [{"name": "pill box", "at": at}]
+        (tmp_path / "map.yaml").write_text(yaml.safe_dump(document, sort_keys=False))
+        return robot.does("Bring the pill box to the counter", replies, start="counter")
+
+    bring("nurse desk", to_charger, to_desk, *ends)
+    assert (bring("nurse desk"), robot.requests) == ([to_desk, *ends], 0)
+    assert (bring("charger"), robot.requests) == ([to_desk, to_charger, *ends], 0)
 
 
 def test_what_a_skill_returned_is_said_as_it_is_the_next_time(tmp_path: Path, memory: SqliteMemory) -> None:
