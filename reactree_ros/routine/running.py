@@ -236,6 +236,7 @@ class SkillStep(_Leaf):
         if isinstance(call, SkillCall):
             run.taken.add(call.value("held"))
             if not skill.returns and run.holds_already(call, self.post.robot.known):
+                run.known.touched.append(str(call))
                 return True
             if lost := run.lost(call, self.post.robot.known):
                 return self.fails(lost)

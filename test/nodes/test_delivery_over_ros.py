@@ -19,7 +19,7 @@ from processes import Process
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from reactree_interfaces.action import ExecuteSkill
-from robot.delivery import COUNTER, ERRANDS, delivery_robot, without_first
+from robot.delivery import COUNTER, ERRANDS, delivery_robot, without_needless
 from ros_graph import Graph, activate
 from std_msgs.msg import Bool
 
@@ -274,7 +274,7 @@ def test_errands_are_learnt_and_done_elsewhere_and_otherwise_without_a_request(
         result = graph.task(goal).result
         assert (result.success, len(model.requests)) == (True, requests), result.message
         events = read_record(Path(result.saved_to)).events
-        expected = list(skills) if requests else without_first(skills, at)
+        expected = list(skills) if requests else without_needless(skills, at)
         assert [event["skill"] for event in events if event["e"] == "skill"] == expected
         at = next((one for one in reversed(skills) if one.startswith(("navigate", "dock"))), at)
         return str(result.saved_to)

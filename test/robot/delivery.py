@@ -72,10 +72,10 @@ ERRANDS: Mapping[str, tuple[Sequence[str], str, Sequence[str]]] = {
         "Bring the bandages to Bob",
         (COUNTER, *loading("bandages", 3), DESK, "hand the bandages over to Bob"),
     ),
-    "Load the bandages into drawer 2 at the counter": (
-        (COUNTER, *loading("bandages", 2)),
-        "Load the blood sample into drawer 4 at the counter",
-        (COUNTER, *loading("blood sample", 4)),
+    "Load the bandages into drawer 2 at the counter for Anna": (
+        (COUNTER, *loading("bandages", 2), "hand the bandages over to Anna"),
+        "Load the blood sample into drawer 4 at the counter for Bob",
+        (COUNTER, *loading("blood sample", 4), "hand the blood sample over to Bob"),
     ),
     "Give the pills in drawer 3 to Anna at the nurse desk": (
         BRING,
@@ -95,6 +95,11 @@ ERRANDS: Mapping[str, tuple[Sequence[str], str, Sequence[str]]] = {
 }
 
 
-def without_first(way: Sequence[str], at: str) -> list[str]:
-    """Leave out a drive to where the robot stands at the beginning."""
-    return [*way[1:]] if way[0].split(" at ")[0] == at.split(" at ")[0] else [*way]
+def without_needless(way: Sequence[str], at: str) -> list[str]:
+    """Leave out drives to where the robot stands, which a drive of these words has led to."""
+    kept = []
+    for skill in way:
+        if not skill.startswith("navigate") or skill.split(" at ")[0] != at.split(" at ")[0]:
+            kept.append(skill)
+        at = skill if skill.startswith(("navigate", "dock")) else at
+    return kept

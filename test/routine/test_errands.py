@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from robot.delivery import BRING, CHARGER, COUNTER, DESK, ERRANDS, delivery_robot, loading, without_first
+from robot.delivery import BRING, CHARGER, COUNTER, DESK, ERRANDS, delivery_robot, loading, without_needless
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode.assembly import assemble
@@ -102,8 +102,8 @@ def test_errands_need_no_request_the_third_time(
         way, otherwise = ([one.removesuffix(speed) for one in each] for each in (skills, others))
         assert robot.does(errand, way) == way
         assert "Learnt for the next time" in robot.report
-        assert (robot.does(errand, start="nurse desk"), robot.requests) == (without_first(way, DESK), 0)
-        assert (robot.does(other, start="counter"), robot.requests) == (without_first(otherwise, COUNTER), 0)
+        assert (robot.does(errand, start="nurse desk"), robot.requests) == (without_needless(way, DESK), 0)
+        assert (robot.does(other, start="counter"), robot.requests) == (without_needless(otherwise, COUNTER), 0)
 
 
 #: What goes wrong when the pills are to be brought to Bob, what the model does then, and where the robot begins.
