@@ -171,14 +171,19 @@ def _routine_of(record: Record, robot: Path | None) -> Routine:  # its tree is g
 def _worlds(record: Record, root: GoalNode, robot: Path | None) -> Again | None:
     from reactree_ros.episode.assembly import again
     from reactree_ros.episode.run_spec import RunSpec, Selection
-    from reactree_ros.robot.declared import SPEC, DeclaredSettings
+    from reactree_ros.plugins.settings import read_settings
+    from reactree_ros.record.reader import is_own
     from reactree_ros.routine.learn import came_to
+    from reactree_ros.world.spec import WORLDS
 
     spec = RunSpec.of_record(record)
     if robot is not None:
-        conditions = {name: str(holds).lower() for name, holds in root.context.known.conditions.items()}
-        settings = DeclaredSettings(robot=str(robot), condition=conditions, start=came_to(root)[0])
-        spec = spec.but(world=Selection.from_spec("world", SPEC, settings), task_id=None)
+        known, chosen = root.context.known, WORLDS.get("declared")
+        given = {"robot": str(robot), "condition": dict(known.conditions), "start": came_to(root)[0]}
+        world = Selection.from_spec("world", chosen, read_settings(chosen.settings, given, where="--robot"))
+        spec = spec.but(world=world, task_id=None)
+    elif not is_own(record.run):  # somebody else's may name no file
+        spec = spec.but(world=None)
     if (worlds := again(spec, root)) is None:
         _say("not tried out: nobody can make its world again; that of a robot is made of its robot.yaml, see --robot")
     return worlds

@@ -286,10 +286,9 @@ def _make(settings: DeclaredSettings, task: DeclaredTask | None, *, scored: bool
         remedy = "save that map as a file, and name it with map: instead"
         raise UserError(f"{config.at(settings.robot, 'map_topic')}: the map comes over ROS; {remedy}")
     config.check_fits(document := load_map(config.map), settings.robot)
-    changed: dict[str, Any] = {}
-    if task is not None and task.seed:
-        places = document.names(Place()) or ()
-        changed = {"seed": settings.seed + task.seed, "start": random.Random(task.seed).choice(places)}
+    seed = 0 if task is None else task.seed
+    start = random.Random(seed).choice(document.names(Place()) or ("",)) if seed else settings.start
+    changed = {"seed": settings.seed + seed, "start": start}
     return DeclaredWorld(config, document, settings.model_copy(update=changed))
 
 

@@ -60,37 +60,45 @@ def delivery_robot(
 COUNTER, DESK, CHARGER = (f"navigate to {place} at 0.5 m/s" for place in ("counter", "nurse desk", "charger"))
 
 
-def loading(item: str, drawer: int) -> tuple[str, ...]:
+def loading(item: str, drawer: int) -> Sequence[str]:
     return f"open drawer {drawer}", f"load the {item} into drawer {drawer}", f"close drawer {drawer}"
 
 
-BRING = (COUNTER, *loading("pills", 3), DESK, "hand the pills over to Anna")
+def brings(item: str, drawer: int, person: str, *way: str) -> Sequence[str]:
+    return COUNTER, *loading(item, drawer), *way, f"hand the {item} over to {person}"
+
+
+def measures(room: str, way: str) -> Sequence[str]:
+    return f"measure the temperature of {room}", way, "say It is 21 degrees, Anna"
+
+
+def shows(drawer: int, way: str) -> Sequence[str]:
+    return way, f"open drawer {drawer}", "move the arm to reach", f"close drawer {drawer}", CHARGER, "dock"
+
+
+BRING = brings("pills", 3, "Anna", DESK)
 #: Errands with how they are done, each with one that is to be done by the same routine: another drawer, another person.
 ERRANDS: Mapping[str, tuple[Sequence[str], str, Sequence[str]]] = {
-    "Bring the pills to Anna": (
-        BRING,
-        "Bring the bandages to Bob",
-        (COUNTER, *loading("bandages", 3), DESK, "hand the bandages over to Bob"),
-    ),
+    "Bring the pills to Anna": (BRING, "Bring the bandages to Bob", brings("bandages", 3, "Bob", DESK)),
     "Load the bandages into drawer 2 at the counter for Anna": (
-        (COUNTER, *loading("bandages", 2), "hand the bandages over to Anna"),
+        brings("bandages", 2, "Anna"),
         "Load the blood sample into drawer 4 at the counter for Bob",
-        (COUNTER, *loading("blood sample", 4), "hand the blood sample over to Bob"),
+        brings("blood sample", 4, "Bob"),
     ),
     "Give the pills in drawer 3 to Anna at the nurse desk": (
         BRING,
         "Give the pills in drawer 5 to Bob at the charger",
-        (COUNTER, *loading("pills", 5), CHARGER, "hand the pills over to Bob"),
+        brings("pills", 5, "Bob", CHARGER),
     ),
     "Measure the temperature of the nursery, then say it to Anna at the charger": (
-        ("measure the temperature of nursery", CHARGER, "say It is 21 degrees, Anna"),
+        measures("nursery", CHARGER),
         "Measure the temperature of ward A, then say it to Anna at the nurse desk",
-        ("measure the temperature of ward A", DESK, "say It is 21 degrees, Anna"),
+        measures("ward A", DESK),
     ),
     "Show drawer 1 at the nurse desk, then dock at the charger": (
-        (DESK, "open drawer 1", "move the arm to reach", "close drawer 1", CHARGER, "dock"),
+        shows(1, DESK),
         "Show drawer 6 at the counter, then dock at the charger",
-        (COUNTER, "open drawer 6", "move the arm to reach", "close drawer 6", CHARGER, "dock"),
+        shows(6, COUNTER),
     ),
 }
 
