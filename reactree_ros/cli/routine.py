@@ -185,7 +185,7 @@ def _worlds(record: Record, root: GoalNode, robot: Path | None) -> Again | None:
     elif not is_own(record.run):  # somebody else's may name no file
         spec = spec.but(world=None)
     if (worlds := again(spec, root)) is None:
-        _say("not tried out: its goal or its world is not known; a robot's world is made of its robot.yaml, see --robot")
+        _say("not tried out: its goal or its world is not known; a robot's is made of its robot.yaml, see --robot")
     return worlds
 
 
