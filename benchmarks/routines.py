@@ -34,6 +34,7 @@ from typing import Any, NamedTuple
 from reactree_lab.household.generator import generate_house
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode import Episode
+from reactree_ros.episode.assembly import proof
 from reactree_ros.household.expert.goals import goals_of
 from reactree_ros.household.expert.model import ExpertModel
 from reactree_ros.household.scene import Scene, Thing
@@ -209,7 +210,7 @@ def carry_out(
         options=TreeOptions(routines=Routines.OFF if memory is None else Routines.ON),
         task_id=task.task_id,
         listener=harm,
-        again=lambda seed: SymbolicWorld(moved(start, 7000 + seed) if seed else start),
+        proves=proof(lambda seed: SymbolicWorld(moved(start, 7000 + seed) if seed else start)),
     )
     begun = time.perf_counter()
     result = episode.run()

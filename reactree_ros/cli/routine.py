@@ -22,9 +22,11 @@ from reactree_ros.memory.spec import NamedMemory
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from reactree_ros.episode.assembly import Again
     from reactree_ros.record.reader import Record
     from reactree_ros.routine.fitting import Kept
     from reactree_ros.routine.model import Node, Routine
+    from reactree_ros.tree.goal_node import GoalNode
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Manage the routines of an episodic memory.")
 Memory = Annotated[NamedMemory, memory_option("The episodic memory.", "--memory")]
@@ -119,22 +121,31 @@ def routine_remove(name: Name, memory: Memory) -> None:
 
 @app.command("keep")
 def routine_keep(
-    run: Annotated[Path, typer.Argument(help="The record of a run that ended as you wanted it.")], memory: Memory
+    run: Annotated[Path, typer.Argument(help="The record of a run that ended as you wanted it.")],
+    memory: Memory,
+    robot: Annotated[
+        Path | None, typer.Option(help="The robot's robot.yaml: the routine is tried in the world that it declares.")
+    ] = None,
 ) -> None:
-    """Keep the routine of a recorded run: you say that it did what was asked."""
+    """Keep the routine of a recorded run: you say that it did what was asked.
+
+    A routine of `robot try`, or with --robot, is kept only if it comes to the same from the run's start, and never ends
+    as if it had from another one.
+    """
     from reactree_ros.record.reader import read_record
     from reactree_ros.routine.fitting import Kept
 
     record = read_record(run)
-    routine = _routine_of(record)
+    routine = _routine_of(record, robot)
     with memory.open() as episodic:
         name = Kept(episodic).add(routine)
     _say(f"{name}: kept in {memory}; it is for '{routine.goal}'")
 
 
-def _routine_of(record: Record) -> Routine:  # its tree is grown once more along it
+def _routine_of(record: Record, robot: Path | None) -> Routine:  # its tree is grown once more along it
     from py_trees.common import Status
 
+    from reactree_ros.episode.assembly import tried_out
     from reactree_ros.episode.player import replay
     from reactree_ros.routine.fitting import Vocabulary
     from reactree_ros.routine.learn import learnt, overlooked
@@ -146,11 +157,36 @@ def _routine_of(record: Record) -> Routine:  # its tree is grown once more along
     root, context = episode.root, episode.context
     if root.status != Status.SUCCESS:
         raise UserError(f"{record.name}: the run did not reach its goal; only one that did can be kept as a routine")
-    known = Vocabulary((*context.known.named, *context.world.words), context.world.recallable, context.household.skills)
+    standing = context.known.standing
+    named = {*context.known.named}.difference(*standing.values())
+    words = (*sorted(named), *context.world.words)
+    known = Vocabulary(words, context.world.recallable, context.household.skills, standing.items())
     routine = learnt(root, known, run=str(record.run["id"]))
-    if problem := overlooked(routine, known):
+    worlds = _worlds(record, root, robot)
+    if problem := overlooked(routine, known) or (worlds and tried_out(routine, root.subgoal, worlds)):
         raise UserError(f"{record.name}: no routine is kept: {problem}; write one by `reactree routine edit --file`")
     return routine
+
+
+def _worlds(record: Record, root: GoalNode, robot: Path | None) -> Again | None:
+    from reactree_ros.episode.assembly import again
+    from reactree_ros.episode.run_spec import RunSpec, Selection
+    from reactree_ros.plugins.settings import read_settings
+    from reactree_ros.record.reader import is_own
+    from reactree_ros.routine.learn import came_to
+    from reactree_ros.world.spec import WORLDS
+
+    spec = RunSpec.of_record(record)
+    if robot is not None:
+        known, chosen = root.context.known, WORLDS.get("declared")
+        given = {"robot": str(robot), "condition": dict(known.conditions), "start": came_to(root)[0]}
+        world = Selection.from_spec("world", chosen, read_settings(chosen.settings, given, where="--robot"))
+        spec = spec.but(world=world, task_id=None)
+    elif not is_own(record.run):  # somebody else's may name no file
+        spec = spec.but(world=None)
+    if (worlds := again(spec, root)) is None:
+        _say("not tried out: its goal or its world is not known; a robot's is made of its robot.yaml, see --robot")
+    return worlds
 
 
 add_more("routine", app)

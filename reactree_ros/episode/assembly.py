@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
+from reactree_ros.agent.text import shortened_line
 from reactree_ros.episode import Builder, Episode
 from reactree_ros.episode.eyes import with_eyes
 from reactree_ros.episode.run_spec import RunSpec, Selection
@@ -16,6 +17,7 @@ from reactree_ros.episode.telemetry import watching
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import LanguageModel
 from reactree_ros.llm.spec import MODELS, make_model, named_model
+from reactree_ros.memory.knowledge import standing_in
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.memory.spec import is_brought, memory
 from reactree_ros.person.port import Person, confirmed_by
@@ -24,13 +26,14 @@ from reactree_ros.record.schema import Event
 from reactree_ros.record.verdict import EpisodeResult
 from reactree_ros.record.writer import Recorder, RecordFile
 from reactree_ros.routine.fitting import Routines
-from reactree_ros.routine.learn import NotLearnt, unnamed, without
+from reactree_ros.routine.learn import NotLearnt, came_to, overlooked, unnamed, without
 from reactree_ros.routine.model import Routine
 from reactree_ros.routine.skills import carried_out
 from reactree_ros.routine.use import Proof, vocabulary_of
+from reactree_ros.tree.goal_node import GoalNode
 from reactree_ros.tree.options import Routines as Wanted
 from reactree_ros.tree.options import TreeOptions
-from reactree_ros.world.port import Outcome, World
+from reactree_ros.world.port import Observation, Outcome, World
 from reactree_ros.world.spec import WORLDS, Place, Task, WorldSettings, WorldSpec
 from reactree_ros.world.wrappers import guarded
 
@@ -73,8 +76,8 @@ def assemble(
     if builder is None and "examples" not in live and live.get("memory") is None:
         spec = spec.with_examples(world.household.name)
         live["memory"] = brought(spec.memory)
-    if spec.options.routines is not Wanted.OFF and (worlds := again(spec)) is not None:
-        live.setdefault("proves", proof(worlds))
+    if spec.options.routines is not Wanted.OFF:
+        live.setdefault("proves", proof_of(spec))
     return Episode(
         spec.instruction,
         world=guarded_by(spec, world, person),
@@ -161,15 +164,20 @@ def guarded_by(spec: RunSpec, world: World, person: Person | None) -> World:
     return guarded(world, spec.policy, confirmed_by(person, spec.options.answer_timeout))
 
 
-def again(spec: RunSpec) -> Again | None:
-    """Return what makes a run's world once more, with its things at other places; None if nobody can, or scores it."""
-    if spec.world is None or spec.world.kind != "world" or not isinstance(spec.task_id, int):
+def again(spec: RunSpec, root: GoalNode | None = None) -> Again | None:
+    """Return what makes a run's world once more, with its things at other places; None if nobody can, or scores it.
+
+    A run without a task may say by its ``root`` what it came to, which is the goal then.
+    """
+    if spec.world is None or spec.world.kind != "world":
         return None
-    chosen, settings = spec.world.chosen()
-    if chosen.moved is None:
+    (chosen, settings), task_id = spec.world.chosen(), spec.task_id
+    if task_id is None and root is not None and chosen.aiming is not None:
+        settings, task_id = chosen.aiming(settings, came_to(root)[1]), 0
+    if chosen.moved is None or not isinstance(task_id, int):
         return None
     place = Place.from_settings(chosen, settings).without_tools()
-    task = place.task(spec.task_id)
+    task = place.task(task_id)
     return lambda seed: place.make(chosen.moved(task, seed) if seed else task)
 
 
@@ -213,23 +221,40 @@ def tried_out(routine: Routine, instruction: str, again: Again) -> str:
     """Return why a routine is not to be kept: it does not do the task again, or ends well where it has not done it."""
     for seed in range(1 + TRIALS):
         with closing(again(seed)) as world:
-            fits = Routines([routine], vocabulary_of(world)).fitting(instruction)
-            is_done = bool(fits) and carried_out(fits[0], world).result().outcome is Outcome.DONE
+            known = vocabulary_of(world, standing_in(world.available_skills().result()).items())
+            fits = Routines([routine], known).fitting(instruction)
+            came = (
+                carried_out(fits[0], world).result() if fits else Observation("it does not fit", Outcome.UNKNOWN_SKILL)
+            )
+            is_done = came.outcome is Outcome.DONE
             score = world.score().result()
-            reached = score is not None and score.gsr == 1.0
+            reached = is_done if score is None else score.gsr == 1.0
         if is_done and not reached:
-            return "it ends as if all were done where it is not" + (", in another house" if seed else "")
+            return "it ends as if all were done where it is not" + (", from another start" if seed else "")
         if not seed and not reached:
-            return "it does not do the same task again"
+            return "it does not do the same task again" + ("" if is_done else f": {shortened_line(came.text, 300)}")
     return ""
 
 
 def proof(again: Again) -> Proof:
 
-    def prove(routine: Routine, instruction: str) -> Routine:
-        if problem := tried_out(routine, instruction, again):
+    def prove(routine: Routine, root: GoalNode) -> Routine:
+        if problem := tried_out(routine, root.subgoal, again):
             raise NotLearnt(problem)
-        return needed(routine, instruction, again)
+        return needed(routine, root.subgoal, again)
+
+    return prove
+
+
+def proof_of(spec: RunSpec) -> Proof:
+    """Return the trial of what a run teaches; where nobody knows its goal, that must also say no more than the tree."""
+
+    def prove(routine: Routine, root: GoalNode) -> Routine:
+        known = vocabulary_of(root.context.world, root.context.known.standing.items())
+        worlds = again(spec, root)
+        if (worlds is None or spec.task_id is None) and (problem := overlooked(routine, known)):
+            raise NotLearnt(problem)
+        return routine if worlds is None else proof(worlds)(routine, root)
 
     return prove
 

@@ -13,7 +13,7 @@ from typing import Any
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.needs import HERE, NUMBER, OPPOSITES
 from reactree_ros.agent.observation import GONE, PERHAPS, Observation, Outcome, Seen
-from reactree_ros.agent.parameters import ParameterError, Value
+from reactree_ros.agent.parameters import Named, ParameterError, Thing, Value
 from reactree_ros.agent.skill import Offer, Offered, SkillCall
 from reactree_ros.agent.turns import Place, Searched, ToldSearched, told_searched
 
@@ -23,6 +23,8 @@ GO_TO, OPEN = "go to", "open"
 UNTOLD = frozenset({"condition", "free", NUMBER})
 #: States of what has an inside.
 _DOOR = {"OPEN", "CLOSED"}
+#: The names that may stand in the places of skills, each with the kind of name.
+Standing = Iterable[tuple[Named, tuple[str, ...]]]
 _INSTANCE = re.compile(r" (?:\d+|\(\d+\))$")
 
 
@@ -71,6 +73,7 @@ class Knowledge:
         self.there: dict[str, Seen] = {}  # by name: what is taken to be where it was seen; nothing that is held
         self.observed: list[tuple[str, tuple[Seen, ...]]] = []  # what was seen, and by which robot, in order
         self.conditions: dict[str, bool] = {}  # by their wording
+        self.standing: dict[Named, tuple[str, ...]] = {}  # the names of places, rooms and persons, as offers have them
         self._returned: dict[str, Value | None] = {name: None for one in household.skills for name in one.returns}
         self._robots: dict[str, Known] = {}
         self._states: dict[str, frozenset[str]] = {}  # by name
@@ -138,6 +141,7 @@ class Knowledge:
     def giving(self, skills: Sequence[Offered]) -> Sequence[Offered]:
         """Return skills in which what was returned in the run may be said by its name, such as ``<code>``."""
         given = dict(self._returned)
+        self.standing |= standing_in(skills)
         return [replace(one, given=given) if isinstance(one, Offer) else one for one in skills] if given else skills
 
     def _call(self, skill: str) -> SkillCall | None:
@@ -418,6 +422,13 @@ class Known:
         if fact in OPPOSITES:
             return [name for name in self._all.known_as(about) if fact in self._all.states(name)]
         return [name for name in self._some(fact) or () if is_of(name, about)]
+
+
+def standing_in(skills: Iterable[Offered]) -> dict[Named, tuple[str, ...]]:
+    """Return which places, rooms and persons may be named, by the parameters of what is offered."""
+    offers = [one for one in skills if isinstance(one, Offer)]
+    named = ((one.skill.parameters[place].named, now) for one in offers for place, now in one.now.items())
+    return {kind: tuple(now) for kind, now in named if kind is not None and not isinstance(kind, Thing)}
 
 
 def is_in(state: str, states: Collection[str]) -> bool | None:

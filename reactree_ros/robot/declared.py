@@ -13,11 +13,12 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from reactree_ros.agent.needs import Need, needs_of
-from reactree_ros.agent.parameters import List, Named, Number, Parameter, ParameterError, Text, Value, each_of
+from reactree_ros.agent.parameters import List, Named, Number, Parameter, ParameterError, Place, Text, Value, each_of
 from reactree_ros.agent.skill import Skill, SkillCall, skill_of
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.files import read_back
+from reactree_ros.household.scene import Thing
 from reactree_ros.plugins.settings import Harmless, did_you_mean, plain
 from reactree_ros.robot.config import RobotConfig, load_robot, worded
 from reactree_ros.robot.map_file import MapDocument, load_map
@@ -99,6 +100,7 @@ class DeclaredSettings(WorldSettings):
     goal: Goal = Field(
         default="", description="what has to hold at the end, written as requires: '{held: pills, at: nurse desk}'"
     )
+    start: str = Field(default="", description="where the robot begins, a room or a place; by default as the map says")
     seed: int = Field(default=0, description="of failures and of what is returned")
 
 
@@ -131,6 +133,15 @@ class DeclaredWorld(MapWorld):
             condition=self.condition,
         )
         self._map.robot = self._map.approach(self._map.agent_room)
+        if start := self._settings.start:
+            if start not in (names := self._document.names(Place()) or ()):
+                raise UserError(f"start: '{start}' is nowhere on the map; {did_you_mean(start, names)}")
+            self._map.arrive(self._map.by_name[start])
+            self._stand_at(self._map.by_name[start])
+
+    def _stand_at(self, place: Thing) -> None:
+        if (pose := self._map.approach(place)) is not None:
+            self._map.robot = self._map.in_map(pose)
 
     # ------------------------------------------------------------------ what the settings say
 
@@ -202,8 +213,8 @@ class DeclaredWorld(MapWorld):
             data |= {name: value for (skill, name), value in self._given.items() if skill == call.skill.name}
             map.apply(call, self.now())
             place = map.by_name.get(call.value("at"))
-            if place is not None and (pose := map.approach(place)) is not None:
-                map.robot = map.in_map(pose)
+            if place is not None:
+                self._stand_at(place)
         elif begun and call.skill.moves:
             map.leave()
         ended = conduct.after(map, call, outcome, words, data)
@@ -249,7 +260,7 @@ def tools_of(config: RobotConfig) -> tuple[Skill, ...]:
 
 @dataclass(frozen=True)
 class DeclaredTask:
-    """What the settings' goal asks for, in whatever words."""
+    """What the settings' goal asks for, in whatever words; with a seed, the robot begins anywhere."""
 
     seed: int = 0
     instruction: str = ""
@@ -275,8 +286,10 @@ def _make(settings: DeclaredSettings, task: DeclaredTask | None, *, scored: bool
         remedy = "save that map as a file, and name it with map: instead"
         raise UserError(f"{config.at(settings.robot, 'map_topic')}: the map comes over ROS; {remedy}")
     config.check_fits(document := load_map(config.map), settings.robot)
-    seed = settings.seed + (0 if task is None else task.seed)
-    return DeclaredWorld(config, document, settings.model_copy(update={"seed": seed}))
+    seed = 0 if task is None else task.seed
+    start = random.Random(seed).choice(document.names(Place()) or ("",)) if seed else settings.start
+    changed = {"seed": settings.seed + seed, "start": start}
+    return DeclaredWorld(config, document, settings.model_copy(update=changed))
 
 
 SPEC = WorldSpec(
@@ -287,4 +300,5 @@ SPEC = WorldSpec(
     load_tasks=lambda settings: {0: DeclaredTask()} if settings.goal else {},
     make=_make,
     moved=lambda task, seed: replace(task, seed=seed),
+    aiming=lambda settings, left: settings.model_copy(update={"goal": settings.goal or json.dumps(left), "fail": {}}),
 )

@@ -381,7 +381,7 @@ class SemanticMap(House):
         if "away" in of:
             self.leave()
         if (place := of.get("at")) is not None:
-            self._arrive(place)
+            self.arrive(place)
         if set(of) <= {"at", "away"}:
             self._pass(call, now)
             return
@@ -439,7 +439,8 @@ class SemanticMap(House):
         self._grasped = None  # the person's word settles it
         return ""
 
-    def _arrive(self, thing: Thing) -> None:
+    def arrive(self, thing: Thing) -> None:
+        """Note that the robot is at a place or in a room."""
         room = self.room_of(thing)
         if room is not None:
             self.agent_room = room

@@ -12,10 +12,12 @@ from functools import lru_cache, partial
 from itertools import islice, permutations
 from typing import Any
 
-from reactree_ros.agent.skill import Skill
+from reactree_ros.agent.parameters import Choice
+from reactree_ros.agent.skill import WAIT, Skill
 from reactree_ros.agent.text import shortened_line, words
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
+from reactree_ros.memory.knowledge import Standing
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.plugins.settings import did_you_mean
 from reactree_ros.routine import model
@@ -70,16 +72,21 @@ class Fit:
 class Vocabulary:
     """The words that a house knows, each with the kinds of role that it may fill; ``carried`` may be unknown."""
 
-    def __init__(self, words: Iterable[str], carried: Iterable[str] = (), skills: Iterable[Skill] = ()) -> None:
+    def __init__(
+        self, words: Iterable[str], carried: Iterable[str] = (), skills: Iterable[Skill] = (), standing: Standing = ()
+    ) -> None:
         kinds: defaultdict[str, set[str]] = defaultdict(set)
         for word in (carried := tuple(carried)):
             kinds[word].add("thing")
         for word in words:
             if word not in carried:
                 kinds[word] |= {"place", "room"} if carried else {"place", "room", "thing"}
-        for parameter in (one for skill in skills for one in skill.parameters.values()):
-            for name in parameter.named.names if parameter.named else ():
-                kinds[name].add(type(parameter.named).__name__.lower())
+        declared = [one for skill in skills if skill.name != WAIT for one in skill.parameters.values()]
+        for kind, names in (*((one.named, one.named.names) for one in declared if one.named), *standing):
+            for name in names:
+                kinds[name].add(type(kind).__name__.lower())
+        for option in (option for one in declared if isinstance(one, Choice) for option in one.options() or ()):
+            kinds[option].add("text")
         self._kinds = {word.casefold(): (word, frozenset(of)) for word, of in kinds.items() if word.strip()}
         longest = sorted(map(re.escape, self._kinds), key=len, reverse=True)
         known = rf"(?<!\w)(?P<word>{'|'.join(longest)})(?={_PLURAL}?(?!\w))|" if longest else ""

@@ -7,16 +7,19 @@ import string
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import pairwise, takewhile, zip_longest
+from typing import Any
 
 from py_trees.common import Status
+from pydantic import ValidationError
 
 from reactree_ros.agent.control_flow import ControlFlow, flow_over
 from reactree_ros.agent.decision import ASKS_MEMORY
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.kinds.expand import Expand
+from reactree_ros.agent.needs import OPPOSITES
 from reactree_ros.agent.observation import Observation, Outcome
-from reactree_ros.agent.parameters import List, Number, ParameterError, Person
+from reactree_ros.agent.parameters import Choice, List, Number, ParameterError, Person, Place, Room, Text, Thing, Value
 from reactree_ros.agent.skill import WAIT, Skill, SkillCall
 from reactree_ros.agent.text import shortened_line, words
 from reactree_ros.agent.turns import Said, Saw, Turn
@@ -39,6 +42,10 @@ _NO_QUALITY = frozenset(["and", "or", "then", "of"])
 _THE_SAME = frozenset({"it", "its", "them", "that", "this"})
 #: Words of goals that a wait or a loop stands for.
 _WAITING = frozenset({"until", "when", "while", "every"})
+
+
+#: The kinds of role that values are of, by their parameters; things have searches.
+_ROLES: Mapping[type, str] = {Person: "person", Place: "place", Room: "room", Number: "number", Choice: "text"}
 
 
 class NotLearnt(UserError):
@@ -86,10 +93,33 @@ def learnt(root: GoalNode, known: Vocabulary, *, run: str) -> model.Routine:
             raise NotLearnt("nothing was done that a routine could do again")
         return made.routine(body, run), made.roles
 
-    routine, roles = make(frozenset())
-    twice = _of_two_purposes(routine, household.skills)
-    fixed = frozenset(word for word, role in roles.items() if role.name in twice)
-    return make(fixed)[0] if fixed else routine
+    try:
+        routine, roles = make(frozenset())
+        twice = _of_two_purposes(routine, household.skills)
+        fixed = frozenset(word for word, role in roles.items() if role.name in twice)
+        return make(fixed)[0] if fixed else routine
+    except ValidationError as error:
+        raise NotLearnt(f"it cannot be written down: {error.errors()[0]['msg']}") from None
+
+
+def came_to(root: GoalNode) -> tuple[str, Sequence[Mapping[str, Any]]]:
+    """Return where a run began, empty if nobody knows, and what its skills have left to hold, written as needs."""
+    household, begun, facts = root.context.household, "", dict[str, Mapping[str, Any]]()
+    for item in _flat(tuple(_items(root, household))):
+        if not isinstance(item, _Did):
+            if not (begun or facts):
+                (seen := Knowledge(household)).saw(item)
+                begun = seen.of().at or seen.of().room
+            continue
+        what = {effect: item.call.value(effect) for effect in item.call.skill.effect if item.done}
+        if item.call.skill.moves:
+            facts["at"] = {"at": what["at"]} if "at" in what else {}
+        for effect, name in what.items():
+            if effect in OPPOSITES:
+                facts[f"{min(effect, OPPOSITES[effect])} {name}"] = {effect: name}
+            elif effect in ("held", "released", "gone"):
+                facts[f"held {name}"] = {"held": name} if effect == "held" else {"not": {"held": name}}
+    return begun, [fact for fact in facts.values() if fact]
 
 
 def _of_two_purposes(routine: model.Routine, skills: Sequence[Skill]) -> set[str]:
@@ -158,7 +188,9 @@ def overlooked(routine: model.Routine, known: Vocabulary) -> str:
     for mention in known.mentions(goal):
         quality, at = _quality(goal[at : mention.begin], counted=counted), mention.end
         counted = mention.kinds == {"number"}
-        if not counted and mention.word not in done:
+        if mention.kinds <= {"person", "text"}:  # who or which is said by its own word
+            quality = ""
+        if not counted and mention.kinds != {"text"} and mention.word not in done:
             return f"nothing in it is done with '{mention.word}', which its goal names"
         if not counted and quality:
             return f"its goal says '{quality} {mention.word}', and it takes any '{mention.word}'"
@@ -232,8 +264,11 @@ class _Maker:
     targets: set[str] = field(default_factory=set)
     names: dict[str, str] = field(default_factory=dict)  # what each thing of the run is called in the routine
     roles: dict[str, model.Role] = field(default_factory=dict)  # by the word of the goal that they stand for
+    _returned: dict[str, str] = field(default_factory=dict)  # what skills have returned, by its name, in words
+    _said: set[str] = field(default_factory=set)  # which of that a text has in it, and so takes from its entry
     _held: set[str] = field(default_factory=set)
-    _at: str = ""
+    _at: str = ""  # where the robot stands in the run
+    _comes_there: bool = False  # whether what is kept so far leads there, wherever the robot begins
     _opened_so_far: dict[str, SkillCall] = field(default_factory=dict)
     _going: list[_Did] = field(default_factory=list)  # moves, and what was opened, since something was done
 
@@ -244,6 +279,7 @@ class _Maker:
             self.rooms |= {*seen.rooms, *(one.room for one in seen.seen if one.room)}
             self.words |= {self.household.name_of(one.word, one.instance): one.word for one in seen.seen}
             if isinstance(item, _Did) and item.done:
+                self._note_said(item)
                 at = item.call.value("at") or at
                 self.targets |= {at} if item.call.value("released") else set()
         mentions = tuple(self.known.mentions(self.goal))
@@ -255,14 +291,24 @@ class _Maker:
         }
         self._numbered = frozenset(numbered.values())  # such as mug 2: this one, and no other mug
         self._asked = frozenset(counts)
-        goes = [skill for skill in self.household.skills if "at" in skill.effect]
-        self._searches = not goes or any(skill.does("at") for skill in goes)
+        self._goes = [skill for skill in self.household.skills if skill.effect.get("at") in skill.parameters]
+        # whether a search can go anywhere, and whether ways lead to places of a map. Otherwise each way is a search
+        self._searches = not self._goes or any(skill.does("at") for skill in self._goes)
+        leads_to = [skill.parameters[skill.effect["at"]] for skill in self._goes if skill.does("at")]
+        self._has_map = not self._searches or not all(isinstance(one, Thing) for one in leads_to)
+        self._drives = [item.call for item in _flat(self.items) if isinstance(item, _Did) and item.call.value("at")]
         own = {mention for pair in numbered for mention in pair}
         self._mentions: Mapping[str, Mention] = {
             mention.word: mention
             for mention in mentions
             if counts[mention.word] == 1 and mention not in own and mention.word not in self.fixed
         }
+
+    def _note_said(self, did: _Did) -> None:
+        texts = [did.call.said[name] for name, one in did.call.skill.parameters.items() if isinstance(one, Text)]
+        self._said |= {name for name, value in self._returned.items() if any(value in text for text in texts)}
+        written = {name: str(value) for name, value in did.observation.data.items() if name in did.call.skill.returns}
+        self._returned |= {name: value for name, value in written.items() if len(value) > 1}
 
     def routine(self, body: model.Node, run: str) -> model.Routine:
         goal, at = "", 0
@@ -289,6 +335,9 @@ class _Maker:
             if isinstance(item, _Did):
                 yield from self._did(item)
             self._seen.saw(item.observation if isinstance(item, _Did) else item)
+            if self._has_map and not (self._at or self._comes_there):
+                self._at = self._seen.of().at or self._seen.of().room
+                yield from self._come_to_start()
 
     def _under(self, under: _Under) -> Iterator[model.Node]:
         flow, parts = under.flow, under.parts
@@ -333,28 +382,66 @@ class _Maker:
     # ------------------------------------------------------------------ one skill
 
     def _did(self, did: _Did) -> Iterator[model.Node]:
-        call, effect = did.call, did.call.skill.effect
+        call = did.call
         if not did.done:
             return
-        if not self._searches and call.value("at"):
-            self._going = [did]
-        elif not self._searches:  # no search can go anywhere, as for want of a speed: what the run did is kept whole
-            yield from self._gone()
-            yield self._skill(call)
-        elif call.value("at"):
-            self._at = call.value("at")
+        names = {name for _, _, name in call.named}  # not of a drawer of its own, which no search finds
+        opened, closed = (call.value(state) if call.value(state) in names else "" for state in ("open", "closed"))
+        if call.value("at"):
+            self._at, self._comes_there = call.value("at"), False
             self._going.append(did)
-        elif "open" in effect:
-            self._opened_so_far[call.value("open")] = call
+        elif opened:
+            self._opened_so_far[opened] = call
             self._going.append(did)
-        elif "closed" in effect and not self._is_asked(call.value("closed")):
+        elif closed and not self._has_map and not self._is_asked(closed):
             self._forget_open(call)
         else:
-            yield from self._kept(did)
+            yield from (self._done_there(did) if self._has_map else self._kept(did))
+
+    def _done_there(self, did: _Did) -> Iterator[model.Node]:
+        # Ways lead to places that a map names: they are kept, but for those that only looked for a thing.
+        call = did.call
+        wanted = self._wanted(call)
+        if not wanted or "released" in call.skill.effect or self._is_asked(self._at):
+            yield from self._gone()
+            yield from self._come_back(call)
+        for name in wanted:
+            yield self._search(name)
+            self._comes_there = False
+        self._going.clear()
+        yield self._skill(call)
+        if call.skill.moves:
+            self._at, self._comes_there = "", True
+
+    def _wanted(self, call: SkillCall) -> list[str]:
+        return [one for one in self._named(call) if self._searches and one not in self._held and one != self._at]
+
+    def _come_to_start(self) -> Iterator[model.Node]:
+        done = (item.call for item in _flat(self.items) if isinstance(item, _Did) and item.done)
+        here = takewhile(lambda call: not (call.skill.moves or self._wanted(call)), done)
+        if (call := next(filter(_is_of_its_place, here), None)) is not None:
+            yield from self._come_back(call)
+
+    def _come_back(self, call: SkillCall) -> Iterator[model.Node]:
+        if self._at and self._goes and not self._comes_there and _is_of_its_place(call):
+            yield self._skill(self._way_to(self._at, call))
+            self._comes_there = True
 
     def _gone(self) -> Iterator[model.Node]:
-        yield from (self._skill(did.call) for did in self._going)
+        for did, then in zip_longest(self._going, self._going[1:]):
+            if then is None or not then.call.value("at") or self._is_asked(did.call.value("at")):
+                yield self._skill(did.call)
+                self._comes_there = True
         self._going.clear()
+
+    def _way_to(self, place: str, call: SkillCall) -> SkillCall:
+        how = {one.skill.name: one.values for one in reversed(self._drives)}
+        for skill in self._goes:
+            usual = {name: one.default for name, one in skill.parameters.items() if one.default is not None}
+            values: dict[str, Value] = {**usual, **how.get(skill.name, {}), skill.effect["at"]: place}
+            if values.keys() == skill.parameters.keys():
+                return skill.call(values)
+        raise NotLearnt(f"it did '{call}' where it stood at the start, at {place}, and no skill says how it gets there")
 
     def _kept(self, did: _Did) -> Iterator[model.Node]:
         call = did.call
@@ -371,7 +458,8 @@ class _Maker:
         yield self._skill(call)
 
     def _named(self, call: SkillCall) -> list[str]:
-        return [name for _, kind, name in call.named if not isinstance(kind, Person)]
+        found = Thing if self._has_map else Thing | Place | Room
+        return [name for _, kind, name in call.named if isinstance(kind, found)]
 
     def _forget_open(self, closing: SkillCall) -> None:
         closed = closing.value("closed")
@@ -379,7 +467,7 @@ class _Maker:
         self._going = [one for one in self._going if one.call.value("open") != closed]
 
     def _end(self) -> Iterator[model.Node]:
-        if not self._searches:
+        if self._has_map:
             yield from self._gone()
         for did in self._going:
             name = did.call.value("open") or did.call.value("at")
@@ -419,14 +507,17 @@ class _Maker:
         if held := call.value("held"):
             self._held.add(held)
         self._held.discard(call.value("released"))
-        return model.Skill(wording=wording)
+        return model.Skill(wording=wording, returns={name: name for name in call.skill.returns if name in self._said})
 
     def _value(self, call: SkillCall, parameter: str) -> str:
         kind, value = call.skill.parameters[parameter], call.values[parameter]
         written = call.skill.words.written(parameter, value)
-        if isinstance(kind, Person):
-            return self._role_or_word(written, "person")
-        return self._role_or_word(written, "number") if isinstance(kind, Number) else _escaped(written)
+        if of := next((name for one, name in _ROLES.items() if isinstance(kind, one)), ""):
+            return self._role_or_word(written, of)
+        text = _escaped(written)
+        for name in sorted(self._said) if isinstance(kind, Text) else ():
+            text = text.replace(self._returned[name], f"{{{name}}}")
+        return text
 
     def _role_or_word(self, word: str, kind: str) -> str:
         mention = self._mentions.get(word)
@@ -444,6 +535,15 @@ class _Maker:
                 raise NotLearnt(f"it handled more than {_MOST_NAMES} things")
             self.names[name] = f"found_{len(self.names) + 1}"
         return self.names[name]
+
+
+def _is_of_its_place(call: SkillCall) -> bool:
+    """Whether a skill may come to something else elsewhere: as it says, or as nobody says what it needs."""
+    skill = call.skill
+    says_where = any(isinstance(one.named, Place | Room) for one in skill.parameters.values())
+    says = skill.requires or skill.effect or skill.uses or says_where or skill.name == WAIT
+    needs = any(need.fact in ("at", "near") for need in skill.requires)
+    return needs or not says or not {"held", "released", "gone"}.isdisjoint(skill.effect)
 
 
 def _escaped(text: str) -> str:

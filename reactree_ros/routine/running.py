@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections import ChainMap
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from py_trees.composites import Composite
 from reactree_ros.agent.control_flow import ControlFlow, marked
 from reactree_ros.agent.needs import OPPOSITES
 from reactree_ros.agent.observation import Observation, Outcome, Seen
-from reactree_ros.agent.parameters import ParameterError, Room, Text
+from reactree_ros.agent.parameters import Named, ParameterError, Place, Room, Text
 from reactree_ros.agent.skill import LONGEST, WAIT, SkillCall
 from reactree_ros.agent.turns import Tried
 from reactree_ros.background.pending import Pending
@@ -112,6 +113,29 @@ class Run:
         declared = household.skills and not household.says_text(words)
         return household.call(words) if declared else household.say(words, {})
 
+    def misfit(self) -> str:
+        """Say what is known to keep it from being done, up to a skill whose values are found on the way."""
+        known, name, household = self.known, self.node.post.robot.name, self.node.context.household
+        for node in self.fit.routine.nodes:
+            if isinstance(node, model.Sequence):
+                continue
+            if not isinstance(node, model.Skill) or node.returns or node.expected is not Outcome.DONE:
+                break
+            try:
+                call = self.call(node.wording)
+            except KeyError:
+                break
+            if not isinstance(call, SkillCall):
+                break
+            call.check_known(known.standing.get)
+            robot = known.of(name)
+            if need := next((one for one in call.unmet(robot) if not one.conditions), None):
+                return f"'{call}' cannot be done: {need.reason(call.values, robot)}"
+            if known is self.known:
+                known = copy.deepcopy(known, {id(household): household})
+            known.did(call, Observation(""), name)
+        return ""
+
     def words_around(self, name: str) -> Sequence[str]:
         seen = self.known.there.get(name)
         around = () if seen is None else (seen.place, seen.room)
@@ -137,6 +161,8 @@ class Run:
     def holds_already(self, call: SkillCall, robot: Known) -> bool:
         """Whether all that a skill brings is to be seen already, of what can be seen: states, and what is held."""
         effect = [what for what in call.skill.effect if what != "place"]
+        if effect == ["at"]:  # a person's tree may mean to go there once more
+            return bool(self.fit.routine.origin.instruction) and robot.at == call.value("at")
         return bool(effect) and all(
             call.value(what) in robot.hands if what == "held" else self._is_so(what, call.value(what))
             for what in effect
@@ -211,6 +237,7 @@ class SkillStep(_Leaf):
         if isinstance(call, SkillCall):
             run.taken.add(call.value("held"))
             if not skill.returns and run.holds_already(call, self.post.robot.known):
+                run.known.touched.append(str(call))
                 return True
             if lost := run.lost(call, self.post.robot.known):
                 return self.fails(lost)
@@ -312,6 +339,9 @@ class SearchStep(_Leaf):
         if not run.looked:  # what is remembered of the things in sight says nothing of rooms and places
             run.looked = True
             run.see((yield from self.look_around()), self.post.robot.known)
+            if self._mapped:
+                run.searched.add(self.post.robot.known.at)
+                yield from self.available_skills()
         if in_hand := self._in_hand():
             run.found[finds] = in_hand
             return True
@@ -382,7 +412,7 @@ class SearchStep(_Leaf):
             return (yield from self._go(place))
         seen = known.there.get(place)
         room = seen.room if seen is not None else None
-        if room and room != self.post.robot.known.room and not (yield from self._go(room)):
+        if room and room != self.post.robot.known.room and not (self._mapped or (yield from self._go(room))):
             return False
         if not (yield from self._go(place)):
             return False
@@ -421,12 +451,21 @@ class SearchStep(_Leaf):
                 continue
         return None
 
+    @property
+    def _mapped(self) -> Sequence[Named]:
+        # The kinds of place that a way may lead to, where that is on a map and need not be seen before.
+        goes = (one.parameters[one.effect["at"]] for one in self.context.household.skills if one.does("at"))
+        return [one for one in goes if isinstance(one, Place | Room)]
+
     def _next(self) -> str | None:
         # Before all that, where a map that is kept takes one to be.
         searched, known, carried = self._routine.searched, self.context.known, self.context.world.recallable
         for place in known.likely(self._word):
             if place not in searched:
                 return place
+        names = (name for kind in self._mapped for name in known.standing.get(kind, ()))
+        if there := [one for one in names if one not in (*searched, *known.rooms)]:
+            return max(there, key=self._likely)
         rooms = {room: self._likely(room) for room in known.rooms if room not in searched}
         if rooms and not self._is_carried(self._word):
             return max(rooms, key=lambda room: rooms[room])  # a look around it shows what stands there

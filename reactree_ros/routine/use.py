@@ -9,11 +9,13 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from reactree_ros.agent.kinds.expand import normal
+from reactree_ros.agent.parameters import Named, ParameterError, Person, Place, Room
 from reactree_ros.agent.skill import Skill
 from reactree_ros.agent.turns import About, Told, Turn, told_broken_off
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import Choice, InvalidReply
+from reactree_ros.memory.knowledge import Standing
 from reactree_ros.memory.port import EpisodicMemory
 from reactree_ros.routine.fitting import Fit, Kept, Vocabulary, describe
 from reactree_ros.routine.learn import NotLearnt, learnt, overlooked
@@ -48,14 +50,32 @@ class Use:
         self._find, self._proposes, self._tells = find, proposes, tells
         #: Which were run, in order, with what was not as expected.
         self.used: list[tuple[Fit, str]] = []
+        #: Which had the words of a goal and could not be done as things were, with the reason.
+        self.misfits: dict[str, str] = {}
 
     def __call__(self, node: AgentNode) -> Generator[Step, Any, Literal[True] | Turn | None]:
         above = [one.fit.routine.name for one in _above(node)]
         if normal(node.subgoal) in node.parent_goals or len(above) >= MOST_NESTED:
             return None
         yield from node.hold()
+        named = (one.named for skill in node.context.household.skills for one in skill.parameters.values())
+        has_map = any(isinstance(one, Place | Room | Person) for one in named)
+        if has_map:  # the offers say which there are
+            yield from node.available_skills()
         fits = yield from node.ask_memory(self._find, "routines", Call("routine"), next_tick=True)
-        found = [fit for fit in fits if fit.routine.name not in above]
+        if has_map and fits:  # what fits depends on where the robot begins
+            yield from node.look_around()
+        found = []
+        for one in (one for one in fits if one.routine.name not in above):
+            try:
+                why = Run(node, one).misfit()
+            except ParameterError as error:  # what it names is not there any more: another tree may take its place
+                why = str(error)
+                self._tells(one, why, {})
+            if why:
+                self.misfits[one.routine.name] = why
+            else:
+                found.append(one)
         fit = (yield from self._chosen(node, found)) if found else None
         if fit is None:
             return None
@@ -110,8 +130,8 @@ def _above(node: AgentNode) -> Iterator[RoutineNode]:
 
 
 _log = logging.getLogger(__name__)
-#: Tries a routine out for an instruction, and returns what of it is needed; why it is not kept is a NotLearnt.
-Proof = Callable[[Routine, str], Routine]
+#: Tries out the routine of a run, and returns what of it is needed; why it is not kept is a NotLearnt.
+Proof = Callable[[Routine, GoalNode], Routine]
 #: Longest wait for the memory to take in what was counted, in seconds.
 _COUNTING = 10.0
 
@@ -143,7 +163,8 @@ class Learning:
         assert self._kept is not None  # as it is asked
         near = not self._context.options.is_trained  # a trained model knows its own prompts alone
         context = self._context
-        return self._kept.find(goal, vocabulary_of(context.world), context.household.name, near=near)
+        known = vocabulary_of(context.world, context.known.standing.items())
+        return self._kept.find(goal, known, context.household.name, near=near)
 
     def _count(self, fit: Fit, reason: str, found: Mapping[str, Sequence[str]]) -> None:
         if self._kept is not None:
@@ -157,6 +178,8 @@ class Learning:
     def report(self) -> Sequence[str]:
         """What a person is told at the end: what the routines met that were run, or what was learnt, or why nothing."""
         met = [f"Routine '{fit.routine.name}' did not do it alone: {reason}" for fit, reason in self.used if reason]
+        misfits = {} if self._use is None else self._use.misfits
+        met += [f"Routine '{name}' did not fit: {why}" for name, why in misfits.items()]
         return [*met, *(said for said in (self._lost, self._learnt) if said)]
 
     def settle(self) -> None:
@@ -185,19 +208,21 @@ class Learning:
         if not judged:
             unjudged = "no task's goal and nobody has judged the run"
             raise NotLearnt(f"{unjudged}; if it did what you wanted, see `reactree routine keep`")
-        known = vocabulary_of(self._context.world)
+        known = vocabulary_of(self._context.world, self._context.known.standing.items())
         routine = learnt(root, known, run=run)
         if self._proves is not None:
-            routine = self._proves(routine, root.subgoal)
+            routine = self._proves(routine, root)
         elif problem := overlooked(routine, known):
             raise NotLearnt(problem)
         return self._kept.add(routine)
 
 
-def vocabulary_of(world: World) -> Vocabulary:
-    return _vocabulary(tuple(world.words), tuple(world.recallable), world.household.skills)
+def vocabulary_of(world: World, standing: Standing = ()) -> Vocabulary:
+    return _vocabulary(tuple(world.words), tuple(world.recallable), world.household.skills, tuple(standing))
 
 
 @lru_cache(maxsize=16)
-def _vocabulary(words: tuple[str, ...], carried: tuple[str, ...], skills: tuple[Skill, ...]) -> Vocabulary:
-    return Vocabulary(words, carried, skills)
+def _vocabulary(
+    words: tuple[str, ...], carried: tuple[str, ...], skills: tuple[Skill, ...], standing: tuple[tuple[Named, Any], ...]
+) -> Vocabulary:
+    return Vocabulary(words, carried, skills, standing)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Protocol, TypeVar
@@ -122,6 +122,8 @@ class WorldSpec(Spec):
     #: returns a task like another one, with its things at other places, by a seed; None: it cannot. If it can, worlds
     #: cost nothing, and a routine is tried out in them before it is kept
     moved: Callable[[Any, int], Task] | None = None
+    #: returns settings of which the goal is what needs say, unless they have one; None: only its tasks have goals
+    aiming: Callable[[Any, Sequence[Mapping[str, Any]]], WorldSettings] | None = None
     flags: tuple[str, ...] = ()  # names of settings that are options of their own on the command line
     #: how eyes see whether a skill was done that is reported to be, by the skill's name; for runs with eyes
     checks: Mapping[str, PictureCheck] = field(default_factory=dict)

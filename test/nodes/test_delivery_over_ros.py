@@ -5,31 +5,34 @@ from __future__ import annotations
 import importlib.util
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import delivery_interfaces  # noqa: F401  # of ../shared, which the stand-in speaks
 import pytest
 import yaml
+from command_line import Cli
 from doubles import ScriptedModel, expand
 from processes import Process
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from reactree_interfaces.action import ExecuteSkill
-from robot.delivery import delivery_robot
+from robot.delivery import COUNTER, ERRANDS, delivery_robot, without_needless
 from ros_graph import Graph, activate
 from std_msgs.msg import Bool
 
 from reactree_ros.agent.observation import Outcome
 from reactree_ros.nodes.robot.robot_bridge_node import RobotBridgeNode
+from reactree_ros.record.reader import read_record
 from reactree_ros.world.port import WorldError
 from reactree_ros.world.wrappers import unwrapped
 
 Result = ExecuteSkill.Result
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 NEAR = "people are near"
-TO_COUNTER, LOAD = "navigate to counter at 0.5 m/s", "load the pills into drawer 3"
+TO_COUNTER, LOAD = COUNTER, "load the pills into drawer 3"
 
 
 class Delivery:
@@ -251,3 +254,39 @@ def test_an_emergency_stop_stops_all_that_is_under_way(delivery: Delivery) -> No
     assert [graph.settled(one).outcome for one in both] == [Outcome.HALTED] * 2
     delivery.servers.wait_for("DRIVE canceled counter")
     world.close()
+
+
+def test_errands_are_learnt_and_done_elsewhere_and_otherwise_without_a_request(
+    delivery: Delivery, tmp_path: Path, cli: Cli
+) -> None:
+    memory, graph = str(tmp_path / "memory.db"), delivery.graph
+    delivery.start()
+    delivery.near(False)
+    script = {goal: [*(f"Act: {skill}" for skill in skills), "Act: done"] for goal, (skills, *_) in ERRANDS.items()}
+    script["Bring the pills to Bob"] = ["Act: say The drawer is stuck.", "Act: done"]
+    graph.inference(model := ScriptedModel(script))
+    graph.planner(bridge="robot_bridge", planner="react", routines="on", memory=memory, save_to=str(tmp_path / "runs"))
+    at = ""
+
+    def does(goal: str, skills: Sequence[str], requests: int) -> str:
+        nonlocal at
+        model.requests.clear()
+        result = graph.task(goal).result
+        assert (result.success, len(model.requests)) == (True, requests), result.message
+        events = read_record(Path(result.saved_to)).events
+        expected = list(skills) if requests else without_needless(skills, at)
+        assert [event["skill"] for event in events if event["e"] == "skill"] == expected
+        at = next((one for one in reversed(skills) if one.startswith(("navigate", "dock"))), at)
+        return str(result.saved_to)
+
+    for errand, (skills, other, others) in ERRANDS.items():
+        saved = does(errand, skills, len(skills) + 1)
+        with ThreadPoolExecutor() as beside:  # the bridge goes on saying that it is there
+            keeping = beside.submit(cli, "routine", "keep", saved, "--memory", memory, "--robot", str(delivery.file))
+            graph.until(keeping.done, "it is kept")
+        assert (keeping.result().code, "not tried out" in keeping.result().out) == (0, False)
+        does(errand, skills, 0)
+        does(other, others, 0)
+    (delivery.file.parent / "faults.txt").write_text("jam")
+    does("Bring the pills to Bob", (COUNTER, "open drawer 3", "say The drawer is stuck."), 2)
+    assert "Done for this by" in model.requests[-1].prompt

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,3 +55,59 @@ def delivery_robot(
     known = yaml.safe_load(policy.read_text())["rules"]
     policy.write_text(yaml.safe_dump({"rules": [rule for rule in known if rule["skill"] != "who_is_in"]}))
     return file
+
+
+COUNTER, DESK, CHARGER = (f"navigate to {place} at 0.5 m/s" for place in ("counter", "nurse desk", "charger"))
+
+
+def loading(item: str, drawer: int) -> Sequence[str]:
+    return f"open drawer {drawer}", f"load the {item} into drawer {drawer}", f"close drawer {drawer}"
+
+
+def brings(item: str, drawer: int, person: str, *way: str) -> Sequence[str]:
+    return COUNTER, *loading(item, drawer), *way, f"hand the {item} over to {person}"
+
+
+def measures(room: str, way: str) -> Sequence[str]:
+    return f"measure the temperature of {room}", way, "say It is 21 degrees, Anna"
+
+
+def shows(drawer: int, way: str) -> Sequence[str]:
+    return way, f"open drawer {drawer}", "move the arm to reach", f"close drawer {drawer}", CHARGER, "dock"
+
+
+BRING = brings("pills", 3, "Anna", DESK)
+#: Errands with how they are done, each with one that is to be done by the same routine: another drawer, another person.
+ERRANDS: Mapping[str, tuple[Sequence[str], str, Sequence[str]]] = {
+    "Bring the pills to Anna": (BRING, "Bring the bandages to Bob", brings("bandages", 3, "Bob", DESK)),
+    "Load the bandages into drawer 2 at the counter for Anna": (
+        brings("bandages", 2, "Anna"),
+        "Load the blood sample into drawer 4 at the counter for Bob",
+        brings("blood sample", 4, "Bob"),
+    ),
+    "Give the pills in drawer 3 to Anna at the nurse desk": (
+        BRING,
+        "Give the pills in drawer 5 to Bob at the charger",
+        brings("pills", 5, "Bob", CHARGER),
+    ),
+    "Measure the temperature of the nursery, then say it to Anna at the charger": (
+        measures("nursery", CHARGER),
+        "Measure the temperature of ward A, then say it to Anna at the nurse desk",
+        measures("ward A", DESK),
+    ),
+    "Show drawer 1 at the nurse desk, then dock at the charger": (
+        shows(1, DESK),
+        "Show drawer 6 at the counter, then dock at the charger",
+        shows(6, COUNTER),
+    ),
+}
+
+
+def without_needless(way: Sequence[str], at: str) -> list[str]:
+    """Leave out drives to where the robot stands, which a drive of these words has led to."""
+    kept = []
+    for skill in way:
+        if not skill.startswith("navigate") or skill.split(" at ")[0] != at.split(" at ")[0]:
+            kept.append(skill)
+        at = skill if skill.startswith(("navigate", "dock")) else at
+    return kept

@@ -129,6 +129,7 @@ def test_a_start_names_where_it_is_and_what_there_is(tmp_path: Path) -> None:
         ({"condition": "people=yes"}, "'yes': write true, false, or true@3"),
         ({"returns": "load.wait=3"}, "'load' does not return 'wait'; did you mean 'weight'?"),
         ({"returns": "load.weight=99"}, "99 may not stand here"),
+        ({"start": "countre"}, "start: 'countre' is nowhere on the map; did you mean 'counter'?"),
         ({"goal": {"hld": "pills"}}, "goal: 'hld' is nothing that can be needed; did you mean 'held'?"),
         ({"goal": {"held": "pils"}}, "goal: held: 'pils' is nothing on the map"),
         ({"goal": {"condition": "peple"}}, "'peple' is none of the conditions; did you mean 'people'?"),
@@ -309,6 +310,17 @@ def test_a_routine_is_tried_here_before_it_is_kept(robot: Path) -> None:
 
     assert tried_out(learn(ERRAND), spec.instruction, worlds) == ""
     assert "ends as if all were done where it is not" in tried_out(learn(ERRAND[:5]), spec.instruction, worlds)
+
+
+def test_keep_tries_a_routine_in_the_world_of_the_run_or_of_a_named_robot(robot: Path, cli: Cli) -> None:
+    cli(*TRY, *SCRIPT, "--save", "run.jsonl", "--start", "nurse desk")
+    keep = ("routine", "keep", "run.jsonl", "--memory", "m.db")
+    assert (cli(*keep).code, cli(*keep, "--robot", "robot.yaml").code) == (0, 0)
+    change(robot, load={"requires": {"at": "charger"}})
+    for more in ((), ("--robot", "robot.yaml")):
+        said = cli(*keep, *more).err
+        assert "no routine is kept: it does not do the same task again" in said
+        assert "you are not at charger" in said
 
 
 def test_a_person_decides_and_nobody_is_not_waited_for(robot: Path, cli: Cli) -> None:
