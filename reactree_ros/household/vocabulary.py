@@ -154,8 +154,23 @@ def own_classes() -> tuple[ObjectClass, ...]:
     return _OWN.get()
 
 
-def _find(word: str) -> ObjectClass | None:
-    return next((one for one in _OWN.get() if one.word == word), None) or _BY_WORD.get(word)
+def bare(name: str) -> str:
+    """Return the word of a thing that may be called by its number, too: ``apple`` for ``apple 2``."""
+    word, _, number = name.rpartition(" ")
+    return word if word and number.isdecimal() else name
+
+
+def _find(name: str) -> ObjectClass | None:
+    own, word = _OWN.get(), bare(name)
+    known = next((one for one in own if one.word == word), None) or _BY_WORD.get(word)
+    return known or next((one for one in own if _own_words(own).kinds.get(one.word) == word), None)
+
+
+def means(name: str, word: str) -> bool:
+    """Return whether a name is said of a class: its own word, or its kind's, if that is one of the house's own."""
+    own = _own_words(own_classes())
+    is_kind = name in own.called_so and (word.endswith(f" {name}") or meaning(name) == word)
+    return name == word or is_kind or own.kinds.get(word) == name
 
 
 def properties_of_word(word: str) -> frozenset[str]:
@@ -170,6 +185,10 @@ def can_be_held(word: str) -> bool:
 
 def is_known(word: str) -> bool:
     return _find(word) is not None
+
+
+def is_room(word: str) -> bool:
+    return (known := _find(word)) is not None and known.category == "Rooms"
 
 
 def class_of_word(word: str) -> ObjectClass:
@@ -266,6 +285,8 @@ class _OwnWords:
     entries: dict[str, Entry]
     parts: frozenset[str]
     called: dict[str, str]
+    kinds: dict[str, str]  # by its word, what else a class is called by its kind: a nurse desk is a desk
+    called_so: frozenset[str]  # its words and those of the kinds
 
 
 @lru_cache(maxsize=64)
@@ -278,7 +299,22 @@ def _own_words(classes: tuple[ObjectClass, ...]) -> _OwnWords:
             entries.setdefault("".join(phrase), Entry(kind, (one.word,)))
         if known := meaning(one.word):
             called[known] = one.word
-    return _OwnWords(entries, frozenset(part for one in classes for part in one.word.lower().split()), called)
+    kinds = {one.word: kind for one in classes if (kind := _kind(one))}
+    for word, kind in kinds.items():
+        entries.setdefault(kind.replace(" ", ""), replace(entries[word.lower().replace(" ", "")], words=(kind,)))
+    parts_of_all = frozenset(part for one in classes for part in one.word.lower().split())
+    return _OwnWords(entries, parts_of_all, called, kinds, frozenset({*(one.word for one in classes), *kinds.values()}))
+
+
+def _kind(one: ObjectClass) -> str:
+    """Return the last words of a class that name something like it: ``counter`` for ``counter left``; or nothing."""
+    parts = one.word.lower().split()
+    for end in range(len(parts), 0, -1):
+        for phrase in (parts[begin:end] for begin in range(end) if end - begin < len(parts)):
+            known = _ENTRIES.get("".join(phrase))
+            if known is not None and known.kind in (Topic.THING, Topic.PLACE) and one.category != "Rooms":
+                return " ".join(phrase) * ((known.words[0] in RECALLABLE) == ("GRABBABLE" in one.properties))
+    return ""
 
 
 def meaning(word: str) -> str:
@@ -340,7 +376,13 @@ def look_up(words: list[str], start: int) -> tuple[Entry, int] | None:
         phrase = words[start : start + length]
         if not all(word.isalpha() for word in phrase):
             continue
-        if found := _entry(phrase, own.entries, own.parts) or _entry(phrase, _ENTRIES, _PARTS):
+        found = _entry(phrase, own.entries, own.parts)
+        if found is None and (found := _entry(phrase, _ENTRIES, _PARTS)) is not None:
+            for end in range(1, length * bool(own.entries)):  # "the kitchen table": the house's own "table", in it
+                room = _entry(phrase[:end], _ENTRIES, _PARTS)
+                if room and room.kind is Topic.ROOM and _entry(phrase[end:], own.entries, own.parts):
+                    return room, end
+        if found is not None:
             return replace(found, words=tuple(own.called.get(word, word) for word in found.words)), length
     return None
 

@@ -24,7 +24,7 @@ from reactree_ros.background.pending import Pending
 from reactree_ros.household.expert import errand
 from reactree_ros.household.expert.goals import Goal, Move, Operate, PutDown, Take, describe, preposition, read_subgoal
 from reactree_ros.household.expert.instruction import clarify, understand
-from reactree_ros.household.expert.reading import Situation, read_prompt, rooms_in, split_prompt, word_of
+from reactree_ros.household.expert.reading import Situation, is_a, read_prompt, rooms_in, split_prompt, word_of
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.vocabulary import (
     Naming,
@@ -219,7 +219,7 @@ def _work_through(goals: Sequence[Goal], situation: Situation) -> str:
 
 
 def _regret(goal: Goal, situation: Situation) -> str:
-    held = any(word_of(instance) == goal.thing for instance in situation.held)
+    held = any(is_a(instance, goal.thing) for instance in situation.held)
     if isinstance(goal, Operate):
         return f"I cannot {goal.action} the {goal.thing}.{_strange(goal.thing, situation)}"
     if not can_be_held(goal.thing):

@@ -28,7 +28,10 @@ from reactree_ros.household.vocabulary import (
     Topic,
     can_be_held,
     correct,
+    is_known,
+    is_room,
     look_up,
+    own_classes,
     properties_of_word,
     word_set,
 )
@@ -333,6 +336,11 @@ class Sentence:
     def _mention(self, entry: Entry, length: int) -> None:
         start = self._at
         self._at += length
+        number = self._word()
+        if number.isdecimal() and number.strip("0") and is_known(entry.words[0]) and not self._thing_ahead():
+            entry = replace(entry, words=(f"{entry.words[0]} {int(number)}",))  # "apple 2"
+            self._read.add(self._at)
+            self._at += 1
         if entry.kind is not Topic.ROOM:
             self._fixed, self._fixed_end = None, self._at
         following = look_up(self.words, self._at)
@@ -398,8 +406,8 @@ class Sentence:
         self._towards = False
 
     def _stands_in(self, place: str, room: str, span: range) -> None:
-        if place != TABLE or SURFACE_OF_ROOM.get(room, "").endswith(TABLE):
-            self.rooms[place] = room
+        if place != TABLE or is_known(TABLE) or SURFACE_OF_ROOM.get(room, "").endswith(TABLE):
+            self.rooms[place] = "" if room == place else room
             self._read.update(span)
 
     def _go_to(self, word: str, span: range) -> None:
@@ -418,7 +426,7 @@ class Sentence:
             while self._word() in CONTAINERS:
                 self._at += 1
         if self.room is not None and self._in_room:  # "put the apple in the kitchen and the pear …"
-            self._settle(SURFACE_OF_ROOM.get(self.room), self._in_room)
+            self._settle(_place_in(self.room), self._in_room)
         label = entry.kind is Topic.GROUP and (
             self._word() in WORDS["labels"] or self._word() == ":" or self.words[start - 1 : start] == ["following"]
         )
@@ -488,7 +496,7 @@ class Sentence:
             self._heard(span)
 
     def _find_place(self) -> str | None:
-        place = SURFACE_OF_ROOM.get(self.room or "") if self._in_room else self.open_place
+        place = _place_in(self.room or "") if self._in_room else self.open_place
         if place is None and not self.for_me and (self.errands or self.put):
             place = self.last_place
         return "dishwasher" if place is None and self.washing else place
@@ -601,8 +609,14 @@ class Sentence:
         return None if found is None else found[0].kind
 
 
+def _place_in(room: str) -> str | None:
+    """Return where things go in a room: its usual surface, or the room if the house has places of its own."""
+    return room if own_classes() or room not in SURFACE_OF_ROOM else SURFACE_OF_ROOM[room]
+
+
 def _holds(place: str) -> bool:
-    return place in (TABLE, WASHER) or not properties_of_word(place).isdisjoint({"SURFACES", "CONTAINERS"})
+    holds = not properties_of_word(place).isdisjoint({"SURFACES", "CONTAINERS"})
+    return holds or is_room(place) or place in (TABLE, WASHER)
 
 
 def _operable(action: str, word: str) -> bool:
