@@ -154,8 +154,13 @@ def own_classes() -> tuple[ObjectClass, ...]:
     return _OWN.get()
 
 
+#: What stands between a thing's word and where it is taken from, in the name of a goal's thing.
+FROM = " from the "
+
+
 def bare(name: str) -> str:
-    """Return the word of a thing that may be called by its number, too: ``apple`` for ``apple 2``."""
+    """Return the word of a thing that is called by more than that: ``apple`` for ``apple 2 from the desk``."""
+    name = name.partition(FROM)[0]
     word, _, number = name.rpartition(" ")
     return word if word and number.isdecimal() else name
 

@@ -13,6 +13,7 @@ from reactree_ros.household.expert.goals import Goal, Move, Operate, PutDown, Ta
 from reactree_ros.household.expert.reading import Sighting, Situation, is_a, word_of
 from reactree_ros.household.expert.sentence import TABLES
 from reactree_ros.household.vocabulary import (
+    FROM,
     SURFACE_OF_ROOM,
     bare,
     can_be_held,
@@ -167,9 +168,12 @@ def take_known(
     thing: str, situation: Situation, *, recall: bool = True, only: Container[str] | None = None
 ) -> str | None:
 
-    def wanted(instance: str) -> bool:
+    source = thing.partition(FROM)[2]
+
+    def wanted(instance: str, at: str, room: str) -> bool:
         return (
             is_a(instance, thing)
+            and (not source or is_a(at, source) or is_a(room, source))
             and (only is None or instance in only)
             and instance not in situation.held
             and instance not in situation.settled
@@ -178,10 +182,10 @@ def take_known(
 
     if len(situation.held) >= situation.hands or not can_be_held(thing):
         return None
-    near = next(filter(wanted, situation.near), None)
+    near = next((one for one in situation.near if wanted(one, situation.at, situation.room)), None)
     if near:
         return f"pick up {near}"
-    known = [sighting for sighting in situation.known(thing) if wanted(sighting.instance)]
+    known = [one for one in situation.known(thing) if wanted(one.instance, one.near, one.room)]
     for sighting in sorted(known, key=lambda sighting: sighting.room != situation.room):
         skill = _follow(sighting, situation)
         if skill is not None:
@@ -238,9 +242,10 @@ def _look_at(spot: str, situation: Situation, *, closer: bool) -> str | None:
     if spot in situation.searched and spot not in situation.shut:
         return None
     seen_into = spot in situation.opened or f"open {spot}" in situation.done
-    openable = word_of(spot) in SEARCHED["openable"] and not seen_into
+    opened = {*SEARCHED["openable"], *(one.word for one in own_classes() if opens(one.word))}
+    openable = word_of(spot) in opened and not seen_into
     within_reach = spot in situation.near and not _refused(f"open {spot}", situation)
-    if spot in situation.shut and word_of(spot) in SEARCHED["openable"] and (within_reach or spot != situation.at):
+    if spot in situation.shut and word_of(spot) in opened and (within_reach or spot != situation.at):
         return f"open {spot}" if within_reach else _unless_refused(f"go to {spot}", situation)
     if spot in situation.looks:
         return f"open {spot}" if openable and spot in situation.closed and within_reach else None

@@ -27,11 +27,15 @@ from reactree_ros.household.expert.instruction import clarify, understand
 from reactree_ros.household.expert.reading import Situation, is_a, read_prompt, rooms_in, split_prompt, word_of
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.vocabulary import (
+    FROM,
     Naming,
     ObjectClass,
+    bare,
     can_be_held,
     is_known,
+    is_room,
     meaning,
+    means,
     own_classes,
     properties_of_word,
     with_own,
@@ -41,6 +45,7 @@ from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.plugins import Registry
 
 DONE_SAID, FAILURE_SAID = str(Act(DONE)), str(Act(FAILURE))
+_MOST_LISTED = 20
 _NO_HOUSEHOLD = str(
     Think("I do not understand this task: it does not start in a house of rooms that I know how to read.")
 )
@@ -57,6 +62,7 @@ def consider(
     known: Mapping[str, Sequence[Goal]] | None = None,
     *,
     may_ask: bool = False,
+    things: Collection[str] = (),
     begin: Callable[[Situation], str] = lambda situation: "",
 ) -> Decided:
     """Return the next decision for a prompt, and whether the task was understood.
@@ -65,6 +71,7 @@ def consider(
 
     Args:
         may_ask: Whether a person may be asked now; answers in the prompt count anyway.
+        things: The words of all that can be picked up in this house; empty: nobody says so.
         begin: Changes the knowledge about the house before the decision, or returns the decision.
     """
     system, lines = split_prompt(prompt)
@@ -80,9 +87,18 @@ def consider(
         if may_ask and clarified.question:
             return Decided(str(Ask(clarified.question)))
         instruction = clarified.instruction
+    if missing := _missing(instruction.goals, things):
+        return Decided(after(missing, FAILURE_SAID, situation.thoughts), understood=False)
     if not instruction.goals:
         return Decided(after(instruction.not_understood, FAILURE_SAID, situation.thoughts), understood=False)
     return Decided(_pursue(instruction.goals, situation))
+
+
+def _missing(goals: Sequence[Goal], things: Collection[str]) -> str:
+    named = (goal.thing for goal in goals if not isinstance(goal, Operate) and can_be_held(goal.thing))
+    missing = next((one for one in named if things and not any(means(bare(one), word) for word in things)), "")
+    others = f": I can only look for {_listed(list(things), 'and')}" if len(things) <= _MOST_LISTED else ""
+    return missing and f"There is no {missing} that I could find here{others}."
 
 
 def _is_known(task: str, known: Mapping[str, Sequence[Goal]] | None) -> bool:
@@ -236,11 +252,14 @@ def _regret(goal: Goal, situation: Situation) -> str:
 
 
 def _strange(word: str, situation: Situation) -> str:
+    word = word.partition(FROM)[0]
     listed = (*situation.views.values(), *(names for _, names in situation.looks.values()))
     seen = {word_of(instance) for names in listed for instance in names}
     unknown, own = sorted(filterfalse(is_known, seen)), sorted(seen & {one.word for one in own_classes()})
     if word in seen or not (unknown or own):
         return ""
+    if is_room(bare(word)):
+        return f" The rooms are {_listed(situation.rooms, 'and')}."
     there = (
         f"and I do not know what is meant by {_listed(unknown, 'and')}" if unknown else f"only {_listed(own, 'and')}"
     )
@@ -313,7 +332,9 @@ class ExpertModel(LanguageModel):
             for answer in self._others:
                 if said := answer(request, prompt, self._goals):
                     return Decided(self._naming.with_names(said))
-            decided = consider(prompt, self._goals, may_ask=may_ask, begin=partial(self.begin, request))
+            things = [self._naming.with_words(thing) for thing in request.things]
+            begin = partial(self.begin, request)
+            decided = consider(prompt, self._goals, may_ask=may_ask, things=things, begin=begin)
         return replace(decided, text=self._naming.with_names(decided.text))
 
     def begin(self, request: DecisionRequest, situation: Situation) -> str:

@@ -13,7 +13,7 @@ from reactree_ros.agent.turns import EXPANSION_FAILED, kind_said
 from reactree_ros.household.household import ONE_HAND
 from reactree_ros.household.rules import FULL
 from reactree_ros.household.scene import HANDS
-from reactree_ros.household.vocabulary import bare, means
+from reactree_ros.household.vocabulary import FROM, bare, means
 
 _TARGET = "Target_domain:\n"
 _TASK = "Your task is to: "
@@ -281,6 +281,7 @@ def word_of(instance: str) -> str:
 
 def is_a(instance: str, name: str) -> bool:
     """Return whether an instance is what a name is said of: ``apple 2``, ``apple``, or the word of its kind."""
+    name = name.partition(FROM)[0]
     return name == instance or means(name, word_of(instance))
 
 

@@ -20,6 +20,7 @@ from typing import Any
 from reactree_ros.agent.text import number_of
 from reactree_ros.household.vocabulary import (
     CONTAINERS,
+    FROM,
     SURFACE_OF_ROOM,
     TABLE,
     TABLEWARE,
@@ -66,6 +67,9 @@ class Item:
     more: bool  # whether it is in addition to things named before ("another apple")
     label: bool  # whether it only sums up a list ("the following food items")
     phrase: str = ""  # its words, corrected
+
+    def taken_from(self, place: str) -> Item:
+        return replace(self, entry=replace(self.entry, words=tuple(f"{one}{FROM}{place}" for one in self.entry.words)))
 
 
 @dataclass
@@ -336,8 +340,8 @@ class Sentence:
     def _mention(self, entry: Entry, length: int) -> None:
         start = self._at
         self._at += length
-        number = self._word()
-        if number.isdecimal() and number.strip("0") and is_known(entry.words[0]) and not self._thing_ahead():
+        number, listed = self._word(), self._thing_from(self._at + 1 + (self._word(1) in ".)"))  # "1. a cup 2. a fork"
+        if number.isdecimal() and number.strip("0") and is_known(entry.words[0]) and not listed:
             entry = replace(entry, words=(f"{entry.words[0]} {int(number)}",))  # "apple 2"
             self._read.add(self._at)
             self._at += 1
@@ -577,8 +581,8 @@ class Sentence:
         return bool(things)
 
     def _skip_source(self, length: int) -> None:
-        """Skip "from the cupboard": every place is searched anyway."""
-        before, after = self._at, self._at + length
+        """Skip "from the cupboard", as every place is searched anyway; it counts in a house of places of its own."""
+        before, after, source = self._at, self._at + length, ""
         self._at = after
         while self._word() in WORDS["to"] | _DETERMINERS:
             self._at += 1
@@ -588,9 +592,13 @@ class Sentence:
         ):
             if self._word() in WORDS["to"] and self._topic_from(self._at + 1) is not Topic.ROOM:
                 break
-            _, known = look_up(self.words, self._at) or (None, 0)
+            entry, known = look_up(self.words, self._at) or (None, 0)
+            if entry is not None and (entry.kind is Topic.PLACE or (entry.kind is Topic.ROOM and not source)):
+                source = entry.words[0]
             self._read.update(range(self._at, self._at + (known or self._word() in CONTAINERS)))
             self._at += known or 1
+        if source and own_classes():
+            self.pending = [item.taken_from(source) for item in self.pending]
         if self._at > after or self.words[before:after] != ["off"]:
             self._read.update(range(before, after))  # "turn the tv on and off" names no place
 
