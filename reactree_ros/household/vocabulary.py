@@ -167,8 +167,8 @@ def bare(name: str) -> str:
 
 def _find(name: str) -> ObjectClass | None:
     own, word = _OWN.get(), bare(name)
-    known = next((one for one in own if one.word == word), None) or _BY_WORD.get(word)
-    return known or next((one for one in own if _own_words(own).kinds.get(one.word) == word), None)
+    called_so = (one for one in own if _own_words(own).kinds.get(one.word) == word)
+    return next((one for one in own if one.word == word), None) or next(called_so, None) or _BY_WORD.get(word)
 
 
 def means(name: str, word: str) -> bool:
@@ -304,21 +304,27 @@ def _own_words(classes: tuple[ObjectClass, ...]) -> _OwnWords:
             entries.setdefault("".join(phrase), Entry(kind, (one.word,)))
         if known := meaning(one.word):
             called[known] = one.word
-    kinds = {one.word: kind for one in classes if (kind := _kind(one))}
-    for word, kind in kinds.items():
-        entries.setdefault(kind.replace(" ", ""), replace(entries[word.lower().replace(" ", "")], words=(kind,)))
+    kinds = {one.word: kind_of(one.word) for one in classes if one.category != "Rooms" and _is_of_kind(one)}
+    for word, called_by in kinds.items():
+        found = entries[word.lower().replace(" ", "")]
+        entries.setdefault(called_by.replace(" ", ""), replace(found, words=(called_by,)))
     parts_of_all = frozenset(part for one in classes for part in one.word.lower().split())
     return _OwnWords(entries, parts_of_all, called, kinds, frozenset({*(one.word for one in classes), *kinds.values()}))
 
 
-def _kind(one: ObjectClass) -> str:
-    """Return the last words of a class that name something like it: ``counter`` for ``counter left``; or nothing."""
-    parts = one.word.lower().split()
+def _is_of_kind(one: ObjectClass) -> bool:
+    known = _ENTRIES.get(kind_of(one.word).replace(" ", ""))
+    return known is not None and (known.words[0] in RECALLABLE) == ("GRABBABLE" in one.properties)
+
+
+def kind_of(word: str) -> str:
+    """Return the last words in a word that name something: ``counter`` for ``counter left``; empty if none do."""
+    parts = word.lower().split()
     for end in range(len(parts), 0, -1):
         for phrase in (parts[begin:end] for begin in range(end) if end - begin < len(parts)):
             known = _ENTRIES.get("".join(phrase))
-            if known is not None and known.kind in (Topic.THING, Topic.PLACE) and one.category != "Rooms":
-                return " ".join(phrase) * ((known.words[0] in RECALLABLE) == ("GRABBABLE" in one.properties))
+            if known is not None and known.kind in (Topic.THING, Topic.PLACE):
+                return " ".join(phrase)
     return ""
 
 

@@ -34,6 +34,7 @@ from reactree_ros.household.vocabulary import (
     can_be_held,
     is_known,
     is_room,
+    kind_of,
     meaning,
     means,
     own_classes,
@@ -385,7 +386,9 @@ def _named(request: DecisionRequest) -> Iterator[tuple[str, frozenset[str]]]:
 
 def _class(word: str, properties: frozenset[str], *, is_room: bool) -> ObjectClass:
     if "GRABBABLE" not in properties and not is_room:
-        properties |= properties_of_word(meaning(word)) - {"GRABBABLE"} or _PLACE
+        by_kind = properties_of_word(meaning(kind_of(word)))  # whether it opens, the skills say
+        inside = "SURFACES" not in by_kind and ("CONTAINERS" in by_kind or "CAN_OPEN" in properties)
+        properties |= properties_of_word(meaning(word)) - {"GRABBABLE"} or ({"CONTAINERS"} if inside else _PLACE)
     return ObjectClass(
         name=word.replace(" ", "").lower(),
         word=word,
