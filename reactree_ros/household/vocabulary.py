@@ -174,7 +174,7 @@ def _find(name: str) -> ObjectClass | None:
 def means(name: str, word: str) -> bool:
     """Return whether a name is said of a class: its own word, or its kind's, if that is one of the house's own."""
     own = _own_words(own_classes())
-    is_kind = name in own.called_so and (word.endswith(f" {name}") or meaning(name) == word)
+    is_kind = name.replace(" ", "") in own.entries and (word.endswith(f" {name}") or meaning(name) == word)
     return name == word or is_kind or own.kinds.get(word) == name
 
 
@@ -291,12 +291,11 @@ class _OwnWords:
     parts: frozenset[str]
     called: dict[str, str]
     kinds: dict[str, str]  # by its word, what else a class is called by its kind: a nurse desk is a desk
-    called_so: frozenset[str]  # its words and those of the kinds
 
 
 @lru_cache(maxsize=64)
 def _own_words(classes: tuple[ObjectClass, ...]) -> _OwnWords:
-    entries, called = dict[str, Entry](), dict[str, str]()
+    entries, called, kinds = dict[str, Entry](), dict[str, str](), dict[str, str]()
     for one in classes:
         kind = Topic.ROOM if one.category == "Rooms" else Topic.THING if "GRABBABLE" in one.properties else Topic.PLACE
         parts = one.word.lower().split()
@@ -304,26 +303,19 @@ def _own_words(classes: tuple[ObjectClass, ...]) -> _OwnWords:
             entries.setdefault("".join(phrase), Entry(kind, (one.word,)))
         if known := meaning(one.word):
             called[known] = one.word
-    kinds = {one.word: kind_of(one.word) for one in classes if one.category != "Rooms" and _is_of_kind(one)}
-    for word, called_by in kinds.items():
-        found = entries[word.lower().replace(" ", "")]
-        entries.setdefault(called_by.replace(" ", ""), replace(found, words=(called_by,)))
-    parts_of_all = frozenset(part for one in classes for part in one.word.lower().split())
-    return _OwnWords(entries, parts_of_all, called, kinds, frozenset({*(one.word for one in classes), *kinds.values()}))
+        if kind is not Topic.ROOM and (called_so := kind_of(one.word, held=kind is Topic.THING)):
+            kinds[one.word] = called_so
+            entries.setdefault(called_so.replace(" ", ""), Entry(kind, (called_so,)))
+    return _OwnWords(entries, frozenset(part for one in classes for part in one.word.lower().split()), called, kinds)
 
 
-def _is_of_kind(one: ObjectClass) -> bool:
-    known = _ENTRIES.get(kind_of(one.word).replace(" ", ""))
-    return known is not None and (known.words[0] in RECALLABLE) == ("GRABBABLE" in one.properties)
-
-
-def kind_of(word: str) -> str:
-    """Return the last words in a word that name something: ``counter`` for ``counter left``; empty if none do."""
-    parts = word.lower().split()
+def kind_of(word: str, *, held: bool = False) -> str:
+    """Return the last words in a word that name a place, or what is held: ``counter`` of ``counter left``; or ""."""
+    parts, kinds = word.lower().split(), (Topic.THING, Topic.PLACE)
     for end in range(len(parts), 0, -1):
-        for phrase in (parts[begin:end] for begin in range(end) if end - begin < len(parts)):
+        for phrase in (parts[begin:end] for begin in range(int(end == len(parts)), end)):  # not the whole
             known = _ENTRIES.get("".join(phrase))
-            if known is not None and known.kind in (Topic.THING, Topic.PLACE):
+            if known is not None and known.kind in kinds and (known.words[0] in RECALLABLE) == held:
                 return " ".join(phrase)
     return ""
 

@@ -27,7 +27,6 @@ from reactree_ros.household.expert.instruction import clarify, understand
 from reactree_ros.household.expert.reading import Situation, is_a, read_prompt, rooms_in, split_prompt, word_of
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.vocabulary import (
-    FROM,
     Naming,
     ObjectClass,
     bare,
@@ -46,7 +45,6 @@ from reactree_ros.llm.spec import ModelSpec
 from reactree_ros.plugins import Registry
 
 DONE_SAID, FAILURE_SAID = str(Act(DONE)), str(Act(FAILURE))
-_MOST_LISTED = 20
 _NO_HOUSEHOLD = str(
     Think("I do not understand this task: it does not start in a house of rooms that I know how to read.")
 )
@@ -63,7 +61,7 @@ def consider(
     known: Mapping[str, Sequence[Goal]] | None = None,
     *,
     may_ask: bool = False,
-    things: Collection[str] = (),
+    things: Sequence[str] = (),
     begin: Callable[[Situation], str] = lambda situation: "",
 ) -> Decided:
     """Return the next decision for a prompt, and whether the task was understood.
@@ -82,24 +80,19 @@ def consider(
         return Decided(said, understood=False)
     if decision := begin(situation):
         return Decided(decision)
-    instruction = understand(situation.in_words, known)
+    instruction = understand(situation.task, known)
     if (may_ask or situation.answers) and not _is_known(situation.task, known):
         clarified = clarify(situation.task, situation.answers)
         if may_ask and clarified.question:
             return Decided(str(Ask(clarified.question)))
         instruction = clarified.instruction
-    if missing := _missing(instruction.goals, things):
-        return Decided(after(missing, FAILURE_SAID, situation.thoughts), understood=False)
-    if not instruction.goals:
-        return Decided(after(instruction.not_understood, FAILURE_SAID, situation.thoughts), understood=False)
+    asked = [goal.thing for goal in instruction.goals if can_be_held(goal.thing)]
+    lost = [one for one in asked if things and not any(means(bare(one), word) for word in things)]
+    if lost or not instruction.goals:
+        lacks = f"There is no {lost and lost[0]} that I could find here: I can look for {_listed(things[:20], 'and')}."
+        why = lacks if lost else instruction.not_understood
+        return Decided(after(why, FAILURE_SAID, situation.thoughts), understood=False)
     return Decided(_pursue(instruction.goals, situation))
-
-
-def _missing(goals: Sequence[Goal], things: Collection[str]) -> str:
-    named = (goal.thing for goal in goals if not isinstance(goal, Operate) and can_be_held(goal.thing))
-    missing = next((one for one in named if things and not any(means(bare(one), word) for word in things)), "")
-    others = f": I can only look for {_listed(list(things), 'and')}" if len(things) <= _MOST_LISTED else ""
-    return missing and f"There is no {missing} that I could find here{others}."
 
 
 def _is_known(task: str, known: Mapping[str, Sequence[Goal]] | None) -> bool:
@@ -253,7 +246,6 @@ def _regret(goal: Goal, situation: Situation) -> str:
 
 
 def _strange(word: str, situation: Situation) -> str:
-    word = word.partition(FROM)[0]
     listed = (*situation.views.values(), *(names for _, names in situation.looks.values()))
     seen = {word_of(instance) for names in listed for instance in names}
     unknown, own = sorted(filterfalse(is_known, seen)), sorted(seen & {one.word for one in own_classes()})
@@ -333,8 +325,7 @@ class ExpertModel(LanguageModel):
             for answer in self._others:
                 if said := answer(request, prompt, self._goals):
                     return Decided(self._naming.with_names(said))
-            things = [self._naming.with_words(thing) for thing in request.things]
-            begin = partial(self.begin, request)
+            things, begin = tuple(map(self._naming.with_words, request.things)), partial(self.begin, request)
             decided = consider(prompt, self._goals, may_ask=may_ask, things=things, begin=begin)
         return replace(decided, text=self._naming.with_names(decided.text))
 

@@ -101,14 +101,6 @@ class Situation:
     told: set[str] = field(default_factory=set)  # places that others have looked at meanwhile
     answers: dict[str, str] = field(default_factory=dict)  # a person's, by question in order; empty if nobody answered
 
-    @property
-    def in_words(self) -> str:
-        task, brought = self.task, Counter(map(word_of, self.brought))
-        for name in self.brought:
-            if brought[word_of(name)] == 1:
-                task = re.sub(rf"\b{re.escape(name)}\b", word_of(name), task)
-        return task
-
     def start(self, line: str) -> None:
         self._look_up(line)
         if introduced := _INTRODUCED.search(line):

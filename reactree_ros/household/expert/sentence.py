@@ -127,6 +127,7 @@ class Sentence:
     _doing: list[int] = field(default_factory=list, init=False)  # those of verbs that wait for an object
     _acting: list[int] = field(default_factory=list, init=False)  # those of "turn on" that wait for one
     _in_room: range = field(default=range(0), init=False)  # those of a room that the pending items go to
+    _there: str = field(default="", init=False)  # what they go to there: its usual surface, or any if some are its own
     _within: range = field(default=range(0), init=False)  # those of a thing that they go into
     _again: bool = field(default=False, init=False)  # whether "it" is a moved thing
     _went: range = field(default=range(0), init=False)  # those of the last place or room that the robot goes to
@@ -407,6 +408,7 @@ class Sentence:
                 self._heard(span)  # "find the apple in the kitchen": every room is searched
             elif self.pending:
                 self.room, self._in_room = word, span
+                self._there = word if own_classes() else SURFACE_OF_ROOM.get(word, word)
         self._towards = False
 
     def _stands_in(self, place: str, room: str, span: range) -> None:
@@ -430,7 +432,7 @@ class Sentence:
             while self._word() in CONTAINERS:
                 self._at += 1
         if self.room is not None and self._in_room:  # "put the apple in the kitchen and the pear …"
-            self._settle(_place_in(self.room), self._in_room)
+            self._settle(self._there, self._in_room)
         label = entry.kind is Topic.GROUP and (
             self._word() in WORDS["labels"] or self._word() == ":" or self.words[start - 1 : start] == ["following"]
         )
@@ -500,7 +502,7 @@ class Sentence:
             self._heard(span)
 
     def _find_place(self) -> str | None:
-        place = _place_in(self.room or "") if self._in_room else self.open_place
+        place = self._there if self._in_room else self.open_place
         if place is None and not self.for_me and (self.errands or self.put):
             place = self.last_place
         return "dishwasher" if place is None and self.washing else place
@@ -615,11 +617,6 @@ class Sentence:
             index += 1
         found = look_up(self.words, index)
         return None if found is None else found[0].kind
-
-
-def _place_in(room: str) -> str | None:
-    """Return where things go in a room: its usual surface, or the room if the house has places of its own."""
-    return room if own_classes() or room not in SURFACE_OF_ROOM else SURFACE_OF_ROOM[room]
 
 
 def _holds(place: str) -> bool:
