@@ -592,7 +592,8 @@ class Sentence:
             self._at < len(self.words)
             and self._word() not in _ENDS | _PAUSES | WORDS["putting"] | WORDS["from"] | WORDS["relative"]
         ):
-            if self._word() in WORDS["to"] and self._topic_from(self._at + 1) is not Topic.ROOM:
+            leads = self._word() in ("to", "into") or self._topic_from(self._at + 1) is not Topic.ROOM
+            if self._word() in WORDS["to"] and leads:
                 break
             entry, known = look_up(self.words, self._at) or (None, 0)
             if entry is not None and (entry.kind is Topic.PLACE or (entry.kind is Topic.ROOM and not source)):
