@@ -100,7 +100,11 @@ class MapWorld(SharedWorld):
         if (map := self.map) is None:
             return RECALLABLE
         objects, expected = map.document.objects, (parts_of(one.name)[0] for one in map.document.expected)
-        words = (*(RECALLABLE if objects.others else objects.classes.values()), *expected, *self._own_words())
+        words = (
+            *(objects.classes.values() if objects.classes and not objects.others else RECALLABLE),
+            *expected,
+            *self._own_words(),
+        )
         return tuple(dict.fromkeys(word for word in words if "GRABBABLE" in map.properties(word)))
 
     @property
