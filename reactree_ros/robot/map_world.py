@@ -100,11 +100,8 @@ class MapWorld(SharedWorld):
         if (map := self.map) is None:
             return RECALLABLE
         objects, expected = map.document.objects, (parts_of(one.name)[0] for one in map.document.expected)
-        words = (
-            *(objects.classes.values() if objects.classes and not objects.others else RECALLABLE),
-            *expected,
-            *self._own_words(),
-        )
+        detected = RECALLABLE if objects.others or not objects.classes else objects.classes.values()
+        words = (one for one in (*detected, *expected, *self._own_words()) if not map.document.person(one))
         return tuple(dict.fromkeys(word for word in words if "GRABBABLE" in map.properties(word)))
 
     @property

@@ -343,7 +343,7 @@ class Sentence:
         self._at += length
         number, listed = self._word(), self._thing_from(self._at + 1 + (self._word(1) in ".)"))  # "1. a cup 2. a fork"
         if number.strip("0").isdecimal() and is_known(entry.words[0]) and not (listed or entry.plural):
-            entry = replace(entry, words=(f"{entry.words[0]} {int(number)}",))  # "apple 2"
+            entry = replace(entry, words=(f"{entry.words[0]} {number}",))  # "apple 2"
             self._read.add(self._at)
             self._at += 1
         if entry.kind is not Topic.ROOM:
