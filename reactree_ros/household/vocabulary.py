@@ -154,8 +154,28 @@ def own_classes() -> tuple[ObjectClass, ...]:
     return _OWN.get()
 
 
-def _find(word: str) -> ObjectClass | None:
-    return next((one for one in _OWN.get() if one.word == word), None) or _BY_WORD.get(word)
+#: What stands between a thing's word and where it is taken from, in the name of a goal's thing.
+FROM = " from the "
+
+
+def bare(name: str) -> str:
+    """Return the word of a thing that is called by more than that: ``apple`` for ``apple 2 from the desk``."""
+    name = name.partition(FROM)[0]
+    word, _, number = name.rpartition(" ")
+    return word if word and number.isdecimal() else name
+
+
+def _find(name: str) -> ObjectClass | None:
+    own, word = _OWN.get(), bare(name)
+    called_so = (one for one in own if _own_words(own).kinds.get(one.word) == word)
+    return next((one for one in own if one.word == word), None) or next(called_so, None) or _BY_WORD.get(word)
+
+
+def means(name: str, word: str) -> bool:
+    """Return whether a name is said of a class: its own word, or its kind's, if that is one of the house's own."""
+    own = _own_words(own_classes())
+    is_kind = name.replace(" ", "") in own.entries and (word.endswith(f" {name}") or meaning(name) == word)
+    return name == word or is_kind or own.kinds.get(word) == name
 
 
 def properties_of_word(word: str) -> frozenset[str]:
@@ -170,6 +190,10 @@ def can_be_held(word: str) -> bool:
 
 def is_known(word: str) -> bool:
     return _find(word) is not None
+
+
+def is_room(word: str) -> bool:
+    return (known := _find(word)) is not None and known.category == "Rooms"
 
 
 def class_of_word(word: str) -> ObjectClass:
@@ -266,11 +290,12 @@ class _OwnWords:
     entries: dict[str, Entry]
     parts: frozenset[str]
     called: dict[str, str]
+    kinds: dict[str, str]  # by its word, what else a class is called by its kind: a nurse desk is a desk
 
 
 @lru_cache(maxsize=64)
 def _own_words(classes: tuple[ObjectClass, ...]) -> _OwnWords:
-    entries, called = dict[str, Entry](), dict[str, str]()
+    entries, called, kinds = dict[str, Entry](), dict[str, str](), dict[str, str]()
     for one in classes:
         kind = Topic.ROOM if one.category == "Rooms" else Topic.THING if "GRABBABLE" in one.properties else Topic.PLACE
         parts = one.word.lower().split()
@@ -278,7 +303,21 @@ def _own_words(classes: tuple[ObjectClass, ...]) -> _OwnWords:
             entries.setdefault("".join(phrase), Entry(kind, (one.word,)))
         if known := meaning(one.word):
             called[known] = one.word
-    return _OwnWords(entries, frozenset(part for one in classes for part in one.word.lower().split()), called)
+        if kind is not Topic.ROOM and (called_so := kind_of(one.word, held=kind is Topic.THING)):
+            kinds[one.word] = called_so
+            entries.setdefault(called_so.replace(" ", ""), Entry(kind, (called_so,)))
+    return _OwnWords(entries, frozenset(part for one in classes for part in one.word.lower().split()), called, kinds)
+
+
+def kind_of(word: str, *, held: bool = False) -> str:
+    """Return the last words in a word that name a place, or what is held: ``counter`` of ``counter left``; or ""."""
+    parts, kinds = word.lower().split(), (Topic.THING, Topic.PLACE)
+    for end in range(len(parts), 0, -1):
+        for phrase in (parts[begin:end] for begin in range(int(end == len(parts)), end)):  # not the whole
+            known = _ENTRIES.get("".join(phrase))
+            if known is not None and known.kind in kinds and (known.words[0] in RECALLABLE) == held:
+                return " ".join(phrase)
+    return ""
 
 
 def meaning(word: str) -> str:
@@ -340,7 +379,13 @@ def look_up(words: list[str], start: int) -> tuple[Entry, int] | None:
         phrase = words[start : start + length]
         if not all(word.isalpha() for word in phrase):
             continue
-        if found := _entry(phrase, own.entries, own.parts) or _entry(phrase, _ENTRIES, _PARTS):
+        found = _entry(phrase, own.entries, own.parts)
+        if found is None and (found := _entry(phrase, _ENTRIES, _PARTS)) is not None:
+            for end in range(1, length * bool(own.entries)):  # "the kitchen table": the house's own "table", in it
+                room = _entry(phrase[:end], _ENTRIES, _PARTS)
+                if room and room.kind is Topic.ROOM and _entry(phrase[end:], own.entries, own.parts):
+                    return room, end
+        if found is not None:
             return replace(found, words=tuple(own.called.get(word, word) for word in found.words)), length
     return None
 

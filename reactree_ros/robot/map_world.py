@@ -14,6 +14,7 @@ from reactree_ros.background.pending import Pending
 from reactree_ros.household import rules
 from reactree_ros.household.household import ONE_HAND, WAH_NL
 from reactree_ros.household.scene import Thing
+from reactree_ros.household.tasks import parts_of
 from reactree_ros.household.vocabulary import RECALLABLE, WORDS
 from reactree_ros.robot.config import RobotConfig
 from reactree_ros.robot.semantic_map import SemanticMap
@@ -95,10 +96,13 @@ class MapWorld(SharedWorld):
 
     @property
     def recallable(self) -> Sequence[str]:  # type: ignore[override]
-        """What can be carried: of the vocabulary, of the map's own words, and what was seen that nobody listed."""
-        map = self.map
-        own = (word for word in self._own_words() if map and "GRABBABLE" in map.properties(word))
-        return tuple(dict.fromkeys((*RECALLABLE, *own)))
+        """What can be carried: what the map has words for, what was seen, and the vocabulary if that may be seen."""
+        if (map := self.map) is None:
+            return RECALLABLE
+        objects, expected = map.document.objects, (parts_of(one.name)[0] for one in map.document.expected)
+        detected = RECALLABLE if objects.others or not objects.classes else objects.classes.values()
+        words = (one for one in (*detected, *expected, *self._own_words()) if not map.document.person(one))
+        return tuple(dict.fromkeys(word for word in words if "GRABBABLE" in map.properties(word)))
 
     @property
     def places(self) -> Sequence[str]:  # type: ignore[override]

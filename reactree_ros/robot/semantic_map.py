@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from dataclasses import replace
 
 from reactree_ros.agent.household import named
-from reactree_ros.agent.needs import OPPOSITES
+from reactree_ros.agent.needs import HERE, OPPOSITES
 from reactree_ros.agent.parameters import Named, Person
 from reactree_ros.agent.skill import Offer, Skill, SkillCall
 from reactree_ros.household import rules
@@ -182,7 +182,7 @@ class SemanticMap(House):
             return False if meant else None
         if (meant or {about}) <= {*self.those(OPPOSITES[fact], about)}:
             return False
-        return fact in self._at_first if self._at_first else None
+        return about != HERE and fact in self._at_first if self._at_first else None  # of a place, its state says it
 
     def those(self, fact: str, about: str) -> list[str]:
         said = (name for name, facts in self._said.items() if fact in facts)

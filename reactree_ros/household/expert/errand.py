@@ -10,9 +10,18 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from reactree_ros.household.expert.goals import Goal, Move, Operate, PutDown, Take
-from reactree_ros.household.expert.reading import Sighting, Situation, word_of
+from reactree_ros.household.expert.reading import Sighting, Situation, is_a, word_of
 from reactree_ros.household.expert.sentence import TABLES
-from reactree_ros.household.vocabulary import can_be_held, class_of_word, own_classes, properties_of_word
+from reactree_ros.household.vocabulary import (
+    FROM,
+    SURFACE_OF_ROOM,
+    bare,
+    can_be_held,
+    class_of_word,
+    is_room,
+    own_classes,
+    properties_of_word,
+)
 
 
 class _Habit(NamedTuple):
@@ -35,7 +44,7 @@ SEARCHED: Mapping[str, Sequence[str]] = TABLES["searched"]
 
 
 def _habit_of(thing: str) -> _Habit:
-    return next((habit for habit in _HABITS if thing in habit.things), _HABITS[-1])
+    return next((habit for habit in _HABITS if bare(thing) in habit.things), _HABITS[-1])
 
 
 def _ranked(names: Iterable[str], order: Sequence[str]) -> list[str]:
@@ -44,7 +53,7 @@ def _ranked(names: Iterable[str], order: Sequence[str]) -> list[str]:
 
 def rooms_for(thing: str, rooms: Iterable[str]) -> list[str]:
     for room, furniture in _FURNITURE_ROOMS.items():
-        if thing in furniture:
+        if bare(thing) in furniture:
             others = tuple(other for other in ("kitchen", "living room", "bedroom", "bathroom") if other != room)
             return _ranked(rooms, (room, *others))
     return _ranked(rooms, _habit_of(thing).rooms)
@@ -62,8 +71,9 @@ def achieved(goal: Goal, situation: Situation) -> bool:
     if isinstance(goal, Take):
         return len(_held(goal.thing, situation)) >= goal.count
     as_wanted = {"open": situation.opened, "close": situation.closed}.get(goal.action, set())
-    operated = {word_of(skill) for skill in situation.done}
-    return f"{goal.action} {goal.thing}" in operated or goal.thing in map(word_of, as_wanted)
+    verb = f"{goal.action} "
+    operated = (skill.removeprefix(verb) for skill in situation.done if skill.startswith(verb))
+    return _any_is_a((*operated, *as_wanted), goal.thing)
 
 
 def next_skill(goal: Goal, situation: Situation) -> str | None:
@@ -92,7 +102,7 @@ def put_away(goals: Sequence[Goal], situation: Situation) -> str | None:
     A thing that was in the hands from the start stays there, unless it keeps a goal's thing from its place.
     """
     wanted = {goal.thing for goal in goals}
-    foreign = [instance for instance in situation.held if word_of(instance) not in wanted]
+    foreign = [instance for instance in situation.held if not any(is_a(instance, thing) for thing in wanted)]
     full = len(situation.held) >= situation.hands and not all(isinstance(goal, Take) for goal in goals)
     if not full:
         foreign = [instance for instance in foreign if instance not in situation.brought]
@@ -103,19 +113,19 @@ def put_away(goals: Sequence[Goal], situation: Situation) -> str | None:
 def _needs_a_hand(goal: Goal, situation: Situation) -> bool:
     if isinstance(goal, Take | Operate):
         return isinstance(goal, Operate) and goal.action != "go to"
-    return goal.place in map(word_of, situation.closed) and goal.place not in map(word_of, situation.opened)
+    return _any_is_a(situation.closed, goal.place) and not _any_is_a(situation.opened, goal.place)
 
 
 def _open_first(goal: Goal, situation: Situation) -> str | None:
     if not isinstance(goal, Move | PutDown) or situation.hands > 1 or situation.held or not opens(goal.place):
         return None
-    if goal.place in map(word_of, situation.opened):
+    if _any_is_a(situation.opened, goal.place):
         return None
     return _operate(Operate(action="open", thing=goal.place, room=goal.room), situation)
 
 
 def _free_a_hand(goal: Goal, situation: Situation) -> str | None:
-    held = sorted(situation.held, key=lambda instance: word_of(instance) == goal.thing)
+    held = sorted(situation.held, key=lambda instance: is_a(instance, goal.thing))
     return next((skill for one in held if (skill := _put_anywhere(one, situation)) is not None), None)
 
 
@@ -140,7 +150,7 @@ def opens(place: str) -> bool:
 
 
 def can_be_held_at_once(goal: Move, situation: Situation) -> bool:
-    others = [instance for instance in situation.held if word_of(instance) != goal.thing]
+    others = [instance for instance in situation.held if not is_a(instance, goal.thing)]
     return can_be_held(goal.thing) and goal.count <= max(1, situation.hands - len(others))
 
 
@@ -158,9 +168,12 @@ def take_known(
     thing: str, situation: Situation, *, recall: bool = True, only: Container[str] | None = None
 ) -> str | None:
 
-    def wanted(instance: str) -> bool:
+    source = thing.partition(FROM)[2]
+
+    def wanted(instance: str, at: str, room: str) -> bool:
         return (
-            word_of(instance) == thing
+            is_a(instance, thing)
+            and (not source or is_a(at, source) or is_a(room, source))
             and (only is None or instance in only)
             and instance not in situation.held
             and instance not in situation.settled
@@ -169,16 +182,16 @@ def take_known(
 
     if len(situation.held) >= situation.hands or not can_be_held(thing):
         return None
-    near = next(filter(wanted, situation.near), None)
+    near = next((one for one in situation.near if wanted(one, situation.at, situation.room)), None)
     if near:
         return f"pick up {near}"
-    known = [sighting for sighting in situation.known(thing) if wanted(sighting.instance)]
+    known = [one for one in situation.known(thing) if wanted(one.instance, one.near, one.room)]
     for sighting in sorted(known, key=lambda sighting: sighting.room != situation.room):
         skill = _follow(sighting, situation)
         if skill is not None:
             return skill
-    if recall and situation.can_recall and thing not in situation.recalled:
-        return f"recall location of {thing}"
+    if recall and situation.can_recall and (word := bare(thing)) not in situation.recalled:
+        return f"recall location of {word}"
     return None
 
 
@@ -210,7 +223,7 @@ def _search_room(thing: str, room: str, situation: Situation, *, closer: bool) -
     spots = quick_spots(thing, view)
     if closer:
         spots = [*(one for one in view if one not in spots and word_of(one) not in SEARCHED["no_spots"]), *spots]
-    direct = [spot for spot in view if word_of(spot) == thing and spot not in situation.looks]
+    direct = [spot for spot in view if is_a(spot, thing) and spot not in situation.looks]
     for spot in (*direct, *_own_share_first(spots, situation)):
         skill = _look_at(spot, situation, closer=closer)
         if skill is not None:
@@ -229,9 +242,10 @@ def _look_at(spot: str, situation: Situation, *, closer: bool) -> str | None:
     if spot in situation.searched and spot not in situation.shut:
         return None
     seen_into = spot in situation.opened or f"open {spot}" in situation.done
-    openable = word_of(spot) in SEARCHED["openable"] and not seen_into
+    opened = {*SEARCHED["openable"], *(one.word for one in own_classes() if opens(one.word))}
+    openable = word_of(spot) in opened and not seen_into
     within_reach = spot in situation.near and not _refused(f"open {spot}", situation)
-    if spot in situation.shut and word_of(spot) in SEARCHED["openable"] and (within_reach or spot != situation.at):
+    if spot in situation.shut and word_of(spot) in opened and (within_reach or spot != situation.at):
         return f"open {spot}" if within_reach else _unless_refused(f"go to {spot}", situation)
     if spot in situation.looks:
         return f"open {spot}" if openable and spot in situation.closed and within_reach else None
@@ -257,7 +271,7 @@ def _bring(instance: str, goal: Move | PutDown, situation: Situation) -> str | N
 
 
 def _operate(goal: Operate, situation: Situation) -> str | None:
-    rooms = [f"go to {room}" for room in situation.rooms if word_of(room) == goal.thing]
+    rooms = [f"go to {room}" for room in situation.rooms if is_a(room, goal.thing)]
     if rooms:
         return next((skill for skill in rooms if not _refused(skill, situation)), None)
     for target, reach in _reachable(goal.thing, goal.room, situation):
@@ -279,15 +293,18 @@ def _reachable(word: str, kind_of_room: str, situation: Situation) -> Iterator[t
     The order does not depend on the agent's place, so that things of one goal come to the same place.
     """
     rooms = rooms_for(word, situation.rooms)
-    if kind_of_room:
-        rooms = [room for room in rooms if word_of(room) == kind_of_room]
+    in_room = is_room(word)
+    if kind_of_room or in_room:
+        rooms = [room for room in rooms if is_a(room, kind_of_room or word)]
     for room in rooms:
         if room not in situation.views and not _refused(f"go to {room}", situation):
             yield "", f"go to {room}"
-        for target in situation.views.get(room, ()):
-            if word_of(target) == word:
+        view = situation.views.get(room, ())
+        usual = SURFACE_OF_ROOM.get(word_of(room))
+        for target in sorted(view, key=lambda spot: word_of(spot) != usual) if in_room else view:
+            if _takes_things(target, situation) if in_room else is_a(target, word):
                 yield target, _approach(Sighting(target, "", room), situation)
-    if class_of_word(word).room_item:
+    if in_room or class_of_word(word).room_item:
         return
     for sighting in situation.known(word):
         yield sighting.instance, _approach(sighting, situation)
@@ -317,12 +334,12 @@ def _refused(skill: str, situation: Situation) -> bool:
 
 
 def _held(thing: str, situation: Situation) -> list[str]:
-    return [instance for instance in situation.held if word_of(instance) == thing]
+    return [instance for instance in situation.held if is_a(instance, thing)]
 
 
 def _placed(thing: str, place: str, situation: Situation) -> list[str]:
-    return [
-        instance
-        for instance, where in situation.placed.items()
-        if word_of(instance) == thing and word_of(where) == place
-    ]
+    return [one for one, where in situation.placed.items() if situation.lies(one, where, thing, place)]
+
+
+def _any_is_a(instances: Iterable[str], name: str) -> bool:
+    return any(is_a(instance, name) for instance in instances)

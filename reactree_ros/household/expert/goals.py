@@ -14,7 +14,7 @@ from functools import lru_cache
 from reactree_ros.agent.text import said_number
 from reactree_ros.household.scene import HANDS
 from reactree_ros.household.tasks import GoalCondition
-from reactree_ros.household.vocabulary import CLASSES, ObjectClass, class_of_word, is_known, own_classes
+from reactree_ros.household.vocabulary import CLASSES, ObjectClass, class_of_word, is_known, is_room, own_classes
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def goals_of(conditions: Iterable[GoalCondition]) -> tuple[Goal, ...]:
 
 
 def preposition(place: str) -> str:
-    return "in" if "CONTAINERS" in class_of_word(place).properties else "on"
+    return "in" if is_room(place) or "CONTAINERS" in class_of_word(place).properties else "on"
 
 
 def _the(word: str, room: str) -> str:
@@ -114,7 +114,7 @@ _SOME = r"(?:the|(?P<count>\d{1,9}) of the)"
 _OF_ROOM = r"(?: of the (?P<room>[^,]{1,200}))?"
 _MOVE = re.compile(rf"move {_SOME} (?P<things>[^,]{{1,200}}) (?:on|in) the (?P<place>[^,]{{1,200}}?){_OF_ROOM}")
 _TAKE = re.compile(
-    rf"find and pick up (?:{_SOME}|(?P<another>another)) (?P<thing>\D{{1,200}}?)"
+    rf"find and pick up (?:{_SOME}|(?P<another>another)) (?P<thing>\D{{1,200}}?(?: \d{{1,9}})?)"
     r"(?: in (?P<room>[a-z ]+ \d+))?(?P<closer> by a closer look)?"
 )
 _PUT_DOWN = re.compile(rf"find the (?P<place>[^,]{{1,200}}?){_OF_ROOM} and put down {_SOME} (?P<thing>[^,]{{1,200}})")

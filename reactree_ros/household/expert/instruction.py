@@ -25,6 +25,7 @@ from reactree_ros.household.vocabulary import (
     Naming,
     ObjectClass,
     Topic,
+    bare,
     can_be_held,
     class_of_word,
     correct,
@@ -233,6 +234,7 @@ def goal_of(instruction: str, names: Mapping[str, str]) -> dict[str, int]:
     items = [item for errand in sentence.errands for item in errand.items]
     guessed = sentence.rooms or sentence.room or sentence.vessel or not WORDS["which"].isdisjoint(sentence.words)
     guessed = guessed or any(map(_is_guessed, items))
+    guessed = guessed or any(bare(one) != one for goal in goals for one in (goal.thing, getattr(goal, "place", "")))
     if guessed or any(errand.place is None or errand.place in _GUESSED for errand in sentence.errands):
         return {}
     named = {word for item in items for word in item.entry.words}

@@ -24,14 +24,18 @@ from reactree_ros.background.pending import Pending
 from reactree_ros.household.expert import errand
 from reactree_ros.household.expert.goals import Goal, Move, Operate, PutDown, Take, describe, preposition, read_subgoal
 from reactree_ros.household.expert.instruction import clarify, understand
-from reactree_ros.household.expert.reading import Situation, read_prompt, rooms_in, split_prompt, word_of
+from reactree_ros.household.expert.reading import Situation, is_a, read_prompt, rooms_in, split_prompt, word_of
 from reactree_ros.household.household import WAH_NL
 from reactree_ros.household.vocabulary import (
     Naming,
     ObjectClass,
+    bare,
     can_be_held,
     is_known,
+    is_room,
+    kind_of,
     meaning,
+    means,
     own_classes,
     properties_of_word,
     with_own,
@@ -57,6 +61,7 @@ def consider(
     known: Mapping[str, Sequence[Goal]] | None = None,
     *,
     may_ask: bool = False,
+    things: Sequence[str] = (),
     begin: Callable[[Situation], str] = lambda situation: "",
 ) -> Decided:
     """Return the next decision for a prompt, and whether the task was understood.
@@ -65,6 +70,7 @@ def consider(
 
     Args:
         may_ask: Whether a person may be asked now; answers in the prompt count anyway.
+        things: The words of all that can be picked up in this house; empty: nobody says so.
         begin: Changes the knowledge about the house before the decision, or returns the decision.
     """
     system, lines = split_prompt(prompt)
@@ -74,14 +80,19 @@ def consider(
         return Decided(said, understood=False)
     if decision := begin(situation):
         return Decided(decision)
-    instruction = understand(situation.in_words, known)
+    instruction = understand(situation.task, known)
     if (may_ask or situation.answers) and not _is_known(situation.task, known):
         clarified = clarify(situation.task, situation.answers)
         if may_ask and clarified.question:
             return Decided(str(Ask(clarified.question)))
         instruction = clarified.instruction
-    if not instruction.goals:
-        return Decided(after(instruction.not_understood, FAILURE_SAID, situation.thoughts), understood=False)
+    asked = [goal.thing for goal in instruction.goals if can_be_held(goal.thing)]
+    lost = [one for one in asked if things and not any(means(bare(one), word) for word in things)]
+    if lost or not instruction.goals:
+        there = _listed([*things[:20], *(["more"] if len(things) > 20 else [])], "and") if lost else ""
+        lacks = f"There is no {lost and lost[0]} that I could find here: I can look for {there}."
+        why = lacks if lost else instruction.not_understood
+        return Decided(after(why, FAILURE_SAID, situation.thoughts), understood=False)
     return Decided(_pursue(instruction.goals, situation))
 
 
@@ -219,7 +230,7 @@ def _work_through(goals: Sequence[Goal], situation: Situation) -> str:
 
 
 def _regret(goal: Goal, situation: Situation) -> str:
-    held = any(word_of(instance) == goal.thing for instance in situation.held)
+    held = any(is_a(instance, goal.thing) for instance in situation.held)
     if isinstance(goal, Operate):
         return f"I cannot {goal.action} the {goal.thing}.{_strange(goal.thing, situation)}"
     if not can_be_held(goal.thing):
@@ -241,6 +252,8 @@ def _strange(word: str, situation: Situation) -> str:
     unknown, own = sorted(filterfalse(is_known, seen)), sorted(seen & {one.word for one in own_classes()})
     if word in seen or not (unknown or own):
         return ""
+    if is_room(bare(word)):
+        return f" The rooms are {_listed(situation.rooms, 'and')}."
     there = (
         f"and I do not know what is meant by {_listed(unknown, 'and')}" if unknown else f"only {_listed(own, 'and')}"
     )
@@ -313,7 +326,8 @@ class ExpertModel(LanguageModel):
             for answer in self._others:
                 if said := answer(request, prompt, self._goals):
                     return Decided(self._naming.with_names(said))
-            decided = consider(prompt, self._goals, may_ask=may_ask, begin=partial(self.begin, request))
+            things, begin = tuple(map(self._naming.with_words, request.things)), partial(self.begin, request)
+            decided = consider(prompt, self._goals, may_ask=may_ask, things=things, begin=begin)
         return replace(decided, text=self._naming.with_names(decided.text))
 
     def begin(self, request: DecisionRequest, situation: Situation) -> str:
@@ -364,7 +378,9 @@ def _named(request: DecisionRequest) -> Iterator[tuple[str, frozenset[str]]]:
 
 def _class(word: str, properties: frozenset[str], *, is_room: bool) -> ObjectClass:
     if "GRABBABLE" not in properties and not is_room:
-        properties |= properties_of_word(meaning(word)) - {"GRABBABLE"} or _PLACE
+        by_kind = properties_of_word(meaning(kind_of(word)))  # whether it opens, the skills say
+        inside = "SURFACES" not in by_kind and ("CONTAINERS" in by_kind or "CAN_OPEN" in properties)
+        properties |= properties_of_word(meaning(word)) - {"GRABBABLE"} or ({"CONTAINERS"} if inside else _PLACE)
     return ObjectClass(
         name=word.replace(" ", "").lower(),
         word=word,

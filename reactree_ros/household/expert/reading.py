@@ -13,6 +13,7 @@ from reactree_ros.agent.turns import EXPANSION_FAILED, kind_said
 from reactree_ros.household.household import ONE_HAND
 from reactree_ros.household.rules import FULL
 from reactree_ros.household.scene import HANDS
+from reactree_ros.household.vocabulary import FROM, bare, means
 
 _TARGET = "Target_domain:\n"
 _TASK = "Your task is to: "
@@ -100,14 +101,6 @@ class Situation:
     told: set[str] = field(default_factory=set)  # places that others have looked at meanwhile
     answers: dict[str, str] = field(default_factory=dict)  # a person's, by question in order; empty if nobody answered
 
-    @property
-    def in_words(self) -> str:
-        task, brought = self.task, Counter(map(word_of, self.brought))
-        for name in self.brought:
-            if brought[word_of(name)] == 1:
-                task = re.sub(rf"\b{re.escape(name)}\b", word_of(name), task)
-        return task
-
     def start(self, line: str) -> None:
         self._look_up(line)
         if introduced := _INTRODUCED.search(line):
@@ -194,7 +187,11 @@ class Situation:
 
     def settle(self, wanted: Iterable[tuple[str, str]]) -> None:
         places = set(wanted)
-        self.settled = {name for name, at in self.placed.items() if (word_of(name), word_of(at)) in places}
+        self.settled = {name for name, at in self.placed.items() if any(self.lies(name, at, *one) for one in places)}
+
+    def lies(self, instance: str, at: str, thing: str, place: str) -> bool:
+        """Return whether an instance is such a thing, and is at or in such a place or room."""
+        return is_a(instance, thing) and (is_a(at, place) or is_a(self._room_of(at), place))
 
     def _has_a_chance(self, verb: str, thing: str) -> bool:
         if verb == "put down":
@@ -232,9 +229,9 @@ class Situation:
         known = {}
         for place, (room, names) in self.looks.items():
             for name in names:
-                if word_of(name) == word:
+                if is_a(name, word):
                     known[name] = Sighting(name, place, room or self._room_of(place))
-        for sighting in self.recalled.get(word, ()):
+        for sighting in (one for one in self.recalled.get(bare(word), ()) if is_a(one.instance, word)):
             gone = sighting.near in self.looks and sighting.near not in self.closed
             known.setdefault(sighting.instance, replace(sighting, near="") if gone else sighting)
         return list(known.values())
@@ -272,6 +269,12 @@ class Situation:
 
 def word_of(instance: str) -> str:
     return instance.rpartition(" ")[0]
+
+
+def is_a(instance: str, name: str) -> bool:
+    """Return whether an instance is what a name is said of: ``apple 2``, ``apple``, or the word of its kind."""
+    name = name.partition(FROM)[0]
+    return name == instance or means(name, word_of(instance))
 
 
 @lru_cache(maxsize=4096)

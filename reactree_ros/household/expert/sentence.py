@@ -20,6 +20,7 @@ from typing import Any
 from reactree_ros.agent.text import number_of
 from reactree_ros.household.vocabulary import (
     CONTAINERS,
+    FROM,
     SURFACE_OF_ROOM,
     TABLE,
     TABLEWARE,
@@ -28,7 +29,10 @@ from reactree_ros.household.vocabulary import (
     Topic,
     can_be_held,
     correct,
+    is_known,
+    is_room,
     look_up,
+    own_classes,
     properties_of_word,
     word_set,
 )
@@ -63,6 +67,9 @@ class Item:
     more: bool  # whether it is in addition to things named before ("another apple")
     label: bool  # whether it only sums up a list ("the following food items")
     phrase: str = ""  # its words, corrected
+
+    def taken_from(self, place: str) -> Item:
+        return replace(self, entry=replace(self.entry, words=tuple(f"{one}{FROM}{place}" for one in self.entry.words)))
 
 
 @dataclass
@@ -120,6 +127,7 @@ class Sentence:
     _doing: list[int] = field(default_factory=list, init=False)  # those of verbs that wait for an object
     _acting: list[int] = field(default_factory=list, init=False)  # those of "turn on" that wait for one
     _in_room: range = field(default=range(0), init=False)  # those of a room that the pending items go to
+    _there: str = field(default="", init=False)  # what they go to there: its usual surface, or any if some are its own
     _within: range = field(default=range(0), init=False)  # those of a thing that they go into
     _again: bool = field(default=False, init=False)  # whether "it" is a moved thing
     _went: range = field(default=range(0), init=False)  # those of the last place or room that the robot goes to
@@ -333,6 +341,11 @@ class Sentence:
     def _mention(self, entry: Entry, length: int) -> None:
         start = self._at
         self._at += length
+        number, listed = self._word(), self._thing_from(self._at + 1 + (self._word(1) in ".)"))  # "1. a cup 2. a fork"
+        if number.strip("0").isdecimal() and is_known(entry.words[0]) and not (listed or entry.plural):
+            entry = replace(entry, words=(f"{entry.words[0]} {number}",))  # "apple 2"
+            self._read.add(self._at)
+            self._at += 1
         if entry.kind is not Topic.ROOM:
             self._fixed, self._fixed_end = None, self._at
         following = look_up(self.words, self._at)
@@ -395,11 +408,12 @@ class Sentence:
                 self._heard(span)  # "find the apple in the kitchen": every room is searched
             elif self.pending:
                 self.room, self._in_room = word, span
+                self._there = word if own_classes() else SURFACE_OF_ROOM.get(word, word)
         self._towards = False
 
     def _stands_in(self, place: str, room: str, span: range) -> None:
-        if place != TABLE or SURFACE_OF_ROOM.get(room, "").endswith(TABLE):
-            self.rooms[place] = room
+        if place != TABLE or is_known(TABLE) or SURFACE_OF_ROOM.get(room, "").endswith(TABLE):
+            self.rooms[place] = "" if room == place else room
             self._read.update(span)
 
     def _go_to(self, word: str, span: range) -> None:
@@ -418,7 +432,7 @@ class Sentence:
             while self._word() in CONTAINERS:
                 self._at += 1
         if self.room is not None and self._in_room:  # "put the apple in the kitchen and the pear …"
-            self._settle(SURFACE_OF_ROOM.get(self.room), self._in_room)
+            self._settle(self._there, self._in_room)
         label = entry.kind is Topic.GROUP and (
             self._word() in WORDS["labels"] or self._word() == ":" or self.words[start - 1 : start] == ["following"]
         )
@@ -488,7 +502,7 @@ class Sentence:
             self._heard(span)
 
     def _find_place(self) -> str | None:
-        place = SURFACE_OF_ROOM.get(self.room or "") if self._in_room else self.open_place
+        place = self._there if self._in_room else self.open_place
         if place is None and not self.for_me and (self.errands or self.put):
             place = self.last_place
         return "dishwasher" if place is None and self.washing else place
@@ -569,8 +583,8 @@ class Sentence:
         return bool(things)
 
     def _skip_source(self, length: int) -> None:
-        """Skip "from the cupboard": every place is searched anyway."""
-        before, after = self._at, self._at + length
+        """Skip "from the cupboard", as every place is searched anyway; it counts in a house of places of its own."""
+        before, after, source = self._at, self._at + length, ""
         self._at = after
         while self._word() in WORDS["to"] | _DETERMINERS:
             self._at += 1
@@ -578,11 +592,16 @@ class Sentence:
             self._at < len(self.words)
             and self._word() not in _ENDS | _PAUSES | WORDS["putting"] | WORDS["from"] | WORDS["relative"]
         ):
-            if self._word() in WORDS["to"] and self._topic_from(self._at + 1) is not Topic.ROOM:
+            leads = self._word() in ("to", "into") or self._topic_from(self._at + 1) is not Topic.ROOM
+            if self._word() in WORDS["to"] and leads:
                 break
-            _, known = look_up(self.words, self._at) or (None, 0)
+            entry, known = look_up(self.words, self._at) or (None, 0)
+            if entry is not None and (entry.kind is Topic.PLACE or (entry.kind is Topic.ROOM and not source)):
+                source = entry.words[0]
             self._read.update(range(self._at, self._at + (known or self._word() in CONTAINERS)))
             self._at += known or 1
+        if source and own_classes():
+            self.pending = [item.taken_from(source) for item in self.pending]
         if self._at > after or self.words[before:after] != ["off"]:
             self._read.update(range(before, after))  # "turn the tv on and off" names no place
 
@@ -602,7 +621,8 @@ class Sentence:
 
 
 def _holds(place: str) -> bool:
-    return place in (TABLE, WASHER) or not properties_of_word(place).isdisjoint({"SURFACES", "CONTAINERS"})
+    holds = not properties_of_word(place).isdisjoint({"SURFACES", "CONTAINERS"})
+    return holds or is_room(place) or place in (TABLE, WASHER)
 
 
 def _operable(action: str, word: str) -> bool:

@@ -116,6 +116,21 @@ def test_the_expert_reaches_what_is_asked_for_with_one_hand(name: str) -> None:
         assert (result.gsr, result.status) == (1, "success"), task.instruction
 
 
+@pytest.mark.parametrize(
+    ("said", "thing", "place"),
+    [
+        ("Bring the coke to the table", "soda", "table0_tabletop"),
+        ("Put the banana on the counter", "banana0", "counter0_left"),
+        ("Take the apple from the desk to the kitchen", "apple0", "table0_tabletop"),
+    ],
+)
+def test_the_expert_does_what_people_say_in_a_world_of_its_own(said: str, thing: str, place: str) -> None:
+    (file,) = (one for one in own_worlds() if one.stem == "test_world")
+    with SPEC.make(PyrobosimSettings(house=str(file)), None) as world:
+        result = Episode(said, world=world, model=ExpertModel(), planner=planner("reactree_wm")).run()
+        assert (result.status, world._house.truth()[thing]) == ("success", place)
+
+
 def test_a_routine_needs_no_request_and_the_model_goes_on_where_a_motion_of_it_fails(tmp_path: Path) -> None:
     task = tasks()[4]
     with SqliteMemory(tmp_path / "memory.db", WordHashEmbedder()) as memory:
