@@ -24,6 +24,9 @@ from reactree_ros.background.pending import Pending
 
 from .test_server import door_of
 
+pytestmark = pytest.mark.filterwarnings(  # what older clients do
+    "ignore:resources/:mcp.shared.exceptions.MCPDeprecationWarning"
+)
 TREE, RECORD, CAMERA = (f"reactree://{name}" for name in ("tree", "record", "camera"))
 BOUND = 60.0
 
