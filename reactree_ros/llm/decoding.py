@@ -123,7 +123,7 @@ async def decode(
         raise RequestRejected(f"{engine.name} obeys none of {kinds}; the method '{method.value}' needs one of them")
     usage, begin = usage or Usage(engine, Noticed()), time.monotonic()
     may_say, refused = request.may_say, list[Turn]()
-    grammar: Grammar = DecisionGrammar(())
+    grammar: Grammar = may_say if isinstance(may_say, Grammar) else DecisionGrammar(())
     words, objection, earlier = "", "", set[str]()
     again, how, hotter = False, None, 0
     for tries in range(retries + 1):
@@ -131,8 +131,6 @@ async def decode(
         hotter = hotter + 1 if how is before else 0
         if isinstance(may_say, DecisionGrammar):
             may_say = grammar = replace(may_say, form=form_of(how, engine.constraints))
-        elif isinstance(may_say, Grammar):
-            grammar = may_say
         turns = in_form((*request.turns, *refused), grammar)
         if may_say is grammar and engine.chat and how in _NOT_HELD and method is not Method.FREE_FIRST:
             turns += (_possible(request.turns, grammar),)

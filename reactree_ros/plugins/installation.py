@@ -53,10 +53,8 @@ def check_own_requirements() -> None:
     if lacked := lacking("reactree_ros"):
         said = ", ".join(f"{one} ({found or 'not there'})" for one, found in lacked.items())
         said = f"reactree_ros needs {said}: {install_requirements(*lacked)}"
-        if (
-            Path(next(iter(sys.argv), "")).name
-            in metadata.distribution("reactree_ros").entry_points.select(group="console_scripts").names
-        ):
+        scripts = metadata.entry_points(group="console_scripts", name=Path(next(iter(sys.argv), "")).name)
+        if any(one.module.startswith("reactree_ros.") for one in scripts):
             sys.exit(f"error: {said}")
         raise ImportError(said)
 

@@ -132,7 +132,8 @@ class Run:
             if need := next((one for one in call.unmet(robot) if not one.conditions), None):
                 return f"'{call}' cannot be done: {need.reason(call.values, robot)}"
             if known is self.known:
-                known = copy.deepcopy(known, {id(household): household})
+                spared = {id(household): household, id(known.observed): []}  # a long run has observed a lot
+                known = copy.deepcopy(known, spared)
             known.did(call, Observation(""), name)
         return ""
 

@@ -88,10 +88,11 @@ def consider(
         instruction = clarified.instruction
     asked = [goal.thing for goal in instruction.goals if can_be_held(goal.thing)]
     lost = [one for one in asked if things and not any(means(bare(one), word) for word in things)]
+    why = "" if instruction.goals else instruction.not_understood
+    if lost:
+        there = _listed([*things[:20], *(["more"] if len(things) > 20 else [])], "and")
+        why = f"There is no {lost[0]} that I could find here: I can look for {there}."
     if lost or not instruction.goals:
-        there = _listed([*things[:20], *(["more"] if len(things) > 20 else [])], "and") if lost else ""
-        lacks = f"There is no {lost and lost[0]} that I could find here: I can look for {there}."
-        why = lacks if lost else instruction.not_understood
         return Decided(after(why, FAILURE_SAID, situation.thoughts), understood=False)
     return Decided(_pursue(instruction.goals, situation))
 

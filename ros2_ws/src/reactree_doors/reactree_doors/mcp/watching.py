@@ -107,7 +107,7 @@ class Watch:
 
     def _listener(self, context: Any) -> _Listener:
         self._hears()
-        connection = context.session._connection  # the library has no other way to what ends with a client
+        connection = context.session._connection  # mcp 2.3 hands out nothing else that ends with a client
         if (listener := connection.state.get(NAME)) is None:
             listener = connection.state[NAME] = _Listener(connection)
             connection.exit_stack.callback(self._bus.subscribe(listener.hear))
