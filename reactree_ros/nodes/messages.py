@@ -101,7 +101,7 @@ def _fields(kind: Any) -> Mapping[str, bool]:
 def observation_to_msg(observation: Observation, stamp: Time) -> ObservationMsg:
     glances = _GLANCES.dump_json(observation.glances, exclude_defaults=True).decode() if observation.glances else ""
     return fill(
-        ObservationMsg(stamp=stamp),
+        ObservationMsg(header=Header(stamp=stamp)),
         observation,
         objects=[fill(ObjectSighting(), seen) for seen in (*observation.seen, *observation.remembered)],
         spots=[fill(SpotMsg(), spot, outline=list(chain(*spot.outline))) for spot in observation.spots],
@@ -121,8 +121,7 @@ def pictures_to_msgs(pictures: Iterable[Picture]) -> Iterator[PictureMsg]:
     for picture in pictures:
         if (data := PICTURES.data(picture)) is not None:
             yield PictureMsg(
-                stamp=_time_to_msg(picture.time or 0.0),
-                frame_id=picture.frame,
+                header=Header(stamp=_time_to_msg(picture.time or 0.0), frame_id=picture.frame),
                 camera=picture.camera,
                 words=picture.words,
                 format=picture.media.removeprefix("image/"),
@@ -131,8 +130,8 @@ def pictures_to_msgs(pictures: Iterable[Picture]) -> Iterator[PictureMsg]:
 
 
 def picture_from_msg(msg: PictureMsg) -> Picture:
-    time = seconds_of(msg.stamp) or None
-    return picture_of(bytes(msg.data), camera=msg.camera, frame=msg.frame_id, time=time, words=msg.words)
+    frame, time = msg.header.frame_id, seconds_of(msg.header.stamp) or None
+    return picture_of(bytes(msg.data), camera=msg.camera, frame=frame, time=time, words=msg.words)
 
 
 def seconds_of(stamp: Time) -> float:

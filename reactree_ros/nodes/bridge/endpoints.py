@@ -66,13 +66,13 @@ class ObservationTopic:
             self._observation.publish(msg)
         for picture in observation.pictures:
             if (data := PICTURES.data(picture)) is not None:
-                self._compressed.publish(compressed_to_msg(picture, data, msg.stamp))
+                self._compressed.publish(compressed_to_msg(picture, data, msg.header.stamp))
                 self._publish_raw(picture, data, msg)
 
     def _publish_raw(self, picture: Picture, data: bytes, msg: ObservationMsg) -> None:
         if self._image.get_subscription_count():
             try:
-                self._image.publish(image_to_msg(picture, data, msg.stamp))
+                self._image.publish(image_to_msg(picture, data, msg.header.stamp))
             except Exception as error:  # Pillow is not there, or its readers raise what they like
                 self._log.warning(f"~/image: a picture cannot be read ({error})", throttle_duration_sec=60.0)
 

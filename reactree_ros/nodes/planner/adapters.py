@@ -112,7 +112,7 @@ class RosWorld(SharedWorld):
     def _note_status(self, msg: BridgeStatus) -> None:
         self._heard.succeed(None)
         at, when = self._halted_by_result
-        if _nanoseconds(msg.stamp) >= at or steady.now() - when > OVERTAKEN:
+        if _nanoseconds(msg.header.stamp) >= at or steady.now() - when > OVERTAKEN:
             self._note_halted(msg.halted)
 
     def _note_halted(self, halted: str) -> None:
@@ -256,7 +256,7 @@ class RosWorld(SharedWorld):
             raise WorldError(f"{self._bridge}: {told.message or outcome.value}")
         self._readable(self._take_skills, told)
         if outcome is Outcome.HALTED:
-            self._halted_by_result = _nanoseconds(told.observation.stamp), steady.now()
+            self._halted_by_result = _nanoseconds(told.observation.header.stamp), steady.now()
             self._note_halted(told.message)
         return observation_from_msg(told.observation, outcome)
 

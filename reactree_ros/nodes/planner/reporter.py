@@ -13,6 +13,7 @@ from py_trees.common import Access, Status
 from rclpy.node import Node
 from reactree_interfaces.action import ExecuteTask
 from reactree_interfaces.msg import Decision as DecisionMsg
+from std_msgs.msg import Header
 
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.turns import Said
@@ -210,8 +211,8 @@ class Reporter(Listener):
     def _decision(self, moment: _Moment, node: Goal, said: Said, reply: Reply, reason: str = "") -> None:
         decision = said.decision
         if moment.is_new:
-            about = {"stamp": moment.stamp, "goal_id": self._current.goal_handle.goal_id, "count": moment.decisions}
-            about |= {"node_id": node.index, "subgoal": node.subgoal, "depth": node.depth}
+            about = {"header": Header(stamp=moment.stamp), "goal_id": self._current.goal_handle.goal_id}
+            about |= {"count": moment.decisions, "node_id": node.index, "subgoal": node.subgoal, "depth": node.depth}
             about |= {"text": said.text, "reason": reason, "attempts": attempts_to_msg(reply)}
             about |= {} if decision is None else decision_to_msg(decision)
             self._decisions.publish(fill(DecisionMsg(), reply, **about))
