@@ -22,17 +22,19 @@ from reactree_ros.agent.picture import PICTURES, Picture
 from reactree_ros.agent.skill import Offered, Skill
 from reactree_ros.background.pending import Pending, Worker, asked, mapped
 from reactree_ros.episode.telemetry import serving
+from reactree_ros.files.secrecy import without_credentials
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.bridge.world_host import WorldHost
 from reactree_ros.nodes.messages import (
     OUTCOME_CODES,
-    as_json,
+    arguments_from,
     compressed_to_msg,
+    declaring,
     household_to_msg,
     image_to_msg,
+    named_values,
     observation_to_msg,
     offered_to_msg,
-    settings_from,
 )
 from reactree_ros.nodes.people.ros_person import DISCOVERY, HINT, RosPerson
 from reactree_ros.nodes.qos import LATCHED
@@ -258,7 +260,7 @@ def _skill_in(goal: ExecuteSkill.Goal, skills: Sequence[Skill]) -> str:
     known = {skill.name: skill for skill in skills}
     if goal.name not in known:
         raise ValueError(f"there is no skill named '{goal.name}'{or_nearest(goal.name, known)}")
-    call = known[goal.name].read(settings_from(goal.arguments))
+    call = known[goal.name].read(arguments_from(goal.arguments))
     if goal.skill and goal.skill != call:
         raise ValueError(f"name and arguments are '{call}', and not '{goal.skill}'")
     return call
@@ -355,8 +357,8 @@ class WorldServices:
         response.skills, response.offers = offered["skills"], offered["offers"]
 
     async def _list_corrections(self, request: AvailableSkills.Request, response: AvailableSkills.Response) -> None:
-        offers = await self._ask(self._world().corrections)
-        response.offers = offered_to_msg(offers)["offers"]
+        offered = declaring(await self._ask(self._world().corrections))
+        response.offers, response.declared = offered["offers"], offered["declared"]
 
     async def _correct(self, request: CorrectWorld.Request, response: CorrectWorld.Response) -> None:
         world = self._world()
@@ -377,7 +379,7 @@ class WorldServices:
             score = await self._ask(lambda: world.judge(goal)) if goal else None
         if score is not None:
             response.has_goal, response.gsr, response.ssr = True, score.gsr, score.ssr
-            response.goal = as_json(score.goal)
+            response.goal = named_values(score.goal)
 
     async def _describe(self, request: DescribeHousehold.Request, response: DescribeHousehold.Response) -> None:
         world = self._world()
@@ -385,7 +387,7 @@ class WorldServices:
         response.words = list(world.words)
         response.places = list(world.places) if isinstance(world, SharedWorld) else []
         response.robots = list(self._tasks.robots)
-        response.world = as_json(self._tasks.about())
+        response.world = named_values(without_credentials(self._tasks.about()))
 
 
 class _NotActive(Exception):

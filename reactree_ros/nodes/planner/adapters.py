@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -30,7 +29,7 @@ from reactree_interfaces.srv import (
 )
 
 from reactree_ros.agent.parameters import ParameterError
-from reactree_ros.agent.skill import Offer, Offered, SkillCall
+from reactree_ros.agent.skill import Offer, Offered, Skill, SkillCall
 from reactree_ros.background.pending import Pending, after, followed, mapped, settle_as
 from reactree_ros.errors import UserError
 from reactree_ros.llm.port import (
@@ -45,7 +44,7 @@ from reactree_ros.llm.waiting import Pace
 from reactree_ros.nodes import messages, steady
 from reactree_ros.nodes.calls import Calls, OneAnswer, SentGoal, Waiting
 from reactree_ros.nodes.heartbeat import Heartbeat
-from reactree_ros.nodes.messages import observation_from_msg, offers_from, settings_from
+from reactree_ros.nodes.messages import arguments_to_msgs, observation_from_msg, offers_from, skills_from, values_from
 from reactree_ros.nodes.qos import LATCHED
 from reactree_ros.nodes.waiting import Handover
 from reactree_ros.world.port import Household, Observation, Outcome, Score, SharedWorld, WorldError
@@ -87,6 +86,7 @@ class RosWorld(SharedWorld):
         self._life: int | None = None  # of the bridge at the start of the task
         self._under_way: set[Pending[Observation]] = set()
         self.about: dict[str, Any] = {}  # name and settings of the world, as far as the bridge knows
+        self._known: Mapping[str, Skill] = {}  # the household's skills, by name
         self._now: tuple[Offered, ...] = ()  # the skills on offer, until something happens
         self._ending: list[Pending[None]] = []  # the ends of cancelled skills
         self._handover = Handover(node)
@@ -130,7 +130,8 @@ class RosWorld(SharedWorld):
         return followed(asked, lambda household: after(self._heard, lambda: Pending.ready(household)))
 
     def _take_household(self, msg: DescribeHousehold.Response) -> Household:
-        self.household, self.about = messages.household_from_msg(msg), settings_from(msg.world)
+        self.household, self.about = messages.household_from_msg(msg), values_from(msg.world)
+        self._known = {skill.name: skill for skill in self.household.skills}
         self.recallable, self.words = tuple(msg.recallable), tuple(msg.words)
         self.places, self.robots = tuple(msg.places), tuple(msg.robots)
         self._life = self._calls.life(self._full_name)
@@ -166,14 +167,14 @@ class RosWorld(SharedWorld):
         return Pending.ready(self._now) if self._now else self._asked("available_skills", self._take_skills)
 
     def corrections(self) -> Pending[Sequence[Offer]]:
-        return self._asked("corrections", lambda msg: offers_from(msg.offers))
+        return self._asked("corrections", lambda msg: offers_from(msg.offers, skills_from(msg.declared)))
 
     def correct(self, correction: SkillCall) -> Pending[Observation]:
         self._now = ()
         return self._asked("correct", _corrected, correction=correction)
 
     def _take_skills(self, msg: Any) -> Sequence[Offered]:
-        self._now = (*msg.skills, *offers_from(msg.offers))
+        self._now = (*msg.skills, *offers_from(msg.offers, self._known))
         return self._now
 
     def score(self) -> Pending[Score | None]:
@@ -213,7 +214,8 @@ class RosWorld(SharedWorld):
         with suppress(ParameterError):
             call = self.household.call(skill) if hasattr(self, "household") else skill  # it is learnt
             if isinstance(call, SkillCall):
-                asked.name, asked.arguments = call.skill.name, json.dumps(call.values)
+                said = {name: [words] for name, words in call.said.items()}
+                asked.name, asked.arguments = call.skill.name, arguments_to_msgs(said)
         busy = f"{self._bridge} rejected '{skill}': it is busy or not active"
         goal = SentGoal(self._skills, self._action, asked, rejected=busy, error=WorldError)
         self._now = ()
@@ -258,7 +260,7 @@ class RosWorld(SharedWorld):
         if outcome is Outcome.HALTED:
             self._halted_by_result = _nanoseconds(told.observation.header.stamp), steady.now()
             self._note_halted(told.message)
-        return observation_from_msg(told.observation, outcome)
+        return self._readable(lambda msg: observation_from_msg(msg, outcome), told.observation)
 
     def stop(self) -> None:
         for skill in tuple(self._under_way):
@@ -293,7 +295,7 @@ def _corrected(msg: CorrectWorld.Response) -> Observation:
 
 
 def _score(msg: EvaluateGoal.Response) -> Score | None:
-    return Score(msg.gsr, msg.ssr, settings_from(msg.goal)) if msg.has_goal else None
+    return Score(msg.gsr, msg.ssr, values_from(msg.goal)) if msg.has_goal else None
 
 
 class RosTeam(WorldWrapper):
@@ -456,7 +458,7 @@ class RosLanguageModel(LanguageModel):
 
     def introduction(self) -> Pending[Introduction]:
         response = self._calls.call(self._ready, ModelReady.Request(), gone=ServerUnavailable, of=self._full_name)
-        return mapped(response, lambda msg: Introduction(settings_from(msg.settings), tuple(msg.trained_for)))
+        return mapped(response, lambda msg: Introduction(values_from(msg.settings), tuple(msg.trained_for)))
 
     def _ask(self, request: DecisionRequest, time: int) -> Pending[Reply]:
         msg = messages.request_to_msg(request)
