@@ -111,9 +111,9 @@ class SkillServer:
             node,
             ExecuteSkill,
             "~/execute_skill",
-            execute_callback=self._execute,
-            goal_callback=self._consider,
-            cancel_callback=self._cancel,
+            execute_callback=self.execute,
+            goal_callback=self.consider,
+            cancel_callback=self.cancel,
             callback_group=ReentrantCallbackGroup(),
             result_timeout=1,  # every status message names all goals that are kept
         )
@@ -167,7 +167,7 @@ class SkillServer:
                 f"refused until somebody does; {HINT}"
             )
 
-    def _consider(self, request: ExecuteSkill.Goal) -> GoalResponse:
+    def consider(self, request: ExecuteSkill.Goal) -> GoalResponse:
         uses = self._uses(request)
         other = next((f"busy with '{one.request.skill}'" for one in self._goals if one.uses & uses), "")
         if other or not self._host.active:
@@ -185,13 +185,13 @@ class SkillServer:
         except ValueError:  # it will be refused
             return household.uses(request.skill)
 
-    def _cancel(self, goal_handle: Any) -> CancelResponse:
+    def cancel(self, goal_handle: Any) -> CancelResponse:
         for goal in self._goals:
             if goal.request is goal_handle.request:
                 goal.stop()
         return CancelResponse.ACCEPT
 
-    async def _execute(self, goal_handle: Any) -> ExecuteSkill.Result:
+    async def execute(self, goal_handle: Any) -> ExecuteSkill.Result:
         served = serving("execute_skill", goal_handle.request.trace)
         goal = next(one for one in self._goals if one.request is goal_handle.request)
         try:
@@ -345,12 +345,14 @@ class WorldServices:
         if request.goal:
             world.attend(request.goal)
         self._observed(await self._ask(world.survey if request.everything else world.observe), response)
+        if not request.everything:
+            await self._list_skills(request, response)
 
     def _observed(self, observation: Observation, response: Any) -> None:
         response.observation = self._topic.message(observation)
         self._topic.publish(observation, response.observation)
 
-    async def _list_skills(self, request: AvailableSkills.Request, response: AvailableSkills.Response) -> None:
+    async def _list_skills(self, request: Any, response: Any) -> None:
         offered = offered_to_msg(await self._ask(self._world().available_skills))
         response.skills, response.offers = offered["skills"], offered["offers"]
 

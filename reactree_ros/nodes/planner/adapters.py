@@ -91,7 +91,7 @@ class RosWorld(SharedWorld):
         self._ending: list[Pending[None]] = []  # the ends of cancelled skills
         self._handover = Handover(node)
         self._action = f"{bridge}/execute_skill"
-        self._skills = OneAnswer(node, ExecuteSkill, self._action)
+        self._skills = OneAnswer(node, ExecuteSkill, self._action, calls.beside)
         self._trace = ""
         self._clients = {name: node.create_client(kind, f"{bridge}/{name}") for name, kind in SERVICES.items()}
         self._goal = ""  # what whoever looks around next is about
@@ -154,7 +154,11 @@ class RosWorld(SharedWorld):
 
     def observe(self) -> Pending[Observation]:
         self._now = ()  # somebody else may have been at work
-        return self._asked("observe", lambda msg: observation_from_msg(msg.observation), goal=self._goal)
+        return self._asked("observe", self._take_observed, goal=self._goal)
+
+    def _take_observed(self, msg: Observe.Response) -> Observation:
+        self._take_skills(msg)
+        return observation_from_msg(msg.observation)
 
     def attend(self, goal: str) -> None:
         self._goal = goal
