@@ -26,6 +26,7 @@ NODES = (
     "answer",
     "bridge_node",
     "bring_up",
+    "composed",
     "execute_task",
     "inference_node",
     "planner_node",

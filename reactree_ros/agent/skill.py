@@ -352,6 +352,12 @@ class Offer:
     now: Standing = field(default_factory=dict)  # the names that may stand in its places
     given: Mapping[str, Value | None] = field(default_factory=dict)  # what skills return, see :attr:`Wording.given`
 
+    def __post_init__(self) -> None:
+        for name in self.now:
+            if name not in self.skill.parameters:
+                meant = or_nearest(name, self.skill.parameters)
+                raise ValueError(f"'{shortened_line(name, 60)}' is no place of '{self}'{meant}")
+
     def __str__(self) -> str:
         return self.skill.wording
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,6 +21,7 @@ from unique_identifier_msgs.msg import UUID
 from reactree_ros.background.pending import Pending
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.heartbeat import Lives
+from reactree_ros.nodes.near import Beside, NearGoal
 
 #: Stands for the number of servers after there was none: the next one may be another one.
 AWAY = sys.maxsize
@@ -72,10 +73,11 @@ class Calls:
         patience: How long a server may be away before its calls fail, in seconds. The middleware needs time of its own
             to notice a killed process (10 s with Cyclone DDS by default).
         lives: Hears heartbeats; None: only the middleware tells who lives.
+        beside: Nodes of the same process; they are called directly.
     """
 
-    def __init__(self, node: Node, *, patience: float, lives: Lives | None = None) -> None:
-        self._node, self._lives = node, lives
+    def __init__(self, node: Node, *, patience: float, lives: Lives | None = None, beside: Sequence[Any] = ()) -> None:
+        self._node, self._lives, self.beside = node, lives, Beside(node, beside)
         self.patience = patience
         self._waiting: list[Waiting] = []
         self._later: list[tuple[float, Callable[[], object]]] = []
@@ -106,7 +108,8 @@ class Calls:
         pending: Pending[Any] = Pending(on_cancel=stop)
 
         def send() -> None:
-            sent.append(ask(client, request, lambda done: settle(pending, done, take)))
+            sent.append(self.beside.call(client, request))
+            sent[0].add_done_callback(lambda done: settle(pending, done, take))
 
         name, ready = client.srv_name, client.service_is_ready
         self.wait(Waiting(name, name, ready, send, stop, pending, gone=gone, lost=lost, node=of))
@@ -239,10 +242,22 @@ class Introduction:
 
 
 class OneAnswer(ActionClient):
-    """rclpy's client of an action, which takes the first answer to a goal.
+    """rclpy's client of an action, which takes the first answer to a goal; a node ``beside`` gets its goals directly.
 
     rclpy's own raises at a second one (see known bugs), and what came with that answer would be lost.
     """
+
+    def __init__(self, node: Node, kind: Any, name: str, beside: Beside | None = None) -> None:
+        super().__init__(node, kind, name)
+        self._from, self._name, self._beside = node, name, beside
+
+    def send_goal_async(self, goal: Any, feedback_callback: Any = None, goal_uuid: UUID | None = None) -> Future:
+        serving = None if self._beside is None else self._beside.serving(self._name)
+        if serving is None:
+            return super().send_goal_async(goal, feedback_callback, goal_uuid)
+        sent = Future(executor=self._from.executor)
+        sent.set_result(NearGoal(self._from, serving, goal, goal_uuid))
+        return sent
 
     async def execute(self, taken_data: Any) -> None:
         for kind, taken in taken_data.items():

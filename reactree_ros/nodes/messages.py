@@ -109,18 +109,17 @@ def observation_to_msg(observation: Observation, stamp: Time) -> ros.Observation
     )
 
 
-def _spot_from_msg(msg: ros.Spot) -> Spot:
-    corners = tuple(zip(msg.outline[::2], msg.outline[1::2], strict=True))
-    return Spot(msg.name, msg.x, msg.y, None if math.isnan(msg.yaw) else msg.yaw, corners)
+def _spot(msg: ros.Spot) -> Spot:
+    return value_in(Spot, msg, outline=tuple(zip(msg.outline[::2], msg.outline[1::2], strict=True)))
 
 
 def pictures_to_msgs(pictures: Iterable[Picture]) -> Iterator[ros.Picture]:
     for picture in pictures:
         if (data := PICTURES.data(picture)) is not None:
-            yield ros.Picture(
-                header=Header(stamp=_time_to_msg(picture.time or 0.0), frame_id=picture.frame),
-                camera=picture.camera,
-                words=picture.words,
+            whole, part = divmod(round((picture.time or 0.0) * 1000), 1000)
+            yield fill(
+                ros.Picture(header=Header(stamp=Time(sec=whole, nanosec=part * 10**6), frame_id=picture.frame)),
+                picture,
                 format=picture.media.removeprefix("image/"),
                 data=array.array("B", data),
             )
@@ -136,25 +135,11 @@ def seconds_of(stamp: Time) -> float:
     return float(stamp.sec + stamp.nanosec / 1e9)
 
 
-def _time_to_msg(seconds: float) -> Time:
-    whole, part = divmod(round(seconds * 1000), 1000)
-    return Time(sec=whole, nanosec=part * 10**6)
-
-
-def compressed_to_msg(picture: Picture, data: bytes, stamp: Time) -> CompressedImage:
-    form = picture.media.removeprefix("image/")
-    return CompressedImage(header=_header(picture, stamp), format=form, data=array.array("B", data))
-
-
-def _header(picture: Picture, stamp: Time) -> Header:
-    return Header(stamp=stamp, frame_id=picture.frame or "camera")
-
-
-def image_to_msg(picture: Picture, data: bytes, stamp: Time) -> Image:
-    with opened(data) as found:
+def image_to_msg(compressed: CompressedImage) -> Image:
+    with opened(bytes(compressed.data)) as found:
         pixels = found.convert("RGB")
     return Image(
-        header=_header(picture, stamp),
+        header=compressed.header,
         height=pixels.height,
         width=pixels.width,
         encoding="rgb8",
@@ -172,7 +157,7 @@ def observation_from_msg(msg: ros.Observation, outcome: Outcome = Outcome.DONE) 
         seen=tuple(seen for seen in objects if REMEMBERED not in seen.states),
         remembered=tuple(seen for seen in objects if REMEMBERED in seen.states),
         pictures=tuple(map(picture_from_msg, msg.pictures)),
-        spots=tuple(map(_spot_from_msg, msg.spots)),
+        spots=tuple(map(_spot, msg.spots)),
         data=values_from(msg.data),
         conditions={condition.wording: condition.holds for condition in msg.conditions},
         glances=tuple(value_in(Glance, glance) for glance in msg.glances),
@@ -197,8 +182,8 @@ def _by_name(msgs: Sequence[Any], what: str) -> dict[str, Any]:
     return named
 
 
-def arguments_to_msgs(said: Mapping[str, Iterable[str]]) -> list[ros.Argument]:
-    return [ros.Argument(name=name, values=list(values)) for name, values in said.items()]
+def arguments_to_msgs(said: Mapping[str, Iterable[object]]) -> list[ros.Argument]:
+    return [ros.Argument(name=name, values=[*map(str, values)]) for name, values in said.items()]
 
 
 def arguments_from(msgs: Sequence[ros.Argument]) -> dict[str, Any]:
@@ -221,18 +206,13 @@ def declaring(offers: Sequence[Offer]) -> dict[str, list[Any]]:
 def offers_from(
     msgs: Sequence[ros.Offer], declared: Mapping[str, Skill], given: Mapping[str, Value | None] | None = None
 ) -> tuple[Offer, ...]:
-    return tuple(_offer(msg, declared, given or {}) for msg in msgs)
-
-
-def _offer(msg: ros.Offer, declared: Mapping[str, Skill], given: Mapping[str, Value | None]) -> Offer:
-    if (skill := declared.get(msg.skill)) is None:
-        raise ValueError(f"offers: no skill '{msg.skill[:60]}' is declared{or_nearest(msg.skill, declared)}")
-    now = {name: tuple(place.values) for name, place in _by_name(msg.places, "places").items()}
-    for name in now:
-        if name not in skill.parameters:
-            meant = or_nearest(name, skill.parameters)
-            raise ValueError(f"offers: '{name[:60]}' is no place of '{skill.wording}'{meant}")
-    return Offer(skill, now, given)
+    offers = []
+    for msg in msgs:
+        if msg.skill not in declared:
+            raise ValueError(f"offers: no skill '{msg.skill[:60]}' is declared{or_nearest(msg.skill, declared)}")
+        now = {name: tuple(place.values) for name, place in _by_name(msg.places, "places").items()}
+        offers.append(Offer(declared[msg.skill], now, given or {}))
+    return tuple(offers)
 
 
 @lru_cache(maxsize=1024)  # requests have the same ones again and again
@@ -281,15 +261,11 @@ def household_from_msg(msg: DescribeHousehold.Response) -> Household:
 
 def request_to_msg(request: DecisionRequest) -> Generate.Request:
     msg, may_say = fill(Generate.Request(), request, turns=turns_to_msgs(request.turns)), request.may_say
-    if isinstance(may_say, CorrectionGrammar):
-        fill(msg, may_say, **declaring(may_say.statements))
-    elif isinstance(may_say, (DecisionGrammar, SubgoalGrammar)):
-        given = named_values({name: value for offer in may_say.offers for name, value in offer.given.items()})
+    if isinstance(may_say, (DecisionGrammar, SubgoalGrammar)):
+        offers = may_say.statements if isinstance(may_say, CorrectionGrammar) else may_say.offers
+        given = named_values({name: value for offer in offers for name, value in offer.given.items()})
         flows = [flow.name for flow in may_say.control_flows]
-        options = tuple(may_say.skills)
-        fill(msg, may_say, options=options, **declaring(may_say.offers), given=given, control_flows=flows)
-    elif isinstance(may_say, Choice):
-        msg.options = list(may_say.options)
+        fill(msg, may_say, options=list(may_say.skills), **declaring(offers), given=given, control_flows=flows)
     else:
         fill(msg, may_say)
     msg.kind = KINDS[type(may_say)]
@@ -380,8 +356,7 @@ def _may_say(msg: Generate.Request) -> MaySay:
             raise ValueError("begins and goes_on are both false; one of them must be true")
         unsaid: dict[str, Any] = {"control_flows": (), "questions": None, "more": (), "longest_thought": 0}
         return value_in(SubgoalGrammar, msg, skills=options, offers=offers, **unsaid)
-    known = "DECISION (0), CHOICE (1), TEXT (2), SUBGOAL (3) or CORRECTION (4)"
-    raise ValueError(f"kind is {msg.kind}; it must be {known}")
+    raise ValueError(f"kind is {msg.kind}; it must be one of the constants of Generate.srv")
 
 
 def _control_flows(names: Sequence[str]) -> tuple[type[ControlFlow], ...]:
@@ -404,7 +379,7 @@ def reply_from_msg(msg: Generate.Response) -> Reply:
 
 
 def reply_to_msg(reply: Reply, msg: Generate.Response) -> Generate.Response:
-    said = [_said_to_msg(said) for said in reply.said]
+    said = [ros.SpokenDecision(text=one.text, **decision_to_msg(one.decision)) for one in reply.said if one.decision]
     attempts = attempts_to_msg(reply)
     return fill(msg, reply, said=said, attempts=attempts, message=reply.warning, seconds=msg.seconds)
 
@@ -415,13 +390,7 @@ def attempts_to_msg(reply: Reply) -> list[ros.Attempt]:
 
 def decision_to_msg(decision: Decision) -> dict[str, Any]:
     each = {name: value if isinstance(value, list) else [value] for name, value in decision.as_dict().items()}
-    said = {name: map(str, values) for name, values in each.items()}
-    return {"kind": decision.name, "arguments": arguments_to_msgs(said)}
-
-
-def _said_to_msg(said: Said) -> ros.SpokenDecision:
-    assert said.decision is not None  # it was read
-    return ros.SpokenDecision(text=said.text, **decision_to_msg(said.decision))
+    return {"kind": decision.name, "arguments": arguments_to_msgs(each)}
 
 
 def _said_from_msg(msg: ros.SpokenDecision) -> Said:

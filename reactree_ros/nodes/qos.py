@@ -1,4 +1,4 @@
-"""Qualities of service that several nodes use."""
+"""A quality of service that several nodes use."""
 
 from __future__ import annotations
 
@@ -6,5 +6,3 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 
 #: Reliable; a late subscriber hears the last message.
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-#: For a task's feedback: a fast planner sends much at once.
-FEEDBACK = QoSProfile(depth=100)

@@ -33,19 +33,27 @@ LAST_WATCH = 8.0
 
 
 def run_node(make: Callable[[], Any], args: Sequence[str] | None = None, *, within: float = LAST_WORDS) -> None:
-    """Make a node, spin it until a signal, stop it; ends the process with 1 if something went wrong.
+    """Run one node, as :func:`run_nodes` does."""
+    run_nodes(lambda: [make()], args, within=within)
 
-    Callbacks never wait, so one thread serves them all: a cancel is served while a skill runs. The node has a
+
+def run_nodes(
+    make: Callable[[], Sequence[Any]], args: Sequence[str] | None = None, *, within: float = LAST_WORDS
+) -> None:
+    """Make nodes, spin them until a signal, stop them; ends the process with 1 if something went wrong.
+
+    Callbacks never wait, so one thread serves them all: a cancel is served while a skill runs. A node has a
     ``heartbeat``, which knows its goals under way, and can stop them: ``begin_stop()`` is called once while it still
     spins, then ``stopped()`` until nothing is in flight, ``within`` so many seconds.
     """
     with exporting(Path(sys.argv[0]).stem), interruptible(args) as asked:
         try:
-            node = make()
-            refuse_unknown(node, sys.argv if args is None else args)
+            nodes = make()
+            for node in nodes:
+                refuse_unknown(node, sys.argv if args is None else args)
         except (UserError, ParameterException) as error:
             refuse(error)
-        well = _Run(node, asked).to_the_end(within)
+        well = _Run(nodes, asked).to_the_end(within)
     if not well:
         sys.exit(1)
 
@@ -70,27 +78,30 @@ def interruptible(args: Sequence[str] | None = None) -> Iterator[list[int]]:
 
 
 class _Run:
-    """A node that is spun until a signal, an error in a callback, or a shutdown of ROS."""
+    """Nodes that are spun until a signal, an error in a callback, or a shutdown of ROS."""
 
-    def __init__(self, node: Any, asked: list[int]) -> None:
-        self._node, self._asked = node, asked
+    def __init__(self, nodes: Sequence[Any], asked: list[int]) -> None:
+        self._nodes, self._asked = nodes, asked
         self._executor = make_executor()
-        self._executor.add_node(node)
+        for node in nodes:
+            self._executor.add_node(node)
         self._wrong: set[str] = set()
 
     def to_the_end(self, within: float) -> bool:
-        node = self._node
         if why := lacking():
-            node.get_logger().info(f"spun by the SingleThreadedExecutor, by which a decision takes longer: {why}")
+            said = f"spun by the SingleThreadedExecutor, by which a decision takes longer: {why}"
+            self._nodes[0].get_logger().info(said)
         gc.freeze()  # the garbage collector skips all that exists now: ticks come on time
         self._try(self._spin)
         if not (rclpy.ok() or self._asked):
             self._note("ROS was shut down under the node")
-        self._try(node.begin_stop)
+        for node in self._nodes:
+            self._try(node.begin_stop)
         self._try(lambda: self._rest(within))
         self._try(self._send_the_last)
         self._try(lambda: self._executor.shutdown(timeout_sec=HEARTBEAT))
-        self._try(node.destroy_node)
+        for node in self._nodes:
+            self._try(node.destroy_node)
         return not self._wrong
 
     def _spin(self) -> None:
@@ -98,11 +109,15 @@ class _Run:
             # Until a future is done, rclpy (7.1.6) would keep a function for each callback.
             self._executor.spin_once(timeout_sec=HEARTBEAT)
 
+    def _stopped(self) -> bool:
+        return all(node.stopped() for node in self._nodes)
+
     def _rest(self, within: float) -> None:
-        end, node = steady.now() + within, self._node
-        while rclpy.ok() and not node.stopped() and steady.now() < end:
+        end = steady.now() + within
+        while rclpy.ok() and not self._stopped() and steady.now() < end:
             self._try(lambda: self._executor.spin_once(timeout_sec=HEARTBEAT))
-        rested = node.stopped() if rclpy.ok() else cancel_apart(node.heartbeat.goals, within=within)
+        goals = [goal for node in self._nodes for goal in node.heartbeat.goals]
+        rested = self._stopped() if rclpy.ok() else cancel_apart(goals, within=within)
         if not rested:
             self._note(f"what the node had in flight has not ended within {within:g} s")
 
@@ -110,8 +125,8 @@ class _Run:
         end = steady.now() + HEARTBEAT
         while rclpy.ok() and steady.now() < end:
             self._executor.spin_once(timeout_sec=HEARTBEAT)
-        if rclpy.ok():
-            self._node.heartbeat.beat()  # without goals
+        for node in self._nodes if rclpy.ok() else ():
+            node.heartbeat.beat()  # without goals
 
     def _try(self, do: Callable[[], object]) -> None:
         try:

@@ -20,6 +20,7 @@ SCRIPTS = {
     "answer": "people.answer",
     "bridge_node": "bridge.bridge_node",
     "bring_up": "bring_up",
+    "composed": "composed",
     "execute_task": "planner.execute_task",
     "inference_node": "inference.inference_node",
     "planner_node": "planner.planner_node",

@@ -177,11 +177,17 @@ class Graph:
         return self.add(activate(node) if active else node, alone=alone)
 
     def planner(
-        self, *, name: str = "reactree_planner", namespace: str = "", alone: bool = False, **parameters: Any
+        self,
+        *,
+        name: str = "reactree_planner",
+        namespace: str = "",
+        alone: bool = False,
+        beside: Sequence[Node] = (),
+        **parameters: Any,
     ) -> PlannerNode:
         """Make a planner that ticks often."""
         parameters = {"tick_rate": 50.0} | parameters
-        return self.add(PlannerNode(name, namespace=namespace, **self._given(parameters)), alone=alone)
+        return self.add(PlannerNode(name, namespace=namespace, beside=beside, **self._given(parameters)), alone=alone)
 
     def _given(self, parameters: dict[str, Any]) -> dict[str, Any]:
         overrides = [Parameter(name, value=value) for name, value in parameters.items()]
@@ -213,12 +219,15 @@ class Graph:
         *,
         model: LanguageModel | None = None,
         world: World | None = None,
+        composed: bool = False,
         **parameters: Any,
     ) -> PlannerNode:
-        """Make a planner with an inference node that says what a script says, and a bridge to a scripted world."""
-        self.inference(model or ScriptedModel(script))
-        self.bridge(world or ScriptedWorld())
-        return self.planner(**parameters)
+        """Make a planner with an inference node that says what a script says, and a bridge to a scripted world.
+
+        ``composed``: the planner calls them directly.
+        """
+        others = [self.inference(model or ScriptedModel(script)), self.bridge(world or ScriptedWorld())]
+        return self.planner(beside=others if composed else (), **parameters)
 
     def held(
         self, script: Mapping[str, Sequence[str]], world: HeldWorld | None = None, /, **parameters: Any

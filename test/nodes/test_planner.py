@@ -299,9 +299,16 @@ def test_feedback_tells_where_the_run_is(graph: Graph) -> None:
     )
     assert last.active_path == ["root", "sequence", "try it", "fallback", "another way"]
     assert (last.last_decision, last.last_observation, last.refused) == ("Act: done", "You go to kitchen 1.", "")
-    (refused,) = {(one.last_decision, one.refused) for one in goal.feedback if one.refused}
-    assert refused[0] == "Act: open the door"
-    assert "is not among the skills that are available now" in refused[1]
+    assert len(goal.feedback) < 9, "what comes close together is told together"
+    told = [line for one in goal.feedback for line in one.told]
+    said = [line.partition("\n")[0] for line in told if line.startswith("[")]
+    assert said == [
+        *("[1] Think: two things to do", "[2] Act: open fridge 1", "[3] Expand:", "[4] Act: open the door"),
+        *("[5] Act: pick up apple 1", "[5] Act: done", "[6] Expand:", "[7] Act: recall location of apple"),
+        *("[7] Act: failure", "[8] Think: so", "[9] Act: go to kitchen 1", "[9] Act: done"),
+    ]
+    refused = told.index("[4] Act: open the door") + 1
+    assert told[refused].startswith("    refused: 'open the door' is not among the skills that are available now")
 
 
 def terminal(graph: Graph, capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -332,7 +339,7 @@ def test_a_terminal_shows_why_the_model_was_asked_again(graph: Graph, capsys: py
 
 def test_a_terminal_shows_also_what_comes_after_the_result(graph: Graph, capsys: pytest.CaptureFixture[str]) -> None:
     said = ["Act: go to kitchen 1", "Act: done"]
-    late = [ExecuteTask.Feedback(decisions=number, last_decision=text) for number, text in enumerate(said, 1)]
+    late = [ExecuteTask.Feedback(told=[f"[{number}] {text}"]) for number, text in enumerate(said, 1)]
 
     def execute(handle: Any) -> ExecuteTask.Result:
         server.create_timer(0.25, lambda: handle.publish_feedback(late.pop(0)) if late else None)

@@ -67,6 +67,7 @@ class Bridge(ManagedNode):
         self._skills: SkillServer | None = None  # made when the node is configured first
         self.members: dict[str, MemberBridge] = {}  # the bridges of the other robots, by their names
         self.robots: Sequence[str] = ()  # those that share the world; none if there is one
+        self.serves: dict[str, SkillServer] = {}  # by the action's full name
         self._published: tuple[str, float] = ("", float("-inf"))  # the status that was published last, and when
         super().__init__(name, **kwargs)
         declare(self, BridgeSettings)
@@ -107,6 +108,7 @@ class Bridge(ManagedNode):
         self._status = self.create_publisher(BridgeStatus, "~/status", LATCHED)
         self._person = RosPerson(self, self.heartbeat)
         self._skills = SkillServer(self, self.host, topic, self._person, confirm_timeout=self._settings.confirm_timeout)
+        self.serves[self.resolve_service_name("~/execute_skill")] = self._skills
         self._made.callback(self._skills.close)
         WorldServices(self, self.host, self, topic)
         self.offer_check()
@@ -174,8 +176,7 @@ class Bridge(ManagedNode):
         halted, now = self.host.halted(), steady.now()
         if halted != self._published[0] or now - self._published[1] >= STATUS_PERIOD:
             self._published = halted, now
-            header = Header(stamp=self.get_clock().now().to_msg())
-            self._status.publish(BridgeStatus(header=header, halted=halted))
+            self._status.publish(BridgeStatus(header=Header(stamp=self.get_clock().now().to_msg()), halted=halted))
 
     def _report(self) -> Report:
         bare, policy, skills = self.host.bare, self.host.policy, self._skills

@@ -16,9 +16,9 @@ from reactree_interfaces.msg import Observation as ObservationMsg
 from reactree_interfaces.msg import SkillEnded
 from reactree_interfaces.srv import AvailableSkills, CorrectWorld, DescribeHousehold, EvaluateGoal, Observe, ResetWorld
 from sensor_msgs.msg import CompressedImage, Image
+from std_msgs.msg import Header
 
 from reactree_ros.agent.corrections import stated_in
-from reactree_ros.agent.picture import PICTURES, Picture
 from reactree_ros.agent.skill import Offered, Skill
 from reactree_ros.background.pending import Pending, Worker, asked, mapped
 from reactree_ros.episode.telemetry import serving
@@ -28,7 +28,6 @@ from reactree_ros.nodes.bridge.world_host import WorldHost
 from reactree_ros.nodes.messages import (
     OUTCOME_CODES,
     arguments_from,
-    compressed_to_msg,
     declaring,
     household_to_msg,
     image_to_msg,
@@ -63,18 +62,19 @@ class ObservationTopic:
     def message(self, observation: Observation) -> ObservationMsg:
         return observation_to_msg(observation, self._clock.now().to_msg())
 
-    def publish(self, observation: Observation, msg: ObservationMsg) -> None:
-        if observation.text:
+    def publish(self, msg: ObservationMsg) -> None:
+        if msg.text:
             self._observation.publish(msg)
-        for picture in observation.pictures:
-            if (data := PICTURES.data(picture)) is not None:
-                self._compressed.publish(compressed_to_msg(picture, data, msg.header.stamp))
-                self._publish_raw(picture, data, msg)
+        for picture in msg.pictures:
+            header = Header(stamp=msg.header.stamp, frame_id=picture.header.frame_id or "camera")
+            image = CompressedImage(header=header, format=picture.format, data=picture.data)
+            self._compressed.publish(image)
+            self._publish_raw(image)
 
-    def _publish_raw(self, picture: Picture, data: bytes, msg: ObservationMsg) -> None:
+    def _publish_raw(self, image: CompressedImage) -> None:
         if self._image.get_subscription_count():
             try:
-                self._image.publish(image_to_msg(picture, data, msg.header.stamp))
+                self._image.publish(image_to_msg(image))
             except Exception as error:  # Pillow is not there, or its readers raise what they like
                 self._log.warning(f"~/image: a picture cannot be read ({error})", throttle_duration_sec=60.0)
 
@@ -113,9 +113,9 @@ class SkillServer:
             node,
             ExecuteSkill,
             "~/execute_skill",
-            execute_callback=self._execute,
-            goal_callback=self._consider,
-            cancel_callback=self._cancel,
+            execute_callback=self.execute,
+            goal_callback=self.consider,
+            cancel_callback=self.cancel,
             callback_group=ReentrantCallbackGroup(),
             result_timeout=1,  # every status message names all goals that are kept
         )
@@ -169,7 +169,7 @@ class SkillServer:
                 f"refused until somebody does; {HINT}"
             )
 
-    def _consider(self, request: ExecuteSkill.Goal) -> GoalResponse:
+    def consider(self, request: ExecuteSkill.Goal) -> GoalResponse:
         uses = self._uses(request)
         other = next((f"busy with '{one.request.skill}'" for one in self._goals if one.uses & uses), "")
         if other or not self._host.active:
@@ -187,13 +187,13 @@ class SkillServer:
         except ValueError:  # it will be refused
             return household.uses(request.skill)
 
-    def _cancel(self, goal_handle: Any) -> CancelResponse:
+    def cancel(self, goal_handle: Any) -> CancelResponse:
         for goal in self._goals:
             if goal.request is goal_handle.request:
                 goal.stop()
         return CancelResponse.ACCEPT
 
-    async def _execute(self, goal_handle: Any) -> ExecuteSkill.Result:
+    async def execute(self, goal_handle: Any) -> ExecuteSkill.Result:
         served = serving("execute_skill", goal_handle.request.trace)
         goal = next(one for one in self._goals if one.request is goal_handle.request)
         try:
@@ -217,7 +217,7 @@ class SkillServer:
         else:
             goal_handle.abort()
         self.last = f"'{skill}': {outcome.value}"
-        self._topic.publish(observation, seen)
+        self._topic.publish(seen)
         return ExecuteSkill.Result(**came)
 
     async def _carry_out(self, going: _Goal, goal_handle: Any) -> tuple[Observation, str, Sequence[Offered]]:
@@ -347,12 +347,14 @@ class WorldServices:
         if request.goal:
             world.attend(request.goal)
         self._observed(await self._ask(world.survey if request.everything else world.observe), response)
+        if not request.everything:
+            await self._list_skills(request, response)
 
     def _observed(self, observation: Observation, response: Any) -> None:
         response.observation = self._topic.message(observation)
-        self._topic.publish(observation, response.observation)
+        self._topic.publish(response.observation)
 
-    async def _list_skills(self, request: AvailableSkills.Request, response: AvailableSkills.Response) -> None:
+    async def _list_skills(self, request: Any, response: Any) -> None:
         offered = offered_to_msg(await self._ask(self._world().available_skills))
         response.skills, response.offers = offered["skills"], offered["offers"]
 

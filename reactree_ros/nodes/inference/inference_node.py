@@ -40,6 +40,8 @@ _ERRORS = {getattr(Generate.Response, kind): kind.lower() for kind in _KINDS}
 class InferenceNode(ManagedNode):
     """Hosts a language model, its parameters' or the given one; docs/reference/ros.md lists its endpoints."""
 
+    serves: Mapping[str, Any] = {}  # no actions
+
     def __init__(self, name: str = "inference", *, model: LanguageModel | None = None, **kwargs: Any) -> None:
         # before what can be refused: since Kilted a shutdown destroys what was only half made, too
         self._given = model

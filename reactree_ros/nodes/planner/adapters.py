@@ -12,7 +12,6 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from builtin_interfaces.msg import Time
 from rclpy.node import Node
 from reactree_interfaces.action import ExecuteSkill
 from reactree_interfaces.msg import BridgeStatus
@@ -66,10 +65,6 @@ SERVICES = {
 }
 
 
-def _nanoseconds(stamp: Time) -> int:
-    return int(stamp.sec) * 10**9 + int(stamp.nanosec)
-
-
 class RosWorld(SharedWorld):
     """A world behind a bridge node; its household is known after :meth:`learn`.
 
@@ -91,13 +86,16 @@ class RosWorld(SharedWorld):
         self._ending: list[Pending[None]] = []  # the ends of cancelled skills
         self._handover = Handover(node)
         self._action = f"{bridge}/execute_skill"
-        self._skills = OneAnswer(node, ExecuteSkill, self._action)
+        self._skills = OneAnswer(node, ExecuteSkill, self._action, calls.beside)
         self._trace = ""
         self._clients = {name: node.create_client(kind, f"{bridge}/{name}") for name, kind in SERVICES.items()}
         self._goal = ""  # what whoever looks around next is about
         self._heard: Pending[None] = Pending()  # the first status
         self._halted = ""  # why nothing may move
-        self._halted_by_result: tuple[int, float] = (0, float("-inf"))  # of the latest such result: stamp, wall time
+        self._halted_by_result: tuple[float, float] = (
+            0.0,
+            float("-inf"),
+        )  # of the latest such result: stamp, wall time
         self._status = node.create_subscription(BridgeStatus, f"{bridge}/status", self._note_status, LATCHED)
         self._changed: Callable[[], None] = lambda: None
 
@@ -112,7 +110,7 @@ class RosWorld(SharedWorld):
     def _note_status(self, msg: BridgeStatus) -> None:
         self._heard.succeed(None)
         at, when = self._halted_by_result
-        if _nanoseconds(msg.header.stamp) >= at or steady.now() - when > OVERTAKEN:
+        if messages.seconds_of(msg.header.stamp) >= at or steady.now() - when > OVERTAKEN:
             self._note_halted(msg.halted)
 
     def _note_halted(self, halted: str) -> None:
@@ -155,7 +153,11 @@ class RosWorld(SharedWorld):
 
     def observe(self) -> Pending[Observation]:
         self._now = ()  # somebody else may have been at work
-        return self._asked("observe", lambda msg: observation_from_msg(msg.observation), goal=self._goal)
+        return self._asked("observe", self._take_observed, goal=self._goal)
+
+    def _take_observed(self, msg: Observe.Response) -> Observation:
+        self._take_skills(msg)
+        return observation_from_msg(msg.observation)
 
     def attend(self, goal: str) -> None:
         self._goal = goal
@@ -182,7 +184,11 @@ class RosWorld(SharedWorld):
 
     def score_of(self, instruction: str) -> Pending[Score | None]:
         """Ask how far an instruction's goal is reached; None if the world has no such goal."""
-        return self._asked("evaluate", _score, instruction=instruction)
+        return self._asked(
+            "evaluate",
+            lambda msg: Score(msg.gsr, msg.ssr, values_from(msg.goal)) if msg.has_goal else None,
+            instruction=instruction,
+        )
 
     def _asked(self, service: str, read: Callable[[Any], Any], *, anew: bool = False, **request: Any) -> Pending[Any]:
         """Call a service of the bridge; an error code is an error, and so is a restart if not ``anew``."""
@@ -258,7 +264,7 @@ class RosWorld(SharedWorld):
             raise WorldError(f"{self._bridge}: {told.message or outcome.value}")
         self._readable(self._take_skills, told)
         if outcome is Outcome.HALTED:
-            self._halted_by_result = _nanoseconds(told.observation.header.stamp), steady.now()
+            self._halted_by_result = messages.seconds_of(told.observation.header.stamp), steady.now()
             self._note_halted(told.message)
         return self._readable(lambda msg: observation_from_msg(msg, outcome), told.observation)
 
@@ -292,10 +298,6 @@ class RosWorld(SharedWorld):
 
 def _corrected(msg: CorrectWorld.Response) -> Observation:
     return observation_from_msg(msg.observation, Outcome.DONE if msg.taken_in else Outcome.PRECONDITION)
-
-
-def _score(msg: EvaluateGoal.Response) -> Score | None:
-    return Score(msg.gsr, msg.ssr, values_from(msg.goal)) if msg.has_goal else None
 
 
 class RosTeam(WorldWrapper):

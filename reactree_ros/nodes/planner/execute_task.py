@@ -19,7 +19,6 @@ from unique_identifier_msgs.msg import UUID
 from reactree_ros.llm.port import requests_in_words
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.calls import Introduction, SentGoal
-from reactree_ros.nodes.qos import FEEDBACK
 from reactree_ros.nodes.spinning import LAST_WORDS, Spinner, interruptible
 from reactree_ros.record.verdict import Judgement, Verdict, cost_words, score_words
 
@@ -32,7 +31,6 @@ class TaskClient(Node):
     def __init__(self, planner: str, goal: ExecuteTask.Goal, **kwargs: Any) -> None:
         super().__init__("execute_task", **kwargs)
         self._rejected = False
-        self._shown = ExecuteTask.Feedback()  # the last one
         self._feedbacks = 0
         self._result: ExecuteTask.Result | None = None
         self._missing_until = 0.0
@@ -42,7 +40,7 @@ class TaskClient(Node):
         self._sent = SentGoal(self._client, name, goal, rejected="the planner rejected the goal: it is busy")
         self._sent.end.add_done_callback(self._ended)
         # Not by the client, which takes no feedback in after the result.
-        self.create_subscription(ExecuteTask.Impl.FeedbackMessage, f"{name}/_action/feedback", self._hear, FEEDBACK)
+        self.create_subscription(ExecuteTask.Impl.FeedbackMessage, f"{name}/_action/feedback", self._hear, 10)
         self._introduction = Introduction(self, planner)
 
     def planner_is_there(self) -> bool:
@@ -62,24 +60,8 @@ class TaskClient(Node):
     def _hear(self, told: Any) -> None:
         if bytes(told.goal_id.uuid) == bytes(self._id.uuid):
             self._feedbacks += 1
-            self._show(told.feedback)
-
-    def _show(self, feedback: ExecuteTask.Feedback) -> None:
-        before, self._shown = self._shown, feedback
-        for difference in feedback.differences if not before.differences else ():
-            _say(f"not as it was: {difference}")
-        if feedback.routine not in ("", before.routine):
-            _say(f"by {feedback.routine}")
-        if (feedback.decisions, feedback.last_decision) != (before.decisions, before.last_decision):
-            for objection in feedback.asked_again:
-                _say(f"    asked again: {objection}")
-            _say(f"[{feedback.decisions}] {feedback.last_decision}")
-            if feedback.refused:
-                _say(f"    refused: {feedback.refused}")
-        if feedback.last_observation != before.last_observation:
-            _say(f"    {feedback.last_observation}")
-        if feedback.held != before.held:
-            _say(f"held: {feedback.held}" if feedback.held else "goes on")
+            for line in told.feedback.told:
+                _say(line)
 
     def _ended(self, end: Future[ExecuteTask.Result]) -> None:
         if (error := end.exception()) is not None:

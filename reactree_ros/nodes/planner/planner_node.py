@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import ExitStack
 from typing import Any
 
@@ -28,7 +29,7 @@ from reactree_ros.nodes.settings import PlannerNodeSettings, TaskSettings
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.nodes.waiting import Wake
 
-#: Time between two checks of calls to bridge and inference node, in seconds.
+#: Time between two looks after calls to bridge and inference node, and after feedback, in seconds.
 LOOK_PERIOD = 0.1
 #: Without these nothing can be watched.
 WATCHING = ("py_trees_ros", "py_trees_ros_interfaces")
@@ -51,9 +52,13 @@ def task_tree(root: Behaviour, node: Node) -> TaskTree:
 
 
 class PlannerNode(Node):
-    """Carries out instructions, one task at a time; docs/reference/ros.md lists its endpoints."""
+    """Carries out instructions, one task at a time; docs/reference/ros.md lists its endpoints.
 
-    def __init__(self, name: str = "reactree_planner", **kwargs: Any) -> None:
+    Args:
+        beside: Nodes of the same process; the planner calls them directly.
+    """
+
+    def __init__(self, name: str = "reactree_planner", *, beside: Iterable[Any] = (), **kwargs: Any) -> None:
         # before what can be refused: since Kilted a shutdown destroys what was only half made, too
         self._made = ExitStack()
         super().__init__(name, **kwargs)
@@ -72,7 +77,7 @@ class PlannerNode(Node):
         bridges = [f"{robot}/{settings.bridge}" for robot in settings.names] or [settings.bridge]
         self._bridges = {name: self.resolve_topic_name(name) for name in bridges}
         self._others = {**self._bridges, settings.inference: self.resolve_topic_name(settings.inference)}
-        self._calls = Calls(self, patience=settings.server_timeout, lives=self._lives)
+        self._calls = Calls(self, patience=settings.server_timeout, lives=self._lives, beside=tuple(beside))
         self._wake = Wake(self, self._tick)
         self._world: RosWorld | RosTeam
         if settings.names:
@@ -99,7 +104,7 @@ class PlannerNode(Node):
             wake=self._wake.trigger,
         )
         steady.every(self, 1.0 / settings.tick_rate, self._regular_tick)
-        steady.every(self, LOOK_PERIOD, self._calls.watch)
+        steady.every(self, LOOK_PERIOD, self._look_after)
         self._made.callback(self._leave)
         self._made.callback(self._runner.close)
         self._triggers = Triggers(self, settings.triggers) if settings.triggers else None
@@ -120,6 +125,10 @@ class PlannerNode(Node):
     def _regular_tick(self) -> None:
         self._tick()
         self._reporter.look_for_watchers(show=self._queue.running is None)
+
+    def _look_after(self) -> None:
+        self._calls.watch()
+        self._reporter.feed_back()
 
     def _report(self) -> Report:
         task, last, held = self._queue.running, self._runner.last, self._control.held()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from builtin_interfaces.msg import Time
@@ -19,6 +19,7 @@ from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.turns import Said
 from reactree_ros.episode import Episode
 from reactree_ros.llm.port import Reply
+from reactree_ros.nodes import steady
 from reactree_ros.nodes.messages import attempts_to_msg, decision_to_msg, fill
 from reactree_ros.nodes.planner.task import Task
 from reactree_ros.routine.running import RoutineNode
@@ -53,6 +54,8 @@ BLANK = {
 }
 #: Number of sightings shown: the last ones.
 SIGHTINGS = 12
+#: Least time between two feedbacks, in seconds: nobody reads faster, and each costs as much as a request.
+FED_EVERY = 0.1
 
 
 def id_of(goal_handle: Any) -> str:
@@ -68,6 +71,23 @@ class _Moment:
     decisions: int  # decisions so far, with this one
     steps: int  # steps so far
     is_new: bool  # whether it was not reported before, by the run that this one resumes
+
+
+@dataclass
+class _News:
+    """What the next feedback says.
+
+    Attributes:
+        now: Its fields but for ``told``.
+        told: What happened since the last feedback, a line each.
+        due: Whether there is something new.
+        sent: When the last one was sent.
+    """
+
+    now: dict[str, Any] = field(default_factory=dict)
+    told: list[str] = field(default_factory=list)
+    due: bool = False
+    sent: float = float("-inf")
 
 
 class Reporter(Listener):
@@ -93,7 +113,7 @@ class Reporter(Listener):
         self._streams: set[str] = set()
         self._task: Task | None = None
         self._shown: Task | None = None  # the one whose tree is there
-        self._feedback = ExecuteTask.Feedback()
+        self._news = _News()
         self._compared = False  # whether a resumed run was compared with its record
         self._happened = deque[Callable[[], None]]()
         self._replies: dict[int, Reply] = {}  # by node, those that nothing is reported of yet
@@ -102,7 +122,7 @@ class Reporter(Listener):
     def clear(self, task: Task) -> None:
         """Remove the last task's tree; report a new task from now on."""
         self.tree.clear()
-        self._task, self._feedback, self._compared = task, ExecuteTask.Feedback(), False
+        self._task, self._news, self._compared = task, _News(), False
         self._happened.clear()
         self._replies.clear()
 
@@ -123,6 +143,16 @@ class Reporter(Listener):
             self.tree.show()
         self._streams = streams
 
+    def feed_back(self, *, late: bool = False) -> None:
+        """Send the feedback that is due; ``late``: also if one was sent just before."""
+        task, news = self._task, self._news
+        if task is None or not news.due or not task.goal_handle.is_active:
+            return
+        if late or steady.now() - news.sent >= FED_EVERY:
+            task.goal_handle.publish_feedback(ExecuteTask.Feedback(told=news.told, **news.now))
+            news.told, news.due, news.sent = [], False, steady.now()
+            task.feedbacks += 1
+
     def close(self) -> None:
         self._board.unregister()
 
@@ -142,6 +172,7 @@ class Reporter(Listener):
     def _report(self) -> None:
         while self._happened:
             self._happened.popleft()()
+        self.feed_back()
 
     def came(self, node: Goal, call: Call, answer: Any) -> None:
         if isinstance(answer, Reply):
@@ -160,8 +191,7 @@ class Reporter(Listener):
         moment = self._moment()
 
         def publish() -> None:
-            self._feedback.last_observation = observation.text
-            self._publish(moment, node)
+            self._tell(moment, node, f"    {observation.text}", last_observation=observation.text)
 
         self._happened.append(publish)
 
@@ -169,9 +199,9 @@ class Reporter(Listener):
         self._happened.append(lambda: self._show_seen(observation))
         if self._current.way is not None and not self._current.returning and not self._compared:
             self._compared = True
-            self._feedback.differences = self._current.way.otherwise(observation)
-            for difference in self._feedback.differences:
-                self._node.get_logger().warning(f"not as it was: {difference}")
+            for difference in self._current.way.otherwise(observation):
+                self._news.told.append(f"not as it was: {difference}")
+                self._node.get_logger().warning(self._news.told[-1])
 
     def _show_seen(self, observation: Observation) -> None:
         for seen in observation.seen:
@@ -187,10 +217,10 @@ class Reporter(Listener):
         moment = self._moment()
 
         def publish() -> None:
-            self._node.get_logger().info(f"held: {reason}" if reason else "the task goes on")
+            said = f"held: {reason}" if reason else "the task goes on"
+            self._node.get_logger().info(said)
             self._show(held_because=reason or BLANK["held_because"])
-            self._feedback.held = reason
-            self._publish(moment, node)
+            self._tell(moment, node, said, held=reason)
 
         self._happened.append(publish)
 
@@ -210,7 +240,7 @@ class Reporter(Listener):
 
     def _decision(self, moment: _Moment, node: Goal, said: Said, reply: Reply, reason: str = "") -> None:
         decision = said.decision
-        if moment.is_new:
+        if moment.is_new and self._decisions.get_subscription_count():
             about = {"header": Header(stamp=moment.stamp), "goal_id": self._current.goal_handle.goal_id}
             about |= {"count": moment.decisions, "node_id": node.index, "subgoal": node.subgoal, "depth": node.depth}
             about |= {"text": said.text, "reason": reason, "attempts": attempts_to_msg(reply)}
@@ -219,18 +249,20 @@ class Reporter(Listener):
         shown = " ".join(said.text.split()) if reason or decision is None else decision.in_a_line()
         self.tree.decided(node, f"refused: {shown}" if reason else shown)
         self._show(subgoal=node.subgoal, decision=shown, **self._counts())
-        self._feedback.last_decision, self._feedback.refused = said.text, reason
-        self._feedback.asked_again = list(dict.fromkeys(one.objection for one in reply.in_vain))
-        self._publish(moment, node)
+        objections = dict.fromkeys(one.objection for one in reply.in_vain)
+        told = [*(f"    asked again: {one}" for one in objections), f"[{moment.decisions}] {said.text}"]
+        told += [f"    refused: {reason}"] if reason else []
+        self._tell(moment, node, *told, last_decision=said.text, refused=reason)
 
-    def _publish(self, moment: _Moment, node: Goal) -> None:
-        if moment.is_new and self._current.goal_handle.is_active:
-            self._feedback.decisions, self._feedback.steps = moment.decisions, moment.steps
-            above = _from_root(node)
-            self._feedback.active_path = [behaviour.name for behaviour in above]
-            self._feedback.routine = next((one.name for one in above if isinstance(one, RoutineNode)), "")
-            self._current.goal_handle.publish_feedback(self._feedback)
-            self._current.feedbacks += 1
+    def _tell(self, moment: _Moment, node: Goal, *told: str, **now: str) -> None:
+        if moment.is_new:
+            above, news = _from_root(node), self._news
+            news.now |= now | {"decisions": moment.decisions, "steps": moment.steps}
+            news.now["active_path"] = [behaviour.name for behaviour in above]
+            by = next((one.name for one in above if isinstance(one, RoutineNode)), "")
+            news.told += [f"by {by}"] if by not in ("", news.now.get("routine")) else []
+            news.now["routine"], news.due = by, True
+            news.told += told
 
 
 def _from_root(node: Goal) -> list[Behaviour]:

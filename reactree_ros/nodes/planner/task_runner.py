@@ -47,7 +47,6 @@ from reactree_ros.nodes.planner.task import (
     result_of,
     spec_of_goal,
 )
-from reactree_ros.nodes.qos import FEEDBACK
 from reactree_ros.nodes.settings import TaskSettings
 from reactree_ros.nodes.waiting import settled
 from reactree_ros.person.port import is_stop
@@ -178,7 +177,6 @@ class TaskRunner:
             cancel_callback=self._cancel,
             callback_group=ReentrantCallbackGroup(),
             result_timeout=60,
-            feedback_pub_qos_profile=FEEDBACK,
         )
 
     async def _carry_out(self, task: Task) -> ExecuteTask.Result:
@@ -368,6 +366,7 @@ class TaskRunner:
             return self._without_turn(goal_handle)
         try:
             result = await self._result_of(task)
+            self._reporter.feed_back(late=True)
             result.feedbacks = task.feedbacks
         finally:
             self._queue.running = None
