@@ -7,8 +7,8 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from functools import cache
-from itertools import chain, groupby, takewhile
+from functools import cache, lru_cache
+from itertools import chain
 from typing import Any, TypeVar, cast, get_args, get_type_hints
 
 from builtin_interfaces.msg import Time
@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from reactree_interfaces.action import ExecuteSkill
 from reactree_interfaces.msg import Argument, ObjectSighting, SpokenDecision
 from reactree_interfaces.msg import Attempt as AttemptMsg
+from reactree_interfaces.msg import Example as ExampleMsg
 from reactree_interfaces.msg import Observation as ObservationMsg
 from reactree_interfaces.msg import Picture as PictureMsg
 from reactree_interfaces.msg import Spot as SpotMsg
@@ -257,17 +258,17 @@ def request_from_msg(msg: Generate.Request) -> DecisionRequest:
     return value_in(
         DecisionRequest,
         msg,
-        turns=tuple(_turns(msg.turns)),
+        turns=tuple(_turn(one, index) for index, one in enumerate(msg.turns)),
         may_say=_may_say(msg),
         words=tuple(filter(None, msg.words.split("\n"))),
         things=tuple(filter(None, msg.things.split("\n"))),
     )
 
 
-def _turn_to_msg(turn: Turn, example: int = 0) -> TurnMsg:
+def _kind_of(turn: Turn) -> int:
     if isinstance(turn, Told):
-        return TurnMsg(kind=ABOUT_CODES[turn.about], text=turn.text, example=example)
-    return TurnMsg(kind=TurnMsg.SAID if isinstance(turn, Said) else TurnMsg.SAW, text=turn.text, example=example)
+        return ABOUT_CODES[turn.about]
+    return int(TurnMsg.SAID if isinstance(turn, Said) else TurnMsg.SAW)
 
 
 def turns_to_msgs(turns: Sequence[Turn]) -> list[TurnMsg]:
@@ -275,47 +276,45 @@ def turns_to_msgs(turns: Sequence[Turn]) -> list[TurnMsg]:
     msgs: list[TurnMsg] = []
     for turn in turns:
         if isinstance(turn, ToldStart):
-            msgs.append(TurnMsg(kind=TurnMsg.START, text=turn.system, rule=turn.rule))
-            msgs += [_turn_to_msg(one, number) for number, example in enumerate(turn.examples, 1) for one in example]
+            examples = [
+                ExampleMsg(kinds=[*map(_kind_of, one)], texts=[turn.text for turn in one]) for one in turn.examples
+            ]
+            msgs.append(TurnMsg(kind=TurnMsg.START, text=turn.system, rule=turn.rule, examples=examples))
         else:
-            msgs.append(_turn_to_msg(turn))
+            msgs.append(TurnMsg(kind=_kind_of(turn), text=turn.text))
         pictures = pictures_of(turn)
         msgs[-1].pictures = list(pictures_to_msgs(pictures[max(0, left_out) :]))
         left_out -= len(pictures)
     return msgs
 
 
-def _turns(msgs: Sequence[TurnMsg]) -> Iterator[Turn]:
-    before: Turn | None = None
-    for index, msg in enumerate(msgs):
-        if msg.kind == TurnMsg.START:
-            yield (before := _start(msgs, index))
-        elif not msg.example:
-            yield (before := _turn(msg, index))
-        elif not isinstance(before, ToldStart):
-            raise ValueError(f"turns[{index}].example is {msg.example}; examples follow a turn of kind START")
-
-
-def _start(msgs: Sequence[TurnMsg], index: int) -> ToldStart:
-    follows = takewhile(lambda one: one[1].example, enumerate(msgs[index + 1 :], index + 1))
-    grouped = groupby(follows, lambda one: one[1].example)
-    examples = tuple(tuple(_turn(msg, at) for at, msg in example) for _, example in grouped)
-    return ToldStart(system=msgs[index].text, examples=examples, rule=msgs[index].rule)
-
-
 def _turn(msg: TurnMsg, index: int) -> Turn:
-    if msg.kind in ABOUT:
-        return Told(msg.text, ABOUT[msg.kind])
-    if msg.kind not in (TurnMsg.SAID, TurnMsg.SAW):
-        raise ValueError(f"turns[{index}].kind is {msg.kind}; it must be one of the constants of Turn.msg")
-    if msg.kind == TurnMsg.SAID:
-        return Said(msg.text)
-    if not msg.pictures:
-        return Saw(msg.text)
     try:
+        if msg.kind == TurnMsg.START:
+            examples = tuple((bytes(one.kinds), tuple(one.texts)) for one in msg.examples)
+            return _start(msg.text, msg.rule, examples)
+        turn = _turn_of(msg.kind, msg.text)
+        if not msg.pictures or not isinstance(turn, Saw):
+            return turn
         return Saw(msg.text, Observation(msg.text, pictures=tuple(map(picture_from_msg, msg.pictures))))
     except ValueError as error:
-        raise ValueError(f"turns[{index}].pictures: {error}") from None
+        raise ValueError(f"turns[{index}]: {error}") from None
+
+
+@lru_cache(maxsize=64)  # a run says the same at each decision, some hundred turns
+def _start(system: str, rule: str, examples: tuple[tuple[bytes, tuple[str, ...]], ...]) -> ToldStart:
+    for told, texts in examples:
+        if len(told) != len(texts):
+            raise ValueError(f"an example has {len(told)} kinds for {len(texts)} texts")
+    return ToldStart(system=system, examples=tuple(tuple(map(_turn_of, *one)) for one in examples), rule=rule)
+
+
+def _turn_of(kind: int, text: str) -> Turn:
+    if kind in ABOUT:
+        return Told(text, ABOUT[kind])
+    if kind not in (TurnMsg.SAID, TurnMsg.SAW):
+        raise ValueError(f"kind is {kind}; it must be one of the constants of Turn.msg")
+    return Said(text) if kind == TurnMsg.SAID else Saw(text)
 
 
 def _may_say(msg: Generate.Request) -> MaySay:
