@@ -289,22 +289,22 @@ def start(
     watchdog = arguments.watchdog(context)
     if arguments.own(context, "start_inference") == "true":
         managed = {INFERENCE.name: arguments.launched(context, INFERENCE, ["inference.yaml"]), **managed}
-    nodes = [*managed.values(), planner]
+    managed[PLANNER.name] = planner  # last: it needs the others
     common = arguments.common(context)
     instruction, task_id = arguments.own(context, "instruction"), arguments.given(context, of_bridge).get("task_id", "")
-    names = [*managed, PLANNER.name, WATCHDOG]
+    names = [*managed, WATCHDOG]
     page = ["--planner-node", PLANNER.name, "--port", arguments.own(context, "view_port")]
-    bring_up = ours("bring_up", arguments=[*managed, "--also", PLANNER.name, WATCHDOG], **common)
+    bring_up = ours("bring_up", arguments=[*managed, "--also", WATCHDOG], **common)
     task = ours("execute_task", arguments=["--task-id", task_id or "-1", "--", instruction], **common)
     one_task = bool(instruction or task_id)
     end = [actions.EmitEvent(event=Shutdown(reason="goal reached"))]
     return [
         *([actions.RegisterEventHandler(OnShutdown(on_shutdown=interrupted))] if one_task else []),
         *[arguments.supervised(context, node, name) for name, node in managed.items()],
-        *[arguments.supervised(context, node) for node in (*robots.nodes, planner, watchdog)],
+        *[arguments.supervised(context, node) for node in (*robots.nodes, watchdog)],
         at_the_end_of(bring_up, fail("the nodes could not be brought up"), well=[task] if one_task else []),
         at_the_end_of(task, fail("the goal was not reached"), well=end),
-        *where_absent(names, [*robots.nodes, *nodes, bring_up, watchdog], common),
+        *where_absent(names, [*robots.nodes, *managed.values(), bring_up, watchdog], common),
         *([ours("view", arguments=page, **common)] if arguments.own(context, "view") == "true" else []),
         *(viewer() if arguments.own(context, "use_viewer") == "true" else []),
     ]

@@ -12,6 +12,7 @@ from reactree_interfaces.msg import BridgeStatus
 from reactree_interfaces.srv import ResetWorld
 
 from reactree_ros.background.pending import Pending
+from reactree_ros.errors import UserError
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.bridge.endpoints import ObservationTopic, SkillServer, WorldServices
 from reactree_ros.nodes.bridge.world_host import WorldHost
@@ -77,20 +78,11 @@ class Bridge(ManagedNode):
         self.heartbeat = Heartbeat(self)
         Diagnostics(self, "world", self._report)
 
-    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Load world and policy, make the endpoints; fails while something moves in the former world."""
+    def prepare(self) -> None:
         if self.host.leaving:
-            self.get_logger().error("something still moves in the former world; configure again later")
-            return TransitionCallbackReturn.FAILURE
-        try:
-            self.host.load_policy()
-            self.take(self.load())
-        except Exception as error:  # also one of the world's author
-            self.get_logger().error(str(error) or type(error).__name__)
-            return TransitionCallbackReturn.FAILURE
-        if self._skills is None:
-            self._offer()
-        return self.follow("configure")
+            raise UserError("something still moves in the former world; configure again later")
+        self.host.load_policy()
+        self.take(self.load())
 
     def follow(self, transition: str) -> TransitionCallbackReturn:
         """Make the same transition with the bridges of the other robots."""
@@ -101,8 +93,7 @@ class Bridge(ManagedNode):
                 return TransitionCallbackReturn.FAILURE
         return TransitionCallbackReturn.SUCCESS
 
-    def _offer(self) -> None:
-        """Make the endpoints; they stay after a cleanup, so that open requests are answered."""
+    def offer(self) -> None:
         topic = ObservationTopic(self)
         self._status = self.create_publisher(BridgeStatus, "~/status", LATCHED)
         self._person = RosPerson(self, self.heartbeat)
@@ -110,7 +101,6 @@ class Bridge(ManagedNode):
         self.serves[self.resolve_service_name("~/execute_skill")] = self._skills
         self._made.callback(self._skills.close)
         WorldServices(self, self.host, self, topic)
-        self.offer_check()
         steady.every(self, LOOK_PERIOD, self._look_after)
 
     @logged

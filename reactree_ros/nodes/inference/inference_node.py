@@ -53,7 +53,6 @@ class InferenceNode(ManagedNode):
         self._running: dict[str, tuple[Pending[Reply], float]] = {}
         self._aborted: set[str] = set()
         self._overtaken: dict[str, float] = {}  # requests that were aborted before they came, and when
-        self._offered: list[Any] = []
         self._refused = 0  # texts of the model that were not taken
         self._count = self._errors = self._prompt_tokens = self._cached_tokens = self._tokens = 0
         self._latency = 0.0
@@ -68,18 +67,11 @@ class InferenceNode(ManagedNode):
         self.heartbeat = Heartbeat(self)
         Diagnostics(self, "requests", self._report)
 
-    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        try:
-            model = self._given or self._make()
-            at_once = settings_of(self, InferenceNodeSettings).max_concurrent
-            self._model = model if isinstance(model, FairQueue) else FairQueue(model, at_once)
-            self._ready = self._model.ready()
-        except Exception as error:  # also one of the language model's author
-            self.get_logger().error(str(error) or type(error).__name__)
-            return TransitionCallbackReturn.FAILURE
-        if not self._offered:
-            self._offer()
-        return TransitionCallbackReturn.SUCCESS
+    def prepare(self) -> None:
+        model = self._given or self._make()
+        at_once = settings_of(self, InferenceNodeSettings).max_concurrent
+        self._model = model if isinstance(model, FairQueue) else FairQueue(model, at_once)
+        self._ready = self._model.ready()
 
     def _make(self) -> LanguageModel:
         spec, settings = self._chosen()
@@ -93,14 +85,11 @@ class InferenceNode(ManagedNode):
         spec = MODELS.get(settings.llm)
         return spec, settings_of(self, spec.settings)
 
-    def _offer(self) -> None:
+    def offer(self) -> None:
         group = ReentrantCallbackGroup()
-        self._offered = [
-            self.create_service(Generate, "~/generate", self._on_generate, callback_group=group),
-            self.create_service(AbortGeneration, "~/abort", self._on_abort, callback_group=group),
-            self.create_service(ModelReady, "~/ready", self._on_ready, callback_group=group),
-        ]
-        self.offer_check()
+        self.create_service(Generate, "~/generate", self._on_generate, callback_group=group)
+        self.create_service(AbortGeneration, "~/abort", self._on_abort, callback_group=group)
+        self.create_service(ModelReady, "~/ready", self._on_ready, callback_group=group)
         steady.every(self, 0.1, self._look_after)
 
     @logged
