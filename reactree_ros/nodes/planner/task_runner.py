@@ -175,7 +175,7 @@ class TaskRunner:
             handle_accepted_callback=self._accepted,
             cancel_callback=self._cancel,
             callback_group=ReentrantCallbackGroup(),
-            result_timeout=60,
+            result_timeout=900,  # tasks are few, and a client may have lost its network meanwhile
         )
 
     async def _carry_out(self, task: Task) -> ExecuteTask.Result:
