@@ -285,11 +285,10 @@ def start(
         for within, also in robots.bridges.items()
     }
     of_planner = {**robots.planner, **({"robots": ",".join(robots.names)} if robots.names else {})}
-    planner = arguments.launched(context, PLANNER, ["planner.yaml", own], of_planner)
     watchdog = arguments.watchdog(context)
     if arguments.own(context, "start_inference") == "true":
         managed = {INFERENCE.name: arguments.launched(context, INFERENCE, ["inference.yaml"]), **managed}
-    managed[PLANNER.name] = planner  # last: it needs the others
+    managed[PLANNER.name] = arguments.launched(context, PLANNER, ["planner.yaml", own], of_planner)  # needs the others
     common = arguments.common(context)
     instruction, task_id = arguments.own(context, "instruction"), arguments.given(context, of_bridge).get("task_id", "")
     names = [*managed, WATCHDOG]

@@ -6,6 +6,7 @@ import abc
 import functools
 import traceback
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any, TypeVar
 
 from lifecycle_msgs.srv import ChangeState
@@ -36,6 +37,8 @@ class ManagedNode(LifecycleNode, abc.ABC):
     """
 
     def __init__(self, name: str, **kwargs: Any) -> None:
+        # Before what can be refused: since Kilted a shutdown destroys what was only half made, too.
+        self.made = ExitStack()  # closes what it has made, at its end
         self.offers = False  # whether its endpoints are there; they stay after a cleanup: open requests are answered
         super().__init__(name, **kwargs)
         name = self.resolve_service_name("~/change_state")  # rclpy raises out of it, which would end the node
@@ -116,6 +119,10 @@ class ManagedNode(LifecycleNode, abc.ABC):
     @abc.abstractmethod
     def begin_stop(self) -> None:
         """Cancel what is in flight."""
+
+    def destroy_node(self) -> None:
+        self.made.close()
+        super().destroy_node()
 
     @abc.abstractmethod
     def release(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from typing import Any
 
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
@@ -62,8 +61,6 @@ class Bridge(ManagedNode):
     """
 
     def __init__(self, name: str, **kwargs: Any) -> None:
-        # before what can be refused: since Kilted a shutdown destroys what was only half made, too
-        self._made = ExitStack()
         self._skills: SkillServer | None = None  # made when the node is configured first
         self.members: dict[str, MemberBridge] = {}  # the bridges of the other robots, by their names
         self.robots: Sequence[str] = ()  # those that share the world; none if there is one
@@ -74,7 +71,7 @@ class Bridge(ManagedNode):
         self._settings = settings_of(self, BridgeSettings)
         robot = self.get_namespace().strip("/")
         self.host = WorldHost(self._settings, self.get_logger(), self._confirm, robot=robot, house=self.house)
-        self._made.callback(self.host.close)
+        self.made.callback(self.host.close)
         self.heartbeat = Heartbeat(self)
         Diagnostics(self, "world", self._report)
 
@@ -99,7 +96,7 @@ class Bridge(ManagedNode):
         self._person = RosPerson(self, self.heartbeat)
         self._skills = SkillServer(self, self.host, topic, self._person, confirm_timeout=self._settings.confirm_timeout)
         self.serves[self.resolve_service_name("~/execute_skill")] = self._skills
-        self._made.callback(self._skills.close)
+        self.made.callback(self._skills.close)
         WorldServices(self, self.host, self, topic)
         steady.every(self, LOOK_PERIOD, self._look_after)
 
@@ -207,7 +204,6 @@ class Bridge(ManagedNode):
                 self.executor.remove_node(member)
             member.destroy_node()
         self.members = {}
-        self._made.close()
         super().destroy_node()
 
 

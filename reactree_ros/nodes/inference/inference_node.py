@@ -43,7 +43,6 @@ class InferenceNode(ManagedNode):
     serves: Mapping[str, Any] = {}  # no actions
 
     def __init__(self, name: str = "inference", *, model: LanguageModel | None = None, **kwargs: Any) -> None:
-        # before what can be refused: since Kilted a shutdown destroys what was only half made, too
         self._given = model
         self._about: Mapping[str, Any] = {}  # name and settings; nothing for a given model
         self._trained_for: tuple[str, ...] = ()
@@ -62,6 +61,7 @@ class InferenceNode(ManagedNode):
         self._warning = ""  # of the first reply that had one
         self._rarely = Rarely()
         super().__init__(name, **kwargs)
+        self.made.callback(self.release)
         declare(self, InferenceNodeSettings)
         declare_chosen(self, MODELS, settings_of(self, InferenceNodeSettings).llm)
         self.heartbeat = Heartbeat(self)
@@ -230,10 +230,6 @@ class InferenceNode(ManagedNode):
 
     def stopped(self) -> bool:
         return not self._running
-
-    def destroy_node(self) -> None:
-        self.release()
-        super().destroy_node()
 
 
 def _failed(response: Generate.Response, code: int, message: str) -> Generate.Response:

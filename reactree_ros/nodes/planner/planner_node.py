@@ -31,7 +31,7 @@ from reactree_ros.nodes.settings import PlannerNodeSettings, TaskSettings
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.nodes.waiting import Wake
 
-#: Time between two looks after calls to bridge and inference node, and after feedback, in seconds.
+#: Time between two looks after calls to bridge and inference node, feedback, and who watches, in seconds.
 LOOK_PERIOD = 0.1
 #: Without these nothing can be watched.
 WATCHING = ("py_trees_ros", "py_trees_ros_interfaces")
@@ -61,14 +61,13 @@ class PlannerNode(ManagedNode):
     """
 
     def __init__(self, name: str = "reactree_planner", *, beside: Iterable[Any] = (), **kwargs: Any) -> None:
-        # before what can be refused: since Kilted a shutdown destroys what was only half made, too
-        self._made, self._opened = ExitStack(), ExitStack()
-        self._released = False  # whether the memory is to be closed
+        super().__init__(name, **kwargs)
+        self._opened, self._released = ExitStack(), False  # closes the memory; whether it is to be closed
         self._memory: EpisodicMemory | None = None
         self._triggers: Triggers | None = None
         self._rest: Pending[None] = Pending.ready(None)
         self._beside = tuple(beside)
-        super().__init__(name, **kwargs)
+        self.made.callback(self._opened.close)
         declare(self, PlannerNodeSettings)
         declare(self, TaskSettings, read_only=False)
         self._settings = settings = settings_of(self, PlannerNodeSettings)
@@ -78,8 +77,7 @@ class PlannerNode(ManagedNode):
         bridges = [f"{robot}/{settings.bridge}" for robot in settings.names] or [settings.bridge]
         self._bridges = {name: self.resolve_topic_name(name) for name in bridges}
         self._others = {**self._bridges, settings.inference: self.resolve_topic_name(settings.inference)}
-        namespaces = sorted({name.rpartition("/")[0] for name in self._others} - {""})
-        self._lives = Lives(self, silence=settings.silence, namespaces=namespaces)
+        self._lives = Lives(self, silence=settings.silence, others=self._others)
         Diagnostics(self, "task", self._report)
 
     def prepare(self) -> None:
@@ -89,7 +87,7 @@ class PlannerNode(ManagedNode):
         self._released, self._memory = False, None
         if self._settings.triggers and self._triggers is None:
             self._triggers = Triggers(self, self._settings.triggers, active=lambda: not self._queue.closed)
-            self._made.callback(self._triggers.close)
+            self.made.callback(self._triggers.close)
         if self._settings.memory:
             named = memory(self._settings.memory)
             named.prepare()  # loading the embedder now, not in the first task
@@ -109,7 +107,7 @@ class PlannerNode(ManagedNode):
         self._control = TaskControl(self, self._queue, halted=self._world.halted, wake=self._wake.trigger)
         self._person = RosPerson(self, self.heartbeat, self._control.take_in)
         self._reporter = Reporter(self, task_tree(Sequence(self.get_name(), memory=True), self))
-        self._made.callback(self._reporter.close)
+        self.made.callback(self._reporter.close)
         self._runner = TaskRunner(
             self,
             self._queue,
@@ -121,10 +119,10 @@ class PlannerNode(ManagedNode):
             reporter=self._reporter,
             wake=self._wake.trigger,
         )
-        steady.every(self, 1.0 / settings.tick_rate, self._regular_tick)
+        steady.every(self, 1.0 / settings.tick_rate, self._tick)
         steady.every(self, LOOK_PERIOD, self._look_after)
-        self._made.callback(self._leave)
-        self._made.callback(self._runner.close)
+        self.made.callback(self._leave)
+        self.made.callback(self._runner.close)
 
     @logged
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -143,14 +141,11 @@ class PlannerNode(ManagedNode):
         if self._queue.running is not None:
             self._runner.tick(self._queue.running)
 
-    def _regular_tick(self) -> None:
-        self._tick()
-        self._reporter.look_for_watchers(show=self._queue.running is None)
-        self._close_memory()
-
     def _look_after(self) -> None:
         self._calls.watch()
         self._reporter.feed_back()
+        self._reporter.look_for_watchers(show=self._queue.running is None)
+        self._close_memory()
 
     def _report(self) -> Report:
         if not self.offers:
@@ -201,11 +196,6 @@ class PlannerNode(ManagedNode):
     def _close_memory(self) -> None:
         if self._released and self._queue.running is None:  # a task remembers at its end
             self._opened.close()
-
-    def destroy_node(self) -> None:
-        self._made.close()
-        self._opened.close()
-        super().destroy_node()
 
     def _leave(self) -> None:
         if any(map(self._lives.has_died, self._bridges.values())):
