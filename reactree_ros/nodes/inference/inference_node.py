@@ -14,7 +14,7 @@ from reactree_ros.episode.telemetry import serving
 from reactree_ros.files.secrecy import redacted
 from reactree_ros.llm.engine_model import FairQueue
 from reactree_ros.llm.port import LanguageModel, LanguageModelError, Reply
-from reactree_ros.llm.spec import MODELS, ModelSpec, load_models_file, make_model, model_to_dict
+from reactree_ros.llm.spec import MODELS, load_models_file, make_model, model_to_dict
 from reactree_ros.llm.waiting import Rarely, kept_out_of_the_log, words_of
 from reactree_ros.nodes import steady
 from reactree_ros.nodes.diagnostics import OK, STALE, WARN, Diagnostics, Report
@@ -25,7 +25,6 @@ from reactree_ros.nodes.parameters import declare, declare_chosen, settings_of
 from reactree_ros.nodes.settings import InferenceNodeSettings
 from reactree_ros.nodes.spinning import run_node
 from reactree_ros.nodes.waiting import settled
-from reactree_ros.plugins.settings import Settings
 
 #: How long an abort may overtake its request, in seconds.
 OVERTAKING = 1.0
@@ -74,16 +73,13 @@ class InferenceNode(ManagedNode):
         self._ready = self._model.ready()
 
     def _make(self) -> LanguageModel:
-        spec, settings = self._chosen()
+        named = settings_of(self, InferenceNodeSettings)
+        if named.models_file:
+            spec, settings = load_models_file(named.models_file)
+        else:
+            settings = settings_of(self, (spec := MODELS.get(named.llm)).settings)
         self._about, self._trained_for = model_to_dict(spec, settings), spec.trained_for(settings)
         return make_model(spec, settings)
-
-    def _chosen(self) -> tuple[ModelSpec, Settings]:
-        settings = settings_of(self, InferenceNodeSettings)
-        if settings.models_file:
-            return load_models_file(settings.models_file)
-        spec = MODELS.get(settings.llm)
-        return spec, settings_of(self, spec.settings)
 
     def offer(self) -> None:
         group = ReentrantCallbackGroup()

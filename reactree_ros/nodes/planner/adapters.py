@@ -368,10 +368,6 @@ class RosTeam(WorldWrapper):
         for robot in self.robots.values():
             robot.stop()
 
-    def close(self) -> None:
-        for robot in self.robots.values():
-            robot.close()
-
     def leave(self) -> None:
         for robot in self.robots.values():
             robot.leave()
@@ -484,7 +480,3 @@ class RosLanguageModel(LanguageModel):
         if msg.error_code in kinds:  # nobody waits for a decision that was aborted from here
             raise kinds[msg.error_code](f"{self._inference}: {msg.message}")
         raise messages.error_from_msg(msg)
-
-    def close(self) -> None:
-        for client in (self._generate, self._abort, self._ready):
-            self._node.destroy_client(client)

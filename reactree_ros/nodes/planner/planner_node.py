@@ -33,8 +33,6 @@ from reactree_ros.nodes.waiting import Wake
 
 #: Time between two looks after calls to bridge and inference node, feedback, and who watches, in seconds.
 LOOK_PERIOD = 0.1
-#: Without these nothing can be watched.
-WATCHING = ("py_trees_ros", "py_trees_ros_interfaces")
 
 
 def task_tree(root: Behaviour, node: Node) -> TaskTree:
@@ -43,7 +41,7 @@ def task_tree(root: Behaviour, node: Node) -> TaskTree:
         from reactree_ros.nodes.planner.shown_tree import ShownTree
     except ModuleNotFoundError as error:
         package = str(error.name).partition(".")[0]
-        if package not in WATCHING:
+        if not package.startswith("py_trees_ros"):  # or the package of its interfaces
             raise
         node.get_logger().warning(
             f"{package} is not installed: no snapshots are sent, so no viewer and no py-trees-tree-watcher can show "
@@ -145,7 +143,8 @@ class PlannerNode(ManagedNode):
         self._calls.watch()
         self._reporter.feed_back()
         self._reporter.look_for_watchers(show=self._queue.running is None)
-        self._close_memory()
+        if self._released and self._queue.running is None:  # a task remembers at its end
+            self._opened.close()
 
     def _report(self) -> Report:
         if not self.offers:
@@ -191,11 +190,6 @@ class PlannerNode(ManagedNode):
 
     def release(self) -> None:
         self._released = True
-        self._close_memory()
-
-    def _close_memory(self) -> None:
-        if self._released and self._queue.running is None:  # a task remembers at its end
-            self._opened.close()
 
     def _leave(self) -> None:
         if any(map(self._lives.has_died, self._bridges.values())):

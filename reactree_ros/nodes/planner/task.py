@@ -102,7 +102,6 @@ ERROR_CODES = {
 #: Error code and message of tasks that are stopped before their end.
 CANCELED = (ExecuteTask.Result.CANCELED, "canceled")
 STOPPED = (ExecuteTask.Result.CANCELED, "a person has stopped it")
-INACTIVE = (ExecuteTask.Result.SHUTDOWN, "the planner is not active")
 DEACTIVATED = (ExecuteTask.Result.SHUTDOWN, "the planner was deactivated")
 SHUTDOWN = (ExecuteTask.Result.SHUTDOWN, "the planner was shut down")
 #: Fields of a goal's result that are the episode's.
@@ -272,7 +271,7 @@ class TaskQueue:
         self._preempts, self._size = on_busy == "preempt", {"reject": 0, "queue": size}.get(on_busy)
         self._waiting: deque[Any] = deque()
         self.running: Task | None = None
-        self.closed: tuple[int, str] | tuple[()] = INACTIVE  # why no goal is taken: error code and message
+        self.closed: tuple[int, str] | tuple[()] = (0, "the planner is not active")  # why no goal is taken
 
     def __len__(self) -> int:
         return len(self._waiting)

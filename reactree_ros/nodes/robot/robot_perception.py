@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
-from functools import partial
 from typing import Any
 
 from action_msgs.msg import GoalStatus
@@ -75,9 +74,9 @@ class Perception:
         self._unknown, self._buffer = TransformException, Buffer()
         # Not by tf2_ros' TransformListener, which hears /tf of all robots.
         check_name(config.tf, config.at(where, "tf"))
-        self._listen(TFMessage, config.tf, partial(self._transform, self._buffer.set_transform), TF)
-        static = partial(self._transform, self._buffer.set_transform_static)
-        self._listen(TFMessage, f"{config.tf}_static", static, TF_STATIC)
+        takes = (self._buffer.set_transform, TF), (self._buffer.set_transform_static, TF_STATIC)
+        for topic, (take, qos) in zip((config.tf, f"{config.tf}_static"), takes, strict=True):
+            self._listen(TFMessage, topic, lambda msg, take=take: [take(one, "") for one in msg.transforms], qos)
         if document is not None:
             self._take_map(document)
         else:
@@ -90,11 +89,6 @@ class Perception:
         with one_type(self._node, topic, type_name(kind)):
             self._subscriptions.append(self._node.create_subscription(kind, topic, callback, qos))
         self._heard.append((topic, type_name(kind), qos))
-
-    @staticmethod
-    def _transform(take: Callable[[Any, str], None], msg: Any) -> None:
-        for transform in msg.transforms:
-            take(transform, "")  # by nobody in particular
 
     def mismatches(self) -> list[str]:
         pose = "" if self._robot_pose is None else self._robot_pose.mismatch()
