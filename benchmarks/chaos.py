@@ -525,7 +525,7 @@ class Chaos:
         """Wait until a process is up; activate it if it is a lifecycle node."""
         pid, full = self.processes[name].pid, f"/{NAMES.get(name, name)}"
         self.until(lambda: any(said.pid == pid for said in self._lives.living(full)), f"{name} lives")
-        while name in ("robot_bridge", "inference"):
+        while name in ("robot_bridge", "inference", "planner"):
             state = self.ask(GetState, f"{full}/get_state", GetState.Request())
             if state is not None and state.current_state.id == State.PRIMARY_STATE_ACTIVE:
                 return

@@ -175,13 +175,15 @@ def needs_of(declared: Any, parameters: Mapping[str, Any]) -> tuple[Need, ...]:
     return tuple(need for one in each for need in _read(one, parameters))
 
 
-def need_in(fields: Mapping[str, Any]) -> Need:
-    """Return the need of :meth:`Need.as_fields`, which :func:`needs_of` has to take, too. Raises ValueError."""
-    if not fields["about"]:
-        raise ValueError(f"needs: about is empty; name what '{shortened_line(fields['fact'], 40)}' has to hold of")
-    low, high = (None if math.isnan(fields[name]) else fields[name] for name in _BOUNDS[:2])
-    limits = Limits(low, high, fields["given"])
-    return Need(fields["fact"], tuple(fields["about"]), fields["is_so"], fields["lasts"], limits)
+def need_in(msg: Any) -> Need:
+    """Return the need of a message with :meth:`Need.as_fields`, which :func:`needs_of` has to take, too.
+
+    Raises ValueError.
+    """
+    if not msg.about:
+        raise ValueError(f"needs: about is empty; name what '{shortened_line(msg.fact, 40)}' has to hold of")
+    low, high = (None if math.isnan(one) else one for one in (msg.at_least, msg.at_most))
+    return Need(msg.fact, tuple(msg.about), msg.is_so, msg.lasts, Limits(low, high, msg.given))
 
 
 def _read(declared: Any, parameters: Mapping[str, Any], *, is_so: bool = True) -> Iterator[Need]:

@@ -164,9 +164,9 @@ class Parameter(abc.ABC):
         return {"kind": type(self).__name__.lower(), "options": list(self.options() or ()), "most": 0}
 
     @classmethod
-    def settings_in(cls, fields: Mapping[str, Any]) -> Any:
-        """Return from such fields what follows its word in a file. Raises ValueError."""
-        return list(fields["options"])
+    def settings_in(cls, msg: Any) -> Any:
+        """Return from a message with such fields what follows its word in a file. Raises ValueError."""
+        return list(msg.options)
 
 
 class Enumerable(Parameter):
@@ -236,8 +236,8 @@ class Named(Enumerable):
         return {**super().as_fields(), "which": self.which}
 
     @classmethod
-    def settings_in(cls, fields: Mapping[str, Any]) -> Any:
-        return list(fields["options"]) or fields["which"] or None
+    def settings_in(cls, msg: Any) -> Any:
+        return list(msg.options) or msg.which or None
 
 
 #: Says which names can ever stand in a place, of things at least their words; None: nobody knows.
@@ -432,8 +432,8 @@ class Number(Parameter):
         return {**super().as_fields(), "bounds": [self.least, self.most, self.step], "units": [self.unit]}
 
     @classmethod
-    def settings_in(cls, fields: Mapping[str, Any]) -> Any:
-        return _numbers_in(fields, ("number",))["number"]
+    def settings_in(cls, msg: Any) -> Any:
+        return _numbers_in(msg, ("number",))["number"]
 
     @functools.cached_property
     def _numerals(self) -> frozenset[str]:
@@ -511,8 +511,8 @@ class Text(Parameter):
         return {**super().as_fields(), "longest": self.longest}
 
     @classmethod
-    def settings_in(cls, fields: Mapping[str, Any]) -> Any:
-        return fields["longest"]
+    def settings_in(cls, msg: Any) -> Any:
+        return msg.longest
 
 
 class Picture(Text):
@@ -683,12 +683,12 @@ class Pose(Parameter):
         return {**super().as_fields(), "frame": self.frame, **numbers}
 
     @classmethod
-    def settings_in(cls, fields: Mapping[str, Any]) -> Any:
-        return {"frame": fields["frame"], **_numbers_in(fields, ("x", "y", "yaw"))}
+    def settings_in(cls, msg: Any) -> Any:
+        return {"frame": msg.frame, **_numbers_in(msg, ("x", "y", "yaw"))}
 
 
-def _numbers_in(fields: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    bounds, units = [int(one) if float(one).is_integer() else one for one in fields["bounds"]], fields["units"]
+def _numbers_in(msg: Any, names: Sequence[str]) -> dict[str, Any]:
+    bounds, units = [int(one) if float(one).is_integer() else one for one in msg.bounds], msg.units
     if (len(bounds), len(units)) != (3 * len(names), len(names)):
         need = f"{3 * len(names)} and {len(names)}: least, greatest, step and unit of {', '.join(names)}"
         raise ValueError(f"{len(bounds)} bounds and {len(units)} units do not fit; give {need}")
@@ -750,9 +750,8 @@ def parameter_of(declared: Any) -> Parameter:
         raise ValueError(str(error)) from None
 
 
-def declared_in(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return as a file declares it what :meth:`Parameter.as_fields` said, with its default in words as ``usual``."""
-    kind = fields["kind"]
-    one = {kind: PARAMETERS[kind].settings_in(fields) if kind in PARAMETERS else None}
-    one = {"list": one, "most": fields["most"]} if fields["most"] else one
-    return {**one, "default": fields["usual"]} if fields["usual"] else one
+def declared_in(msg: Any) -> dict[str, Any]:
+    """Return as a file declares it what a message has of :meth:`Parameter.as_fields`, with its default as ``usual``."""
+    one = {msg.kind: PARAMETERS[msg.kind].settings_in(msg) if msg.kind in PARAMETERS else None}
+    one = {"list": one, "most": msg.most} if msg.most else one
+    return {**one, "default": msg.usual} if msg.usual else one

@@ -223,34 +223,33 @@ def skill_of(declared: Any) -> Skill:
     )
 
 
-def skill_in(fields: Mapping[str, Any]) -> Skill:
-    """Return the skill of :meth:`Skill.as_fields`; a ValueError says in one line why it is none."""
-    name = shortened_line(fields["name"], 60)
+def skill_in(msg: Any) -> Skill:
+    """Return the skill of a message with :meth:`Skill.as_fields`; a ValueError says in one line why it is none."""
     try:
-        needs = [need_in(one) for one in fields["needs"]]
-        declared = {what: _named(fields[what], what) for what in ("parameters", "returns", "effects")}
+        needs = [need_in(one) for one in msg.needs]
+        declared = {what: _named(getattr(msg, what), what) for what in (*_PLACES, "effects")}
         skill = skill_of(
             {
-                **{what: fields[what] for what in ("name", "wording", "description", "uses")},
+                **{what: getattr(msg, what) for what in ("name", "wording", "description", "uses")},
                 **{what: {part: declared_in(one) for part, one in declared[what].items()} for what in _PLACES},
-                "effect": {effect: one["about"] for effect, one in declared["effects"].items()},
+                "effect": {effect: one.about for effect, one in declared["effects"].items()},
                 "requires": [need.as_data() for need in needs],
             }
         )
         if [*skill.requires] != needs:
             raise ValueError("needs: that of a number has one parameter, is so, and lasts if a condition is given")
     except ValueError as error:
-        raise ValueError(in_one_line(f"skill '{name}': {error}")) from None
+        raise ValueError(in_one_line(f"skill '{shortened_line(msg.name, 60)}': {error}")) from None
     return skill
 
 
 _PLACES = ("parameters", "returns")
 
 
-def _named(parts: Sequence[Mapping[str, Any]], what: str) -> dict[str, Mapping[str, Any]]:
-    named = {part["name"]: part for part in parts}
+def _named(parts: Sequence[Any], what: str) -> dict[str, Any]:
+    named = {part.name: part for part in parts}
     if len(named) < len(parts):
-        each = shortened_line(", ".join(part["name"] for part in parts), 80)
+        each = shortened_line(", ".join(part.name for part in parts), 80)
         raise ValueError(f"{what}: one of {each} is named twice")
     return named
 

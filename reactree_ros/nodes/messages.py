@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cache, lru_cache
-from itertools import chain, groupby, takewhile
+from itertools import chain
 from typing import Any, TypeVar, cast, get_args, get_type_hints
 
 from builtin_interfaces.msg import Time
@@ -131,7 +131,6 @@ def picture_from_msg(msg: ros.Picture) -> Picture:
 
 
 def seconds_of(stamp: Time) -> float:
-    """Return a stamp in seconds."""
     return float(stamp.sec + stamp.nanosec / 1e9)
 
 
@@ -228,14 +227,7 @@ def skills_from(msgs: Sequence[ros.Skill]) -> dict[str, Skill]:
 
 @lru_cache(maxsize=1024)  # and what a skill has worked out of its words is kept
 def _skill(data: bytes) -> Skill:
-    return skill_in(_data_of(deserialize_message(data, ros.Skill)))
-
-
-def _data_of(msg: Any) -> Any:
-    if isinstance(msg, list):
-        return [_data_of(one) for one in msg]
-    fields = msg.get_fields_and_field_types() if hasattr(msg, "SLOT_TYPES") else ()
-    return {name: _data_of(getattr(msg, name)) for name in fields} if fields else msg
+    return skill_in(deserialize_message(data, ros.Skill))
 
 
 def household_to_msg(
@@ -278,13 +270,14 @@ def request_from_msg(msg: Generate.Request) -> DecisionRequest:
             raise ValueError(f"{name} is {getattr(msg, name):g}; it must be above 0")
     if not 0 < msg.top_p <= 1:
         raise ValueError(f"top_p is {msg.top_p:g}; it must be above 0 and at most 1")
-    return value_in(DecisionRequest, msg, turns=tuple(_turns(msg.turns)), may_say=_may_say(msg))
+    turns = tuple(_turn(one, index) for index, one in enumerate(msg.turns))
+    return value_in(DecisionRequest, msg, turns=turns, may_say=_may_say(msg))
 
 
-def _turn_to_msg(turn: Turn, example: int = 0) -> ros.Turn:
+def _kind_of(turn: Turn) -> int:
     if isinstance(turn, Told):
-        return ros.Turn(kind=ABOUT_CODES[turn.about], text=turn.text, example=example)
-    return ros.Turn(kind=ros.Turn.SAID if isinstance(turn, Said) else ros.Turn.SAW, text=turn.text, example=example)
+        return ABOUT_CODES[turn.about]
+    return int(ros.Turn.SAID if isinstance(turn, Said) else ros.Turn.SAW)
 
 
 def turns_to_msgs(turns: Sequence[Turn]) -> list[ros.Turn]:
@@ -292,47 +285,45 @@ def turns_to_msgs(turns: Sequence[Turn]) -> list[ros.Turn]:
     msgs: list[ros.Turn] = []
     for turn in turns:
         if isinstance(turn, ToldStart):
-            msgs.append(ros.Turn(kind=ros.Turn.START, text=turn.system, rule=turn.rule))
-            msgs += [_turn_to_msg(one, number) for number, example in enumerate(turn.examples, 1) for one in example]
+            examples = [
+                ros.Example(kinds=[*map(_kind_of, one)], texts=[turn.text for turn in one]) for one in turn.examples
+            ]
+            msgs.append(ros.Turn(kind=ros.Turn.START, text=turn.system, rule=turn.rule, examples=examples))
         else:
-            msgs.append(_turn_to_msg(turn))
+            msgs.append(ros.Turn(kind=_kind_of(turn), text=turn.text))
         pictures = pictures_of(turn)
         msgs[-1].pictures = list(pictures_to_msgs(pictures[max(0, left_out) :]))
         left_out -= len(pictures)
     return msgs
 
 
-def _turns(msgs: Sequence[ros.Turn]) -> Iterator[Turn]:
-    before: Turn | None = None
-    for index, msg in enumerate(msgs):
-        if msg.kind == ros.Turn.START:
-            yield (before := _start(msgs, index))
-        elif not msg.example:
-            yield (before := _turn(msg, index))
-        elif not isinstance(before, ToldStart):
-            raise ValueError(f"turns[{index}].example is {msg.example}; examples follow a turn of kind START")
-
-
-def _start(msgs: Sequence[ros.Turn], index: int) -> ToldStart:
-    follows = takewhile(lambda one: one[1].example, enumerate(msgs[index + 1 :], index + 1))
-    grouped = groupby(follows, lambda one: one[1].example)
-    examples = tuple(tuple(_turn(msg, at) for at, msg in example) for _, example in grouped)
-    return ToldStart(system=msgs[index].text, examples=examples, rule=msgs[index].rule)
-
-
 def _turn(msg: ros.Turn, index: int) -> Turn:
-    if msg.kind in ABOUT:
-        return Told(msg.text, ABOUT[msg.kind])
-    if msg.kind not in (ros.Turn.SAID, ros.Turn.SAW):
-        raise ValueError(f"turns[{index}].kind is {msg.kind}; it must be one of the constants of Turn.msg")
-    if msg.kind == ros.Turn.SAID:
-        return Said(msg.text)
-    if not msg.pictures:
-        return Saw(msg.text)
     try:
+        if msg.kind == ros.Turn.START:
+            examples = tuple((bytes(one.kinds), tuple(one.texts)) for one in msg.examples)
+            return _start(msg.text, msg.rule, examples)
+        turn = _turn_of(msg.kind, msg.text)
+        if not msg.pictures or not isinstance(turn, Saw):
+            return turn
         return Saw(msg.text, Observation(msg.text, pictures=tuple(map(picture_from_msg, msg.pictures))))
     except ValueError as error:
-        raise ValueError(f"turns[{index}].pictures: {error}") from None
+        raise ValueError(f"turns[{index}]: {error}") from None
+
+
+@lru_cache(maxsize=64)  # a run says the same at each decision, some hundred turns
+def _start(system: str, rule: str, examples: tuple[tuple[bytes, tuple[str, ...]], ...]) -> ToldStart:
+    for told, texts in examples:
+        if len(told) != len(texts):
+            raise ValueError(f"an example has {len(told)} kinds for {len(texts)} texts")
+    return ToldStart(system=system, examples=tuple(tuple(map(_turn_of, *one)) for one in examples), rule=rule)
+
+
+def _turn_of(kind: int, text: str) -> Turn:
+    if kind in ABOUT:
+        return Told(text, ABOUT[kind])
+    if kind not in (ros.Turn.SAID, ros.Turn.SAW):
+        raise ValueError(f"kind is {kind}; it must be one of the constants of Turn.msg")
+    return Said(text) if kind == ros.Turn.SAID else Saw(text)
 
 
 def _may_say(msg: Generate.Request) -> MaySay:

@@ -6,6 +6,7 @@ import itertools
 import json
 import re
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 
 import llguidance
@@ -464,7 +465,7 @@ def test_what_a_file_declares_is_what_a_message_carries(declared: Any) -> None:
     made = skill("do {it}", it=declared)
     assert json.loads(json.dumps(made.as_data()))["parameters"]["it"] == declared
     assert skill_of(json.loads(json.dumps(made.as_data()))) == made
-    assert skill_in(made.as_fields()) == made
+    assert skill_in(json.loads(json.dumps(made.as_fields()), object_hook=lambda part: SimpleNamespace(**part))) == made
 
 
 @pytest.mark.parametrize(

@@ -292,7 +292,7 @@ class Processes:
         given = ("bridge:=held_bridge", "inference:=held_inference", f"server_timeout:={server_timeout}")
         more = [part for one in given for part in ("-p", one)]
         planner = self.node("planner_node", *(arguments or ("--ros-args",)), *more)
-        assert self.node("bring_up", "held_inference", "held_bridge", *arguments).end() == 0
+        assert self.node("bring_up", "held_inference", "held_bridge", "reactree_planner", *arguments).end() == 0
         return bridge, inference, planner
 
     def kill_all(self) -> None:

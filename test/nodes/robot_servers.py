@@ -196,7 +196,8 @@ class Robot(Node):
             self.create_service(Trigger, "put_back", self._put_back)
         if body and not nav:
             self.create_subscription(Twist, "cmd_vel", self._drive, 1)
-        self._own = f"{self.get_namespace()}/".lstrip("/")  # begins the names of its frames
+        shares_tf = self.resolve_topic_name("/tf") == "/tf"
+        self._own = f"{self.get_namespace()}/".lstrip("/") if shares_tf else ""  # begins the names of its frames
         self._stamped(self._static, f"{self._own}base_link", f"{self._own}camera_link", *CAMERA)
         if body:
             self.create_timer(PERIOD, self._tick)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.lifecycle import TransitionCallbackReturn
-from reactree_interfaces.msg import Argument, Offer, SpokenDecision, Turn
+from reactree_interfaces.msg import Argument, Example, Offer, SpokenDecision, Turn
 from reactree_interfaces.srv import AbortGeneration, Generate
 from ros_graph import Graph
 
@@ -171,7 +171,7 @@ def test_choice_and_text_reach_the_model_as_such(graph: Graph) -> None:
 @pytest.mark.parametrize(
     ("request_", "message"),
     [
-        ({"kind": 9}, "kind is 9; it must be DECISION (0), CHOICE (1), TEXT (2), SUBGOAL (3) or CORRECTION (4)"),
+        ({"kind": 9}, "kind is 9; it must be one of the constants of Generate.srv"),
         ({"max_tokens": 0}, "max_tokens is 0; it must be above 0"),
         ({"patience": -1.0}, "patience is -1; it must be above 0"),
         ({"kind": 3}, "begins and goes_on are both false; one of them must be true"),
@@ -183,17 +183,22 @@ def test_choice_and_text_reach_the_model_as_such(graph: Graph) -> None:
         ({"top_p": 0.0}, "top_p is 0; it must be above 0 and at most 1"),
         ({"kind": 1}, "options is empty; a choice needs at least one"),
         ({"offers": [Offer(skill="drive")]}, "offers: no skill 'drive' is declared"),
-        ({"turns": [(0, "a"), (99, "b")]}, "turns[1].kind is 99; it must be one of the constants of Turn.msg"),
-        ({"turns": [(11, "a"), (99, "b", 1)]}, "turns[1].kind is 99; it must be one of the constants of Turn.msg"),
-        ({"turns": [(0, "a"), (0, "b", 2)]}, "turns[1].example is 2; examples follow a turn of kind START"),
+        (
+            {"turns": [Turn(text="a"), Turn(kind=99, text="b")]},
+            "turns[1]: kind is 99; it must be one of the constants of Turn.msg",
+        ),
+        (
+            {"turns": [Turn(kind=11, examples=[Example(kinds=[99], texts=["b"])])]},
+            "turns[0]: kind is 99; it must be one of the constants of Turn.msg",
+        ),
+        (
+            {"turns": [Turn(kind=11, examples=[Example(kinds=[6, 7], texts=["b"])])]},
+            "turns[0]: an example has 2 kinds for 1 texts",
+        ),
     ],
 )
 def test_a_malformed_request_is_refused_with_its_field(graph: Graph, request_: dict[str, Any], message: str) -> None:
     graph.inference(PromptModel())
-    if "turns" in request_:
-        request_ = {
-            "turns": [Turn(**dict(zip(("kind", "text", "example"), turn, strict=False))) for turn in request_["turns"]]
-        }
     response = answer(graph, ask(graph, **request_))
     assert (response.error_code, response.message) == (FAILED.INVALID_REQUEST, message)
     assert answer(graph, ask(graph)).error_code == OK

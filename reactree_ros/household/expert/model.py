@@ -358,8 +358,11 @@ _VERBS = {"go to ": frozenset[str](), "open ": frozenset({"CAN_OPEN"}), "turn on
 
 
 def own_classes_of(request: DecisionRequest, naming: Naming) -> tuple[ObjectClass, ...]:
+    named: dict[str, frozenset[str]] = {}
+    for word, properties in _named(request):  # most words come several times
+        named[word] = named.get(word, frozenset()) | properties
     found: dict[str, frozenset[str]] = {}
-    for word, properties in _named(request):
+    for word, properties in named.items():
         if not is_known(word := naming.with_words(word)):
             found[word] = found.get(word, frozenset()) | properties
     rooms = {word_of(room) for room in rooms_in(request.prompt)} if found else set[str]()

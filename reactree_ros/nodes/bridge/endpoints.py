@@ -117,7 +117,7 @@ class SkillServer:
             goal_callback=self.consider,
             cancel_callback=self.cancel,
             callback_group=ReentrantCallbackGroup(),
-            result_timeout=1,  # every status message names all goals that are kept
+            result_timeout=10,  # for a late client, as rcl's; all kept goals are in each status: 1 ms a skill at 2 Hz
         )
 
     @property

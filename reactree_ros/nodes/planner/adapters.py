@@ -92,10 +92,7 @@ class RosWorld(SharedWorld):
         self._goal = ""  # what whoever looks around next is about
         self._heard: Pending[None] = Pending()  # the first status
         self._halted = ""  # why nothing may move
-        self._halted_by_result: tuple[float, float] = (
-            0.0,
-            float("-inf"),
-        )  # of the latest such result: stamp, wall time
+        self._halted_by_result = 0.0, float("-inf")  # stamp and wall time of the latest such result
         self._status = node.create_subscription(BridgeStatus, f"{bridge}/status", self._note_status, LATCHED)
         self._changed: Callable[[], None] = lambda: None
 
@@ -368,10 +365,6 @@ class RosTeam(WorldWrapper):
         for robot in self.robots.values():
             robot.stop()
 
-    def close(self) -> None:
-        for robot in self.robots.values():
-            robot.close()
-
     def leave(self) -> None:
         for robot in self.robots.values():
             robot.leave()
@@ -484,7 +477,3 @@ class RosLanguageModel(LanguageModel):
         if msg.error_code in kinds:  # nobody waits for a decision that was aborted from here
             raise kinds[msg.error_code](f"{self._inference}: {msg.message}")
         raise messages.error_from_msg(msg)
-
-    def close(self) -> None:
-        for client in (self._generate, self._abort, self._ready):
-            self._node.destroy_client(client)

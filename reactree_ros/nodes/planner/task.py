@@ -102,6 +102,7 @@ ERROR_CODES = {
 #: Error code and message of tasks that are stopped before their end.
 CANCELED = (ExecuteTask.Result.CANCELED, "canceled")
 STOPPED = (ExecuteTask.Result.CANCELED, "a person has stopped it")
+DEACTIVATED = (ExecuteTask.Result.SHUTDOWN, "the planner was deactivated")
 SHUTDOWN = (ExecuteTask.Result.SHUTDOWN, "the planner was shut down")
 #: Fields of a goal's result that are the episode's.
 _OF_AN_EPISODE = (
@@ -270,7 +271,7 @@ class TaskQueue:
         self._preempts, self._size = on_busy == "preempt", {"reject": 0, "queue": size}.get(on_busy)
         self._waiting: deque[Any] = deque()
         self.running: Task | None = None
-        self.closed = False
+        self.closed: tuple[int, str] | tuple[()] = (0, "the planner is not active")  # why no goal is taken
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -278,7 +279,7 @@ class TaskQueue:
     def rejects(self) -> str:
         """Say why a further goal is rejected; empty: it is accepted."""
         if self.closed:
-            return "shutting down"
+            return self.closed[1]
         if self.running is None or self._size is None or len(self) < self._size:
             return ""
         return f"{len(self)} goals wait" if self._size else "a task runs"
