@@ -151,7 +151,7 @@ def needing(fact: str, *about: str, **more: Any) -> dict[str, Any]:
     ("changed", "says"),
     [
         (offers(skill="drve"), "offers: no skill 'drve' is declared; did you mean 'drive'?"),
-        (offers("distanc"), "offers: 'distanc' is no place of 'drive by {distance} m'; did you mean 'distance'?"),
+        (offers("distanc"), "'distanc' is no place of 'drive by {distance} m'; did you mean 'distance'?"),
         (offers("distance", "distance"), "places name one twice: distance, distance"),
         ({"declared": [ros.Skill(**DRIVE)] * 2}, "skills name one twice: drive, drive"),
         ({"kind": Generate.Request.CORRECTION, "offers": []}, "offers is empty; a correction needs at least one"),
