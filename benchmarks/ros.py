@@ -313,16 +313,23 @@ def taking(folder: str) -> dict[str, Any]:
 
 @contextmanager
 def processes(bench: Bench, folder: str, *commands: list[str]) -> Iterator[list[int]]:
-    """Run commands with the package of a folder, or the installed one if empty; yield their process ids."""
-    bench.until(lambda: not {"inference", "household_bridge", "reactree_planner"} & set(bench.get_node_names()))
+    """Run commands with the package of a folder, or the installed one if empty; yield their process ids.
+
+    A process that is interrupted leaves the graph before it ends. One that has to be killed would stay in it for 18 s
+    (Fast DDS) and mislead the next ones: then the benchmark ends.
+    """
     started = [subprocess.Popen(command, start_new_session=True, **taking(folder)) for command in commands]
     try:
         yield [process.pid for process in started]
     finally:
         for process in started:
             os.killpg(process.pid, signal.SIGINT)
-        for process in started:
-            process.wait(timeout=10)
+        try:
+            for process in started:
+                process.wait(timeout=BOUND)
+        finally:
+            for process in started:
+                process.kill()
 
 
 #: Starts a script of the nodes of any version.

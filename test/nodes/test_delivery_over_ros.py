@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
-import types
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,7 +19,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from reactree_interfaces.action import ExecuteSkill
 from robot.delivery import COUNTER, ERRANDS, delivery_robot, without_needless
 from ros_graph import Graph, activate
-from std_msgs.msg import Bool, String
+from std_msgs.msg import Bool
 
 from reactree_ros.agent.observation import Outcome
 from reactree_ros.nodes.robot.robot_bridge_node import RobotBridgeNode
@@ -75,14 +73,7 @@ class Delivery:
 
 
 @pytest.fixture
-def delivery(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Delivery]:
-    """The robot; it says in the map's frame where it is, so that no transform is asked for where tf2 is missing."""
-    if importlib.util.find_spec("tf2_ros") is None:
-        no_buffer = types.SimpleNamespace(set_transform=None, set_transform_static=None)
-        none = {"Buffer": lambda: no_buffer, "TransformException": LookupError}
-        monkeypatch.setitem(sys.modules, "tf2_ros", types.SimpleNamespace(**none))
-        monkeypatch.setitem(sys.modules, "tf2_msgs", types.SimpleNamespace())
-        monkeypatch.setitem(sys.modules, "tf2_msgs.msg", types.SimpleNamespace(TFMessage=String))  # nobody sends any
+def delivery(graph: Graph, tmp_path: Path) -> Iterator[Delivery]:
     delivery = Delivery(graph, tmp_path)
     yield delivery
     delivery.servers.kill()
