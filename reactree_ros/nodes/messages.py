@@ -26,7 +26,6 @@ from reactree_ros.agent.decision import Decision, kinds
 from reactree_ros.agent.grammar import DecisionGrammar
 from reactree_ros.agent.household import Household
 from reactree_ros.agent.observation import REMEMBERED, Observation, Outcome, Seen, Spot
-from reactree_ros.agent.parameters import Value
 from reactree_ros.agent.picture import PICTURES, Glance, Picture, opened, picture_of
 from reactree_ros.agent.skill import Offer, Offered, Skill, apart, skill_in
 from reactree_ros.agent.subgoal_grammar import SubgoalGrammar
@@ -202,9 +201,7 @@ def declaring(offers: Sequence[Offer]) -> dict[str, list[Any]]:
     return {"offers": offered_to_msg(offers)["offers"], "declared": [*map(skill_to_msg, declared)]}
 
 
-def offers_from(
-    msgs: Sequence[ros.Offer], declared: Mapping[str, Skill], given: Mapping[str, Value | None] | None = None
-) -> tuple[Offer, ...]:
+def offers_from(msgs: Sequence[ros.Offer], declared: Mapping[str, Skill], given: Any = None) -> tuple[Offer, ...]:
     offers = []
     for msg in msgs:
         if msg.skill not in declared:

@@ -397,6 +397,17 @@ def test_what_was_returned_stands_where_it_fits_and_is_put_in_once() -> None:
     assert Offer(come.skill).pattern(REGEX) == come.skill.words.pattern(REGEX)
 
 
+def test_an_offer_has_only_places_of_its_skill() -> None:
+    go = skill("go to {place}", place="place")
+    with pytest.raises(ValueError, match=r"'plase' is no place of 'go to {place}'; did you mean 'place'\?"):
+        Offer(go, {"plase": ("desk",)})
+
+
+def test_what_a_skill_returns_has_no_dot_in_its_name() -> None:
+    with pytest.raises(ValueError, match=r"returns: 'a\.b' has a dot"):
+        skill_of({"name": "weigh", "wording": "weigh", "returns": {"a.b": numbers(0, 9)}})
+
+
 def test_nothing_to_list_is_nothing_to_do() -> None:
     fetch = skill("fetch {items}", items={"list": "thing"})
     assert [fetch.words.possible({"items": names}) for names in ((), [], ["cup 1"])] == [False, False, True]
