@@ -46,6 +46,7 @@ from rclpy.task import Future
 from reactree_interfaces.action import ExecuteSkill, ExecuteTask
 from reactree_interfaces.msg import Decision as DecisionMsg
 from reactree_interfaces.srv import Generate
+from std_msgs.msg import Header
 from std_srvs.srv import Trigger
 
 import reactree_ros
@@ -192,7 +193,7 @@ def bare() -> None:
     ticks = node.create_publisher(DecisionMsg, "bare_ticks", 1000)
 
     def tick() -> None:
-        ticks.publish(DecisionMsg(stamp=node.get_clock().now().to_msg()))
+        ticks.publish(DecisionMsg(header=Header(stamp=node.get_clock().now().to_msg())))
 
     node.create_timer(1 / TICK_RATE, tick)
     spin(node)
@@ -263,7 +264,7 @@ class Bench(Node):
         self.create_subscription(DecisionMsg, "reactree_planner/decisions", self._decided, 1000)
 
     def _decided(self, msg: DecisionMsg) -> None:
-        self.stamps.append(nanoseconds(msg.stamp))
+        self.stamps.append(nanoseconds(msg.header.stamp))
 
     def until(self, condition: Callable[[], object], seconds: float = BOUND) -> None:
         begin = time.monotonic()
@@ -591,7 +592,7 @@ def jitter(bench: Bench, folder: str) -> None:
 
         watching = bench.create_subscription(Snapshot, topic, note, 1000)
         beside = bench.create_subscription(
-            DecisionMsg, "bare_ticks", lambda msg: bare_stamps.append(nanoseconds(msg.stamp)), 1000
+            DecisionMsg, "bare_ticks", lambda msg: bare_stamps.append(nanoseconds(msg.header.stamp)), 1000
         )
         bench.stamps.clear()
         handle = bench.start(instruction="go")

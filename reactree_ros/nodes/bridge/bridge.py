@@ -9,6 +9,7 @@ from typing import Any
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from reactree_interfaces.msg import BridgeStatus
 from reactree_interfaces.srv import ResetWorld
+from std_msgs.msg import Header
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.errors import UserError
@@ -162,7 +163,7 @@ class Bridge(ManagedNode):
         halted, now = self.host.halted(), steady.now()
         if halted != self._published[0] or now - self._published[1] >= STATUS_PERIOD:
             self._published = halted, now
-            self._status.publish(BridgeStatus(stamp=self.get_clock().now().to_msg(), halted=halted))
+            self._status.publish(BridgeStatus(header=Header(stamp=self.get_clock().now().to_msg()), halted=halted))
 
     def _report(self) -> Report:
         bare, policy, skills = self.host.bare, self.host.policy, self._skills

@@ -11,7 +11,7 @@ from reactree_interfaces.srv import AbortGeneration, Generate, ModelReady
 
 from reactree_ros.background.pending import Pending
 from reactree_ros.episode.telemetry import serving
-from reactree_ros.files.secrecy import redacted
+from reactree_ros.files.secrecy import redacted, without_credentials
 from reactree_ros.llm.engine_model import FairQueue
 from reactree_ros.llm.port import LanguageModel, LanguageModelError, Reply
 from reactree_ros.llm.spec import MODELS, load_models_file, make_model, model_to_dict
@@ -20,7 +20,7 @@ from reactree_ros.nodes import steady
 from reactree_ros.nodes.diagnostics import OK, STALE, WARN, Diagnostics, Report
 from reactree_ros.nodes.heartbeat import Heartbeat
 from reactree_ros.nodes.lifecycle import ManagedNode, logged
-from reactree_ros.nodes.messages import as_json, failed, reply_to_msg, request_from_msg
+from reactree_ros.nodes.messages import failed, named_values, reply_to_msg, request_from_msg
 from reactree_ros.nodes.parameters import declare, declare_chosen, settings_of
 from reactree_ros.nodes.settings import InferenceNodeSettings
 from reactree_ros.nodes.spinning import run_node
@@ -109,7 +109,8 @@ class InferenceNode(ManagedNode):
             response.message = f"{'stopped' if self._ready.cancelled() else error}"
         else:
             response.state, response.message = ModelReady.Response.READY, self._model.status().get("engine", "")
-        response.settings, response.trained_for = as_json(self._about), list(self._trained_for)
+        settings = without_credentials(self._about)
+        response.settings, response.trained_for = named_values(settings), list(self._trained_for)
         return response
 
     def release(self) -> None:

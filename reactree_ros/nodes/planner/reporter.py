@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from builtin_interfaces.msg import Time
 from py_trees.behaviour import Behaviour
 from py_trees.common import Access, Status
 from rclpy.node import Node
 from reactree_interfaces.action import ExecuteTask
 from reactree_interfaces.msg import Decision as DecisionMsg
+from std_msgs.msg import Header
 
 from reactree_ros.agent.decision import Decision
 from reactree_ros.agent.turns import Said
@@ -66,7 +66,7 @@ def id_of(goal_handle: Any) -> str:
 class _Moment:
     """The time of an event, and the budget used so far."""
 
-    stamp: Time  # the time
+    header: Header  # with the time
     decisions: int  # decisions so far, with this one
     steps: int  # steps so far
     is_new: bool  # whether it was not reported before, by the run that this one resumes
@@ -234,14 +234,14 @@ class Reporter(Listener):
         return self._current.episode.context
 
     def _moment(self) -> _Moment:
-        budget, stamp = self._context.budget, self._node.get_clock().now().to_msg()
-        return _Moment(stamp, budget.decisions, budget.steps, is_new=not self._current.returning)
+        budget, header = self._context.budget, Header(stamp=self._node.get_clock().now().to_msg())
+        return _Moment(header, budget.decisions, budget.steps, is_new=not self._current.returning)
 
     def _decision(self, moment: _Moment, node: Goal, said: Said, reply: Reply, reason: str = "") -> None:
         decision = said.decision
         if moment.is_new and self._decisions.get_subscription_count():
-            about = {"stamp": moment.stamp, "goal_id": self._current.goal_handle.goal_id, "count": moment.decisions}
-            about |= {"node_id": node.index, "subgoal": node.subgoal, "depth": node.depth}
+            about = {"header": moment.header, "goal_id": self._current.goal_handle.goal_id}
+            about |= {"count": moment.decisions, "node_id": node.index, "subgoal": node.subgoal, "depth": node.depth}
             about |= {"text": said.text, "reason": reason, "attempts": attempts_to_msg(reply)}
             about |= {} if decision is None else decision_to_msg(decision)
             self._decisions.publish(fill(DecisionMsg(), reply, **about))

@@ -22,7 +22,7 @@ from reactree_ros.episode.run_spec import RunSpec, surroundings
 from reactree_ros.errors import UserError
 from reactree_ros.llm.spec import as_trained
 from reactree_ros.nodes import steady
-from reactree_ros.nodes.messages import as_json
+from reactree_ros.nodes.messages import named_values
 from reactree_ros.nodes.planner.adapters import Introduction
 from reactree_ros.nodes.settings import PLANNER, TaskSettings
 from reactree_ros.planners.spec import Planner, planner
@@ -195,7 +195,7 @@ def result_of(result: EpisodeResult, **more: Any) -> ExecuteTask.Result:
     """Return what came of an episode as a goal's result; what is unknown is -1."""
     verdict = result.verdict
     told = {"success": verdict.whole, "achieved": verdict.achieved, "claimed": verdict.claimed}
-    msg = ExecuteTask.Result(verdict=verdict.judgement.word, goal=as_json(result.goal), **told, **more)
+    msg = ExecuteTask.Result(verdict=verdict.judgement.word, goal=named_values(result.goal), **told, **more)
     for name in _OF_AN_EPISODE:
         value = getattr(result, name)
         setattr(msg, name, type(getattr(msg, name))(-1 if value is None else value))
