@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 
 import rclpy
 from doubles import ScriptedModel, ScriptedWorld
-from processes import PATIENCE, Patience
+from processes import PATIENCE, SILENCE, Patience
 from rclpy.action import ActionClient
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.node import Node
@@ -180,7 +180,7 @@ class Graph:
         self, *, name: str = "reactree_planner", namespace: str = "", alone: bool = False, **parameters: Any
     ) -> PlannerNode:
         """Make a planner that ticks often."""
-        parameters = {"tick_rate": 50.0} | parameters
+        parameters = {"tick_rate": 50.0, "silence": SILENCE} | parameters
         return self.add(PlannerNode(name, namespace=namespace, **self._given(parameters)), alone=alone)
 
     def _given(self, parameters: dict[str, Any]) -> dict[str, Any]:
