@@ -61,16 +61,16 @@ demo-mind: .venv-mind/.ready
 	@$(MIND)/reactree run --llm mind "Put 1 pudding and 1 apple on the coffee table"
 
 # Lint beside the tests: types take one core for half a minute.
-test: export SWEEP ?= 5
-test: .venv-test/.ready
+test: OF := not slow and $(CORE)
+test-all: OF := $(CORE)
+test test-all: export SWEEP ?= 5
+test test-all: .venv-test/.ready
 	@$(MAKE) --no-print-directory lint >.venv-test/lint 2>&1 & lint=$$!; \
-	$(TEST)/python -m pytest -n auto -m "not slow and $(CORE)" $(ARGS); tests=$$?; \
+	$(TEST)/python -m pytest -n auto -m "$(OF)" $(ARGS); tests=$$?; \
 	wait $$lint; of_lint=$$?; cat .venv-test/lint; exit $$((tests || of_lint))
 
 test-slow: .venv-test/.ready
 	$(TEST)/python -m pytest -n auto -m "slow and $(CORE)" $(ARGS)
-
-test-all: test test-slow
 
 size:
 	@$(PYTHON) .ci/size
