@@ -279,21 +279,13 @@ class Bench(Node):
 
     def bring_up(self, *names: str, goals: bool = True) -> None:
         for name in names:
-            self._activate(name)
-        self.until(lambda: not goals or self.client.server_is_ready())
-
-    def _activate(self, name: str) -> None:
-        client = self.create_client(ChangeState, f"{name}/change_state")
-
-        def unmanaged() -> bool:  # as the planner of an earlier version is
-            return name == ros_exchange.PLANNER and self.client.server_is_ready()
-
-        self.until(lambda: client.service_is_ready() or unmanaged())
-        if client.service_is_ready():
+            client = self.create_client(ChangeState, f"{name}/change_state")
+            self.until(client.service_is_ready)
             for transition in (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE):
                 request = ChangeState.Request(transition=Transition(id=transition))
                 assert self.answer(client.call_async(request)).success
-        self.destroy_client(client)
+            self.destroy_client(client)
+        self.until(lambda: not goals or self.client.server_is_ready())
 
     def start(self, **goal: Any) -> Any:
         handle = self.answer(self.client.send_goal_async(ExecuteTask.Goal(**goal)))
@@ -384,9 +376,10 @@ def houses(tasks: int) -> list[dict[str, Any]]:
     return [generate_house(seed=seed, rooms=5, tasks=1)[0] | {"task_id": seed} for seed in range(tasks)]
 
 
-def in_process(tasks: int) -> list[float]:
-    """Return the times between decisions without ROS."""
+def in_process(tasks: int) -> Over:
+    """Carry tasks out without ROS."""
     times: list[float] = []
+    began = time.process_time()
     for task in parse_tasks(houses(tasks)):
         listener = Stamping()
         Episode(
@@ -397,7 +390,7 @@ def in_process(tasks: int) -> list[float]:
             listener=listener,
         ).run()
         times += intervals(listener.stamps)
-    return times
+    return Over(times, {}, {"all": (time.process_time() - began) * 1000 / (len(times) + tasks)})
 
 
 class Over(NamedTuple):
@@ -476,49 +469,62 @@ def seconds_of(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def composed(bench: Bench, tasks: int) -> Over:
+    """Carry tasks out by nodes of one process."""
+    with tempfile.TemporaryDirectory() as kept:
+        file = Path(kept) / "tasks.json"
+        file.write_text(json.dumps(houses(tasks)))
+        given = ("inference_node", "bridge_node", "--ros-args", "-p", f"household_bridge:tasks:={file}")
+        return carried_out(bench, tasks, "", {"composed": [sys.executable, "-c", START, "composed", *given]})
+
+
 def per_decision(bench: Bench, tasks: int, rounds: int, folders: Sequence[str]) -> None:
-    """Print the time of a decision: here, over ROS, and of bare programs that exchange the same messages, in turns."""
-    here: list[float] = []
+    """Print what a decision takes: here, over ROS, in one process, and in bare programs with the same messages."""
+    here: list[Over] = []
     found: dict[str, list[Over]] = {folder: [] for folder in folders}
+    in_one: list[Over] = []
     bare_ones: dict[str, list[Over]] = {"our executor": [], "rclpy's SingleThreadedExecutor": []}
     with tempfile.TemporaryDirectory() as kept:
         file = Path(kept) / "exchange"
         over_ros(bench, tasks, "", file)
         for _ in range(rounds):  # in turn, so that other load of the machine affects all of them
-            here += in_process(tasks)
+            here.append(in_process(tasks))
             for folder in folders:
                 found[folder].append(over_ros(bench, tasks, folder))
+            in_one.append(composed(bench, tasks))
             for name, overs in bare_ones.items():
                 overs.append(exchanged_again(bench, tasks, file, plain="rclpy" in name))
-    added = {folder: show(f"{prefix(folder)}over ROS", overs, here) for folder, overs in found.items()}
-    print(f"in-process {statistics.median(here):.2f} ms, mean {statistics.fmean(here):.2f}; ", end="")
-    print("what is added is the difference to it (target: a median of at most 2.5)")
+    alone = show("in-process", here)
+    added = {folder: show(f"{prefix(folder)}over ROS", overs, alone) for folder, overs in found.items()}
+    show("in one process, by composed", in_one, alone)
     for folder, overs in found.items():
         for name in overs[0].idle:
             share = statistics.median(one.idle[name] for one in overs)
             print(f"{prefix(folder)}idle {name}: {share:.1%} of a core (target: at most 1 %)")
     for name, overs in bare_ones.items():
-        bare_one = show(f"the same exchange by bare rclpy, {name}", overs, [0.0])
-        ratios = [ours / theirs for ours, theirs in zip(added[""], bare_one, strict=True)]
-        print(f"    ours over it: medians {ratios[0]:.2f}, means {ratios[1]:.2f}, processor time {ratios[2]:.2f}")
+        ratios = compared(added[""], show(f"the same exchange by bare rclpy, {name}", overs))
+        print(f"    ours over it: {ratios} (targets: 1.5, 1.5, 2)")
     for folder in folders[1:]:
-        ratios = [ours / theirs for ours, theirs in zip(added[""], added[folder], strict=True)]
-        print(f"these over those of {folder}: medians {ratios[0]:.2f}, means {ratios[1]:.2f} ", end="")
-        print("(target: at most 0.35)")
+        print(f"these over those of {folder}: {compared(added[''], added[folder])}")
 
 
-def show(what: str, overs: Sequence[Over], here: Sequence[float]) -> tuple[float, float, float]:
-    """Print and return what is added to a decision: median, mean, processor time of all processes."""
+def compared(ours: Sequence[float], theirs: Sequence[float]) -> str:
+    ratios = [one / other for one, other in zip(ours, theirs, strict=True)]
+    return f"medians {ratios[0]:.2f}, means {ratios[1]:.2f}, processor time {ratios[2]:.2f}"
+
+
+def show(what: str, overs: Sequence[Over], alone: Sequence[float] = (0.0, 0.0, 0.0)) -> Sequence[float]:
+    """Print a decision's times and processor time; return what they add to those ``alone``: median, mean, processor."""
     times = [one for over in overs for one in over.times]
-    added = statistics.median(times) - statistics.median(here)
-    mean = statistics.fmean(times) - statistics.fmean(here)
     work = {name: statistics.median(over.work[name] for over in overs) for name in overs[0].work}
-    print(
-        f"{what}, {len(times)} decisions: median {statistics.median(times):.2f} ms (p90 {quantile(times, 0.9):.2f}), "
-    )
-    print(f"    added {added:.2f} ms, mean {mean:.2f}; processor time ", end="")
+    all_of_it = statistics.median(times), statistics.fmean(times), sum(work.values())
+    added = tuple(one - other for one, other in zip(all_of_it, alone, strict=True))
+    print(f"{what}, {len(times)} decisions: median {all_of_it[0]:.2f} ms (p90 {quantile(times, 0.9):.2f}), ", end="")
+    print(f"mean {all_of_it[1]:.2f}; processor time {all_of_it[2]:.2f} ms: ", end="")
     print(", ".join(f"{name} {milliseconds:.2f}" for name, milliseconds in work.items()))
-    return added, mean, sum(work.values())
+    if any(alone):
+        print(f"    added: median {added[0]:.2f} ms, mean {added[1]:.2f}; processor time {added[2]:.2f}")
+    return added
 
 
 def prefix(folder: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from docs.blocks import ROOT, blocks_of
-from processes import Process, Processes
+from processes import Process, Processes, need_program
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("nav2_msgs") is None, reason="needs nav2_msgs")
 
@@ -236,6 +236,8 @@ def block(part: str, language: str = "bash") -> str:
 
 
 def test_each_step_does_what_the_page_says(processes: Processes, tmp_path: Path) -> None:
+    need_program("ros2")
+
     def terminal(command: str) -> Process:
         return processes.start("bash", "-c", f"cd {tmp_path}\n{TERMINAL}\n{command}")
 

@@ -1,4 +1,4 @@
-"""What the tests need of `tf2_ros`, where that is not installed: transforms are heard, kept, and looked up.
+"""What the tests need of `tf2_ros`, where that is not installed: transforms are said, kept, and looked up.
 
 Same names and same answers: `test_stand_ins.py` compares both wherever the real one is.
 """
@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from geometry_msgs.msg import TransformStamped
-from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.time import Time
@@ -162,30 +161,6 @@ def _message(link: Link, target: str, source: str, stamp: int) -> TransformStamp
     at.x, at.y, at.z = link.at
     turn.x, turn.y, turn.z, turn.w = link.turn
     return message
-
-
-class TransformListener:
-    """Keeps what is said on `/tf` and `/tf_static`."""
-
-    def __init__(self, buffer: Buffer, node: Node) -> None:
-        self._node, group = node, ReentrantCallbackGroup()
-
-        def take(message: TFMessage) -> None:
-            for one in message.transforms:
-                buffer.set_transform(one, "")
-
-        def take_static(message: TFMessage) -> None:
-            for one in message.transforms:
-                buffer.set_transform_static(one, "")
-
-        self._subscriptions = [
-            node.create_subscription(TFMessage, "/tf", take, DEPTH, callback_group=group),
-            node.create_subscription(TFMessage, "/tf_static", take_static, LATCHED, callback_group=group),
-        ]
-
-    def unregister(self) -> None:
-        for one in self._subscriptions:
-            self._node.destroy_subscription(one)
 
 
 class TransformBroadcaster:
