@@ -108,8 +108,7 @@ class Calls:
         pending: Pending[Any] = Pending(on_cancel=stop)
 
         def send() -> None:
-            sent.append(self.beside.call(client, request))
-            sent[0].add_done_callback(lambda done: settle(pending, done, take))
+            sent.append(ask(client, request, lambda done: settle(pending, done, take), self.beside.call))
 
         name, ready = client.srv_name, client.service_is_ready
         self.wait(Waiting(name, name, ready, send, stop, pending, gone=gone, lost=lost, node=of))
@@ -325,8 +324,13 @@ class SentGoal:
         return answer.result
 
 
-def ask(client: Client, request: Any, answered: Callable[[Future], object]) -> Future:
-    future = client.call_async(request)
+def ask(
+    client: Client,
+    request: Any,
+    answered: Callable[[Future], object],
+    call: Callable[[Client, Any], Future] = Client.call_async,
+) -> Future:
+    future = call(client, request)
     future.add_done_callback(answered)
     return future
 

@@ -21,9 +21,9 @@ def test_who_introduces_itself_asks_again_where_an_answer_was_lost(
 ) -> None:
     asked: list[Any] = []
 
-    def lossy(client: Any, request: Any, answered: Any, ask: Any = calls.ask) -> Any:
+    def lossy(client: Any, request: Any, answered: Any, *how: Any, ask: Any = calls.ask) -> Any:
         asked.append(request)
-        return ask(client, request, answered if len(asked) > 2 else lambda _: None)
+        return ask(client, request, answered if len(asked) > 2 else lambda _: None, *how)
 
     monkeypatch.setattr(calls, "ask", lossy)
     monkeypatch.setattr(calls, "ASKED_AGAIN", 0.05)
@@ -65,10 +65,10 @@ class Asked:
         self.server.create_service(Trigger, f"~/{service}", lambda request, response: response)
 
     def _lossy(self, ask: Any) -> Any:
-        def lossy(client: Any, request: Any, answered: Any) -> Any:
+        def lossy(client: Any, request: Any, answered: Any, *how: Any) -> Any:
             self.names.append(client.srv_name.rpartition("/")[2])
             lost = len(self.names) <= self.lost
-            return ask(client, request, (lambda _: None) if lost else answered)
+            return ask(client, request, (lambda _: None) if lost else answered, *how)
 
         return lossy
 
