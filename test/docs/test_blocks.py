@@ -61,7 +61,8 @@ def test_a_block_that_another_test_runs_names_a_test_that_reads_its_page() -> No
 )
 def test_what_does_not_exist_is_named(text: str, fault: str) -> None:
     (told,) = invalid(Block("page.md:3", "bash", f"{text}\n"))
-    assert fault in told and told.startswith("page.md:3: ")
+    assert fault in told
+    assert told.startswith("page.md:3: ")
 
 
 def test_the_readme_is_short_and_leads_to_pages_that_are_there() -> None:
